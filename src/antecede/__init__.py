@@ -1,0 +1,1 @@
+"""antecede: messages in the order their causes demand."""

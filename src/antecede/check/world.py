@@ -1,0 +1,130 @@
+"""A group of protocol objects and the messages in flight between them, moved by hand.
+
+The explorer, the conformance suite and the scenarios all drive members through this one
+class. It knows nothing of any protocol: it carries out effects, keeps what is in flight, and
+writes down every step. Messages of the application are named by labels (short strings), which
+travel as payloads and so survive any renumbering on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from antecede.errors import LocalError
+from antecede.protocols.base import (
+    Deliver,
+    Discard,
+    Effect,
+    Hold,
+    MessageId,
+    Protocol,
+    Transmit,
+)
+
+SENT, ARRIVED, DELIVERED, HELD, DISCARDED, FORWARDED = (
+    "send",
+    "arrive",
+    "deliver",
+    "hold",
+    "discard",
+    "forward",
+)
+JOINED, LEFT = "join", "leave"
+
+
+class Step(NamedTuple):
+    """One thing that happened at one member."""
+
+    at: int
+    """Address of the member."""
+    kind: str
+    """One of the constants above."""
+    label: str
+    """Label of the message (of the member, for join and leave)."""
+    detail: tuple[str, ...] = ()
+    """hold: labels of the missing messages; discard: the reason; send: labels it answers."""
+
+
+class InFlight(NamedTuple):
+    """One copy of a message on its way."""
+
+    source: int
+    target: int
+    message: Any
+
+
+class World:
+    """Members by address, copies in flight, and the steps taken so far."""
+
+    def __init__(self, members: Mapping[int, Protocol]) -> None:
+        self.members = dict(members)
+        self.in_flight: list[InFlight] = []
+        self.steps: list[Step] = []
+        self.ids: dict[str, MessageId] = {}
+        """Label -> id by which its sender numbered it."""
+        self.known: dict[tuple[int, MessageId], str] = {}
+        """(receiver, id as that receiver calls it) -> label."""
+
+    def send(
+        self, at: int, label: str, *, after: Iterable[str] = (), now: float = 0.0
+    ) -> list[Step]:
+        """Let a member send a message; returns the steps this caused."""
+        if label in self.ids:
+            raise LocalError(f"message {label} has been sent already")
+        after = tuple(after)
+        parents = tuple(self.ids[parent] for parent in after)
+        mark = len(self.steps)
+        self.steps.append(Step(at, SENT, label, after))
+        self._carry_out(at, self.members[at].send(label, now=now, after=parents))
+        return self.steps[mark:]
+
+    def arrive(self, at: int, label: str, *, now: float = 0.0) -> list[Step]:
+        """Let the oldest copy of the message in flight to that member arrive."""
+        for position, copy in enumerate(self.in_flight):
+            if copy.target == at and copy.message.payload == label:
+                del self.in_flight[position]
+                return self.hand_over(copy, now=now)
+        raise LocalError(f"no copy of {label} is in flight to member {at}")
+
+    def hand_over(self, copy: InFlight, *, now: float = 0.0) -> list[Step]:
+        """Give a copy to its target, whether or not it was in flight (for duplicates)."""
+        mark = len(self.steps)
+        self.steps.append(Step(copy.target, ARRIVED, copy.message.payload))
+        self._carry_out(copy.target, self.members[copy.target].receive(copy.message, now=now))
+        return self.steps[mark:]
+
+    def tick(self, now: float) -> list[Step]:
+        """Let time pass at every member."""
+        mark = len(self.steps)
+        for at, member in self.members.items():
+            self._carry_out(at, member.tick(now))
+        return self.steps[mark:]
+
+    def _carry_out(self, at: int, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Deliver):
+                self.steps.append(Step(at, DELIVERED, effect.message.payload))
+            elif isinstance(effect, Transmit):
+                self._transmit(at, effect)
+            elif isinstance(effect, Hold):
+                names = tuple(self.name(at, missing) for missing in effect.missing)
+                self.steps.append(Step(at, HELD, effect.message.payload, names))
+            elif isinstance(effect, Discard):
+                reason = (effect.reason,)
+                self.steps.append(Step(at, DISCARDED, effect.message.payload, reason))
+
+    def _transmit(self, at: int, effect: Transmit) -> None:
+        message = effect.message
+        label = message.payload
+        if label not in self.ids:
+            self.ids[label] = MessageId(message.sender, message.seq)
+        elif self.steps[-1].kind == ARRIVED:
+            self.steps.append(Step(at, FORWARDED, label))
+        for target in effect.to:
+            self.known[target, self.members[target].identity(message)] = label
+            self.in_flight.append(InFlight(at, target, message))
+
+    def name(self, at: int, missing: MessageId) -> str:
+        """Return the label that a member's id stands for, or the id itself where unknown."""
+        return self.known.get((at, missing), f"{missing.sender}:{missing.seq}")

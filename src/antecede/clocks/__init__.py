@@ -1,0 +1,1 @@
+"""Clocks and the structures of control information, as values."""

@@ -1,0 +1,97 @@
+"""Vectors of counters packed into one Python integer, compared in one machine-speed pass.
+
+A vector clock over 300 members as a Python list costs 3 to 13 us to compare. Packed into one
+big integer with `LANE_BITS` bits a member it costs a few subtractions on 1.8 kB. Member
+number k has bits `[k * LANE_BITS, (k + 1) * LANE_BITS)`; the top bit of each lane is a
+guard that stays clear in every vector, so that a subtraction in one lane never borrows
+from the next. An absent member reads 0, and a vector grows by itself when a member joins.
+
+`guards(n)` is the mask of guard bits for n lanes; the functions take it as an argument so
+that callers compute it once and not once a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+LANE_BITS = 48
+VALUE_BITS = LANE_BITS - 1
+MAX_VALUE = (1 << VALUE_BITS) - 1
+"""Largest counter a lane holds: 1.4e14, 4,000 years at a thousand messages a second."""
+
+
+def guards(lanes: int) -> int:
+    """Return the mask of guard bits for members 0 .. lanes - 1."""
+    if lanes <= 0:
+        return 0
+    return (((1 << (lanes * LANE_BITS)) - 1) // ((1 << LANE_BITS) - 1)) << VALUE_BITS
+
+
+def get(vector: int, member: int) -> int:
+    """Return the counter of one member."""
+    return (vector >> (member * LANE_BITS)) & MAX_VALUE
+
+
+def put(vector: int, member: int, value: int) -> int:
+    """Return the vector with one member's counter replaced."""
+    shift = member * LANE_BITS
+    return vector + ((value - ((vector >> shift) & MAX_VALUE)) << shift)
+
+
+def unit(member: int, value: int = 1) -> int:
+    """Return the vector that has `value` for one member and 0 for all others."""
+    return value << (member * LANE_BITS)
+
+
+def dominates(a: int, b: int, guard: int) -> bool:
+    """Tell whether a[k] >= b[k] for every member k below the guard's length."""
+    return ((a | guard) - b) & guard == guard
+
+
+def merge(a: int, b: int, guard: int) -> int:
+    """Return the component-wise maximum."""
+    kept = ((a | guard) - b) & guard
+    mask = kept - (kept >> VALUE_BITS)
+    return b ^ ((a ^ b) & mask)
+
+
+def newest_behind(a: int, b: int, guard: int) -> int:
+    """Return the highest member number k with a[k] < b[k], or -1 when a dominates b."""
+    behind = guard & ~((a | guard) - b)
+    return behind.bit_length() // LANE_BITS - 1 if behind else -1
+
+
+def drop_covered(entries: int, by: int, guard: int) -> int:
+    """Return `entries` with every lane cleared where entries[k] <= by[k]."""
+    covered = ((by | guard) - entries) & guard
+    return entries & ~(covered - (covered >> VALUE_BITS))
+
+
+def items(vector: int) -> Iterator[tuple[int, int]]:
+    """Yield (member, counter) for every counter that is not 0, by member number."""
+    member = 0
+    while vector:
+        value = vector & MAX_VALUE
+        if value:
+            yield member, value
+        vector >>= LANE_BITS
+        member += 1
+
+
+def pack(pairs: Iterable[tuple[int, int]]) -> int:
+    """Return the vector of (member, counter) pairs; members must be distinct."""
+    width = LANE_BITS // 8
+    pairs = list(pairs)
+    if not pairs:
+        return 0
+    buffer = bytearray(width * (max(member for member, _ in pairs) + 1))
+    for member, value in pairs:
+        buffer[member * width : (member + 1) * width] = value.to_bytes(width, "little")
+    return int.from_bytes(buffer, "little")
+
+
+def unpack(vector: int, lanes: int) -> tuple[int, ...]:
+    """Return the counters of members 0 .. lanes - 1 as a tuple of length `lanes`."""
+    width = LANE_BITS // 8
+    raw = vector.to_bytes(max(lanes * width, (vector.bit_length() + 7) // 8), "little")
+    return tuple(int.from_bytes(raw[k * width : (k + 1) * width], "little") for k in range(lanes))

@@ -1,0 +1,84 @@
+"""The bytes of control information: unsigned LEB128 varints, length-prefixed bytes, bit vectors.
+
+Every decoder checks lengths before it allocates, so that memory never follows a number that
+an attacker wrote; what does not decode raises `DecodeError` with the offset.
+"""
+
+from __future__ import annotations
+
+from antecede.errors import DecodeError
+
+MAX_VARINT_BYTES = 10
+
+
+def varint(value: int) -> bytes:
+    """Encode a non-negative integer below 2**64 in 1 to 10 bytes."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append((value & 0x7F) | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def varint_size(value: int) -> int:
+    """Return the number of bytes that `varint(value)` has."""
+    return max(1, (value.bit_length() + 6) // 7)
+
+
+def block(data: bytes) -> bytes:
+    """Encode bytes with their length in front."""
+    return varint(len(data)) + data
+
+
+class Reader:
+    """Reads what the functions above wrote, from a bytes object and an offset."""
+
+    __slots__ = ("data", "offset")
+
+    def __init__(self, data: bytes, offset: int = 0) -> None:
+        self.data = data
+        self.offset = offset
+
+    def varint(self) -> int:
+        """Read one varint; raise DecodeError when it is cut short or above 64 bits."""
+        data, offset = self.data, self.offset
+        result = shift = 0
+        for count in range(MAX_VARINT_BYTES):
+            if offset >= len(data):
+                raise DecodeError(f"a number is cut short at byte {self.offset}")
+            byte = data[offset]
+            offset += 1
+            result |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                if count and not byte:
+                    raise DecodeError(f"a number is padded with zeros at byte {self.offset}")
+                if result >> 64:
+                    break
+                self.offset = offset
+                return result
+            shift += 7
+        raise DecodeError(f"a number at byte {self.offset} needs more than 64 bits")
+
+    def take(self, count: int) -> bytes:
+        """Read `count` raw bytes; raise DecodeError when fewer are left."""
+        end = self.offset + count
+        if end > len(self.data):
+            left = len(self.data) - self.offset
+            raise DecodeError(f"{count} bytes announced at byte {self.offset}, {left} left")
+        chunk = self.data[self.offset : end]
+        self.offset = end
+        return chunk
+
+    def block(self) -> bytes:
+        """Read bytes that carry their length in front."""
+        return self.take(self.varint())
+
+    def rest(self) -> bytes:
+        """Read all that is left."""
+        return self.take(len(self.data) - self.offset)
+
+    def finish(self) -> None:
+        """Raise DecodeError when bytes are left over."""
+        if self.offset != len(self.data):
+            raise DecodeError(f"{len(self.data) - self.offset} bytes left over")

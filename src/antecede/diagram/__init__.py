@@ -1,0 +1,1 @@
+"""Space-time diagrams as text and as SVG."""

@@ -1,0 +1,93 @@
+"""Every error that antecede raises on purpose.
+
+    AntecedeError
+    ├── InputError            a file, a table or an argument from outside is not usable
+    │   ├── FormatError       the format cannot be told, or the text does not follow it
+    │   ├── CycleError        declared causes form a cycle
+    │   └── ScenarioError     a scenario file does not parse or asks for the impossible
+    ├── ProtocolError         a rule of message exchange was broken ...
+    │   ├── LocalError        ... by the caller: our own code called us wrongly
+    │   └── RemoteError       ... by the other side: what arrived is malformed or impossible
+    │       ├── DecodeError           bytes do not decode
+    │       ├── UnknownMemberError    control information names a member not in the group
+    │       └── SequenceError         a sequence number that cannot be (too far, after a leave)
+    └── SetupError            something this machine would need is not there
+        └── MissingExtraError     an optional dependency is not installed
+
+A `RemoteError` never changes the state of the protocol that raises it: the message is
+refused whole, and good messages go on.
+"""
+
+from __future__ import annotations
+
+
+class AntecedeError(Exception):
+    """Base of all errors raised on purpose by antecede."""
+
+
+class InputError(AntecedeError):
+    """Input from outside is not usable; says where (path, line, id) and what to do."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | None = None,
+        line: int | None = None,
+        record_id: str | None = None,
+    ) -> None:
+        self.path = path
+        self.line = line
+        self.record_id = record_id
+        where = ":".join(str(part) for part in (path, line) if part is not None)
+        if record_id is not None:
+            where = f"{where} (id {record_id})" if where else f"id {record_id}"
+        super().__init__(f"{where}: {message}" if where else message)
+
+
+class FormatError(InputError):
+    """The format of a file cannot be told, or its text does not follow that format."""
+
+
+class CycleError(InputError):
+    """Declared causes form a cycle: no order puts every cause before its effect."""
+
+
+class ScenarioError(InputError):
+    """A scenario file does not parse, or asks for something that cannot happen."""
+
+
+class ProtocolError(AntecedeError):
+    """A rule of the message exchange was broken."""
+
+
+class LocalError(ProtocolError):
+    """Our own side called a protocol in a way that it does not allow."""
+
+
+class RemoteError(ProtocolError):
+    """What arrived from another member is malformed or impossible."""
+
+
+class DecodeError(RemoteError):
+    """Bytes from another member do not decode."""
+
+
+class UnknownMemberError(RemoteError):
+    """Control information from another member names a member that is not in the group."""
+
+
+class SequenceError(RemoteError):
+    """A sequence number from another member that cannot be."""
+
+
+class SetupError(AntecedeError):
+    """Something that this machine would need is not there; says how to get it."""
+
+
+class MissingExtraError(SetupError):
+    """An optional dependency is not installed; names the extra that brings it."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        self.extra = extra
+        super().__init__(f"{what} needs an extra: pip install 'antecede[{extra}]'")

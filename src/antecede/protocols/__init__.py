@@ -1,0 +1,1 @@
+"""Ordering protocols, one paper's protocol a file. Start with `base` and `fifo`."""

@@ -1,0 +1,216 @@
+"""What every ordering protocol is: a state machine without clock, socket or randomness.
+
+Theory of operation
+-------------------
+A protocol object is the state of ONE member. Its host owns the network and the clock:
+
+    send(payload, now=, after=)   the application sends     -> effects
+    receive(message, now=)        a message has arrived     -> effects
+    tick(now)                     time has passed           -> effects
+
+and carries out the effects, in their order:
+
+    Transmit(to, message)         put this message on the network
+    Deliver(message)              hand it to the application
+    Hold(message, missing)        it arrived and waits; `missing` are the causes it waits for
+    Discard(message, reason)      it will never be delivered (a duplicate, set aside, ...)
+
+Members are small numbers, given once and never reused. A member's own messages count as
+delivered to itself when it sends them: `send` returns no `Deliver`. A copy of an own message
+that comes back is discarded as a duplicate, unless the protocol says otherwise.
+
+A malformed or impossible message raises a `RemoteError` and changes nothing; a wrong call
+raises a `LocalError` and changes nothing.
+
+A protocol of one's own needs `__init__(me, members)`, `send` and `receive`; everything else
+has a default here. `antecede check FILE.py:CLASS` judges it.
+
+The reliable transport below owes every member each message once or more, in any order, and
+owes a newcomer every message that its frontier does not cover. Duplicates are the protocol's
+to discard. Who loses messages needs a protocol whose guarantee says that it survives loss.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+from antecede.errors import LocalError
+from antecede.protocols.state import freeze, thaw
+
+
+class Relation(enum.Enum):
+    """Which messages must come before a message: the meaning of "causal past"."""
+
+    NONE = "none"
+    FIFO = "fifo"
+    """Earlier messages of the same sender."""
+    BY_DELIVERY = "delivery"
+    """What the sender had sent or had delivered (000, 001)."""
+    BY_RECEIPT = "receipt"
+    """What the sender had sent or what had arrived at it (002, 004)."""
+    BY_REPLY = "reply"
+    """What the message answers, and what that answers (003)."""
+
+
+class Guarantee(NamedTuple):
+    """What a protocol promises, given a transport that keeps its side (see module text)."""
+
+    relation: Relation
+    never_early: bool = True
+    """No message is delivered before a message of its causal past addressed to that member."""
+    never_stuck: bool = True
+    """When everything has arrived, everything has been delivered."""
+    never_idle: bool = True
+    """A message whose whole causal past is delivered is delivered at once."""
+    survives_loss: bool = False
+    """Lost messages are recovered, or given up in the stated way, without outside help."""
+    joins: bool = False
+    leaves: bool = False
+
+
+class MessageId(NamedTuple):
+    """Names a message: who sent it (member number), and the sender's number for it, from 1."""
+
+    sender: int
+    seq: int
+
+
+class Transmit(NamedTuple):
+    """Put `message` on the network to these members (numbers), never to oneself."""
+
+    to: tuple[int, ...]
+    message: Any
+
+
+class Deliver(NamedTuple):
+    """Hand `message` to the application now."""
+
+    message: Any
+
+
+class Hold(NamedTuple):
+    """`message` arrived and is held back; it waits for `missing` (the ids known to be missing)."""
+
+    message: Any
+    missing: tuple[MessageId, ...]
+
+
+class Discard(NamedTuple):
+    """`message` will not be delivered: `reason` is one of the constants below or the protocol's."""
+
+    message: Any
+    reason: str
+
+
+DUPLICATE = "duplicate"
+OWN = "own message"
+
+Effect: TypeAlias = Transmit | Deliver | Hold | Discard
+NOTHING: tuple[Effect, ...] = ()
+
+
+class Held(NamedTuple):
+    """One line of the answer to "what are you waiting for?"."""
+
+    message: Any
+    missing: tuple[MessageId, ...]
+
+
+class Protocol:
+    """Base of all protocols; one object is the state of one member.
+
+    Subclasses set `guarantee` and implement `send` and `receive`. Messages are immutable
+    tuples with at least `sender`, `seq` and `payload`.
+    """
+
+    guarantee: ClassVar[Guarantee] = Guarantee(Relation.BY_DELIVERY)
+    application: ClassVar[bool] = True
+    """False for roles that only forward (super peers): they neither send nor deliver."""
+
+    def __init__(self, me: int, members: Iterable[int]) -> None:
+        self.me = me
+        self.members = tuple(sorted(set(members)))
+        if me not in self.members:
+            raise LocalError(f"member {me} is not in its own group {self.members}")
+
+    def send(
+        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+    ) -> Sequence[Effect]:
+        """Send `payload` to the group.
+
+        `after` names the messages this one answers; protocols that keep another relation than
+        replies ignore it. `now` is seconds on the host's clock. Returns effects, at least one
+        `Transmit` unless nobody else is there.
+        """
+        raise NotImplementedError
+
+    def receive(self, message: Any, *, now: float = 0.0) -> Sequence[Effect]:
+        """Take in a message that arrived. Raises RemoteError when it cannot be right."""
+        raise NotImplementedError
+
+    def tick(self, now: float) -> Sequence[Effect]:
+        """Let time pass: protocols with time-outs act on them here."""
+        return NOTHING
+
+    def blocked_on(self) -> tuple[Held, ...]:
+        """Return every held-back message with the ids known to be missing for it."""
+        return ()
+
+    # -- membership -------------------------------------------------------------------------
+
+    def frontier(self) -> Hashable:
+        """As sponsor of a newcomer: what it may regard as delivered. Plain nested tuples."""
+        raise LocalError(f"{type(self).__name__} does not let members join")
+
+    def adopt(self, frontier: Any) -> None:
+        """As newcomer, before anything else: begin from the sponsor's frontier."""
+        raise LocalError(f"{type(self).__name__} does not let members join")
+
+    def join(self, member: int) -> Sequence[Effect]:
+        """A new member with this new number is in the group from now on."""
+        raise LocalError(f"{type(self).__name__} does not let members join")
+
+    def leave(self, member: int, last: int) -> Sequence[Effect]:
+        """The member left; `last` is the number of its last message (0: it sent none)."""
+        raise LocalError(f"{type(self).__name__} does not let members leave")
+
+    # -- snapshot ---------------------------------------------------------------------------
+
+    def snapshot(self) -> Hashable:
+        """Return the whole state as nested tuples of plain values: hashable, comparable."""
+        return freeze(vars(self))
+
+    def restore(self, state: Hashable) -> None:
+        """Become what `snapshot` returned."""
+        vars(self).clear()
+        vars(self).update(thaw(state))
+
+    # -- size and wire ----------------------------------------------------------------------
+
+    def encode(self, message: Any) -> bytes:
+        """Return the control information of `message` as bytes, without its payload."""
+        raise LocalError(f"{type(self).__name__} has no wire encoding")
+
+    def decode(self, control: bytes, payload: Any) -> Any:
+        """Return the message that `encode` wrote. Raises DecodeError or another RemoteError."""
+        raise LocalError(f"{type(self).__name__} has no wire encoding")
+
+    def control_bytes(self, message: Any) -> int:
+        """Return the size of the control information by the source's own accounting."""
+        raise LocalError(f"{type(self).__name__} has no byte accounting")
+
+    def storage_bytes(self) -> int:
+        """Return the size of the state kept for ordering, by the source's own accounting."""
+        raise LocalError(f"{type(self).__name__} has no byte accounting")
+
+    # -- helpers ----------------------------------------------------------------------------
+
+    def identity(self, message: Any) -> MessageId:
+        """Return the id by which this member names that message in `missing`."""
+        return MessageId(message.sender, message.seq)
+
+    def others(self) -> tuple[int, ...]:
+        """Return every current member but oneself."""
+        return tuple(member for member in self.members if member != self.me)

@@ -1,0 +1,1 @@
+"""Ordering and audits as DataFrame -> DataFrame functions."""

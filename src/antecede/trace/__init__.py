@@ -1,0 +1,1 @@
+"""Traces: one event schema, readers of many formats, a quarantine for bad rows."""
