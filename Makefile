@@ -1,0 +1,36 @@
+# Everything here needs Python 3.11+ with pip, and nothing else of ours.
+.PHONY: help demo test check bench goldens clean
+.DEFAULT_GOAL := help
+
+BIN := .venv/bin
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+.venv/.user: pyproject.toml scripts/setup.sh
+	@sh scripts/setup.sh user
+
+.venv/.dev: pyproject.toml scripts/setup.sh
+	@sh scripts/setup.sh dev
+
+demo: .venv/.user ## record eight peers, order what they received, compare (TRACE=path: your own file)
+	@$(BIN)/antecede demo $(if $(TRACE),--trace "$(TRACE)")
+
+test: .venv/.dev ## run the tests
+	@$(BIN)/python -m pytest
+
+check: .venv/.dev ## format, lint, types, imports, then the tests
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m pytest
+
+bench: .venv/.dev ## speed, as ratios within one run
+	@$(BIN)/python -m bench
+
+goldens: .venv/.dev ## rewrite the expected output of the golden scenarios
+	@$(BIN)/python -m pytest -q tests/check --rewrite-scenarios
+
+clean: ## remove what the targets made
+	rm -rf .venv .java .cache out
