@@ -34,7 +34,6 @@ make_venv() {
 say "installing antecede (about a minute; PySpark is 450 MB)"
 if [ "$want" = dev ]; then
     .venv/bin/python -m pip install --quiet --group dev --editable '.[all]'
-    touch .venv/.dev
 else
     .venv/bin/python -m pip install --quiet --editable '.[all]'
 fi
@@ -48,3 +47,4 @@ if ! .venv/bin/python -m antecede.spark.java --quiet; then
     }
 fi
 touch .venv/.user
+[ "$want" = dev ] && touch .venv/.dev || true
