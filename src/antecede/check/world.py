@@ -43,7 +43,8 @@ class Step(NamedTuple):
     label: str
     """Label of the message (of the member, for join and leave)."""
     detail: tuple[str, ...] = ()
-    """hold: labels of the missing messages; discard: the reason; send: labels it answers."""
+    """hold: labels of the missing messages; discard: the reason; send: labels it answers;
+    join: the sponsor's address."""
 
 
 class InFlight(NamedTuple):
@@ -65,6 +66,10 @@ class World:
         """Label -> id by which its sender numbered it."""
         self.known: dict[tuple[int, MessageId], str] = {}
         """(receiver, id as that receiver calls it) -> label."""
+        self.covered: dict[int, set[str]] = {at: set() for at in self.members}
+        """Member -> labels it has sent or delivered, or adopted from its sponsor."""
+        self.sent: dict[str, list[tuple[int, Any]]] = {}
+        """Label -> (source, message) of each transmission: what a newcomer may be owed."""
 
     def send(
         self, at: int, label: str, *, after: Iterable[str] = (), now: float = 0.0
@@ -75,8 +80,10 @@ class World:
         after = tuple(after)
         parents = tuple(self.ids[parent] for parent in after)
         mark = len(self.steps)
+        effects = self.members[at].send(label, now=now, after=parents)
         self.steps.append(Step(at, SENT, label, after))
-        self._carry_out(at, self.members[at].send(label, now=now, after=parents))
+        self.covered[at].add(label)
+        self._carry_out(at, effects)
         return self.steps[mark:]
 
     def arrive(self, at: int, label: str, *, now: float = 0.0) -> list[Step]:
@@ -101,10 +108,47 @@ class World:
             self._carry_out(at, member.tick(now))
         return self.steps[mark:]
 
+    def join(self, member: Protocol, sponsor: int) -> list[Step]:
+        """Let a newcomer in, everywhere at once, with the frontier of `sponsor`.
+
+        As the transport owes it, a copy of each earlier message that the frontier does not
+        cover is put in flight to the newcomer.
+        """
+        at, mark = member.me, len(self.steps)
+        if at in self.covered:
+            raise LocalError(f"member {at} is or was in the group; numbers are never reused")
+        member.adopt(self.members[sponsor].frontier())
+        owed = [
+            copies[0] for label, copies in self.sent.items() if label not in self.covered[sponsor]
+        ]
+        self.covered[at] = set(self.covered[sponsor])
+        self.steps.append(Step(at, JOINED, str(at), (str(sponsor),)))
+        present = tuple(self.members.items())
+        self.members[at] = member
+        for other, peer in present:
+            self._carry_out(other, peer.join(at))
+        for source, message in owed:
+            self._put(source, at, message)
+        return self.steps[mark:]
+
+    def leave(self, at: int) -> list[Step]:
+        """Let a member go; copies to it vanish, copies from it still arrive."""
+        if at not in self.members:
+            raise LocalError(f"member {at} is not in the group")
+        mark = len(self.steps)
+        last = max((own.seq for own in self.ids.values() if own.sender == at), default=0)
+        self.steps.append(Step(at, LEFT, str(at)))
+        del self.members[at]
+        self.in_flight = [copy for copy in self.in_flight if copy.target != at]
+        for other, member in self.members.items():
+            self._carry_out(other, member.leave(at, last))
+        return self.steps[mark:]
+
     def _carry_out(self, at: int, effects: Sequence[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Deliver):
                 self.steps.append(Step(at, DELIVERED, effect.message.payload))
+                self.covered[at].add(effect.message.payload)
             elif isinstance(effect, Transmit):
                 self._transmit(at, effect)
             elif isinstance(effect, Hold):
@@ -121,9 +165,14 @@ class World:
             self.ids[label] = MessageId(message.sender, message.seq)
         elif self.steps[-1].kind == ARRIVED:
             self.steps.append(Step(at, FORWARDED, label))
+        self.sent.setdefault(label, []).append((at, message))
         for target in effect.to:
-            self.known[target, self.members[target].identity(message)] = label
-            self.in_flight.append(InFlight(at, target, message))
+            if target in self.members:
+                self._put(at, target, message)
+
+    def _put(self, source: int, target: int, message: Any) -> None:
+        self.known[target, self.members[target].identity(message)] = message.payload
+        self.in_flight.append(InFlight(source, target, message))
 
     def name(self, at: int, missing: MessageId) -> str:
         """Return the label that a member's id stands for, or the id itself where unknown."""
