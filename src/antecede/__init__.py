@@ -1,1 +1,11 @@
-"""antecede: messages in the order their causes demand."""
+"""antecede: messages in the order their causes demand.
+
+`Group` gives causal delivery over any transport. `antecede.oracle` says what came before what,
+`antecede.check` judges protocols, `antecede.audit` and `antecede.order` work on recorded
+traces, and `antecede.spark` does so on Spark, in batch and in streams.
+"""
+
+from antecede.errors import AntecedeError
+
+__version__ = "0.1.0"
+__all__ = ["AntecedeError", "__version__"]

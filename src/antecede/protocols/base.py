@@ -33,7 +33,7 @@ to discard. Who loses messages needs a protocol whose guarantee says that it sur
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from antecede.errors import LocalError
@@ -97,6 +97,13 @@ class Hold(NamedTuple):
     missing: tuple[MessageId, ...]
 
 
+class Release(NamedTuple):
+    """Hand `message` to the application although `missing` never came: marked as such."""
+
+    message: Any
+    missing: tuple[MessageId, ...]
+
+
 class Discard(NamedTuple):
     """`message` will not be delivered: `reason` is one of the constants below or the protocol's."""
 
@@ -107,7 +114,7 @@ class Discard(NamedTuple):
 DUPLICATE = "duplicate"
 OWN = "own message"
 
-Effect: TypeAlias = Transmit | Deliver | Hold | Discard
+Effect: TypeAlias = Transmit | Deliver | Hold | Release | Discard
 NOTHING: tuple[Effect, ...] = ()
 
 
@@ -204,6 +211,17 @@ class Protocol:
     def storage_bytes(self) -> int:
         """Return the size of the state kept for ordering, by the source's own accounting."""
         raise LocalError(f"{type(self).__name__} has no byte accounting")
+
+    renumbers: ClassVar[bool] = False
+    """True when others may see another sender and number than the origin gave."""
+
+    def mentions(self, message: Any) -> tuple[int, ...]:
+        """Return the numbers of all members that the control information speaks of."""
+        raise LocalError(f"{type(self).__name__} needs a closed group")
+
+    def renumber(self, message: Any, numbers: Mapping[int, int]) -> Any:
+        """Return the message with every member's number replaced, for open groups."""
+        raise LocalError(f"{type(self).__name__} needs a closed group")
 
     # -- helpers ----------------------------------------------------------------------------
 

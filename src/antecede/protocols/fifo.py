@@ -12,7 +12,7 @@ a member that leaves is forgotten once its last message is delivered.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from antecede.clocks.wire import Reader, varint
@@ -141,6 +141,14 @@ class Fifo(Protocol):
     def _forget(self, member: int) -> None:
         if self.last.get(member) == self.delivered[member]:
             del self.delivered[member], self.last[member]
+
+    def mentions(self, message: FifoMessage) -> tuple[int, ...]:
+        """Return the sender: the control information speaks of nobody else."""
+        return (message.sender,)
+
+    def renumber(self, message: FifoMessage, numbers: Mapping[int, int]) -> FifoMessage:
+        """Return the message with its sender's number replaced."""
+        return message._replace(sender=numbers[message.sender])
 
     # -- size and wire ----------------------------------------------------------------------
 

@@ -1,0 +1,7 @@
+"""`python -m antecede`."""
+
+import sys
+
+from antecede.cli import main
+
+sys.exit(main())

@@ -1,0 +1,95 @@
+"""The command line: one table of commands; each one's module is loaded only when it runs.
+
+A command's module has `add_arguments(parser)` and `run(args) -> int`. Exit codes: 0 done,
+1 the answer is "no" (a check found a violation, an audit was asked to be strict), 2 the input
+or the call is wrong, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from antecede import __version__
+from antecede.errors import AntecedeError, MissingExtraError
+
+
+class Command(NamedTuple):
+    """One subcommand: where its code is, which extra it needs, one line of help."""
+
+    module: str
+    extra: str | None
+    help: str
+
+
+COMMANDS = {
+    "check": Command(
+        "antecede.check.command", None, "judge a protocol: built-in, or your own FILE.py:CLASS"
+    ),
+    "explain": Command(
+        "antecede.diagram.command", None, "draw a scenario: who waits for what, and why"
+    ),
+    "audit": Command(
+        "antecede.audit.command", "trace", "what a trace says: orders, inversions, defects"
+    ),
+    "order": Command("antecede.order.command", "trace", "write a trace in causal order as Parquet"),
+    "record": Command(
+        "antecede.live.command", "trace", "let processes talk over UDP and write what happened"
+    ),
+    "demo": Command("antecede.demo.command", "all", "the tour: record, order, compare, explain"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    name = next((word for word in arguments if not word.startswith("-")), None)
+    try:
+        parser = _parser(name if name in COMMANDS else None)
+        parsed = parser.parse_args(arguments)
+        if parsed.command is None:
+            parser.print_help()
+            return 0
+        return int(importlib.import_module(COMMANDS[parsed.command].module).run(parsed))
+    except AntecedeError as error:
+        print(f"antecede: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        # The reader (head, less) has gone: not an error, but Python would complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("antecede: interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser(loaded: str | None) -> argparse.ArgumentParser:
+    """Return the parser; only the command that will run has its options filled in."""
+    parser = argparse.ArgumentParser(
+        prog="antecede", description="Messages in the order their causes demand."
+    )
+    parser.add_argument("--version", action="version", version=f"antecede {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, command in COMMANDS.items():
+        sub = commands.add_parser(name, help=command.help, description=command.help)
+        if name == loaded:
+            _load(name, command).add_arguments(sub)
+    return parser
+
+
+def _load(name: str, command: Command):  # type: ignore[no-untyped-def]
+    try:
+        return importlib.import_module(command.module)
+    except ModuleNotFoundError as error:
+        if command.extra is None or (error.name or "").startswith("antecede"):
+            raise
+        what = f"antecede {name} ({error.name} is missing)"
+        raise MissingExtraError(what, command.extra) from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,348 @@
+"""`Group`: an ordering protocol for people who build on a transport of their own.
+
+    group = Group("alice", order="causal")
+    wire = group.send(b"hi")                    # bytes, for every other member
+    for message in group.receive(wire_from_bob):
+        print(message.sender, message.payload)  # in causal order; maybe none, maybe several
+    group.blocked_on()                          # what is held back, and what it waits for
+
+A group opens no socket and reads no clock. The transport owes every member each message once
+or more, in any order; duplicates are dropped here.
+
+Open and closed groups
+----------------------
+Without `members` the group is open: whoever speaks is a member, names travel with the
+messages, and every member starts from the first message of every other. With `members` it
+is closed: all agree on the list, control information names members by number, and a change goes
+through `invite`, `join` and `leave`, one change after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from antecede import frame
+from antecede.clocks.wire import Reader, block, varint
+from antecede.errors import DecodeError, LocalError, RemoteError, UnknownMemberError
+from antecede.protocols.base import (
+    Deliver,
+    Effect,
+    MessageId,
+    Protocol,
+    Release,
+    Transmit,
+)
+from antecede.protocols.registry import flat_class
+from antecede.protocols.storage import pack_state, unpack_state
+
+ALIASES = {"causal": "idr", "reply": "sb", "none": "unordered"}
+"""Orders by what they mean; a protocol's own name works too."""
+
+MAX_OPEN_MEMBERS = 10_000
+
+
+class Message(NamedTuple):
+    """A message of the group as the application sees it."""
+
+    sender: str
+    seq: int
+    """The sender's number for it, from 1."""
+    payload: bytes
+    missing: tuple[tuple[str, int], ...] = ()
+    """Not empty when it was released although these messages never came (order "reply")."""
+
+
+class Blocked(NamedTuple):
+    """A message that is held back, and the (sender, number) pairs known to be missing for it."""
+
+    message: Message
+    waits_for: tuple[tuple[str, int], ...]
+
+    def __str__(self) -> str:
+        missing = ", ".join(f"{sender}'s message {seq}" for sender, seq in self.waits_for)
+        return f"{self.message.sender}'s message {self.message.seq} waits for {missing}"
+
+
+class Packet(NamedTuple):
+    """Bytes for some of the members."""
+
+    to: tuple[str, ...]
+    wire: bytes
+
+
+class Group:
+    """One member's end of a group: names and bytes around one protocol.
+
+    `order` is "causal", "fifo", "reply", "none" or a protocol's name ("bss", "idr", "sb", ...);
+    `options` go to the protocol. Raises LocalError for an unknown order, a name that is empty
+    or too long, or a closed list that lacks oneself.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        members: Iterable[str] | None = None,
+        *,
+        order: str = "causal",
+        **options: Any,
+    ) -> None:
+        names = sorted({_checked(member) for member in ((name,) if members is None else members)})
+        if name not in names:
+            raise LocalError(f"{name!r} is not in the list of members {names}")
+        protocol_name = ALIASES.get(order, order)
+        protocol_class = flat_class(protocol_name)
+        protocol = protocol_class(names.index(name), range(len(names)), **options)
+        self._set_up(protocol_name, protocol, dict(enumerate(names)), members is None)
+
+    @classmethod
+    def around(cls, protocol: Protocol, names: Mapping[int, str], *, order: str) -> Group:
+        """Return a closed group around a protocol object made by hand.
+
+        `names` maps every address to a name. This is how the roles of the hierarchical
+        protocol become groups; a super peer's group delivers nothing and forwards through
+        `outgoing`.
+        """
+        group = cls.__new__(cls)
+        group._set_up(order, protocol, dict(names), False)
+        return group
+
+    def _set_up(
+        self, order: str, protocol: Protocol, names: dict[int, str], is_open: bool
+    ) -> None:
+        self.order = order
+        self.open = is_open
+        self._protocol = protocol
+        self._names = names
+        self._numbers = {member: number for number, member in names.items()}
+        self._sent = 0
+        self._outbox: list[Packet] = []
+
+    @property
+    def name(self) -> str:
+        """One's own name."""
+        return self._names[self._protocol.me]
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Names of the current members, oneself included, by member number."""
+        return tuple(self._names[number] for number in self._protocol.members)
+
+    # -- sending and receiving --------------------------------------------------------------
+
+    def send(
+        self,
+        payload: bytes,
+        *,
+        reply_to: Message | Sequence[Message] = (),
+        now: float = 0.0,
+    ) -> bytes:
+        """Return the bytes that carry `payload`; the same bytes go to every other member.
+
+        `reply_to` names the message(s) this one answers (order "reply"). Raises LocalError when
+        the protocol has different bytes for different members: then use `post`.
+        """
+        packets = self.post(payload, reply_to=reply_to, now=now)
+        if len(packets) != 1:
+            self._outbox = packets + self._outbox
+            raise LocalError(
+                f"{self.order} has {len(packets)} packets for different members: "
+                "they wait in outgoing(); use post() instead of send()"
+            )
+        return packets[0].wire
+
+    def post(
+        self,
+        payload: bytes,
+        *,
+        reply_to: Message | Sequence[Message] = (),
+        now: float = 0.0,
+    ) -> list[Packet]:
+        """Return the packets that carry `payload`, each with the members that it is for."""
+        parents = (reply_to,) if isinstance(reply_to, Message) else reply_to
+        after = tuple(MessageId(self._number(parent.sender), parent.seq) for parent in parents)
+        effects = self._protocol.send(self._wrapped(payload), now=now, after=after)
+        self._sent += 1
+        return [self._packet(effect) for effect in effects if isinstance(effect, Transmit)]
+
+    def receive(self, wire: bytes, *, now: float = 0.0) -> list[Message]:
+        """Take in bytes from another member; return what can be delivered now, in order.
+
+        Raises DecodeError or another RemoteError for bytes that no member can have sent; the
+        group is then as it was.
+        """
+        parts = frame.unpack(self.order, wire)
+        if not self.open:
+            message = self._protocol.decode(parts.control, parts.payload)
+            return self._carry_out(self._protocol.receive(message, now=now))
+        return self._receive_open(parts, now)
+
+    def _receive_open(self, parts: frame.Frame, now: float) -> list[Message]:
+        if not parts.names:
+            raise DecodeError("no table of names: the sender's group is closed, this one is open")
+        message = self._protocol.decode(parts.control, parts.payload)
+        unnamed = [n for n in self._protocol.mentions(message) if n not in parts.names]
+        if unnamed:
+            raise DecodeError(f"control information speaks of member {unnamed[0]} without a name")
+        if all(name in self._numbers for name in parts.names.values()):
+            return self._receive_named(message, parts.names, now)
+        before = self._protocol.snapshot(), dict(self._names), dict(self._numbers)
+        try:
+            return self._receive_named(message, parts.names, now)
+        except RemoteError:
+            self._protocol.restore(before[0])
+            self._names, self._numbers = before[1:]
+            raise
+
+    def _receive_named(self, message: Any, names: dict[int, str], now: float) -> list[Message]:
+        numbers = {theirs: self._meet(name) for theirs, name in names.items()}
+        message = self._protocol.renumber(message, numbers)
+        return self._carry_out(self._protocol.receive(message, now=now))
+
+    def tick(self, now: float) -> list[Message]:
+        """Let time pass (seconds, any steady clock); return what is released by it."""
+        return self._carry_out(self._protocol.tick(now))
+
+    def outgoing(self) -> list[Packet]:
+        """Return, once, what the protocol wants sent beside the application's messages."""
+        packets, self._outbox = self._outbox, []
+        return packets
+
+    def blocked_on(self) -> list[Blocked]:
+        """Return every held-back message with what it waits for."""
+        return [
+            Blocked(self._message(held.message), self._named(held.missing))
+            for held in self._protocol.blocked_on()
+        ]
+
+    # -- membership -------------------------------------------------------------------------
+
+    def invite(self, newcomer: str) -> bytes:
+        """As sponsor: take a newcomer in and return the invitation that it starts from.
+
+        Tell every other member to `join(newcomer)` too. From then on the transport owes the
+        newcomer every message that the invitation's frontier does not cover.
+        """
+        _checked(newcomer)
+        if newcomer in self._numbers:
+            raise LocalError(f"{newcomer!r} is or was in the group; a name is never reused")
+        state = self.order, self.open, dict(self._names), self._protocol.frontier()
+        self.join(newcomer)
+        return pack_state((*state[:2], tuple(self._names.items()), state[3]))
+
+    @classmethod
+    def accept(cls, name: str, invitation: bytes, **options: Any) -> Group:
+        """As newcomer: begin from a sponsor's invitation. Raises DecodeError."""
+        order, is_open, names, frontier = unpack_state(invitation, 4)
+        names = dict(names)
+        numbers = [number for number, member in names.items() if member == name]
+        if not numbers:
+            raise LocalError(f"this invitation is not for {name!r}")
+        protocol = flat_class(order)(numbers[0], names, **options)
+        protocol.adopt(frontier)
+        group = cls.__new__(cls)
+        group._set_up(order, protocol, names, is_open)
+        return group
+
+    def join(self, newcomer: str) -> list[Message]:
+        """A newcomer, invited by somebody else, is in the group from now on."""
+        if _checked(newcomer) in self._numbers:
+            raise LocalError(f"{newcomer!r} is or was in the group; a name is never reused")
+        number = max(self._names) + 1
+        delivered = self._carry_out(self._protocol.join(number))
+        self._names[number] = newcomer
+        self._numbers[newcomer] = number
+        return delivered
+
+    def leave(self, member: str, last: int) -> list[Message]:
+        """A member left; `last` is the number of its last message (0: it sent none)."""
+        return self._carry_out(self._protocol.leave(self._number(member), last))
+
+    # -- snapshot ---------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return the whole state as bytes, to go on after a restart."""
+        protocol = self._protocol
+        return pack_state(
+            (
+                self.order,
+                self.open,
+                tuple(self._names.items()),
+                self._sent,
+                tuple(self._outbox),
+                protocol.snapshot(),
+            )
+        )
+
+    def restore(self, state: bytes) -> None:
+        """Become what `snapshot` returned, in a group made with the same arguments.
+
+        Raises DecodeError when the bytes are no snapshot, LocalError when it is of another group.
+        """
+        order, is_open, names, sent, outbox, inner = unpack_state(state, 6)
+        if (order, is_open) != (self.order, self.open):
+            raise LocalError(f"a snapshot of an {order} group; this one runs {self.order}")
+        self._protocol.restore(inner)
+        self._names = dict(names)
+        self._numbers = {member: number for number, member in self._names.items()}
+        self._sent = sent
+        self._outbox = [Packet(*packet) for packet in outbox]
+
+    # -- helpers ----------------------------------------------------------------------------
+
+    def _carry_out(self, effects: Sequence[Effect]) -> list[Message]:
+        delivered = []
+        for effect in effects:
+            if isinstance(effect, Deliver):
+                delivered.append(self._message(effect.message))
+            elif isinstance(effect, Release):
+                message = self._message(effect.message)
+                delivered.append(message._replace(missing=self._named(effect.missing)))
+            elif isinstance(effect, Transmit):
+                self._outbox.append(self._packet(effect))
+        return delivered
+
+    def _packet(self, effect: Transmit) -> Packet:
+        protocol, message = self._protocol, effect.message
+        names = {n: self._names[n] for n in protocol.mentions(message)} if self.open else {}
+        wire = frame.pack(self.order, names, protocol.encode(message), message.payload)
+        return Packet(tuple(self._names[number] for number in effect.to), wire)
+
+    def _message(self, message: Any) -> Message:
+        if not self._protocol.renumbers:
+            return Message(self._names[message.sender], message.seq, message.payload)
+        reader = Reader(message.payload)
+        try:
+            sender, seq = reader.block().decode(), reader.varint()
+        except UnicodeDecodeError as error:
+            raise DecodeError("the name of the original sender is not UTF-8") from error
+        return Message(sender, seq, reader.rest())
+
+    def _wrapped(self, payload: bytes) -> bytes:
+        """Put the original sender and number in front, where the protocol renumbers messages."""
+        if not self._protocol.renumbers:
+            return payload
+        return block(self.name.encode()) + varint(self._sent + 1) + payload
+
+    def _named(self, ids: Iterable[MessageId]) -> tuple[tuple[str, int], ...]:
+        return tuple((self._names.get(i.sender, f"#{i.sender}"), i.seq) for i in ids)
+
+    def _number(self, name: str) -> int:
+        try:
+            return self._numbers[name]
+        except KeyError:
+            raise LocalError(f"{name!r} is not in the group {list(self._numbers)}") from None
+
+    def _meet(self, name: str) -> int:
+        """Return the number of a member of an open group, a new one for a new name."""
+        if name not in self._numbers:
+            if len(self._numbers) >= MAX_OPEN_MEMBERS:
+                raise UnknownMemberError(f"{name!r} would be member {MAX_OPEN_MEMBERS + 1}")
+            self.join(name)
+        return self._numbers[name]
+
+
+def _checked(name: str) -> str:
+    if not 0 < len(name.encode()) <= frame.MAX_NAME_BYTES:
+        raise LocalError(f"a member's name has 1 to {frame.MAX_NAME_BYTES} bytes, not {name!r}")
+    return name
