@@ -28,7 +28,7 @@ def test_a_newcomer_is_owed_what_its_sponsor_has_not_delivered() -> None:
     world.arrive(1, "a")
     world.send(0, "b")
     world.send(2, "c")
-    world.join(Fifo(3, [0, 1, 2, 3]), sponsor=1)
+    world.join(3, Fifo(3, range(4)), sponsor=1)
     owed = [copy.message.payload for copy in world.in_flight if copy.target == 3]
     assert owed == ["b", "c"]
     for label in owed:
@@ -52,7 +52,7 @@ def test_numbers_of_members_are_never_reused() -> None:
     world = fifo_world()
     world.leave(0)
     with pytest.raises(LocalError, match="never reused"):
-        world.join(Fifo(0, [0, 1, 2]), sponsor=1)
+        world.join(0, Fifo(0, range(3)), sponsor=1)
 
 
 def test_a_copy_handed_over_twice_is_a_duplicate() -> None:

@@ -108,37 +108,41 @@ class World:
             self._carry_out(at, member.tick(now))
         return self.steps[mark:]
 
-    def join(self, member: Protocol, sponsor: int) -> list[Step]:
-        """Let a newcomer in, everywhere at once, with the frontier of `sponsor`.
+    def join(self, at: int, newcomer: Protocol, sponsor: int, *, name: str = "") -> list[Step]:
+        """Let a member join with its sponsor's frontier; the others hear of it at once.
 
-        As the transport owes it, a copy of each earlier message that the frontier does not
-        cover is put in flight to the newcomer.
+        As the transport owes it (see `protocols.base`), a copy of every message that the
+        frontier does not cover is then in flight to the newcomer. Raises LocalError when the
+        address is or was taken: numbers are never reused.
         """
-        at, mark = member.me, len(self.steps)
         if at in self.covered:
             raise LocalError(f"member {at} is or was in the group; numbers are never reused")
-        member.adopt(self.members[sponsor].frontier())
-        owed = [
-            copies[0] for label, copies in self.sent.items() if label not in self.covered[sponsor]
-        ]
+        mark = len(self.steps)
+        newcomer.adopt(self.members[sponsor].frontier())
         self.covered[at] = set(self.covered[sponsor])
-        self.steps.append(Step(at, JOINED, str(at), (str(sponsor),)))
-        present = tuple(self.members.items())
-        self.members[at] = member
-        for other, peer in present:
-            self._carry_out(other, peer.join(at))
+        self.steps.append(Step(at, JOINED, name or str(at), (str(sponsor),)))
+        owed = [copies[0] for copies in self.sent.values()]
+        for other, member in self.members.items():
+            self._carry_out(other, member.join(at))
+        self.members[at] = newcomer
         for source, message in owed:
-            self._put(source, at, message)
+            if message.payload in self.covered[at]:
+                self.known[at, newcomer.identity(message)] = message.payload
+            else:
+                self._put(source, at, message)
         return self.steps[mark:]
 
-    def leave(self, at: int) -> list[Step]:
-        """Let a member go; copies to it vanish, copies from it still arrive."""
+    def leave(self, at: int, *, name: str = "") -> list[Step]:
+        """Let a member leave; the others hear of it, and of its last message, at once.
+
+        Copies in flight to it vanish, copies from it still arrive.
+        """
         if at not in self.members:
             raise LocalError(f"member {at} is not in the group")
         mark = len(self.steps)
-        last = max((own.seq for own in self.ids.values() if own.sender == at), default=0)
-        self.steps.append(Step(at, LEFT, str(at)))
         del self.members[at]
+        self.steps.append(Step(at, LEFT, name or str(at)))
+        last = max((own.seq for own in self.ids.values() if own.sender == at), default=0)
         self.in_flight = [copy for copy in self.in_flight if copy.target != at]
         for other, member in self.members.items():
             self._carry_out(other, member.leave(at, last))
