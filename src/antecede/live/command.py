@@ -1,0 +1,51 @@
+"""`antecede record`: let processes talk over UDP and write what happened as a trace."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from antecede.errors import InputError
+from antecede.live.recorder import Recording, record
+from antecede.progress import Progress
+from antecede.trace.arrow import write_events
+
+EMULATED = "delays, jitter and clock offsets between the regions are emulated; the sockets are real"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `antecede record`."""
+    parser.add_argument("-o", "--output", type=Path, required=True, help="Parquet file to write")
+    parser.add_argument("--members", type=int, default=8, help="processes, one a region (8)")
+    parser.add_argument("--seconds", type=float, default=5.0, help="how long they talk (5)")
+    parser.add_argument("--order", default="causal", help="causal, fifo, none, bss, idr (causal)")
+    parser.add_argument("--seed", type=int, default=1, help="of the workload and the delays (1)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Record, write, and say what was recorded."""
+    if args.output.exists():
+        raise InputError("exists already; choose another name or remove it", path=str(args.output))
+    if args.seconds <= 0:
+        raise InputError(f"--seconds {args.seconds}: a length of time above 0 is needed")
+    with Progress("recording") as progress:
+        recording = record(
+            args.members, args.seconds, order=args.order, seed=args.seed, progress=progress
+        )
+    write_events(recording.events, args.output)
+    print(summary(recording, args.members))
+    print(f"{len(recording.events):,} events written to {args.output}")
+    return 0
+
+
+def summary(recording: Recording, members: int) -> str:
+    """Return what was recorded, in two or three lines."""
+    lines = [
+        f"{members} processes sent {recording.sent:,} messages over UDP; "
+        f"{recording.received:,} copies arrived, {recording.delivered:,} were delivered",
+        f"({EMULATED})",
+    ]
+    if recording.received < recording.expected:
+        lost = recording.expected - recording.received
+        lines.append(f"{lost:,} copies were lost by UDP: what depends on them stayed held back")
+    return "\n".join(lines)

@@ -1,0 +1,65 @@
+"""What the recorded members say: questions on topics, and replies to what they have read.
+
+A workload, not a chat bot: who speaks when is drawn from a seeded generator that the member
+process owns, and the words are only there so that a held reply reads like one.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import NamedTuple
+
+QUESTIONS_PER_S = 1.2
+REPLY_CHANCE = {"question": 0.22, "reply": 0.09}
+THINK_MEAN_S = 0.08
+
+_QUESTIONS = {
+    "deploys": ("is build {n} out yet?", "who rolls back {n}?", "did {n} pass staging?"),
+    "incidents": ("who sees errors on cart {n}?", "is queue {n} draining?", "page {n}: mine?"),
+    "lunch": ("noodles at {n}?", "table {n}, who joins?"),
+}
+_REPLIES = ("yes, just now", "no, not here", "on it", "same here", "give me a minute", "done")
+
+
+class Saying(NamedTuple):
+    """The payload of one message: its topic, its words, and what it answers (sender, number)."""
+
+    topic: str
+    text: str
+    answers: tuple[str, int] | None = None
+
+    def to_bytes(self) -> bytes:
+        """Return the saying as JSON."""
+        return json.dumps(self._asdict(), separators=(",", ":")).encode()
+
+    @classmethod
+    def from_bytes(cls, payload: bytes) -> Saying:
+        """Return the saying that `to_bytes` wrote."""
+        fields = json.loads(payload)
+        answers = fields["answers"]
+        return cls(fields["topic"], fields["text"], tuple(answers) if answers else None)
+
+
+def question(rng: random.Random) -> Saying:
+    """Return a new question on some topic."""
+    topic = rng.choice(sorted(_QUESTIONS))
+    return Saying(topic, rng.choice(_QUESTIONS[topic]).format(n=rng.randrange(10, 100)))
+
+
+def reply(rng: random.Random, to: Saying, message_id: tuple[str, int]) -> Saying | None:
+    """Return a reply to a message that was just read, or None: most messages get none."""
+    kind = "question" if to.answers is None else "reply"
+    if rng.random() >= REPLY_CHANCE[kind]:
+        return None
+    return Saying(to.topic, rng.choice(_REPLIES), message_id)
+
+
+def next_question_s(rng: random.Random) -> float:
+    """Draw the pause before a member's next question."""
+    return rng.expovariate(QUESTIONS_PER_S)
+
+
+def think_s(rng: random.Random) -> float:
+    """Draw how long a member thinks before it answers."""
+    return rng.expovariate(1.0 / THINK_MEAN_S)
