@@ -1,0 +1,44 @@
+"""Numbers, durations and tables in words, for terminals and pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+_UNITS = (
+    (1.0, 0.001, "µs"),
+    (1_000.0, 1.0, "ms"),
+    (60_000.0, 1_000.0, "s"),
+    (3_600_000.0, 60_000.0, "min"),
+    (86_400_000.0, 3_600_000.0, "h"),
+    (float("inf"), 86_400_000.0, "days"),
+)
+
+
+def count_and_part(count: int, total: int) -> str:
+    """Return a count with its part of the whole, as in "41 (2.8 %)"."""
+    return f"{count:,} ({count / total:.1%})" if count and total else f"{count:,}"
+
+
+def duration(milliseconds: float | None) -> str:
+    """Return a duration in the unit that reads best, as in "84 ms", "2.1 h"; a dash for None."""
+    if milliseconds is None:
+        return "–"
+    if milliseconds == 0:
+        return "0"
+    divisor, unit = next((d, name) for limit, d, name in _UNITS if milliseconds < limit)
+    value = milliseconds / divisor
+    return f"{value:.0f} {unit}" if value >= 10 else f"{value:.1f} {unit}"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
+    """Return aligned columns: the first to the left, all others to the right."""
+    lines = [list(header), *(list(row) for row in rows)]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(header))]
+    return "\n".join(
+        indent
+        + "  ".join(
+            cell.ljust(width) if k == 0 else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
