@@ -1,0 +1,80 @@
+"""What one line of a scenario asks for: the moves that drive a group of members.
+
+The explorer and the conformance suite write counterexamples in these terms, the scenario
+parser reads them, `antecede.check.scenario` carries them out. Members and messages go by the
+names that people gave them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+
+class Send(NamedTuple):
+    """Member `at` sends the message `label` in answer to the messages `after`."""
+
+    at: str
+    label: str
+    after: tuple[str, ...] = ()
+
+
+class Arrive(NamedTuple):
+    """The oldest copy of `label` in flight to `at` arrives; `again`: one that arrived before."""
+
+    at: str
+    label: str
+    again: bool = False
+
+
+class Join(NamedTuple):
+    """A new member `at` joins with the frontier of `sponsor`."""
+
+    at: str
+    sponsor: str
+
+
+class Leave(NamedTuple):
+    """Member `at` leaves; the others learn the number of its last message."""
+
+    at: str
+
+
+class Tick(NamedTuple):
+    """The clock of every member advances by `seconds`."""
+
+    seconds: float
+
+
+class State(NamedTuple):
+    """Print the state of member `at`: the named fields, or all of them."""
+
+    at: str
+    fields: tuple[str, ...] = ()
+
+
+class Blocked(NamedTuple):
+    """Print what member `at` holds back, and what for."""
+
+    at: str
+
+
+Action: TypeAlias = Send | Arrive | Join | Leave | Tick | State | Blocked
+
+
+def words(action: Action) -> str:
+    """Return the line of a scenario file that asks for this action."""
+    match action:
+        case Send(at, label, after):
+            return " ".join(("send", at, label, *(("after", *after) if after else ())))
+        case Arrive(at, label, again):
+            return f"arrive {at} {label}{' again' if again else ''}"
+        case Join(at, sponsor):
+            return f"join {at} sponsor {sponsor}"
+        case Leave(at):
+            return f"leave {at}"
+        case Tick(seconds):
+            return f"tick {seconds:g}"
+        case State(at, fields):
+            return " ".join(("state", at, *fields))
+        case Blocked(at):
+            return f"blocked {at}"
