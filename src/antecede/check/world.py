@@ -19,14 +19,16 @@ from antecede.protocols.base import (
     Hold,
     MessageId,
     Protocol,
+    Release,
     Transmit,
 )
 
-SENT, ARRIVED, DELIVERED, HELD, DISCARDED, FORWARDED = (
+SENT, ARRIVED, DELIVERED, HELD, RELEASED, DISCARDED, FORWARDED = (
     "send",
     "arrive",
     "deliver",
     "hold",
+    "release",
     "discard",
     "forward",
 )
@@ -43,7 +45,7 @@ class Step(NamedTuple):
     label: str
     """Label of the message (of the member, for join and leave)."""
     detail: tuple[str, ...] = ()
-    """hold: labels of the missing messages; discard: the reason; send: labels it answers;
+    """hold, release: labels of the missing messages; discard: the reason; send: labels it answers;
     join: the sponsor's address."""
 
 
@@ -158,6 +160,10 @@ class World:
             elif isinstance(effect, Hold):
                 names = tuple(self.name(at, missing) for missing in effect.missing)
                 self.steps.append(Step(at, HELD, effect.message.payload, names))
+            elif isinstance(effect, Release):
+                names = tuple(self.name(at, missing) for missing in effect.missing)
+                self.steps.append(Step(at, RELEASED, effect.message.payload, names))
+                self.covered[at].add(effect.message.payload)
             elif isinstance(effect, Discard):
                 reason = (effect.reason,)
                 self.steps.append(Step(at, DISCARDED, effect.message.payload, reason))
