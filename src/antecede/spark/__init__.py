@@ -1,1 +1,15 @@
-"""Ordering and audits as DataFrame -> DataFrame functions."""
+"""Ordering and audits as DataFrame -> DataFrame functions.
+
+`order` and `audit` work with any session that the caller has; nothing here creates one except
+`antecede.spark.session.local_session`. Importing this package without pyspark raises
+MissingExtraError.
+"""
+
+from __future__ import annotations
+
+from antecede.errors import MissingExtraError
+
+try:
+    import pyspark  # noqa: F401
+except ImportError as error:
+    raise MissingExtraError("antecede.spark", "spark") from error
