@@ -1,0 +1,1 @@
+"""The tour: record a group, order what it received, compare, explain."""
