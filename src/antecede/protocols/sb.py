@@ -1,0 +1,283 @@
+"""S_b, semantic order: an answer is delivered after what it answers, and waits for nothing else.
+
+Source: 003 (Bhavanasi and Iyer). The relation is the one that the application names when it
+sends, not happened-before: unrelated messages never wait for each other.
+
+Theory of operation
+-------------------
+State: one ordering list a member (`delivered`, see `clocks.intervals`), which holds the numbers
+of all messages that this member sent or had delivered (the ordering tree OT of section IV.B.3);
+and the out-of-sequence store (`sb_store`). A message `<mid_c, mid_p, data>` is delivered on
+arrival when its parent is in the ordering lists or is the root; then everything in the store
+that hung on it follows, depth first (Algorithm 3), with a stack of our own, so that a thread
+may be as deep as memory allows.
+
+Beyond the text: duplicates and conflicts are discarded; members come and go (`sb_state`); the
+store can be finite, a parent may never come, a message may have several parents (`sb_policy`).
+Algorithms 1 and 2 can be had as printed (`sb_printed`). A message that was set aside is
+remembered by its number alone, in ordering lists again (`gone`), and what answers it goes the
+same way: it could never be delivered in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from antecede.clocks.intervals import MAX_NUMBER, contains, insert
+from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError
+from antecede.protocols.base import (
+    DUPLICATE,
+    NOTHING,
+    OWN,
+    Deliver,
+    Discard,
+    Effect,
+    Hold,
+    MessageId,
+    Release,
+    Transmit,
+)
+from antecede.protocols.sb_message import SbMessage
+from antecede.protocols.sb_policy import HOLD, REFUSE, RELEASE, Policy, checked
+from antecede.protocols.sb_state import SbState
+from antecede.protocols.sb_store import Key
+
+CONFLICT = "conflict: a held message has this id and other content"
+REFUSED = "refused: the store is full; bring it again"
+SET_ASIDE = "set aside"
+"""How every reason begins for which a message was set aside."""
+
+
+class SemanticOrder(SbState):
+    """One member of a group with S_b order.
+
+    `several_parents`: a message may answer several messages, and waits for all of them (an
+    extension; "uniqueness", III.A.2, allows one). `missing_parent` says what happens to a
+    message that has been held for `patience_s` seconds when `tick` is called: "hold" (it waits on),
+    "release" (it is handed over, marked with `Release`) or "set_aside" (`Discard`, with all that
+    answers it). `store_limit` is the largest number of held messages (None: no limit), and
+    `overflow` what gives way when one more comes: "refuse" (the newcomer, to be brought
+    again), "release" or "set_aside" (the oldest). `as_published`: True, "algorithm-1" or
+    "algorithm-2" use the ordering list as printed. Raises LocalError for choices that make no
+    sense. `counts` has the numbers of messages in conflict, refused, released and set aside.
+    """
+
+    def __init__(
+        self,
+        me: int,
+        members: Iterable[int],
+        *,
+        several_parents: bool = False,
+        missing_parent: str = HOLD,
+        patience_s: float | None = None,
+        store_limit: int | None = None,
+        overflow: str = REFUSE,
+        as_published: bool | str = False,
+    ) -> None:
+        policy = Policy(
+            several_parents, missing_parent, patience_s, store_limit, overflow, as_published
+        )
+        super().__init__(me, members, checked(policy))
+
+    # -- the application's side -------------------------------------------------------------
+
+    def send(
+        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+    ) -> Sequence[Effect]:
+        """Transmit a message that answers `after` (RESPOND state, IV.C.6).
+
+        Raises LocalError for more than one parent without `several_parents`, and for a
+        parent that this member has neither sent nor had delivered.
+        """
+        parents = tuple(MessageId(*parent) for parent in dict.fromkeys(after))
+        if len(parents) > 1 and not self.policy.several_parents:
+            raise LocalError(
+                f"a message answers one message (003, III.A.2), not {len(parents)}: name one, "
+                "or give every member several_parents=True"
+            )
+        for sender, seq in parents:
+            if not contains(self.delivered.get(sender, ()), seq):
+                raise LocalError(
+                    f"message {seq} of member {sender} was not delivered here: "
+                    "answer what the application has seen"
+                )
+        self.sent += 1
+        self._record(self.me, self.sent)
+        message = SbMessage(self.me, self.sent, parents, payload)
+        return (Transmit(self.receivers, message),)
+
+    # -- the network's side -----------------------------------------------------------------
+
+    def receive(self, message: SbMessage, *, now: float = 0.0) -> Sequence[Effect]:
+        """Deliver the message and all that waited for it, or hold it (RECEIVE state, IV.C.3).
+
+        Raises UnknownMemberError, SequenceError or RemoteError for what cannot be right.
+        """
+        sender, seq, parents, _ = message
+        known = self._check(sender, seq, parents)
+        if sender == self.me:
+            return (Discard(message, OWN),)
+        if contains(known, seq):
+            return (Discard(message, DUPLICATE),)
+        if self.store.rows and (sender, seq) in self.store.rows:
+            return (self._again(message),)
+        if self.gone and (reason := self._already_gone(message)):
+            return (Discard(message, reason),)
+        missing = [parent for parent in parents if not self._present(parent)]
+        if missing:
+            return self._hold(message, missing, now)
+        if not self.store.rows:
+            self._record(sender, seq)
+            return (Deliver(message),)
+        return self._hand_over(message, Deliver(message))
+
+    def _check(self, sender: int, seq: int, parents: Sequence[MessageId]) -> list[int]:
+        """Return the sender's ordering list; raise a RemoteError for an impossible message."""
+        known = self.delivered.get(sender)
+        if known is None or not 0 < seq <= MAX_NUMBER or sender == self.me or self.last:
+            self._check_id(sender, seq)
+        for parent in parents:
+            who, number = parent
+            if who not in self.delivered or not 0 < number <= MAX_NUMBER or who == self.me:
+                self._check_id(who, number)
+            if self.last:
+                self._check_id(who, number)
+            if who == sender and number == seq:
+                raise RemoteError(f"message {seq} of member {sender} answers itself")
+        if len(parents) > 1:
+            self._check_several(sender, seq, parents)
+        return self.delivered[sender]
+
+    def _check_id(self, sender: int, seq: int) -> None:
+        if sender not in self.delivered:
+            raise UnknownMemberError(f"message {seq} of {sender}, who is not in the group")
+        if not 1 <= seq <= MAX_NUMBER:
+            raise SequenceError(f"message number {seq} of member {sender}; 1 is the first")
+        if sender == self.me and seq > self.sent:
+            raise SequenceError(
+                f"message {seq} of this member {sender}, who has sent {self.sent}: "
+                "was it restarted without its snapshot?"
+            )
+        if seq > self.last.get(sender, seq):
+            raise SequenceError(
+                f"message {seq} of member {sender}, who left after message {self.last[sender]}"
+            )
+
+    def _check_several(self, sender: int, seq: int, parents: Sequence[MessageId]) -> None:
+        what = f"message {seq} of member {sender} answers"
+        if not self.policy.several_parents:
+            raise RemoteError(f"{what} {len(parents)} messages; this group allows one")
+        if len(set(parents)) < len(parents):
+            raise RemoteError(f"{what} the same message twice")
+
+    def _present(self, parent: MessageId) -> bool:
+        sender, seq = parent
+        if self.printed is not None:
+            return seq in self.printed[sender]
+        return contains(self.delivered[sender], seq)
+
+    def _record(self, sender: int, seq: int) -> None:
+        insert(self.delivered[sender], seq)
+        if self.printed is not None:
+            self.printed[sender].insert(seq)
+
+    def _again(self, message: SbMessage) -> Discard:
+        """Tell a second copy of a held message from another message with its id."""
+        if self.store.rows[message[:2]].message == message:
+            return Discard(message, DUPLICATE)
+        self.counts["conflict"] += 1
+        return Discard(message, CONFLICT)
+
+    def _hand_over(self, message: SbMessage, effect: Effect) -> list[Effect]:
+        """Record a message and deliver all that hung on it, depth first (Algorithm 3)."""
+        effects = [effect]
+        self._record(message.sender, message.seq)
+        stack = self.store.parent_delivered(message[:2])[::-1]
+        while stack:
+            message = stack.pop()
+            effects.append(Deliver(message))
+            self._record(message.sender, message.seq)
+            stack.extend(reversed(self.store.parent_delivered(message[:2])))
+        return effects
+
+    def _hold(
+        self, message: SbMessage, missing: Sequence[MessageId], now: float
+    ) -> Sequence[Effect]:
+        store, limit = self.store, self.policy.store_limit
+        if limit is None or len(store.rows) < limit:
+            store.put(message, missing, now)
+            return (Hold(message, tuple(missing)),)
+        if self.policy.overflow == REFUSE:
+            self.counts["refused"] += 1
+            return (Discard(message, REFUSED),)
+        if self.policy.overflow == RELEASE:
+            effects = self._release(store.oldest().key)
+        else:
+            effects = self._set_aside(store.oldest().key, f"{SET_ASIDE}: the store is full")
+        # What made room may have been, or have freed, the parent: begin again, now with room.
+        return [*effects, *self.receive(message, now=now)]
+
+    # -- what never comes -------------------------------------------------------------------
+
+    def tick(self, now: float) -> Sequence[Effect]:
+        """Act on messages held for `patience_s` (`now` in seconds, never going back)."""
+        patience_s = self.policy.patience_s
+        if patience_s is None:
+            return NOTHING
+        effects: list[Effect] = []
+        while self.store.rows and (row := self.store.oldest()).since + patience_s <= now:
+            if self.policy.missing_parent == RELEASE:
+                effects += self._release(row.key)
+            else:
+                sender, seq = self.store.missing(row.key)[0]
+                reason = f"{SET_ASIDE}: parent {sender}:{seq} did not come in {patience_s:g} s"
+                effects += self._set_aside(row.key, reason)
+        return effects
+
+    def _release(self, key: Key) -> list[Effect]:
+        """Hand over a held message in the order that is left to keep.
+
+        Where its parent is held too, the one at the top of the thread is released, marked,
+        and the others follow it in order.
+        """
+        effects: list[Effect] = []
+        store = self.store
+        while key in store.rows:
+            for blocker in store.blockers(key):
+                if blocker in store.rows:
+                    message, missing = store.take(blocker)
+                    self.counts["released"] += 1
+                    effects += self._hand_over(message, Release(message, missing))
+        return effects
+
+    def _set_aside(self, key: Key, reason: str) -> list[Effect]:
+        """Give up a held message and every held message that answers it, however deep."""
+        effects: list[Effect] = []
+        stack = [(key, reason)]
+        while stack:
+            key, reason = stack.pop()
+            if key in self.store.rows:
+                message, _ = self.store.take(key)
+                effects.append(self._give_up(message, reason))
+                below = f"{SET_ASIDE}: with its parent {key[0]}:{key[1]}"
+                stack.extend((answer, below) for answer in reversed(self.store.answers(key)))
+        return effects
+
+    def _give_up(self, message: SbMessage, reason: str) -> Discard:
+        insert(self.gone.setdefault(message.sender, []), message.seq)
+        self.counts["set_aside"] += 1
+        return Discard(message, reason)
+
+    def _already_gone(self, message: SbMessage) -> str:
+        """Return why a message that arrives now is set aside, or nothing; remember it."""
+        gone = self.gone
+        if contains(gone.get(message.sender, ()), message.seq):
+            return f"{SET_ASIDE} before"
+        for sender, seq in message.parents:
+            if contains(gone.get(sender, ()), seq):
+                return self._give_up(message, f"{SET_ASIDE}: with its parent {sender}:{seq}").reason
+        return ""
+
+
+Sb = SemanticOrder
