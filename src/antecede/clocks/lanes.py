@@ -18,6 +18,8 @@ LANE_BITS = 48
 VALUE_BITS = LANE_BITS - 1
 MAX_VALUE = (1 << VALUE_BITS) - 1
 """Largest counter a lane holds: 1.4e14, 4,000 years at a thousand messages a second."""
+MAX_MEMBER = (1 << 16) - 1
+"""Highest member number that decoders of values accept: a vector is at most 393 kB."""
 
 
 def guards(lanes: int) -> int:
