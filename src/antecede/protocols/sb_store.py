@@ -97,23 +97,22 @@ class Store:
     def blockers(self, key: Key) -> list[Key]:
         """Return the held messages, this one or above it, that lack a parent that is not here.
 
-        Releasing them lets everything between follow in order. When there is none, the messages
-        wait for each other in a cycle, and the last one reached stands for it.
+        Releasing them in this order, ancestors first, lets everything between follow. When
+        there is none, messages wait for each other in a cycle, and one of it stands for all.
         """
-        seen = {key: None}
-        stack = [key]
-        found: list[Key] = []
-        last = key
-        while stack:
-            last = stack.pop()
-            missing = self.missing(last)
-            above = [parent for parent in missing if parent in self.rows]
-            if len(above) < len(missing):
-                found.append(last)
-            fresh = [parent for parent in above if parent not in seen]
-            seen.update(dict.fromkeys(fresh))
-            stack.extend(fresh)
-        return found or [last]
+        order: list[Key] = []
+        seen = {key}
+        path = [(key, iter(self.missing(key)))]
+        while path:
+            current, parents = path[-1]
+            above = next((p for p in parents if p in self.rows and p not in seen), None)
+            if above is None:
+                path.pop()
+                order.append(current)
+            else:
+                seen.add(above)
+                path.append((above, iter(self.missing(above))))
+        return [k for k in order if any(p not in self.rows for p in self.missing(k))] or order[:1]
 
     def storage_bytes(self) -> int:
         """Return 8 bytes for mid_c and 8 for each mid_p of every row."""
