@@ -1,0 +1,215 @@
+"""Traces as Arrow tables: the schema, reading in batches, and what went to quarantine.
+
+`read_batches` streams: it holds one batch of events at a time, so a trace may be larger than
+memory wherever its reader streams too (mail, git and table do; vector-clock logs are read
+whole, since their expressions span lines). `read` collects everything.
+
+A record that cannot be stored (text that is not Unicode, a number above 64 bits) goes to
+quarantine like any other bad record, whichever reader made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import pyarrow as pa
+
+from antecede.errors import FormatError, InputError
+from antecede.trace import git, mail, reader, schema, shiviz, table
+from antecede.trace.reader import NO_ID, Detail, Reader, ReadOptions
+from antecede.trace.schema import Event, Quarantined
+from antecede.trace.text import shorten
+
+BATCH_ROWS = 65_536
+
+_TYPES = {
+    "string": pa.string(),
+    "int64": pa.int64(),
+    "list<string>": pa.list_(pa.string()),
+    "list<int64>": pa.list_(pa.int64()),
+}
+_FIELDS: list[pa.Field[Any]] = [
+    pa.field(c.name, _TYPES[c.type], nullable=c.nullable, metadata={"meaning": c.meaning})
+    for c in schema.COLUMNS
+]
+SCHEMA = pa.schema(_FIELDS)
+QUARANTINE_SCHEMA = pa.schema(
+    [
+        pa.field("source", pa.string()),
+        pa.field("line", pa.int64()),
+        pa.field("id", pa.string()),
+        pa.field("reason", pa.string(), nullable=False),
+        pa.field("raw", pa.string(), nullable=False),
+    ]
+)
+
+for _reader in (shiviz.ShivizReader(), mail.MailReader(), git.GitReader(), table.TableReader()):
+    reader.register(_reader)
+
+
+class Batch(NamedTuple):
+    """Some events, what went to quarantine between them, and facts on the files so far."""
+
+    events: pa.RecordBatch
+    quarantine: pa.RecordBatch
+    details: dict[str, int | str]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What was read: good events, bad records with reasons, and facts on the files."""
+
+    events: pa.Table
+    quarantine: pa.Table
+    format: str
+    details: dict[str, int | str] = field(default_factory=dict)
+
+
+def read(
+    paths: Sequence[str | Path], format: str | None = None, options: ReadOptions | None = None
+) -> Trace:
+    """Read one trace from files given in order; see `read_batches` for the errors.
+
+    Raise FormatError if not one event could be read.
+    """
+    chosen = _choose(paths, format)
+    batches = list(_batches(chosen, options or ReadOptions(), BATCH_ROWS))
+    events = pa.Table.from_batches([batch.events for batch in batches], SCHEMA)
+    quarantine = pa.Table.from_batches([batch.quarantine for batch in batches], QUARANTINE_SCHEMA)
+    if not events.num_rows:
+        raise _nothing(chosen, quarantine)
+    return Trace(events, quarantine, chosen[0][1].name, batches[-1].details)
+
+
+def read_batches(
+    paths: Sequence[str | Path],
+    format: str | None = None,
+    options: ReadOptions | None = None,
+    batch_rows: int = BATCH_ROWS,
+) -> Iterator[Batch]:
+    """Read files given in order, at most `batch_rows` events at a time.
+
+    Raise InputError if a path cannot be read at all, FormatError if its format cannot be told
+    or the paths differ in format. Bad records raise nothing: they are in `quarantine`.
+    """
+    return _batches(_choose(paths, format), options or ReadOptions(), batch_rows)
+
+
+def to_batch(events: Sequence[Event], first: int = 0) -> pa.RecordBatch:
+    """Return events in the schema, `file_order` numbered from `first`.
+
+    Raise pyarrow.ArrowException, UnicodeError, OverflowError or TypeError if a value does not
+    fit the schema.
+    """
+    columns: dict[str, Any] = dict(zip(schema.NAMES, zip(*events, strict=True), strict=False))
+    columns["file_order"] = range(first, first + len(events))
+    arrays = [pa.array(columns.get(f.name, ()), type=cast("Any", f.type)) for f in SCHEMA]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def quarantine_batch(rows: Iterable[Quarantined]) -> pa.RecordBatch:
+    """Return quarantined records in their schema."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(QUARANTINE_SCHEMA)
+    arrays = [
+        pa.array(column, type=cast("Any", f.type))
+        for column, f in zip(columns, QUARANTINE_SCHEMA, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=QUARANTINE_SCHEMA)
+
+
+def _choose(paths: Sequence[str | Path], format: str | None) -> list[tuple[Path, Reader]]:
+    if not paths:
+        raise InputError("no path given")
+    chosen: list[tuple[Path, Reader]] = []
+    for path in map(Path, paths):
+        if not path.exists():
+            raise InputError("no such file or folder", path=str(path))
+        found = reader.by_name(format) if format is not None else reader.choose(path)
+        if chosen and chosen[0][1].name != found.name:
+            message = f"is {found.name}, but {chosen[0][0]} is {chosen[0][1].name}: one at a time"
+            raise FormatError(message, path=str(path))
+        chosen.append((path, found))
+    return chosen
+
+
+def _batches(
+    chosen: Sequence[tuple[Path, Reader]], options: ReadOptions, batch_rows: int
+) -> Iterator[Batch]:
+    """Collect what the readers yield; the last batch may be empty and has all details."""
+    details: dict[str, int | str] = {}
+    done = 0
+    events: list[Event] = []
+    bad: list[Quarantined] = []
+    for path, one in chosen:
+        for item in one.read(path, options):
+            if isinstance(item, Event):
+                if item.id:
+                    events.append(item)
+                else:
+                    bad.append(_unusable(item, NO_ID))
+            elif isinstance(item, Quarantined):
+                bad.append(item)
+            else:
+                _note(details, item)
+            if len(events) >= batch_rows or len(bad) >= batch_rows:
+                batch = _batch(events, bad, done, details)
+                done += batch.events.num_rows
+                events, bad = [], []
+                yield batch
+    yield _batch(events, bad, done, details)
+
+
+def _batch(
+    events: list[Event], bad: list[Quarantined], done: int, details: dict[str, int | str]
+) -> Batch:
+    stored, refused = _storable(events, done)
+    return Batch(stored, quarantine_batch([*bad, *refused]), dict(details))
+
+
+def _storable(events: list[Event], first: int) -> tuple[pa.RecordBatch, list[Quarantined]]:
+    """Return the events as a batch; events with values that cannot be stored are set aside."""
+    try:
+        return to_batch(events, first), []
+    except (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError):
+        good: list[Event] = []
+        refused: list[Quarantined] = []
+        for event in events:
+            try:
+                to_batch([event])
+            except (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError) as error:
+                refused.append(_unusable(event, f"cannot be stored: {error}"))
+            else:
+                good.append(event)
+        return to_batch(good, first), refused
+
+
+def _unusable(event: Event, reason: str) -> Quarantined:
+    source = event.source if event.source is None else shorten(event.source)
+    shown = {k: v for k, v in event._asdict().items() if v not in (None, ())}
+    return Quarantined(source, event.line, None, shorten(reason), shorten(str(shown)))
+
+
+def _note(details: dict[str, int | str], item: Detail) -> None:
+    before = details.get(item.name)
+    if isinstance(before, int) and isinstance(item.value, int):
+        details[item.name] = before + item.value
+    elif before is None or before == item.value:
+        details[item.name] = item.value
+    else:
+        details[item.name] = f"{before}; {item.value}"
+
+
+def _nothing(chosen: Sequence[tuple[Path, Reader]], quarantine: pa.Table) -> InputError:
+    path, one = chosen[0]
+    if not quarantine.num_rows:
+        return InputError("holds no event", path=str(path))
+    first = quarantine.slice(0, 1).to_pylist()[0]
+    where = f"line {first['line']}: " if first["line"] else ""
+    message = (
+        f"nothing in it can be read as {one.name}: {quarantine.num_rows:,} bad records; "
+        f"the first: {where}{first['reason']}"
+    )
+    return FormatError(message, path=str(path))

@@ -1,0 +1,232 @@
+"""From a user's own columns to events: which column is which, and cells to values.
+
+A column the user names wins; else columns are known by the schema's own names and by the
+usual ones below. What cannot be told is left null; only the identity must be there: an `id`,
+or `member` with `seq` or `clock` (the event is then named MEMBER:NUMBER).
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from antecede.errors import FormatError
+from antecede.trace import text
+from antecede.trace.dialects import parse_clock
+from antecede.trace.reader import NO_ID, ReadOptions
+from antecede.trace.schema import EVENT, KINDS, NAMES, Event, Quarantined
+
+TIMES = ("arrival", "send_time", "author_time", "commit_time", "start_time", "end_time")
+USUAL = {
+    "id": ("event_id", "message_id", "msg_id", "id", "uuid"),
+    "parents": ("parents", "parent", "parent_id", "after", "caused_by", "in_reply_to", "reply_to"),
+    "member": ("member", "sender", "host", "node", "process", "agent", "author"),
+    "send_time": ("send_time", "sent_at", "timestamp", "time", "ts"),
+    "topics": ("topics", "topic", "channel"),
+    "clock": ("clock", "vector_clock", "vc"),
+}
+CHOICES = (*(name for name in NAMES if name not in ("file_order", "source", "line")), "clock")
+"""Names under which a user may give a column."""
+
+
+class Columns:
+    """The user's columns by column of the schema, and the unit of their times."""
+
+    def __init__(
+        self, sample: Sequence[Mapping[str, object]], options: ReadOptions, source: str
+    ) -> None:
+        """Look at the first records; FormatError if a named or needed column is not there."""
+        self.source = source
+        self.separator = options.separator
+        known = list(dict.fromkeys(key for record in sample for key in record))
+        self.of = {name: _found(name, known, options, source) for name in CHOICES}
+        if not self.of["id"] and not (
+            self.of["member"] and (self.of["seq"] or self.of["clock"] or self.of["clock_members"])
+        ):
+            message = (
+                f"no column is known to identify an event; columns are {', '.join(known)[:300]}; "
+                "say --id COLUMN (or --member and --seq)"
+            )
+            raise FormatError(message, path=source)
+        own_schema = set(NAMES) <= set(known)
+        self.unit = options.time_unit or ("ns" if own_schema else self._unit(sample))
+
+    def _unit(self, sample: Iterable[Mapping[str, object]]) -> str:
+        columns = [column for name in TIMES for column in self.of[name]]
+        numbers = (_finite(record.get(column)) for record in sample for column in columns)
+        return text.unit_by_size(max((abs(n) for n in numbers if n is not None), default=0))
+
+    def event(self, record: Mapping[str, object], line: int | None) -> Event | Quarantined:
+        """Return the record as an event, or what is wrong with it."""
+        try:
+            return self._event(record, line)
+        except ValueError as error:
+            raw = text.shorten(json.dumps(record, default=str, ensure_ascii=False))
+            identity = name_of(self._first(record, "id"))
+            safe = None if identity is None else text.shorten(identity)
+            return Quarantined(self.source, line, safe, str(error), raw)
+
+    def _event(self, record: Mapping[str, object], line: int | None) -> Event:
+        member = name_of(self._first(record, "member"))
+        clock = self._clock(record)
+        seq = self._number(record, "seq")
+        if seq is None and clock is not None and member is not None:
+            seq = clock.get(member)
+        kind = name_of(self._first(record, "kind"))
+        event = Event(
+            run=name_of(self._first(record, "run")),
+            kind=kind if kind in KINDS else EVENT,
+            id=self._identity(record, member, seq),
+            member=member,
+            seq=seq,
+            parents=self._names(record, "parents"),
+            clock_members=None if clock is None else tuple(clock),
+            clock_counts=None if clock is None else tuple(clock.values()),
+            topics=self._names(record, "topics"),
+            ingest=self._number(record, "ingest"),
+            text=name_of(self._first(record, "text")),
+            source=self.source,
+            line=line,
+        )
+        times = {name: self._time(record, name) for name in TIMES if self.of[name]}
+        return event._replace(**times) if times else event
+
+    def _identity(self, record: Mapping[str, object], member: str | None, seq: int | None) -> str:
+        if self.of["id"]:
+            identity = name_of(self._first(record, "id"))
+        else:
+            identity = None if member is None or seq is None else f"{member}:{seq}"
+        if identity is None:
+            raise ValueError(NO_ID)
+        return identity
+
+    def _first(self, record: Mapping[str, object], name: str) -> object:
+        return next((record.get(column) for column in self.of[name]), None)
+
+    def _number(self, record: Mapping[str, object], name: str) -> int | None:
+        value = self._first(record, name)
+        if value is None or value == "":
+            return None
+        number = text.int64(value)
+        if number is None:
+            raise ValueError(f"{name} is no whole number of 64 bits: {str(value)[:60]}")
+        return number
+
+    def _time(self, record: Mapping[str, object], name: str) -> int | None:
+        value = self._first(record, name)
+        if isinstance(value, datetime.datetime | datetime.date):
+            value = value.isoformat()
+        if not isinstance(value, str):
+            return text.nanoseconds(value, self.unit)
+        number = text.nanoseconds(value, self.unit)
+        return text.iso_time(value) if number is None else number
+
+    def _names(self, record: Mapping[str, object], name: str) -> tuple[str, ...]:
+        found: dict[str, None] = {}
+        for column in self.of[name]:
+            for value in _cells(record.get(column), self.separator):
+                single = name_of(value)
+                if single is not None:
+                    found[single] = None
+                elif value is not None and value != "" and _finite(value) is not None:
+                    raise ValueError(f"{name} holds what is no name: {str(value)[:60]}")
+        return tuple(found)
+
+    def _clock(self, record: Mapping[str, object]) -> dict[str, int] | None:
+        if self.of["clock_members"] and self.of["clock_counts"]:
+            members = self._first(record, "clock_members")
+            counts = self._first(record, "clock_counts")
+            if members is None or counts is None:
+                return None
+            if not (isinstance(members, list) and isinstance(counts, list)):
+                raise ValueError("clock_members and clock_counts are no lists")
+            if len(members) != len(counts):
+                raise ValueError("clock_members and clock_counts differ in length")
+            return _checked(dict(zip(map(str, members), counts, strict=True)))
+        value = self._first(record, "clock")
+        if value is None or value == "":
+            return None
+        if isinstance(value, str):
+            clock = parse_clock(value)
+            if isinstance(clock, str):
+                raise ValueError(clock)
+            return clock
+        try:
+            return _checked(dict(value))  # type: ignore[call-overload]
+        except TypeError as error:
+            raise ValueError(f"the clock is no mapping of members: {str(value)[:60]}") from error
+
+
+def name_of(value: object) -> str | None:
+    """Return an identity as text: text, bytes or a whole number; None for null and blank."""
+    if isinstance(value, bytes):
+        value = text.decode(value)
+    if isinstance(value, float) and value.is_integer():  # a column of numbers with nulls
+        value = int(value)
+    if isinstance(value, str):
+        return value if value.strip() else None
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _found(name: str, known: Sequence[str], options: ReadOptions, source: str) -> tuple[str, ...]:
+    """Columns that give one column of the schema; the user's if named, else a usual one."""
+    if name in options.columns:
+        absent = [column for column in options.columns[name] if column not in known]
+        if absent:
+            message = f"no column {absent[0]!r}; columns are {', '.join(known)[:300]}"
+            raise FormatError(message, path=source)
+        return tuple(options.columns[name])
+    lower = {column.lower(): column for column in reversed(known)}
+    for usual in (name, *USUAL.get(name, ())):
+        if usual in lower:
+            return (lower[usual],)
+    return ()
+
+
+def _cells(value: object, separator: str | None) -> Sequence[object]:
+    """Return the values in one cell: a list, a JSON list as text, or text to be separated."""
+    if isinstance(value, list | tuple):
+        return value
+    if isinstance(value, str):
+        if value.startswith("["):
+            try:
+                listed: Any = json.loads(value)
+            except (ValueError, RecursionError):
+                listed = None
+            if isinstance(listed, list):
+                return listed
+        if separator is not None:
+            return [part.strip() for part in value.split(separator)]
+    return (value,)
+
+
+def _checked(clock: Mapping[object, object]) -> dict[str, int]:
+    """Return a clock's entries above zero; ValueError if a counter cannot be one."""
+    checked: dict[str, int] = {}
+    for member, written in clock.items():
+        count = None if isinstance(written, str) else text.int64(written)
+        if written is None or count == 0:
+            continue
+        if count is None or count < 0:
+            raise ValueError(f"the counter of {member!r} is no whole number from 0: {written!r}")
+        checked[str(member)] = count
+    return checked
+
+
+def _finite(value: object) -> float | None:
+    """Return a number worth looking at; 0.0 for what is no number at all; None for null or nan."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return 0.0
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0.0
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return float(value) if abs(value) < 1e300 else None

@@ -1,0 +1,124 @@
+"""Commits: a git repository, asked through `git log`, or a table of tab-separated values.
+
+The table's first line names its columns: `commit` and `parents` (separated by blanks), and if
+known `author_time`, `commit_time` (seconds since 1970) and `author_id`. A repository gives the
+commits of all its references, parents before children; the author's address is the member.
+
+The repository's own configuration may name programs to run; none of those takes part in
+`git log` as called here.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from antecede.errors import FormatError, InputError, SetupError
+from antecede.trace import text
+from antecede.trace.reader import NO_ID, Detail, Item, ReadOptions
+from antecede.trace.schema import Event, Quarantined
+
+_FIELDS = ("commit", "parents", "author_time", "commit_time", "author_id", "subject")
+_CONFIGURE = ("--no-replace-objects", "-c", "log.showSignature=false", "-c", "core.fsmonitor=false")
+_LOG = ("log", "--all", "--topo-order", "--reverse", "--no-color", "--no-notes", "--no-mailmap")
+_FORMAT = "--format=%H%x09%P%x09%at%x09%ct%x09%ae%x09%s"
+
+
+class GitReader:
+    """Reader of repositories and tables of commits; see the module."""
+
+    name = "git"
+
+    def sniff(self, path: Path, head: bytes) -> float:
+        """Recognize a repository's folder, or the table's first line."""
+        if path.is_dir():
+            return 1.0 if is_repository(path) else 0.0
+        first = text.decode(head).lstrip("\ufeff").partition("\n")[0].rstrip("\r").split("\t")
+        return 1.0 if {"commit", "parents"} <= set(first) else 0.0
+
+    def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
+        """Yield every commit."""
+        yield from _repository(path) if path.is_dir() else _table(path)
+
+
+def is_repository(path: Path) -> bool:
+    """Tell whether `path` is a work tree's top folder or a bare repository."""
+    return (path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())
+
+
+def _table(path: Path) -> Iterator[Item]:
+    names: list[str] | None = None
+    try:
+        for number, line in text.lines(path):
+            cells = line.split("\t")
+            if names is None:
+                if not {"commit", "parents"} <= set(cells):
+                    message = "the first line must name the columns commit and parents"
+                    raise FormatError(message, path=str(path), line=number)
+                names = cells
+            elif line.strip():
+                yield _commit(names, cells, str(path), number)
+    except FormatError:
+        raise
+    except InputError as error:
+        if error.line is None:
+            raise
+        yield Quarantined(str(path), error.line, None, str(error), "")
+
+
+def _repository(path: Path) -> Iterator[Item]:
+    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+    for name in ("GIT_DIR", "GIT_WORK_TREE"):  # set while git runs a hook: not what was asked
+        environment.pop(name, None)
+    command = ["git", "-C", str(path), *_CONFIGURE, *_LOG, "--encoding=UTF-8", _FORMAT, "--"]
+    with tempfile.TemporaryFile() as complaints:  # a pipe nobody empties would stop git
+        try:
+            git = subprocess.Popen(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+            )
+        except OSError as error:
+            message = "git is not installed; a repository is read with `git log`"
+            raise SetupError(message) from error
+        with git:
+            assert git.stdout is not None  # a pipe, as asked for
+            try:
+                for number, raw in enumerate(git.stdout, 1):
+                    cells = text.decode(raw).rstrip("\n").split("\t", len(_FIELDS) - 1)
+                    yield _commit(list(_FIELDS), cells, str(path), number)
+                git.wait()
+            finally:
+                git.kill()  # when the caller stops early; nothing to a process that has ended
+        complaints.seek(0)
+        if git.returncode:
+            said = text.shorten(text.decode(complaints.read()).strip())
+            raise InputError(f"git log failed: {said}", path=str(path))
+    if (path / ".git" / "shallow").exists() or (path / "shallow").exists():
+        yield Detail("shallow", 1)
+
+
+def _commit(names: list[str], cells: list[str], source: str, line: int) -> Event | Quarantined:
+    record = dict(zip(names, cells, strict=False))
+    identity = record.get("commit", "").strip()
+    raw = text.shorten("\t".join(cells))
+    if not identity:
+        return Quarantined(source, line, None, NO_ID, raw)
+    if "parents" not in record:
+        reason = f"{len(cells)} cells, but the first line names {len(names)} columns"
+        return Quarantined(source, line, identity, reason, raw)
+    return Event(
+        id=identity,
+        member=record.get("author_id") or None,
+        parents=tuple(record["parents"].split()),
+        author_time=text.nanoseconds(record.get("author_time"), "s"),
+        commit_time=text.nanoseconds(record.get("commit_time"), "s"),
+        text=record.get("subject") or None,
+        source=source,
+        line=line,
+    )

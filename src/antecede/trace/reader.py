@@ -1,0 +1,103 @@
+"""What a reader of traces is, and how the reader for a file is chosen.
+
+A reader turns one path into a stream of three kinds of things: `Event` (a good record),
+`Quarantined` (a bad one, with its reason) and `Detail` (a fact on the file as a whole). It
+never raises for a bad record; it raises InputError when the path as a whole is unusable. It
+need not number events: whoever collects them sets `file_order` and `source`.
+
+To add a format, write a class with `name`, `sniff` and `read` and hand an object of it to
+`register`; `--format NAME` and looking then find it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from antecede.errors import FormatError, InputError
+from antecede.trace import text
+from antecede.trace.schema import Event, Quarantined
+
+NO_ID = "no id"
+"""Reason of a record in quarantine that has no identity."""
+
+
+class Detail(NamedTuple):
+    """A fact on a file as a whole; numbers of several files are added up."""
+
+    name: str
+    value: int | str
+
+
+Item = Event | Quarantined | Detail
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What a user may say about the input; every field has a sensible default."""
+
+    regex: str | None = None
+    """shiviz: expression with groups host, clock and event."""
+    delimiter: str | None = None
+    """shiviz: expression that separates executions; its group `trace` names them."""
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """table: names of the user's columns, by column of the schema."""
+    time_unit: str | None = None
+    """table: unit of times given as numbers: s, ms, us or ns; by size if None."""
+    separator: str | None = None
+    """table: what separates several parents in one text cell."""
+
+
+class Reader(Protocol):
+    """A format of traces."""
+
+    name: str
+    """Name for `--format`."""
+
+    def sniff(self, path: Path, head: bytes) -> float:
+        """Say how sure this is the format, 0 (no) to 1, from the first bytes, decompressed.
+
+        `head` is empty for a folder.
+        """
+
+    def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
+        """Yield everything in the file, good and bad, in the order of the file."""
+
+
+_READERS: dict[str, Reader] = {}
+
+
+def register(reader: Reader) -> None:
+    """Make a reader known under its name; a later one of the same name replaces it."""
+    _READERS[reader.name] = reader
+
+
+def names() -> list[str]:
+    """Names of all known formats."""
+    return sorted(_READERS)
+
+
+def by_name(name: str) -> Reader:
+    """Return the reader of that name; FormatError naming the known ones if there is none."""
+    reader = _READERS.get(name)
+    if reader is None:
+        raise FormatError(f"no format is called {name!r}; known are {', '.join(names())}")
+    return reader
+
+
+def choose(path: Path) -> Reader:
+    """Return the reader that recognizes the file by looking at it; FormatError if none does."""
+    if not path.exists():
+        raise InputError("no such file or folder", path=str(path))
+    head = b"" if path.is_dir() else text.read_up_to(path, text.HEAD_BYTES)[0]
+    if not head.strip() and not path.is_dir():
+        raise InputError("the file is empty", path=str(path))
+    scores = {reader.name: reader.sniff(path, head) for reader in _READERS.values()}
+    best = max(scores, key=lambda name: scores[name])
+    if scores[best] <= 0:
+        what = "the folder holds" if path.is_dir() else "the first lines follow"
+        message = f"{what} none of the known formats ({', '.join(names())}); say --format"
+        raise FormatError(message, path=str(path))
+    return _READERS[best]

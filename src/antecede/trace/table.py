@@ -1,0 +1,178 @@
+"""Tables with the user's own column names: Parquet (a file or a folder), CSV, JSON lines.
+
+Rows are read in pieces, so a table may be larger than memory. Which column is which is told
+from the first rows (`antecede.trace.columns`). Times given as numbers are taken in the unit
+that their size tells, unless the user says it; times as text are ISO 8601, with or without a
+zone (then UTC).
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from antecede.errors import FormatError, InputError
+from antecede.trace import text
+from antecede.trace.columns import USUAL, Columns
+from antecede.trace.reader import Item, ReadOptions
+from antecede.trace.schema import Quarantined
+
+SAMPLE_ROWS = 1000
+PARQUET_ROWS = 16_384
+DELIMITERS = ",\t;|"
+
+Row = tuple[int | None, dict[str, Any]]
+
+
+class TableReader:
+    """Reader of Parquet, CSV and JSON lines; see the module."""
+
+    name = "table"
+
+    def sniff(self, path: Path, head: bytes) -> float:
+        """Recognize Parquet for certain; JSON lines and CSV less surely than other formats."""
+        if path.is_dir():
+            return 0.8 if _parts(path) else 0.0
+        if head.startswith(b"PAR1"):
+            return 1.0
+        first = text.decode(head).lstrip("\ufeff \t\r\n").partition("\n")[0]
+        if first.startswith("{"):
+            return 0.5 if _json_object(first) else 0.0
+        if {".csv", ".tsv"} & set(path.suffixes):
+            return 0.6
+        columns = {name.strip().lower() for name in first.split(_delimiter(first))}
+        return 0.3 if len(columns) > 1 and columns & set(USUAL["id"]) else 0.0
+
+    def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
+        """Yield every row."""
+        rows = self._rows(path)
+        try:
+            sample = list(_until(rows, SAMPLE_ROWS))
+            found = [row[1] for row in sample if not isinstance(row, Quarantined)]
+            if not found:
+                yield from (row for row in sample if isinstance(row, Quarantined))
+                return
+            columns = Columns(found, options, str(path))
+            for row in itertools.chain(sample, rows):
+                yield row if isinstance(row, Quarantined) else columns.event(row[1], row[0])
+        except csv.Error as error:
+            raise FormatError(f"not CSV: {error}", path=str(path)) from error
+
+    def _rows(self, path: Path) -> Iterator[Row | Quarantined]:
+        if path.is_dir():
+            for part in _parts(path):
+                yield from _parquet(part)
+            return
+        head = text.read_up_to(path, text.HEAD_BYTES)[0]
+        if head.startswith(b"PAR1"):
+            yield from _parquet(path)
+            return
+        first = text.decode(head).lstrip("\ufeff \t\r\n").partition("\n")[0]
+        try:
+            yield from _json_lines(path) if first.startswith("{") else _csv(path, _delimiter(first))
+        except InputError as error:
+            if error.line is None:
+                raise
+            yield Quarantined(str(path), error.line, None, str(error), "")
+
+
+def _until(rows: Iterator[Row | Quarantined], count: int) -> Iterator[Row | Quarantined]:
+    """Yield rows until `count` good ones have come."""
+    for row in rows:
+        yield row
+        count -= not isinstance(row, Quarantined)
+        if not count:
+            return
+
+
+def _parts(folder: Path) -> list[Path]:
+    """Parquet files below a folder as Spark writes it; hidden and _temporary ones left out."""
+    return sorted(
+        part
+        for part in folder.rglob("*.parquet")
+        if not any(piece.startswith(("_", ".")) for piece in part.relative_to(folder).parts)
+    )
+
+
+def _parquet(path: Path) -> Iterator[Row]:
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=PARQUET_ROWS):
+                yield from ((None, record) for record in _plain(batch).to_pylist())
+    except (pa.ArrowException, OSError) as error:
+        raise FormatError(f"not readable as Parquet: {error}", path=str(path)) from error
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch with time stamps as ISO text, which keeps nanoseconds and the zone."""
+    columns = [
+        # Arrow keeps times with a zone as UTC, which is what text without a zone means here.
+        column.cast(pa.timestamp(column.type.unit)).cast(pa.string())
+        if pa.types.is_timestamp(column.type)
+        else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _json_lines(path: Path) -> Iterator[Row | Quarantined]:
+    for number, line in text.lines(path):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            yield Quarantined(str(path), number, None, f"not JSON: {error}", text.shorten(line))
+            continue
+        if isinstance(record, dict):
+            yield number, record
+        else:
+            raw = text.shorten(line)
+            yield Quarantined(str(path), number, None, "not a JSON object", raw)
+
+
+def _csv(path: Path, delimiter: str) -> Iterator[Row | Quarantined]:
+    # The csv module asks for the next line within quotes; the line ends belong to the value.
+    table = csv.reader((line + "\n" for _, line in text.lines(path)), delimiter=delimiter)
+    names: list[str] | None = None
+    done = 0  # lines of the records so far
+    while True:
+        try:
+            cells = next(table)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if names is None:
+                raise
+            yield Quarantined(str(path), done + 1, None, f"not CSV: {error}", "")
+            done = table.line_num
+            continue
+        line, done = done + 1, table.line_num
+        if not any(cells):
+            continue
+        if names is None:
+            names = [name.strip() for name in cells]
+        elif len(cells) != len(names):
+            reason = f"{len(cells)} cells, but the first line names {len(names)} columns"
+            raw = text.shorten(delimiter.join(cells))
+            yield Quarantined(str(path), line, None, reason, raw)
+        else:
+            yield line, dict(zip(names, cells, strict=True))
+
+
+def _delimiter(first_line: str) -> str:
+    return max(DELIMITERS, key=first_line.count)
+
+
+def _json_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False

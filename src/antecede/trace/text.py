@@ -1,0 +1,181 @@
+"""Bytes and text from outside, read so that nothing in them can hurt: lines, numbers, times.
+
+Files ending in .gz (or beginning like one) are decompressed on the way. A line is read with
+a bound on its length, so that a file without line ends cannot fill the memory. Bytes that are
+not UTF-8 are shown as backslash escapes; no line is lost for them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import email.utils
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, cast
+
+from antecede.errors import InputError
+
+HEAD_BYTES = 1 << 18
+MAX_LINE_BYTES = 1 << 24
+MAX_RAW = 500
+"""Characters of a bad record that are kept to show it."""
+
+_INT64 = 1 << 63
+_UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_FRACTION = re.compile(r"[.,](\d+)")
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a file for reading, decompressed if it is gzip; InputError if that is impossible."""
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", path=str(path)) from error
+    magic = file.peek(2)[:2]
+    return cast("IO[bytes]", _OwningGzip(file)) if magic == b"\x1f\x8b" else file
+
+
+class _OwningGzip(gzip.GzipFile):
+    """A gzip reader that closes the file below it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._below = file
+        super().__init__(fileobj=file, mode="rb")
+
+    def close(self) -> None:
+        super().close()
+        self._below.close()
+
+
+def read_up_to(path: Path, size: int | None = None) -> tuple[bytes, str]:
+    """Return the first `size` bytes (all, if None), and why there are no more, else "".
+
+    A damaged compressed file gives what can be read of it.
+    """
+    found = bytearray()
+    with open_bytes(path) as file:
+        try:
+            while size is None or len(found) < size:
+                part = cast("io.BufferedReader", file).read1(1 << 20)
+                if not part:
+                    break
+                found += part
+        except (EOFError, OSError, zlib.error) as error:
+            return bytes(found[:size]), f"the file breaks off: {error}"
+    return bytes(found[:size]), ""
+
+
+def lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (line number from 1, line without its end), at most `MAX_LINE_BYTES` of each.
+
+    Raise InputError when the file breaks off (a truncated gzip file), after every line that
+    could be read: the caller turns that into a row of the quarantine.
+    """
+    number = 0
+    with open_bytes(path) as file:
+        while True:
+            try:
+                raw = part = file.readline(MAX_LINE_BYTES)
+                while len(part) == MAX_LINE_BYTES and part[-1:] != b"\n":
+                    part = file.readline(MAX_LINE_BYTES)
+            except (EOFError, OSError, zlib.error) as error:
+                message = f"the file breaks off after line {number}: {error}"
+                raise InputError(message, path=str(path), line=number + 1) from error
+            if not raw:
+                return
+            number += 1
+            if number == 1:
+                raw = raw.removeprefix(b"\xef\xbb\xbf")
+            yield number, decode(raw).rstrip("\r\n")
+
+
+def decode(raw: bytes) -> str:
+    """Decode UTF-8; other bytes become backslash escapes."""
+    return raw.decode("utf-8", errors="backslashreplace")
+
+
+def shorten(text: str) -> str:
+    """Return at most `MAX_RAW` characters of `text`, safe to store."""
+    short = text if len(text) <= MAX_RAW else text[: MAX_RAW - 3] + "..."
+    return short.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def int64(value: object) -> int | None:
+    """Return a whole number that fits into 64 bits, else None (True and 1.5 are none)."""
+    if isinstance(value, str) and len(value) < 32:
+        try:
+            value = int(value)
+        except ValueError:
+            return None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and -_INT64 <= value < _INT64:
+        return value
+    return None
+
+
+def nanoseconds(value: object, unit: str) -> int | None:
+    """Return a number of `unit` (s, ms, us, ns) since 1970 as ns; None if out of range."""
+    factor = _UNITS[unit]
+    if isinstance(value, str) and len(value) < 40:
+        value = _number(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, float):
+        if not -9.3e18 < value * factor < 9.3e18:  # also not-a-number
+            return None
+        whole = int(value // 1)
+        return int64(whole * factor + round((value - whole) * factor))
+    return int64(value * factor)
+
+
+def _number(text: str) -> int | float | None:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None
+
+
+def unit_by_size(value: float) -> str:
+    """Tell the unit of a time since 1970 by its size: 1e11 s is the year 5138."""
+    for unit, limit in (("s", 1e11), ("ms", 1e14), ("us", 1e17)):
+        if abs(value) < limit:
+            return unit
+    return "ns"
+
+
+def iso_time(text: str) -> int | None:
+    """Return an ISO 8601 time as ns since 1970; without a zone it is taken as UTC."""
+    fraction = _FRACTION.search(text)
+    plain = text if fraction is None else text[: fraction.start()] + text[fraction.end() :]
+    try:
+        when = datetime.datetime.fromisoformat(plain.strip())
+    except ValueError:
+        return None
+    below_second = int(fraction[1][:9].ljust(9, "0")) if fraction else 0
+    return _since_epoch(when, below_second)
+
+
+def mail_time(text: str) -> int | None:
+    """Return the time of a mail's Date or Received header as ns since 1970, None if unreadable."""
+    try:
+        return _since_epoch(email.utils.parsedate_to_datetime(text), 0)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+def _since_epoch(when: datetime.datetime, below_second: int) -> int | None:
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=datetime.UTC)
+    try:
+        span = when - _EPOCH
+    except OverflowError:
+        return None
+    return int64((span.days * 86400 + span.seconds) * 10**9 + below_second)
