@@ -1,0 +1,116 @@
+"""The built-in protocols by name: what each is called, where it comes from, its variants.
+
+Classes are imported when they are asked for, so that naming one protocol does not load all.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from antecede.errors import LocalError
+from antecede.protocols.base import Protocol
+
+_DEFECTIVE = "as-published"
+
+
+class Entry(NamedTuple):
+    """One built-in protocol."""
+
+    name: str
+    title: str
+    source: str
+    """Paper and section."""
+    module: str
+    factory: str
+    """Name in the module: the class, or the function that makes all processes of a system."""
+    variants: Mapping[str, Mapping[str, Any]] = {}
+    """Name of a variant -> keyword arguments that choose it."""
+    defective: tuple[str, ...] = ()
+    """Variants that are kept to show a published defect: a check of them is meant to fail."""
+    flat: bool = True
+    """One class, one role: factory(me, members, **options). False: several roles."""
+
+    def load(self) -> Any:
+        """Return the class or function that makes processes of this protocol."""
+        return getattr(importlib.import_module(self.module), self.factory)
+
+    def options(self, variant: str = "") -> Mapping[str, Any]:
+        """Return the keyword arguments of a variant; raises LocalError when there is none."""
+        if not variant:
+            return {}
+        if variant not in self.variants:
+            known = ", ".join(self.variants) or "none"
+            raise LocalError(f"{self.name} has no variant {variant!r}; variants: {known}")
+        return self.variants[variant]
+
+
+_P = "antecede.protocols."
+ENTRIES: Mapping[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        Entry("unordered", "no order", "001, Message ordering", _P + "unordered", "Unordered"),
+        Entry("fifo", "FIFO order", "001, Message ordering", _P + "fifo", "Fifo"),
+        Entry(
+            "bss",
+            "causal order by vector clocks (Birman, Schiper, Stephenson)",
+            "001, Birman-Schiper-Stephenson Protocol",
+            _P + "bss",
+            "Bss",
+            {"differences": {"differences": True}, _DEFECTIVE: {"as_published": True}},
+            (_DEFECTIVE,),
+        ),
+        Entry(
+            "idr",
+            "causal order by immediate dependencies",
+            "000, section 3.2 (the comparator), errata",
+            _P + "idr",
+            "Idr",
+        ),
+        Entry(
+            "hierarchical",
+            "causal order through super peers, by bit vectors",
+            "000, section 3.1",
+            _P + "hierarchical",
+            "hierarchical",
+            {
+                "no-pruning": {"pruning": "none"},
+                "published-pruning": {"pruning": "published"},
+                "listing6": {"printed": ("listing6",)},
+                "listing12": {"printed": ("listing12",)},
+            },
+            ("published-pruning", "listing6", "listing12"),
+            flat=False,
+        ),
+        Entry(
+            "sb",
+            "semantic order: an answer after what it answers",
+            "003, section IV",
+            _P + "sb",
+            "Sb",
+            {
+                "several-parents": {"several_parents": True},
+                "algorithm-1": {"as_published": "algorithm-1"},
+                "algorithm-2": {"as_published": "algorithm-2"},
+            },
+            ("algorithm-1", "algorithm-2"),
+        ),
+    )
+}
+
+
+def entry(name: str) -> Entry:
+    """Return the protocol of that name; raises LocalError with the names there are."""
+    if name not in ENTRIES:
+        raise LocalError(f"no protocol is called {name!r}; there are {', '.join(ENTRIES)}")
+    return ENTRIES[name]
+
+
+def flat_class(name: str) -> type[Protocol]:
+    """Return the class of a protocol whose members are all alike; raises LocalError."""
+    found = entry(name)
+    if not found.flat:
+        raise LocalError(f"{name} has several roles, not one class; see {found.module}")
+    loaded: type[Protocol] = found.load()
+    return loaded
