@@ -178,10 +178,11 @@ def test_a_thread_of_100_000_messages_in_reverse() -> None:
 
 def test_depth_first_as_in_algorithm_3() -> None:
     a = SemanticOrder(0, range(3))
-    for message in (msg("B2", "B1"), msg("C1", "B1"), msg("B3", "B2"), msg("C2", "C1")):
-        a.receive(message)
+    answers = ("B2", "B1"), ("C1", "B1"), ("B3", "B2"), ("C2", "C1"), ("B4", "B2"), ("B5", "B3")
+    for label, parent in answers:
+        a.receive(msg(label, parent))
     words = said(a.receive(msg("B1")))
-    assert words == ["deliver B1", "deliver B2", "deliver B3", "deliver C1", "deliver C2"]
+    assert words == [f"deliver {label}" for label in ("B1", "B2", "B3", "B5", "B4", "C1", "C2")]
 
 
 # -- several parents -------------------------------------------------------------------------

@@ -182,6 +182,11 @@ def test_decoded_bytes_are_taken_in_or_refused_whole(control: bytes) -> None:
         assert a.snapshot() == before
 
 
+def test_bytes_left_over_are_not_ignored() -> None:
+    with pytest.raises(DecodeError, match="1 bytes left over"):
+        decode(encode(msg("B2", "B1")) + b"\x00", None)
+
+
 def test_announced_parents_do_not_cost_memory() -> None:
     with pytest.raises(DecodeError, match="parents announced"):
         decode(b"\x01\x01" + b"\xff" * 8 + b"\x01", None)

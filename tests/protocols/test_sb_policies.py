@@ -141,6 +141,7 @@ def test_set_aside_of_a_deep_thread_and_of_a_cycle_end() -> None:
     for seq in range(50_000, 1, -1):
         a.receive(SbMessage(1, seq, (MessageId(1, seq - 1),), seq), now=0.0)
     assert len(a.tick(5.0)) == 49_999
+    assert not a.store.by_parent
     assert a.storage_bytes() == 4 + 8, "what was set aside is one interval of numbers"
     b = waiting("set_aside")
     b.receive(msg("B1", "C1"), now=0.0)
