@@ -31,7 +31,7 @@ _TYPES = {
     "list<string>": pa.list_(pa.string()),
     "list<int64>": pa.list_(pa.int64()),
 }
-_FIELDS: list[pa.Field[Any]] = [
+_FIELDS: list[Any] = [
     pa.field(c.name, _TYPES[c.type], nullable=c.nullable, metadata={"meaning": c.meaning})
     for c in schema.COLUMNS
 ]

@@ -91,7 +91,7 @@ class Columns:
             source=self.source,
             line=line,
         )
-        times = {name: self._time(record, name) for name in TIMES if self.of[name]}
+        times: dict[str, Any] = {t: self._time(record, t) for t in TIMES if self.of[t]}
         return event._replace(**times) if times else event
 
     def _identity(self, record: Mapping[str, object], member: str | None, seq: int | None) -> str:

@@ -1,0 +1,222 @@
+"""Graphs of declared causes: who causes whom, an order of causes first, cycles.
+
+Nodes are the rows of a table of events, 0 to n-1. A graph is held by its parents: those of
+node v are `parent[start[v]:start[v+1]]`, distinct and in ascending order. Public functions
+take and give Arrow tables and numpy arrays; functions that begin with an underscore are the
+compiled loops.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from antecede.errors import CycleError
+from antecede.kernels.jit import njit
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+class Graph(NamedTuple):
+    """Parents of each node, as offsets and a flat list."""
+
+    start: Ints
+    """[n + 1]: where each node's parents begin."""
+    parent: Ints
+    """[edges]: parents, node after node."""
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.start) - 1
+
+    def child(self) -> Ints:
+        """Return the child of each edge, beside `parent`."""
+        return np.repeat(np.arange(self.nodes, dtype=np.int64), np.diff(self.start))
+
+
+def keys(events: pa.Table) -> pa.Array[Any]:
+    """Return the identity of each row: `id`, within its `run` where there are several [n]."""
+    return _in_run(events, _flat(events, "id"), None)
+
+
+def edge_table(events: pa.Table) -> pa.Table:
+    """Return the declared causes as rows (child, parent, parent_id) of an Arrow table.
+
+    `child` and `parent` are row numbers of `events`, whose ids must be distinct (pairs of run
+    and id, where `run` is set). `parent` is null when no row has that id. A parent that is
+    declared twice by one event stands once; an event that names itself has child = parent.
+    """
+    parents = cast("Any", events["parents"].combine_chunks())
+    if isinstance(parents, pa.ChunkedArray):  # no chunk at all
+        parents = pa.array([], parents.type)
+    names = pc.list_flatten(parents)
+    child = cast("Any", pc.list_parent_indices(parents)).cast(pa.int64())
+    known = names.is_valid()
+    names, child = names.filter(known), child.filter(known)
+    own = _in_run(events, names, child)
+    parent = pc.index_in(own, value_set=keys(events)).cast(pa.int64())
+    table = pa.table({"child": child, "parent": parent, "parent_id": names})
+    if len(table) < 2:
+        return table
+    return (
+        table.group_by(["child", "parent_id"], use_threads=False)
+        .aggregate([("parent", "min")])
+        .rename_columns(["child", "parent_id", "parent"])
+        .select(["child", "parent", "parent_id"])
+    )
+
+
+def graph(nodes: int, child: Ints, parent: Ints) -> Graph:
+    """Return the graph of edges given in any order; double edges and self-loops are dropped."""
+    keep = child != parent
+    child, parent = child[keep], parent[keep]
+    order = np.lexsort((parent, child))
+    child, parent = child[order], parent[order]
+    if len(child):
+        first = np.ones(len(child), dtype=np.bool_)
+        first[1:] = (child[1:] != child[:-1]) | (parent[1:] != parent[:-1])
+        child, parent = child[first], parent[first]
+    start = np.zeros(nodes + 1, dtype=np.int64)
+    np.cumsum(np.bincount(child, minlength=nodes), out=start[1:])
+    return Graph(start, np.ascontiguousarray(parent))
+
+
+def causes_first(of: Graph) -> Ints:
+    """Return all nodes, every node after its parents, else as early as in the input [n].
+
+    Raise CycleError (naming rows) if there is none.
+    """
+    order = _causes_first(of.start, of.parent)
+    if len(order) < of.nodes:
+        rows = one_cycle(of)
+        raise CycleError(f"rows {rows} cause each other in a circle")
+    return order
+
+
+def on_cycles(of: Graph) -> Ints:
+    """Return for each node the number of the cycle it is on, from 0, or -1 [n].
+
+    Nodes that can reach each other share a number (a strongly connected component).
+    """
+    if len(_causes_first(of.start, of.parent)) == of.nodes:
+        return np.full(of.nodes, -1, dtype=np.int64)
+    component = _strong_components(of.start, of.parent)
+    big = np.bincount(component, minlength=1) > 1
+    number = np.cumsum(big) - 1
+    return np.where(big[component], number[component], -1)
+
+
+def one_cycle(of: Graph) -> list[int]:
+    """Return the nodes of one cycle, each a parent of the one before; [] if there is none."""
+    component = on_cycles(of)
+    inside = np.flatnonzero(component >= 0)
+    if not len(inside):
+        return []
+    node, seen = int(inside[0]), dict[int, int]()
+    path: list[int] = []
+    while node not in seen:
+        seen[node] = len(path)
+        path.append(node)
+        parents = of.parent[of.start[node] : of.start[node + 1]]
+        node = int(parents[component[parents] == component[node]][0])
+    return path[seen[node] :]
+
+
+def _flat(events: pa.Table, column: str) -> pa.Array[Any]:
+    chunks = events[column].combine_chunks()
+    return pa.array([], pa.string()) if isinstance(chunks, pa.ChunkedArray) else chunks
+
+
+def _in_run(events: pa.Table, names: pa.Array[Any], rows: pa.Array[Any] | None) -> pa.Array[Any]:
+    """Put the run before each name; `rows` tells the row of each name (None: its position)."""
+    if "run" not in events.column_names or events["run"].null_count == len(events):
+        return names
+    run: Any = cast("Any", pc).fill_null(_flat(events, "run"), "")
+    run = run if rows is None else run.take(rows)
+    length: Any = pc.utf8_length(run).cast(pa.string())  # so that no two pairs look alike
+    return cast("pa.Array[Any]", pc.binary_join_element_wise(length, run, names, ":"))
+
+
+@njit
+def _causes_first(start: Ints, parent: Ints) -> Ints:
+    """Depth first from each node in turn; what cannot be placed for a cycle is left out."""
+    n = len(start) - 1
+    order = np.empty(n, np.int64)
+    state = np.zeros(n, np.int8)  # 0 new, 1 on the stack, 2 placed
+    stack = np.empty(n, np.int64)
+    position = start[:-1].copy()
+    placed = 0
+    for root in range(n):
+        if state[root] != 0:
+            continue
+        stack[0] = root
+        state[root] = 1
+        depth = 1
+        while depth > 0:
+            node = stack[depth - 1]
+            if position[node] < start[node + 1]:
+                above = parent[position[node]]
+                position[node] += 1
+                if state[above] == 1:
+                    return order[:placed]
+                if state[above] == 0:
+                    state[above] = 1
+                    stack[depth] = above
+                    depth += 1
+            else:
+                depth -= 1
+                state[node] = 2
+                order[placed] = node
+                placed += 1
+    return order
+
+
+@njit
+def _strong_components(start: Ints, parent: Ints) -> Ints:
+    """Tarjan's algorithm without recursion; the number of the component of each node."""
+    n = len(start) - 1
+    component = np.full(n, -1, np.int64)
+    index = np.full(n, -1, np.int64)
+    low = np.zeros(n, np.int64)
+    waiting = np.empty(n, np.int64)
+    stack = np.empty(n, np.int64)
+    position = start[:-1].copy()
+    count = found = waits = 0
+    for root in range(n):
+        if index[root] >= 0:
+            continue
+        stack[0] = root
+        depth = 1
+        while depth > 0:
+            node = stack[depth - 1]
+            if index[node] < 0:
+                index[node] = low[node] = count
+                count += 1
+                waiting[waits] = node
+                waits += 1
+            if position[node] < start[node + 1]:
+                above = parent[position[node]]
+                position[node] += 1
+                if index[above] < 0:
+                    stack[depth] = above
+                    depth += 1
+                elif component[above] < 0:
+                    low[node] = min(low[node], index[above])
+                continue
+            depth -= 1
+            if depth > 0:
+                low[stack[depth - 1]] = min(low[stack[depth - 1]], low[node])
+            if low[node] == index[node]:
+                while True:
+                    waits -= 1
+                    component[waiting[waits]] = found
+                    if waiting[waits] == node:
+                        break
+                found += 1
+    return component
