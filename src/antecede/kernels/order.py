@@ -151,7 +151,8 @@ def release(
 
     A row is released when it has arrived (`time` where `timed`) and its causes are released; a
     missing cause holds nothing up. An edge with `exact` false stands for a cause that is
-    missing: its row is the nearest earlier one that is there, which still comes first.
+    missing: its row is the nearest earlier one that is there, which still comes first, or -1.
+    An edge to -1 with `exact` true lacks nothing.
     """
     released = np.full(len(alive), BEFORE_ALL, np.int64)
     kinds = np.zeros(len(causes), np.int8)
@@ -164,7 +165,7 @@ def release(
                 if timed[row] and released[cause] > time[row]:
                     kinds[edge] = WAITED
                 latest = max(latest, released[cause])
-            if not there or not exact[edge]:
+            if not exact[edge] or (cause >= 0 and not alive[cause]):
                 kinds[edge] = MISSING
         released[row] = latest
     return released, kinds
