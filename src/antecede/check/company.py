@@ -1,0 +1,135 @@
+"""Groups of processes to judge: how to make them, what they are called, what they promise.
+
+Members are called A, B, C, ...; in a hierarchy the internal peers come first, super peers are
+S, T, U, and external peers X, Y, Z. A's messages are a1, a2, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from antecede.errors import LocalError
+from antecede.protocols.base import Guarantee, Protocol, Relation
+
+FLAT_NAMES = "ABCDEFGHIJKLMNOPQR"
+SUPER_NAMES = "STU"
+EXTERNAL_NAMES = "XYZVW"
+
+Factory = Callable[..., Any]
+
+
+class Company(NamedTuple):
+    """A group that can be made again and again from its beginning."""
+
+    protocol: str
+    """Name or FILE.py:CLASS."""
+    names: Mapping[int, str]
+    make: Callable[[], dict[int, Protocol]]
+    newcomer: Callable[[int, Iterable[int]], Protocol] | None
+    """Makes a member that joins, from its number and all members'; None: nobody can."""
+    options: tuple[tuple[str, str], ...] = ()
+    internal: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Super peer's name -> names of its internal peers; empty for a flat group."""
+
+    def describe(self) -> str:
+        """Say in words who takes part."""
+        if not self.internal:
+            return f"{len(self.names)} members"
+        inside = sum(len(peers) for _, peers in self.internal)
+        outside = len(self.names) - inside - len(self.internal)
+        return f"{inside} internal, {len(self.internal)} super, {outside} external peers"
+
+
+def flat(
+    protocol: str, cls: Factory, size: int, options: Mapping[str, Any] | None = None
+) -> Company:
+    """Return a group of `size` alike members cls(me, members, **options)."""
+    if not 2 <= size <= len(FLAT_NAMES):
+        raise LocalError(f"a group to check has 2 to {len(FLAT_NAMES)} members, not {size}")
+    options = dict(options or {})
+    names = dict(enumerate(FLAT_NAMES[:size]))
+
+    def newcomer(me: int, members: Iterable[int]) -> Protocol:
+        made: Protocol = cls(me, tuple(members), **options)
+        return made
+
+    def make() -> dict[int, Protocol]:
+        return {me: newcomer(me, tuple(names)) for me in names}
+
+    return Company(protocol, names, make, newcomer, _texts(options))
+
+
+def hierarchy(
+    protocol: str,
+    build: Factory,
+    topology: Callable[..., Any],
+    groups: Iterable[int],
+    external: int,
+    options: Mapping[str, Any] | None = None,
+) -> Company:
+    """Return internal groups of the given sizes, a super peer each, and external peers.
+
+    `topology(groups, external)` and `build(topology, **options)` are those of
+    `antecede.protocols.hierarchical`, or mutants of them.
+    """
+    options = dict(options or {})
+    sizes = tuple(groups)
+    names: dict[int, str] = {}
+    internal = []
+    inside: dict[int, tuple[int, ...]] = {}
+    letters = iter(FLAT_NAMES)
+    for size, super_name in zip(sizes, SUPER_NAMES, strict=False):
+        peers = tuple(range(len(names), len(names) + size))
+        names.update({peer: next(letters) for peer in peers})
+        names[len(names)] = super_name
+        inside[len(names) - 1] = peers
+        internal.append((super_name, tuple(names[peer] for peer in peers)))
+    outside = tuple(range(len(names), len(names) + external))
+    names.update(zip(outside, EXTERNAL_NAMES, strict=False))
+
+    def make() -> dict[int, Protocol]:
+        made: dict[int, Protocol] = build(topology(inside, outside), **options)
+        for at, member in made.items():
+            # Acknowledgements need names of their own in a scenario.
+            if hasattr(member, "ack_payload"):
+                member.ack_payload = f"ack-{names[at]}"
+        return made
+
+    return Company(protocol, names, make, None, _texts(options), tuple(internal))
+
+
+def _texts(options: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    def text(value: Any) -> str:
+        if isinstance(value, bool):
+            return str(value).lower()
+        return ",".join(value) if isinstance(value, tuple) else str(value)
+
+    return tuple((name, text(value)) for name, value in options.items())
+
+
+def relation_of(members: Mapping[int, Protocol]) -> Relation:
+    """Return the one relation that all members of a group keep; raises LocalError."""
+    kept = {member.guarantee.relation for member in members.values()}
+    if len(kept) != 1:
+        raise LocalError(f"members keep different relations: {sorted(r.value for r in kept)}")
+    return kept.pop()
+
+
+_CLAUSES = {
+    "never_early": "nothing early",
+    "never_stuck": "nothing stuck",
+    "never_idle": "no needless wait",
+    "survives_loss": "survives loss",
+    "joins": "members join",
+    "leaves": "members leave",
+}
+
+
+def promise(members: Mapping[int, Protocol]) -> str:
+    """Say in words what all members of a group promise together."""
+    guarantees: list[Guarantee] = [member.guarantee for member in members.values()]
+    kept = [
+        words for field, words in _CLAUSES.items() if all(getattr(g, field) for g in guarantees)
+    ]
+    return f"order by {relation_of(members).value}; " + ", ".join(kept)

@@ -1,0 +1,122 @@
+"""What a check found: failures with their counterexample, and what was examined."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from antecede.check.actions import Action, words
+
+EARLY = "delivered before a message of its causal past"
+TWICE = "delivered twice"
+UNSENT = "delivered but never sent"
+STUCK = "everything has arrived, and it is not delivered"
+NEEDLESS = "held although its whole causal past is delivered"
+RAISED = "raised an error"
+SNAPSHOT = "snapshot and restore change something"
+WIRE = "encode and decode change something"
+
+
+class Failure(NamedTuple):
+    """One broken promise and the shortest known way to it."""
+
+    what: str
+    """One of the constants above."""
+    at: str
+    """Name of the member."""
+    label: str
+    """The message; empty where the failure is about none."""
+    missing: tuple[str, ...]
+    """Labels of the messages that should have been delivered first."""
+    detail: str
+    """The error or difference in words; may be empty."""
+    actions: tuple[Action, ...]
+    """The counterexample: what to do, in order, to see it."""
+    setting: str = ""
+    """The group it was found in, in words."""
+
+    def sentence(self) -> str:
+        """Say in one line what went wrong, and where."""
+        what = (
+            f"{self.label} at {self.at}: {self.what}" if self.label else f"{self.at}: {self.what}"
+        )
+        if self.missing:
+            what += f" ({', '.join(self.missing)})"
+        return f"{what}: {self.detail}" if self.detail else what
+
+    def lines(self) -> list[str]:
+        """Return the counterexample as lines of a scenario file."""
+        return [words(action) for action in self.actions]
+
+
+class Exploration(NamedTuple):
+    """One exhaustive search."""
+
+    setting: str
+    """The group and its limits in words."""
+    states: int
+    transitions: int
+    complete: bool
+    """False when it stopped at the allowed number of states, or at a failure."""
+    failure: Failure | None
+
+
+class Suite(NamedTuple):
+    """Runs on the adversarial network."""
+
+    setting: str
+    runs: int
+    deliveries: int
+    failure: Failure | None
+
+
+class Verdict(NamedTuple):
+    """All that one `antecede check` found."""
+
+    target: str
+    title: str
+    promise: str
+    """The guarantee in words."""
+    explorations: tuple[Exploration, ...]
+    suites: tuple[Suite, ...]
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """Every failure, the explorer's first: its counterexamples are the smallest."""
+        found = [part.failure for part in self.explorations]
+        found += [part.failure for part in self.suites]
+        return tuple(failure for failure in found if failure is not None)
+
+    @property
+    def ok(self) -> bool:
+        """Whether every promise was kept."""
+        return not self.failures
+
+    @property
+    def states(self) -> int:
+        """States explored in all searches together."""
+        return sum(exploration.states for exploration in self.explorations)
+
+    @property
+    def runs(self) -> int:
+        """Runs on the adversarial network."""
+        return sum(suite.runs for suite in self.suites)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the verdict as plain values for JSON."""
+        return {
+            "target": self.target,
+            "promise": self.promise,
+            "ok": self.ok,
+            "states": self.states,
+            "runs": self.runs,
+            "explorations": [_plain(part) for part in self.explorations],
+            "suites": [_plain(part) for part in self.suites],
+        }
+
+
+def _plain(part: Exploration | Suite) -> dict[str, Any]:
+    plain = part._asdict()
+    if part.failure is not None:
+        failure = part.failure._asdict()
+        plain["failure"] = {**failure, "actions": part.failure.lines()}
+    return plain
