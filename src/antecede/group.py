@@ -64,6 +64,15 @@ class Blocked(NamedTuple):
         return f"{self.message.sender}'s message {self.message.seq} waits for {missing}"
 
 
+class Envelope(NamedTuple):
+    """What the bytes of a message say: who sent it, what it waits for, what it carries."""
+
+    sender: str
+    seq: int
+    causes: tuple[tuple[str, int], ...]
+    payload: bytes
+
+
 class Packet(NamedTuple):
     """Bytes for some of the members."""
 
@@ -107,9 +116,7 @@ class Group:
         group._set_up(order, protocol, dict(names), False)
         return group
 
-    def _set_up(
-        self, order: str, protocol: Protocol, names: dict[int, str], is_open: bool
-    ) -> None:
+    def _set_up(self, order: str, protocol: Protocol, names: dict[int, str], is_open: bool) -> None:
         self.order = order
         self.open = is_open
         self._protocol = protocol
@@ -198,6 +205,13 @@ class Group:
         numbers = {theirs: self._meet(name) for theirs, name in names.items()}
         message = self._protocol.renumber(message, numbers)
         return self._carry_out(self._protocol.receive(message, now=now))
+
+    def inspect(self, wire: bytes) -> Envelope:
+        """Return what the bytes of a message say, in a closed group, without taking it in."""
+        parts = frame.unpack(self.order, wire)
+        message = self._protocol.decode(parts.control, parts.payload)
+        causes = self._named(self._protocol.causes(message))
+        return Envelope(*self._message(message)[:2], causes, parts.payload)
 
     def tick(self, now: float) -> list[Message]:
         """Let time pass (seconds, any steady clock); return what is released by it."""

@@ -56,7 +56,7 @@ class Network:
         self._carry_out(at, self.members[at].send(label, now=self.now))
 
     def step(self) -> None:
-        self.now, _, source, target, message = heapq.heappop(self.queue)
+        self.now, _, _, target, message = heapq.heappop(self.queue)
         if target not in self.members:
             return
         self._carry_out(target, self.members[target].receive(message, now=self.now))

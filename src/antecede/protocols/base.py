@@ -215,6 +215,10 @@ class Protocol:
     renumbers: ClassVar[bool] = False
     """True when others may see another sender and number than the origin gave."""
 
+    def causes(self, message: Any) -> tuple[MessageId, ...]:
+        """Return the ids that the control information says must be delivered before."""
+        raise LocalError(f"{type(self).__name__} does not name causes")
+
     def mentions(self, message: Any) -> tuple[int, ...]:
         """Return the numbers of all members that the control information speaks of."""
         raise LocalError(f"{type(self).__name__} needs a closed group")

@@ -142,6 +142,10 @@ class Fifo(Protocol):
         if self.last.get(member) == self.delivered[member]:
             del self.delivered[member], self.last[member]
 
+    def causes(self, message: FifoMessage) -> tuple[MessageId, ...]:
+        """Return the sender's message before this one."""
+        return (MessageId(message.sender, message.seq - 1),) if message.seq > 1 else ()
+
     def mentions(self, message: FifoMessage) -> tuple[int, ...]:
         """Return the sender: the control information speaks of nobody else."""
         return (message.sender,)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from antecede.errors import FormatError, InputError
 from antecede.trace import git, mail, reader, schema, shiviz, table
@@ -31,11 +32,11 @@ _TYPES = {
     "list<string>": pa.list_(pa.string()),
     "list<int64>": pa.list_(pa.int64()),
 }
-_FIELDS: list[Any] = [
+_FIELDS = [
     pa.field(c.name, _TYPES[c.type], nullable=c.nullable, metadata={"meaning": c.meaning})
     for c in schema.COLUMNS
 ]
-SCHEMA = pa.schema(_FIELDS)
+SCHEMA: pa.Schema = cast("Any", pa).schema(_FIELDS)
 QUARANTINE_SCHEMA = pa.schema(
     [
         pa.field("source", pa.string()),
@@ -108,6 +109,17 @@ def to_batch(events: Sequence[Event], first: int = 0) -> pa.RecordBatch:
     columns["file_order"] = range(first, first + len(events))
     arrays = [pa.array(columns.get(f.name, ()), type=cast("Any", f.type)) for f in SCHEMA]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def write_events(events: Sequence[Event], path: str | Path) -> None:
+    """Write events as Parquet in the schema; `file_order` is their position.
+
+    Raise InputError if the file cannot be written.
+    """
+    try:
+        pq.write_table(pa.Table.from_batches([to_batch(events)]), str(path), compression="zstd")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", path=str(path)) from error
 
 
 def quarantine_batch(rows: Iterable[Quarantined]) -> pa.RecordBatch:

@@ -1,0 +1,188 @@
+"""The counts themselves, from events without duplicates: by declared causes, or by clocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from antecede.audit.rows import refuse
+from antecede.kernels import clocks, graph, pairs
+from antecede.trace.schema import ORDERS
+
+SHOWN_IDS = 8
+"""Ids of a cycle that its reason names."""
+
+
+@dataclass
+class Counts:
+    """The keys of the report that are counted here, and what the details are made of."""
+
+    events: pa.Table
+    sender: graph.Ints
+    """[edges] row of the cause of each edge."""
+    receiver: graph.Ints
+    """[edges] row of the effect."""
+    keys: dict[str, Any]
+    quarantine: pa.Table | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def by_causes(events: pa.Table) -> Counts:
+    """Count declared causes; events on a cycle go to quarantine, their children lose them."""
+    of, edges = _graph(events)
+    cycle = graph.on_cycles(of)
+    details: dict[str, Any] = {}
+    quarantine = None
+    if (cycle >= 0).any():
+        bad = np.flatnonzero(cycle >= 0)
+        quarantine = refuse(events.take(pa.array(bad)), _cycle_reasons(events, of, cycle))
+        details = {"cycles": int(cycle.max()) + 1, "events_on_cycles": len(bad)}
+        events = events.take(pa.array(np.flatnonzero(cycle < 0)))
+        of, edges = _graph(events)
+    child, parent = edges["child"].to_numpy(), edges["parent"]
+    own = pc.fill_null(pc.equal(edges["child"], parent), False).to_numpy()
+    declared = np.bincount(child[~own], minlength=len(events))
+    selfish = np.bincount(child[own], minlength=len(events))
+    counted = pairs.pair_counts(of)
+    redundant = int(counted.redundant.sum())
+    keys = {
+        "edges": len(of.parent),
+        "immediate_edges": len(of.parent) - redundant,
+        "redundant_edges": redundant,
+        "roots": int(np.count_nonzero(declared + selfish == 0)),
+        "merges": int(np.count_nonzero(declared > 1)),
+        "max_parents": int(declared.max(initial=0)),
+        "missing_parents": int(parent.null_count),
+        "self_parents": int(own.sum()),
+        "ordered_pairs": counted.ordered,
+        "concurrent_pairs": counted.concurrent,
+    }
+    return Counts(events, of.parent, of.child(), keys, quarantine, details)
+
+
+def by_clocks(events: pa.Table) -> Counts:
+    """Count what vector clocks say; pair counts are None where the clocks contradict themselves."""
+    log = clocks.clock_log(events)
+    edges = clocks.clock_edges(log)
+    defects = clocks.clock_defects(log)
+    steps = len(events) - len(np.unique(log.member))
+    sound = not (defects.lowered.any() or defects.repeated or defects.mutual)
+    counted = clocks.clock_pairs(log, events) if sound else None
+    keys = {
+        "edges": len(edges.sender),
+        "immediate_edges": steps + len(edges.sender) - edges.redundant_steps,
+        "redundant_edges": edges.redundant_steps,
+        "ordered_pairs": counted.ordered if counted else None,
+        "concurrent_pairs": counted.concurrent if counted else None,
+        "clock_defects": _clock_defects(events, log, defects.lowered),
+    }
+    details = {
+        "clock_gaps": defects.gaps,
+        "repeated_counters": defects.repeated,
+        "mutual_events": defects.mutual,
+        "unmerged_events": defects.unmerged,
+    }
+    return Counts(events, log.row[edges.sender], log.row[edges.receiver], keys, None, details)
+
+
+def add_common(counts: Counts) -> None:
+    """Add the keys that both kinds share: messages, members, cross-member edges, inversions."""
+    events = counts.events
+    member = events["member"].combine_chunks()
+    code = pc.fill_null(_codes(member), -1).to_numpy()
+    above, below = code[counts.sender], code[counts.receiver]
+    known = (above >= 0) & (below >= 0)
+    counts.keys["messages"] = len(events)
+    counts.keys["members"] = len(np.unique(code[code >= 0])) or None
+    counts.keys["cross_member_edges"] = (
+        int(np.count_nonzero(known & (above != below))) if (code >= 0).any() else None
+    )
+    inverted = {order: backward(counts, order) for order in ORDERS}
+    counts.keys["inversions"] = {
+        order: int(np.count_nonzero(steps > 0))
+        for order, steps in inverted.items()
+        if steps is not None
+    }
+    counts.details["max_inversions"] = {
+        order: int(steps.max(initial=0))
+        for order, steps in inverted.items()
+        if steps is not None and (steps > 0).any()
+    }
+
+
+def backward(counts: Counts, order: str) -> npt.NDArray[np.float64] | graph.Ints | None:
+    """Return by how much each edge goes backward in an order; None if the order is unknown.
+
+    Edges with an unknown end are left out. Differences are exact: they are taken as unsigned
+    64-bit numbers where they do not fit into signed ones.
+    """
+    column = counts.events[order].combine_chunks()
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    if not valid.any():
+        return None
+    value = pc.fill_null(column, 0).to_numpy()
+    both = valid[counts.sender] & valid[counts.receiver]
+    cause, effect = value[counts.sender[both]], value[counts.receiver[both]]
+    forward = cause <= effect
+    steps = cause.astype(np.uint64) - effect.astype(np.uint64)  # modulo 2**64
+    largest = np.uint64(np.iinfo(np.int64).max)
+    steps = np.minimum(steps, largest).astype(np.int64)
+    return np.where(forward, np.int64(0) - (cause != effect), steps)
+
+
+def _graph(events: pa.Table) -> tuple[graph.Graph, pa.Table]:
+    edges = graph.edge_table(events)
+    present = edges.filter(edges["parent"].is_valid())
+    of = graph.graph(len(events), present["child"].to_numpy(), present["parent"].to_numpy())
+    return of, edges
+
+
+def _codes(values: Any) -> Any:
+    return values.dictionary_encode().indices
+
+
+def _cycle_reasons(events: pa.Table, of: graph.Graph, cycle: graph.Ints) -> list[str]:
+    """Name one cycle through each group of events that cause each other."""
+    reasons: dict[int, str] = {}
+    ids = events["id"]
+    child = of.child()
+    for number in range(int(cycle.max()) + 1):
+        inside = (cycle[child] == number) & (cycle[of.parent] == number)
+        part = graph.graph(of.nodes, child[inside], of.parent[inside])
+        circle = [ids[row].as_py() for row in graph.one_cycle(part)]
+        shown = " <- ".join(circle[:SHOWN_IDS])
+        more = f" <- ... ({len(circle)} in all)" if len(circle) > SHOWN_IDS else ""
+        reasons[number] = f"causes form a cycle: {shown}{more} <- {circle[0]}"
+    return [reasons[int(number)] for number in cycle[cycle >= 0]]
+
+
+def _clock_defects(
+    events: pa.Table, log: clocks.ClockLog, lowered: graph.Bools
+) -> list[dict[str, Any]]:
+    found = []
+    for event in np.flatnonzero(lowered):
+        row = events.slice(int(log.row[event]), 1).to_pylist()[0]
+        before = events.slice(int(log.row[event - 1]), 1).to_pylist()[0]
+        now = dict(zip(row["clock_members"], row["clock_counts"], strict=True))
+        then = dict(zip(before["clock_members"], before["clock_counts"], strict=True))
+        found.append(
+            {
+                "member": row["member"],
+                "position": int(event - log.start[log.member[event]]) + 1,
+                "run": row["run"],
+                "id": row["id"],
+                "source": row["source"],
+                "line": row["line"],
+                "entries": {
+                    name: [count, now.get(name, 0)]
+                    for name, count in then.items()
+                    if now.get(name, 0) < count
+                },
+            }
+        )
+    return found

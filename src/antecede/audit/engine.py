@@ -1,0 +1,118 @@
+"""The local engine: from paths or an Arrow table to a report.
+
+Theory of operation. Rows become distinct events (`rows`), events become counts by declared
+causes or by vector clocks (`counts`), counts become the details of a format (`details`). Each
+step sets bad rows aside with a reason and goes on with the good ones. Everything works on Arrow
+tables in the schema, wherever they come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from antecede.audit.counts import add_common, by_causes, by_clocks
+from antecede.audit.details import of_format
+from antecede.audit.report import AuditReport
+from antecede.audit.rows import conform, distinct, refuse
+from antecede.trace.arrow import QUARANTINE_SCHEMA, read
+from antecede.trace.reader import ReadOptions
+
+DECLARED_ONLY = ("roots", "merges", "max_parents", "missing_parents", "self_parents")
+
+
+def audit(
+    paths: Sequence[str | Path], format: str | None = None, options: ReadOptions | None = None
+) -> AuditReport:
+    """Read files as one trace and count.
+
+    Raise InputError if a path cannot be read at all, FormatError if its format cannot be told
+    or nothing in it could be read. Bad records are counted in `details` and kept in
+    `quarantine`.
+    """
+    trace = read(paths, format, options)
+    return audit_events(
+        trace.events,
+        trace.format,
+        quarantine=trace.quarantine,
+        details=trace.details,
+        paths=[str(path) for path in paths],
+    )
+
+
+def audit_events(
+    events: pa.Table,
+    format: str = "table",
+    *,
+    quarantine: pa.Table | None = None,
+    details: Mapping[str, Any] | None = None,
+    paths: Sequence[str] = (),
+) -> AuditReport:
+    """Count over a table of events in the schema; columns may be absent but for `id`.
+
+    The counts go by the vector clocks if the format is `shiviz`, or if events have clocks and
+    none declares a parent; else by declared parents. `quarantine` and `details` are what
+    reading the events already found. Raise InputError if a column is not of the schema.
+    """
+    table = conform(events)
+    clocked = format == "shiviz" or _has_clocks_alone(table)
+    bad = [quarantine] if quarantine is not None else []
+    if clocked:
+        table, refused = _with_own_entry(table)
+        bad.append(refused)
+    rows = distinct(table, clocked)
+    counts = by_clocks(rows.events) if clocked else by_causes(rows.events)
+    add_common(counts)
+    bad += [rows.quarantine, *([counts.quarantine] if counts.quarantine is not None else [])]
+    aside = pa.concat_tables([QUARANTINE_SCHEMA.empty_table(), *bad])
+    found = dict(details or {}) | counts.details
+    found |= of_format(format, counts, table, rows.duplicates, aside)
+    found |= {"rows": len(events), "quarantined": len(aside), "quarantine": _reasons(aside)}
+    if rows.receipts or rows.deliveries:
+        found |= {"receipts": rows.receipts, "deliveries": rows.deliveries}
+    keys = {"clock_defects": None, **dict.fromkeys(DECLARED_ONLY), **counts.keys}
+    return AuditReport(
+        format=format,
+        duplicates=rows.duplicates,
+        details=found,
+        quarantine=aside,
+        paths=tuple(paths),
+        **keys,
+    )
+
+
+def _has_clocks_alone(table: pa.Table) -> bool:
+    clocks = len(table) - table["clock_members"].null_count
+    declared = pc.sum(pc.list_value_length(table["parents"])).as_py() or 0
+    return clocks > 0 and not declared
+
+
+def _with_own_entry(table: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Set events aside whose clock says nothing of the event itself."""
+    reasons = []
+    seqs = []
+    columns = (table[name].to_pylist() for name in ("member", "clock_members", "clock_counts"))
+    for member, names, counts in zip(*columns, strict=True):
+        own = dict(zip(names or (), counts or (), strict=False)).get(member)
+        seqs.append(own)
+        if names is None:
+            reasons.append("no clock")
+        else:
+            reasons.append("" if own else f"the clock has no entry of its own member {member!r}")
+    table = table.set_column(table.column_names.index("seq"), "seq", pa.array(seqs, pa.int64()))
+    good = pa.array([not reason for reason in reasons], pa.bool_())
+    refused = refuse(table.filter(pc.invert(good)), [reason for reason in reasons if reason])
+    return table.filter(good), refused
+
+
+def _reasons(aside: pa.Table) -> dict[str, int]:
+    """Count the rows of each reason; what differs from row to row follows the first colon."""
+    counted: dict[str, int] = {}
+    for reason in aside["reason"].to_pylist():
+        short = reason.partition(":")[0]
+        counted[short] = counted.get(short, 0) + 1
+    return dict(sorted(counted.items(), key=lambda pair: -pair[1]))

@@ -1,0 +1,271 @@
+"""One run of a group under given actions, judged by the oracle when it is over.
+
+Nothing is assumed about the actions: one that is impossible (its message was never sent, its
+member is gone) is passed over, so that a run can be shortened by leaving out actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from antecede.check.actions import Action, Arrive, Join, Leave, Send, Tick
+from antecede.check.company import Company, relation_of
+from antecede.check.verdict import (
+    EARLY,
+    NEEDLESS,
+    RAISED,
+    SNAPSHOT,
+    STUCK,
+    TWICE,
+    UNSENT,
+    WIRE,
+    Failure,
+)
+from antecede.check.world import (
+    ARRIVED,
+    DELIVERED,
+    DISCARDED,
+    HELD,
+    JOINED,
+    RELEASED,
+    SENT,
+    InFlight,
+    Step,
+    World,
+)
+from antecede.oracle import history
+from antecede.protocols.base import Guarantee, Protocol, Relation
+from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
+
+_KINDS = {SENT: SEND, ARRIVED: RECEIVE, DELIVERED: DELIVER, RELEASED: DELIVER}
+_FAULTS = {
+    history.TWICE: TWICE,
+    history.UNSENT: UNSENT,
+    history.STUCK: STUCK,
+    history.NEEDLESS: NEEDLESS,
+}
+
+
+class Trial:
+    """A group at work; `restoring` puts every member through its snapshot after each action."""
+
+    def __init__(self, company: Company, *, restoring: bool = False) -> None:
+        self.company = company
+        self.restoring = restoring
+        members = company.make()
+        self.relation: Relation = relation_of(members)
+        self.guarantees: dict[int, Guarantee] = {
+            at: member.guarantee for at, member in members.items() if member.application
+        }
+        self.world = World(members)
+        self.names = dict(company.names)
+        self.now_s = 0.0
+        self.actions: list[Action] = []
+        self.arrived: list[InFlight] = []
+        self.sponsors: dict[int, tuple[int, int]] = {}
+        """Newcomer -> (sponsor, number of steps before the join)."""
+        self.failure: Failure | None = None
+
+    # -- actions ----------------------------------------------------------------------------
+
+    def run(self, actions: Iterable[Action]) -> Failure | None:
+        """Take all actions that are possible, then judge; returns what failed first."""
+        for action in actions:
+            self.take(action)
+            if self.failure is not None:
+                return self.failure
+        return self.judge()
+
+    def take(self, action: Action) -> bool:
+        """Take one action; False when it is impossible. Errors of members become `failure`."""
+        in_flight = len(self.world.in_flight)
+        try:
+            if not self._take(action):
+                return False
+        except Exception as error:
+            self.actions.append(action)
+            label = getattr(action, "label", "")
+            self._fail(RAISED, self._at(action), label, f"{type(error).__name__}: {error}")
+            return True
+        self.actions.append(action)
+        if self.failure is None:
+            self._check_wire(self.world.in_flight[in_flight - 1 if in_flight else 0 :])
+        if self.restoring and self.failure is None:
+            self._restore_all()
+        return True
+
+    def _at(self, action: Action) -> str:
+        return getattr(action, "at", "everybody")
+
+    def _take(self, action: Action) -> bool:
+        match action:
+            case Send(at, label, after):
+                return self._send(self._address(at), label, after)
+            case Arrive(at, label, again):
+                return self._arrive(self._address(at), label, again=again)
+            case Join(at, sponsor):
+                return self._join(at, self._address(sponsor))
+            case Leave(at):
+                member = self._address(at)
+                if member is None or len(self.world.members) < 3:
+                    return False
+                self.world.leave(member)
+            case Tick(seconds):
+                self.now_s += seconds
+                self.world.tick(self.now_s)
+            case _:
+                return False
+        return True
+
+    def _address(self, name: str) -> int | None:
+        found = (at for at, known in self.names.items() if known == name)
+        return next((at for at in found if at in self.world.members), None)
+
+    def _send(self, at: int | None, label: str, after: tuple[str, ...]) -> bool:
+        if at is None or label in self.world.ids or not self.world.covered[at].issuperset(after):
+            return False
+        self.world.send(at, label, after=after, now=self.now_s)
+        return True
+
+    def _arrive(self, at: int | None, label: str, *, again: bool) -> bool:
+        copies = self.arrived if again else self.world.in_flight
+        match = (copy for copy in copies if copy.target == at and copy.message.payload == label)
+        copy = next(match, None)
+        if at is None or copy is None:
+            return False
+        if not again:
+            self.world.in_flight.remove(copy)
+            self.arrived.append(copy)
+        self.world.hand_over(copy, now=self.now_s)
+        return True
+
+    def _join(self, name: str, sponsor: int | None) -> bool:
+        if sponsor is None or name in self.names.values() or self.company.newcomer is None:
+            return False
+        at = max(self.names) + 1
+        newcomer = self.company.newcomer(at, (*self.world.members, at))
+        self.sponsors[at] = (sponsor, len(self.world.steps))
+        self.world.join(at, newcomer, sponsor)
+        self.names[at] = name
+        self.guarantees[at] = newcomer.guarantee
+        return True
+
+    # -- snapshot and wire ------------------------------------------------------------------
+
+    def _restore_all(self) -> None:
+        """Replace every member by a new object that has only its snapshot."""
+        fresh = self.company.make()
+        for at, member in self.world.members.items():
+            copy = fresh[at] if at in fresh else self._fresh_newcomer(at)
+            state = member.snapshot()
+            copy.restore(state)
+            if copy.snapshot() != state:
+                self._fail(SNAPSHOT, self.names[at], "", "the restored member's state differs")
+                return
+            self.world.members[at] = copy
+
+    def _fresh_newcomer(self, at: int) -> Protocol:
+        assert self.company.newcomer is not None
+        return self.company.newcomer(at, tuple(self.names))
+
+    def _check_wire(self, copies: Sequence[InFlight]) -> None:
+        """Encode and decode what was just put in flight, where the protocol says how."""
+        for source, target, message in copies:
+            sender, receiver = self.world.members.get(source), self.world.members[target]
+            if sender is None or type(sender).encode is Protocol.encode:
+                continue
+            label = str(message.payload)
+            try:
+                back = receiver.decode(sender.encode(message), message.payload)
+            except Exception as error:
+                self._fail(WIRE, self.names[source], label, f"{type(error).__name__}: {error}")
+                return
+            if back != message:
+                self._fail(WIRE, self.names[source], label, f"{message} came back as {back}")
+                return
+
+    def _fail(
+        self, what: str, at: str, label: str, detail: str = "", missing: Iterable[str] = ()
+    ) -> None:
+        group = self.company.describe()
+        known = tuple(sorted(missing))
+        self.failure = Failure(what, at, label, known, detail, tuple(self.actions), group)
+
+    # -- judgement --------------------------------------------------------------------------
+
+    def judge(self) -> Failure | None:
+        """Ask the oracle about everything that happened; returns the first broken promise."""
+        past = history.History(self.rows())
+        name_of = {str(at): name for at, name in self.names.items()}
+        released = {(str(s.at), s.label) for s in self.world.steps if s.kind == RELEASED}
+        for early in past.early(self.relation.value):
+            at = int(early.member)
+            if self.guarantees[at].never_early and (early.member, early.message) not in released:
+                self._fail(EARLY, name_of[early.member], early.message, missing=early.missing)
+                return self.failure
+        for fault in past.faults(self.relation.value):
+            if self._counts(fault):
+                self._fail(_FAULTS[fault.what], name_of[fault.member], fault.message)
+                return self.failure
+        return self._left_over()
+
+    def _counts(self, fault: history.Fault) -> bool:
+        """Tell whether a fault breaks this member's promise."""
+        at = int(fault.member)
+        if fault.what == history.NEEDLESS:
+            return self.guarantees[at].never_idle and not self._given_up(at, fault.message)
+        return fault.what != history.STUCK
+
+    def _given_up(self, at: int, label: str) -> bool:
+        return any(
+            s.at == at and s.label == label and s.kind == DISCARDED for s in self.world.steps
+        )
+
+    def _left_over(self) -> Failure | None:
+        """With nothing in flight, everybody present must have delivered all that was sent.
+
+        A protocol that survives loss may give messages up, but must hold nothing back for ever.
+        """
+        if self.world.in_flight:
+            return None
+        last = {(step.at, step.label): step.kind for step in self.world.steps}
+        for at, guarantee in self.guarantees.items():
+            if at not in self.world.members or not guarantee.never_stuck:
+                continue
+            for label in self.world.ids.keys() - self.world.covered[at]:
+                lost = guarantee.survives_loss and last.get((at, label)) != HELD
+                if self._is_application(label) and not lost:
+                    self._fail(STUCK, self.names[at], label)
+                    return self.failure
+        return None
+
+    def _is_application(self, label: str) -> bool:
+        return any(step.kind == SENT and step.label == label for step in self.world.steps)
+
+    def rows(self) -> list[Event]:
+        """Return the steps of all members that send and deliver, as events.
+
+        A newcomer begins with deliveries of what its sponsor's frontier covers.
+        """
+        rows = []
+        for number, step in enumerate(self.world.steps):
+            if step.kind == JOINED:
+                rows += self._adopted(step, number)
+            elif step.at in self.guarantees and step.kind in _KINDS:
+                parents = step.detail if step.kind == SENT else ()
+                kind, member = _KINDS[step.kind], str(step.at)
+                rows.append(Event(kind=kind, id=step.label, member=member, parents=parents))
+        return rows
+
+    def _adopted(self, join: Step, number: int) -> list[Event]:
+        sponsor, _ = self.sponsors[join.at]
+        own = [s for s in self.world.steps[:number] if s.at == sponsor]
+        labels = [s.label for s in own if s.kind in (SENT, DELIVERED, RELEASED)]
+        before = self._adopted(self._joined(sponsor), number) if sponsor in self.sponsors else []
+        inherited = [row.id for row in before]
+        return [
+            Event(kind=DELIVER, id=label, member=str(join.at)) for label in (*inherited, *labels)
+        ]
+
+    def _joined(self, at: int) -> Step:
+        return next(step for step in self.world.steps if step.kind == JOINED and step.at == at)

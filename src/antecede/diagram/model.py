@@ -1,0 +1,102 @@
+"""What a space-time diagram shows, apart from how it is drawn.
+
+Theory of operation
+-------------------
+A `Diagram` has one lane a member, marks on lanes (sent, delivered, ...), arrows from a
+sending to an arrival, and holds: stretches of a lane from the arrival of a message to its
+delivery. `diagram.steps` makes one of a scenario (time counts steps), `diagram.stretch` of a
+recorded trace (time is milliseconds); `diagram.text` and `diagram.svg` draw it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+SEND, DELIVER, HOLD, RELEASE, DISCARD, JOIN, LEAVE = (
+    "send",
+    "deliver",
+    "hold",
+    "release",
+    "discard",
+    "join",
+    "leave",
+)
+"""Kinds of marks. HOLD stands where a message that must wait arrives."""
+
+
+class Lane(NamedTuple):
+    """The time line of one member."""
+
+    name: str
+    begin: float | None = None
+    """When it joined; None: it was there from the start."""
+    end: float | None = None
+    """When it left; None: it stayed."""
+    forwards: bool = False
+    """True for a super peer, which neither sends nor delivers."""
+
+
+class Mark(NamedTuple):
+    """Something that happened on a lane at one time."""
+
+    lane: int
+    at: float
+    kind: str
+    label: str
+    note: str = ""
+    """A few words on the reason."""
+    wrong: bool = False
+    """The delivery came before a cause: a violation."""
+
+
+class Arrow(NamedTuple):
+    """One copy of a message, from its sending (or forwarding) to its arrival."""
+
+    label: str
+    source: int
+    sent: float
+    target: int
+    arrived: float
+
+
+class Held(NamedTuple):
+    """A message that is held back on a lane from its arrival on."""
+
+    lane: int
+    label: str
+    begin: float
+    end: float | None
+    """When it was delivered; None: it is held to the end."""
+    waits_for: tuple[str, ...] = ()
+
+
+class Tick(NamedTuple):
+    """A time with its label, for the axis."""
+
+    at: float
+    label: str
+
+
+class Diagram(NamedTuple):
+    """Everything that is drawn; times of all parts lie between `begin` and `end`."""
+
+    title: str
+    lanes: tuple[Lane, ...]
+    marks: tuple[Mark, ...]
+    arrows: tuple[Arrow, ...]
+    holds: tuple[Held, ...]
+    begin: float
+    end: float
+    unit: str
+    """What the time axis counts: "step" or "ms"."""
+    ticks: tuple[Tick, ...]
+
+    def words(self) -> str:
+        """Return the diagram in a sentence, for readers who do not see it."""
+        wrong = [mark for mark in self.marks if mark.wrong]
+        sent = sum(mark.kind == SEND for mark in self.marks)
+        names = ", ".join(lane.name for lane in self.lanes)
+        parts = [f"Space-time diagram of members {names}: {sent} messages are sent"]
+        parts += [f"{len(self.holds)} are held back" if self.holds else "none is held back"]
+        parts += [f"{self.lanes[m.lane].name} delivers {m.label} {m.note}" for m in wrong]
+        return "; ".join(parts) + "."

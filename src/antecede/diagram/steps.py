@@ -1,0 +1,112 @@
+"""The diagram of a scenario: time counts what happened, one place after the other."""
+
+from __future__ import annotations
+
+from antecede.check.scenario import Happening, Moment, Run
+from antecede.check.world import (
+    ARRIVED,
+    DELIVERED,
+    DISCARDED,
+    FORWARDED,
+    HELD,
+    JOINED,
+    LEFT,
+    RELEASED,
+    SENT,
+)
+from antecede.diagram import model
+from antecede.diagram.model import Arrow, Diagram, Held, Lane, Mark, Tick
+
+
+def from_run(run: Run) -> Diagram:
+    """Return the diagram of a scenario that was carried out."""
+    return _Steps(run).diagram()
+
+
+class _Steps:
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        setting = run.scenario.setting
+        supers = {name for name, _ in setting.internal}
+        joined = [h.label for h in run.happenings() if h.kind == JOINED]
+        names = [*setting.everybody(), *joined]
+        self.number = {name: lane for lane, name in enumerate(names)}
+        self.lanes = [Lane(name, forwards=name in supers) for name in names]
+        self.time = 0.0
+        self.sent: dict[tuple[int, str], float] = {}
+        self.marks: list[Mark] = []
+        self.arrows: list[Arrow] = []
+        self.waiting: dict[tuple[int, str], Held] = {}
+        self.holds: list[Held] = []
+        self.ticks: list[Tick] = []
+
+    def diagram(self) -> Diagram:
+        for moment in self.run.moments:
+            if moment.number:
+                self._moment(moment)
+        last = {(self.number[h.at], h.label): h.others for h in self.run.held}
+        for key, held in self.waiting.items():
+            self.holds.append(held._replace(waits_for=last.get(key, held.waits_for)))
+        holds = sorted(self.holds, key=lambda held: (held.begin, held.lane))
+        title = self.run.scenario.title
+        return Diagram(
+            title, tuple(self.lanes), tuple(self.marks), tuple(self.arrows), tuple(holds),
+            0.0, self.time + 1.0, "step", tuple(self.ticks),
+        )  # fmt: skip
+
+    def _moment(self, moment: Moment) -> None:
+        self.time += 1.0
+        self.ticks.append(Tick(self.time, str(moment.number)))
+        marked = False
+        for one in moment.happenings:
+            kind = _MARKS.get(one.kind)
+            if kind is not None:
+                # What an arrival sets free comes after it, each delivery in a place of its own.
+                self.time += 1.0 if marked else 0.0
+                marked = True
+            self._happening(one, kind)
+
+    def _happening(self, one: Happening, kind: str | None) -> None:
+        lane = self.number[one.at]
+        key = (lane, one.label)
+        if one.kind in (SENT, FORWARDED):
+            self.sent[key] = self.time
+        elif one.kind == ARRIVED:
+            source = self.number[one.others[0]]
+            sent = self.sent[source, one.label]
+            self.arrows.append(Arrow(one.label, source, sent, lane, self.time))
+        elif one.kind == HELD:
+            self.waiting[key] = Held(lane, one.label, self.time, None, one.others)
+        elif one.kind == JOINED:
+            self.lanes[lane] = self.lanes[lane]._replace(begin=self.time)
+        elif one.kind == LEFT:
+            self.lanes[lane] = self.lanes[lane]._replace(end=self.time)
+        if one.kind != HELD and (held := self.waiting.pop(key, None)) is not None:
+            self.holds.append(held._replace(end=self.time))
+        if kind is not None:
+            note, wrong = _note(one), bool(one.early_for)
+            self.marks.append(Mark(lane, self.time, kind, one.label, note, wrong))
+
+
+_MARKS = {
+    SENT: model.SEND,
+    DELIVERED: model.DELIVER,
+    HELD: model.HOLD,
+    RELEASED: model.RELEASE,
+    DISCARDED: model.DISCARD,
+    JOINED: model.JOIN,
+    LEFT: model.LEAVE,
+}
+
+
+def _note(one: Happening) -> str:
+    """Return why, in a few words; empty where nothing needs to be said."""
+    if one.early_for:
+        return f"before {', '.join(one.early_for)}"
+    if one.kind == HELD:
+        return f"waits for {', '.join(one.others)}" if one.others else "waits"
+    if one.kind == RELEASED:
+        return f"without {', '.join(one.others)}"
+    if one.kind == DISCARDED:
+        return ", ".join(one.others)
+    return ""

@@ -1,0 +1,310 @@
+"""Causal release for one shard of a stream: rows in, rows out in causal order, state as bytes.
+
+Theory of operation
+-------------------
+A shard holds many groups. Identities (id, or member and number) become tokens by exact
+numbering (`release_names`); `release_drain` decides on tokens alone. What must be remembered
+of a row that has left:
+
+declared causes   its id, when it was released, a digest of its content: 25 bytes and the id.
+                  Without `remember` for good; with it, until that long after the release.
+clocks and FIFO   runs of numbers, 20 bytes a run: one run a member where nothing is missing.
+
+Held rows are remembered by their control columns here; the rows themselves are the caller's,
+who keeps them in the order that `Outcome.held` tells. `release_reference` is the same thing
+with dictionaries and sets; tests hold both against each other.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from antecede.errors import InputError
+from antecede.kernels import release_drain as drain
+from antecede.kernels.release_memory import Runs, covered, keep_tokens, unique_links
+from antecede.kernels.release_names import Names, Text, no_names, take_text
+from antecede.kernels.release_state import pack, unpack
+
+Longs = NDArray[np.int64]
+Ints = NDArray[np.int32]
+Bits = NDArray[np.uint8]
+POLICIES = {"hold": drain.HOLD, "release": drain.RELEASE, "drop": drain.DROP}
+
+
+class Plan(NamedTuple):
+    """How a shard works; `patience` and `remember` are in units of the clock.
+
+    `counted`: identities are (member, number). `timed`: rows carry times, and they are the
+    clock; otherwise the caller's `now` is. `remember` below 0: for good.
+    """
+
+    counted: bool
+    timed: bool
+    policy: str = "hold"
+    patience: int = 0
+    remember: int = -1
+
+
+class Batch(NamedTuple):
+    """Control columns of n new rows, in any order.
+
+    `name` is the id, or the member whose number `count` is. `status` is 0, or NULL or BAD for
+    rows without identity, which have no links. Links of row r: first[r]:first[r + 1].
+    """
+
+    group: Text
+    name: Text
+    count: Longs
+    time: Longs
+    digest: Longs
+    status: Bits
+    first: Longs
+    cause_name: Text
+    cause_count: Longs
+
+
+class Outcome(NamedTuple):
+    """Which rows leave: index among held rows and new ones, in order of release.
+
+    Rows with a position come first, then those set aside. `waited` are the links of the
+    leaving rows that were waited for: row k of `row` has waited_first[k]:waited_first[k + 1].
+    `held` are the rows that stay, in the order in which the caller must keep them.
+    """
+
+    row: Ints
+    status: Bits
+    position: Longs
+    waited_units: Longs
+    waited_first: Longs
+    waited_name: Text
+    waited_count: Longs
+    held: Ints
+
+
+class Shard:
+    """The state of one shard; `step` takes a micro-batch, `dump` and `load` go by bytes."""
+
+    def __init__(self, plan: Plan, state: bytes | None = None) -> None:
+        self.plan = plan
+        arrays = {} if state is None else unpack(state)
+        if arrays and bool(arrays["head"][0]) != plan.counted:
+            raise InputError("this checkpoint was written with another way of naming causes")
+        self.clock = int(arrays["head"][1]) if arrays else drain.NO_TIME
+        self.groups = _load_names(arrays, "group")
+        self.members = _load_names(arrays, "member")
+        self.events = _load_names(arrays, "event")
+        self.next = _load(arrays, "next", np.int64)
+        self.flag = _load(arrays, "flag", np.uint8)
+        self.released = _load(arrays, "released", np.int64)
+        self.digest = _load(arrays, "digest", np.int64)
+        self.runs = Runs(*(_load(arrays, f"run.{key}", kind) for key, kind in _RUNS))
+        self.held = {key: _load(arrays, f"held.{key}", kind) for key, kind in _HELD}
+        if not len(self.held["first"]):
+            self.held["first"] = np.zeros(1, np.int64)
+
+    @property
+    def held_rows(self) -> int:
+        """Number of rows held back."""
+        return len(self.held["token"])
+
+    def dump(self) -> bytes:
+        """Return the state as one bytes value."""
+        head = np.array([self.plan.counted, self.clock], np.int64)
+        arrays: dict[str, NDArray[Any]] = {"head": head, "next": self.next}
+        tables = (("group", self.groups), ("member", self.members), ("event", self.events))
+        for key, names in tables:
+            text = names.text()
+            arrays[f"{key}.owner"] = names.owner[: names.size]
+            arrays[f"{key}.size"] = np.diff(text.ends).astype(np.uint32)
+            arrays[f"{key}.pool"] = text.data
+        arrays |= {"flag": self.flag, "released": self.released, "digest": self.digest}
+        arrays |= {f"run.{key}": getattr(self.runs, key) for key, _ in _RUNS}
+        arrays |= {f"held.{key}": self.held[key] for key, _ in _HELD}
+        return pack(arrays)
+
+    def step(self, batch: Batch, now: int = drain.NO_TIME) -> Outcome:
+        """Take in a micro-batch; `now` is the clock (timed: the greatest time seen anywhere)."""
+        held, before = self.held_rows, self.clock
+        batch = _writable(batch)
+        self.clock = max(before, now)
+        rows = self._candidates(batch, before)
+        tokens = self._tokens(rows, held)
+        names = self.members if self.plan.counted else self.events
+        ties = drain.Names(names.pool, names.ends)
+        drain.admit(rows, tokens, ties, held)
+        order = drain.Order(
+            np.empty(len(rows.token), np.int32),
+            np.full(len(rows.token), -1, np.int64),
+            np.full(len(rows.token), drain.NO_TIME, np.int64),
+            np.concatenate([self.next, np.zeros(self.groups.size - len(self.next), np.int64)]),
+        )
+        plan = self.plan
+        rule = drain.Rule(POLICIES[plan.policy], plan.patience, self.clock, plan.timed)
+        count = drain.settle(rows, tokens, ties, rule, order)
+        self.next = order.next
+        if not plan.timed:
+            drain.mark_waiting(rows, tokens, held)
+        outcome = self._outcome(rows, order, count)
+        self._keep(rows, tokens, outcome.held)
+        return outcome
+
+    # -- taking in --------------------------------------------------------------------------
+
+    def _candidates(self, batch: Batch, before: int) -> drain.Rows:
+        valid = np.flatnonzero(batch.status == 0).astype(np.int32)
+        everything = len(valid) == len(batch.status)
+        group = np.full(len(batch.status), -1, np.int32)
+        text = batch.group if everything else Text(*take_text(*batch.group, valid))
+        group[valid] = self.groups.intern(np.zeros(len(valid), np.int32), text)
+        token, name = np.full_like(group, -1), np.full_like(group, -1)
+        text = batch.name if everything else Text(*take_text(*batch.name, valid))
+        name[valid], token[valid] = self._identify(group[valid], text, batch.count[valid])
+        links = np.diff(batch.first)
+        owner = np.repeat(group, links)
+        _, cause = self._identify(owner, batch.cause_name, batch.cause_count)
+        first, cause = unique_links(batch.first, cause, self.events.size)
+        arrived = self._arrivals(batch.time, before)
+        new = {
+            "token": token,
+            "group": group,
+            "time": batch.time,
+            "arrived": arrived,
+            "digest": batch.digest,
+            "name": name,
+            "count": batch.count,
+            "first": first[1:] + self.held["first"][-1],
+            "cause": cause,
+            "link": np.zeros(len(cause), np.uint8),
+        }
+        joined = {key: np.concatenate([self.held[key], new[key]]) for key, _ in _HELD}
+        status = np.concatenate([np.zeros(self.held_rows, np.uint8), batch.status])
+        return drain.Rows(**joined, status=status)
+
+    def _identify(self, group: Ints, text: Text, count: Longs) -> tuple[Ints, Ints]:
+        """Return the number of the name that breaks ties, and the token of the identity."""
+        if not self.plan.counted:
+            token = self.events.intern(group, text)
+            return token, token
+        member = self.members.intern(group, text)
+        numbers = np.ascontiguousarray(count)
+        ends = np.arange(0, 8 * len(numbers) + 8, 8, dtype=np.int64)
+        return member, self.events.intern(member, Text(numbers.view(np.uint8), ends))
+
+    def _arrivals(self, time: Longs, before: int) -> Longs:
+        """Patience runs from a row's time, or from the clock when the row came after it."""
+        if not self.plan.timed:
+            return np.full(len(time), self.clock, np.int64)
+        known = np.where(time == drain.NO_TIME, self.clock, time)
+        return np.maximum(known, before)
+
+    def _tokens(self, rows: drain.Rows, held: int) -> drain.Tokens:
+        size, known = self.events.size, len(self.flag)
+        flag = np.zeros(size, np.uint8)
+        flag[:known] = self.flag
+        released = np.full(size, drain.NO_TIME, np.int64)
+        released[:known] = self.released
+        digest = np.zeros(size, np.int64)
+        digest[:known] = self.digest
+        row = np.full(size, -1, np.int32)
+        row[rows.token[:held]] = np.arange(held, dtype=np.int32)
+        if self.plan.counted and len(self.runs.member):
+            member, count = self._numbers()
+            gone = covered(self.runs, member[:size], count[:size], flag, row)
+            flag[gone] = drain.DONE | drain.FORGOTTEN
+        return drain.Tokens(flag, released, digest, row)
+
+    def _numbers(self) -> tuple[Ints, Longs]:
+        """Return member and number of every token (clocks and FIFO)."""
+        text = self.events.text()
+        return self.events.owner[: self.events.size], text.data.view(np.int64)
+
+    # -- giving out -------------------------------------------------------------------------
+
+    def _outcome(self, rows: drain.Rows, order: drain.Order, count: int) -> Outcome:
+        positioned = order.row[:count]
+        aside = np.flatnonzero((rows.status != drain.PENDING) & (order.position < 0))
+        row = np.concatenate([positioned, aside.astype(np.int32)])
+        held = np.flatnonzero(rows.status == drain.PENDING).astype(np.int32)
+        timed = (order.released[row] != drain.NO_TIME) & (rows.time[row] != drain.NO_TIME)
+        units = np.where(timed & self.plan.timed, order.released[row] - rows.time[row], -1)
+        first, pick = drain.waited_links(rows, positioned)
+        first = np.concatenate([first, np.full(len(aside), first[-1], np.int64)])
+        if self.plan.counted:
+            member, number = self._numbers()
+            name = Text(*take_text(self.members.pool, self.members.ends, member[pick]))
+            counts = number[pick]
+        else:
+            name = Text(*take_text(self.events.pool, self.events.ends, pick))
+            counts = np.zeros(len(pick), np.int64)
+        status, position = rows.status[row], order.position[row]
+        return Outcome(row, status, position, units, first, name, counts, held)
+
+    def _keep(self, rows: drain.Rows, tokens: drain.Tokens, held: Ints) -> None:
+        """Keep held rows, and of the others what must be remembered."""
+        first, cause, link = drain.take_links(rows, held)
+        if self.plan.counted:
+            member, count = self._numbers()
+            self.runs, forget = self.runs.extended(member, count, tokens.flag)
+        else:
+            forget = np.zeros(len(tokens.flag), np.bool_)
+        if self.plan.remember >= 0 and self.clock != drain.NO_TIME:
+            stamped = (tokens.flag != 0) & (tokens.released != drain.NO_TIME)
+            forget |= stamped & (tokens.released < self.clock - self.plan.remember)
+        keep, renumber = keep_tokens(tokens.flag, forget, rows.token[held], cause)
+        text = Text(*take_text(self.events.pool, self.events.ends, keep))
+        self.events = Names(self.events.owner[keep], text)
+        self.flag, self.released = tokens.flag[keep], tokens.released[keep]
+        self.digest = tokens.digest[keep]
+        token = renumber[rows.token[held]]
+        kept = {key: getattr(rows, key)[held] for key, _ in _HELD[:7]}
+        kept |= {"token": token, "first": first, "cause": renumber[cause], "link": link}
+        if not self.plan.counted:
+            kept["name"] = token
+        self.held = kept
+
+
+_HELD: tuple[tuple[str, type[Any]], ...] = (
+    ("token", np.int32),
+    ("group", np.int32),
+    ("time", np.int64),
+    ("arrived", np.int64),
+    ("digest", np.int64),
+    ("name", np.int32),
+    ("count", np.int64),
+    ("first", np.int64),
+    ("cause", np.int32),
+    ("link", np.uint8),
+)
+_RUNS: tuple[tuple[str, type[Any]], ...] = (
+    ("member", np.int32),
+    ("low", np.int64),
+    ("high", np.int64),
+)
+
+
+def _writable(batch: Batch) -> Batch:
+    """Copy read-only arrays (Arrow's buffers): numba would compile every kernel once more."""
+    return Batch(
+        *(
+            Text(*(np.require(part, requirements="W") for part in column))
+            if isinstance(column, Text)
+            else np.require(column, requirements="W")
+            for column in batch
+        )
+    )
+
+
+def _load(arrays: dict[str, NDArray[Any]], key: str, kind: type[Any]) -> NDArray[Any]:
+    return arrays[key] if key in arrays else np.empty(0, kind)
+
+
+def _load_names(arrays: dict[str, NDArray[Any]], key: str) -> Names:
+    if not arrays:
+        return no_names()
+    size = arrays[f"{key}.size"]
+    ends = np.zeros(len(size) + 1, np.int64)
+    np.cumsum(size, out=ends[1:])
+    return Names(arrays[f"{key}.owner"], Text(arrays[f"{key}.pool"], ends))

@@ -1,0 +1,490 @@
+"""Causal release, compiled: which held and new rows may go now, and in which order.
+
+Theory of operation. Every row has a token (the number of its identity) and links to the
+tokens of its causes. `flag[token]` says what became of that identity: DONE (it has a
+position), ASIDE (it will never have one), GIVEN_UP (some row was released without it), FORGOTTEN
+(DONE, but only its number is known, not its content). Rows
+whose last open cause gets DONE go on a heap ordered by (time, name, count): the documented
+tie rule. So the order within a group does not depend on the order of rows within a batch.
+
+`wait` counts a row's open links; `dependents` is the reverse of the links, by counting sort.
+Everything is O((rows + links) log rows); nothing is recursive.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from antecede.kernels.jit import njit
+
+Bits = NDArray[np.uint8]
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+
+PENDING, ORDERED, MISSING, DUPLICATE, CONFLICT, SELF, CYCLE, NULL, BAD, LATE, DROPPED = range(11)
+"""Outcome of a row; PENDING: it stays held back. NULL and BAD come from whoever read the row."""
+DONE, ASIDE, GIVEN_UP, FORGOTTEN = 1, 2, 4, 8
+WAITED, GIVEN = 1, 2
+"""Bits of a link: the row waited for this cause; the row was released without it."""
+HOLD, RELEASE, DROP = range(3)
+NO_TIME = -(2**63)
+
+
+class Rows(NamedTuple):
+    """Candidates: the held rows first, then the new ones; links of row r: first[r]:first[r+1]."""
+
+    token: Ints
+    group: Ints
+    time: Longs
+    arrived: Longs
+    digest: Longs
+    name: Ints
+    count: Longs
+    first: Longs
+    cause: Ints
+    link: Bits
+    status: Bits
+
+
+class Tokens(NamedTuple):
+    """What is known of each identity; `row` is the candidate that has it, or -1."""
+
+    flag: Bits
+    released: Longs
+    digest: Longs
+    row: Ints
+
+
+class Order(NamedTuple):
+    """The result, in order of release: row, and by row its position and time of release."""
+
+    row: Ints
+    position: Longs
+    released: Longs
+    next: Longs
+    """By group: the next free position."""
+
+
+class Names(NamedTuple):
+    """The names that break ties: bytes of all, and where each ends."""
+
+    pool: Bits
+    ends: Longs
+
+
+class Rule(NamedTuple):
+    """Policy, patience and the clock's present, in units of the clock; `timed`: rows have times."""
+
+    policy: int
+    patience: int
+    now: int
+    timed: bool
+
+
+@njit
+def _before(rows: Rows, names: Names, a: int, b: int) -> bool:
+    if rows.time[a] != rows.time[b]:
+        return bool(rows.time[a] < rows.time[b])
+    x, y = rows.name[a], rows.name[b]
+    if x != y:
+        start, other = names.ends[x], names.ends[y]
+        long, short = names.ends[x + 1] - start, names.ends[y + 1] - other
+        for offset in range(min(long, short)):
+            left, right = names.pool[start + offset], names.pool[other + offset]
+            if left != right:
+                return bool(left < right)
+        if long != short:
+            return bool(long < short)
+    if rows.count[a] != rows.count[b]:
+        return bool(rows.count[a] < rows.count[b])
+    if rows.digest[a] != rows.digest[b]:
+        return bool(rows.digest[a] < rows.digest[b])
+    return a < b
+
+
+@njit
+def _push(heap: Ints, size: int, row: int, rows: Rows, names: Names) -> int:
+    at = size
+    while at > 0:
+        up = (at - 1) >> 1
+        if not _before(rows, names, row, heap[up]):
+            break
+        heap[at] = heap[up]
+        at = up
+    heap[at] = row
+    return size + 1
+
+
+@njit
+def _pop(heap: Ints, size: int, rows: Rows, names: Names) -> int:
+    """Remove the first row, which the caller has read; return the new size."""
+    size -= 1
+    last = heap[size]
+    at = 0
+    while True:
+        down = 2 * at + 1
+        if down >= size:
+            break
+        if down + 1 < size and _before(rows, names, heap[down + 1], heap[down]):
+            down += 1
+        if not _before(rows, names, heap[down], last):
+            break
+        heap[at] = heap[down]
+        at = down
+    heap[at] = last
+    return size
+
+
+@njit
+def admit(rows: Rows, tokens: Tokens, names: Names, held: int) -> None:
+    """Settle which new rows come to stand for their identity; mark the others as repeats.
+
+    Of several new rows with one identity the first by the tie rule wins, not the first in
+    the batch. `tokens.row` must name the held rows. Sets status and `tokens.row`, `digest`.
+    """
+    for row in range(held, len(rows.token)):
+        token = rows.token[row]
+        if rows.status[row] != PENDING:
+            continue
+        known = tokens.row[token]
+        if tokens.flag[token] & (DONE | ASIDE) or 0 <= known < held:
+            rows.status[row] = DUPLICATE
+        elif known < 0 or _before(rows, names, row, known):
+            if known >= 0:
+                rows.status[known] = DUPLICATE
+            tokens.row[token] = row
+            tokens.digest[token] = rows.digest[row]
+        else:
+            rows.status[row] = DUPLICATE
+    for row in range(held, len(rows.token)):
+        token = rows.token[row]
+        if rows.status[row] == DUPLICATE:
+            other = tokens.digest[token] != rows.digest[row]
+            if other and not tokens.flag[token] & FORGOTTEN:
+                rows.status[row] = CONFLICT
+        elif rows.status[row] == PENDING:
+            for link in range(rows.first[row], rows.first[row + 1]):
+                if rows.cause[link] == token:
+                    _set_aside(rows, tokens, row, SELF)
+                    break
+
+
+@njit
+def _set_aside(rows: Rows, tokens: Tokens, row: int, status: int) -> None:
+    rows.status[row] = status
+    token = rows.token[row]
+    tokens.flag[token] |= ASIDE
+    tokens.row[token] = -1
+
+
+@njit
+def _open_links(rows: Rows, tokens: Tokens) -> tuple[Ints, Longs, Ints]:
+    """Return each row's number of open links, and the dependents of each token."""
+    wait = np.zeros(len(rows.token), np.int32)
+    start = np.zeros(len(tokens.flag) + 1, np.int64)
+    for row in range(len(wait)):
+        if rows.status[row] == PENDING:
+            for link in range(rows.first[row], rows.first[row + 1]):
+                cause = rows.cause[link]
+                if not tokens.flag[cause] & DONE and not rows.link[link] & GIVEN:
+                    wait[row] += 1
+                    start[cause + 1] += 1
+    for token in range(len(tokens.flag)):
+        start[token + 1] += start[token]
+    fill = start[:-1].copy()
+    dependents = np.empty(start[-1], np.int32)
+    for row in range(len(wait)):
+        if rows.status[row] == PENDING:
+            for link in range(rows.first[row], rows.first[row + 1]):
+                cause = rows.cause[link]
+                if not tokens.flag[cause] & DONE and not rows.link[link] & GIVEN:
+                    dependents[fill[cause]] = row
+                    fill[cause] += 1
+    return wait, start, dependents
+
+
+@njit
+def _release(rows: Rows, tokens: Tokens, rule: Rule, order: Order, row: int) -> None:
+    """Give the row its position, status, time of release and the links it waited for."""
+    at = rows.time[row]
+    missing = False
+    for link in range(rows.first[row], rows.first[row + 1]):
+        cause = rows.cause[link]
+        if rows.link[link] & GIVEN:
+            missing = True
+            at = max(at, rows.arrived[row] + rule.patience)
+        elif rule.timed:
+            at = max(at, tokens.released[cause])
+            if rows.time[row] != NO_TIME and tokens.released[cause] > rows.time[row]:
+                rows.link[link] |= WAITED
+    token = rows.token[row]
+    if tokens.flag[token] & GIVEN_UP:
+        rows.status[row] = LATE
+    elif missing:
+        rows.status[row] = MISSING
+    else:
+        rows.status[row] = ORDERED
+    tokens.flag[token] |= DONE
+    tokens.row[token] = -1
+    tokens.released[token] = at if rule.timed else rule.now
+    order.released[row] = at
+    order.position[row] = order.next[rows.group[row]]
+    order.next[rows.group[row]] += 1
+
+
+@njit
+def _drop(
+    rows: Rows, tokens: Tokens, doomed: Ints, size: int, start: Longs, dependents: Ints
+) -> None:
+    """Set doomed rows aside, and with them whatever needs them."""
+    for index in range(size):
+        _set_aside(rows, tokens, doomed[index], DROPPED)
+    done = 0
+    while done < size:
+        token = rows.token[doomed[done]]
+        done += 1
+        for entry in range(start[token], start[token + 1]):
+            row = dependents[entry]
+            if rows.status[row] == PENDING:
+                _set_aside(rows, tokens, row, DROPPED)
+                doomed[size] = row
+                size += 1
+
+
+@njit
+def _hopeless(rows: Rows, tokens: Tokens, rule: Rule, row: int) -> bool:
+    """Policy drop: a cause was set aside, or has not come in time."""
+    late = rule.now != NO_TIME and rows.arrived[row] <= rule.now - rule.patience
+    for link in range(rows.first[row], rows.first[row + 1]):
+        cause = rows.cause[link]
+        if tokens.flag[cause] & DONE:
+            continue
+        if tokens.flag[cause] & ASIDE or (late and tokens.row[cause] < 0):
+            return True
+    return False
+
+
+@njit
+def _give_up(rows: Rows, tokens: Tokens, rule: Rule, row: int, wait: Ints) -> None:
+    """Policy release: when patience is over, no longer wait for causes that never came."""
+    if rule.now == NO_TIME or rows.arrived[row] > rule.now - rule.patience:
+        return
+    for link in range(rows.first[row], rows.first[row + 1]):
+        cause = rows.cause[link]
+        absent = not tokens.flag[cause] & DONE and tokens.row[cause] < 0
+        if absent and not rows.link[link] & GIVEN:
+            rows.link[link] |= GIVEN
+            tokens.flag[cause] |= GIVEN_UP
+            wait[row] -= 1
+
+
+@njit
+def _break_cycles(
+    rows: Rows, tokens: Tokens, wait: Ints, start: Longs, dependents: Ints
+) -> int:
+    """Set aside every pending row that is its own cause by way of others; return how many.
+
+    Rows that no cycle can hold back are peeled off first (absent causes count as satisfied);
+    Tarjan's components of the rest, without recursion, are the cycles.
+    """
+    total = len(rows.token)
+    inside = np.zeros(total, np.int32)
+    queue = np.empty(total, np.int32)
+    filled = 0
+    for row in range(total):
+        inside[row] = -1
+        if rows.status[row] == PENDING:
+            inside[row] = 0
+            for link in range(rows.first[row], rows.first[row + 1]):
+                if not rows.link[link] & GIVEN and tokens.row[rows.cause[link]] >= 0:
+                    inside[row] += 1
+            if inside[row] == 0:
+                queue[filled] = row
+                filled += 1
+    done = 0
+    while done < filled:
+        row = queue[done]
+        inside[row] = -1
+        done += 1
+        token = rows.token[row]
+        for entry in range(start[token], start[token + 1]):
+            other = dependents[entry]
+            if rows.status[other] == PENDING:
+                inside[other] -= 1
+                if inside[other] == 0:
+                    queue[filled] = other
+                    filled += 1
+    left = 0
+    for row in range(total):
+        if inside[row] > 0:
+            left += 1
+    if left == 0:
+        return 0
+    return _components(rows, tokens, inside, start, dependents)
+
+
+@njit
+def _components(
+    rows: Rows, tokens: Tokens, inside: Ints, start: Longs, dependents: Ints
+) -> int:
+    total = len(rows.token)
+    number = np.zeros(total, np.int32)
+    low = np.zeros(total, np.int32)
+    on_stack = np.zeros(total, np.uint8)
+    stack = np.empty(total, np.int32)
+    path = np.empty(total, np.int32)
+    edge = np.zeros(total, np.int64)
+    cyclic = np.zeros(total, np.uint8)
+    height = counter = found = 0
+    for root in range(total):
+        if inside[root] <= 0 or number[root]:
+            continue
+        depth = 0
+        path[0] = root
+        while depth >= 0:
+            row = path[depth]
+            token = rows.token[row]
+            if number[row] == 0:
+                counter += 1
+                number[row] = low[row] = counter
+                stack[height] = row
+                height += 1
+                on_stack[row] = 1
+                edge[row] = start[token]
+            if edge[row] < start[token + 1]:
+                other = dependents[edge[row]]
+                edge[row] += 1
+                if inside[other] > 0:
+                    if number[other] == 0:
+                        depth += 1
+                        path[depth] = other
+                    elif on_stack[other]:
+                        low[row] = min(low[row], number[other])
+                continue
+            if low[row] == number[row]:
+                alone = stack[height - 1] == row
+                while True:
+                    height -= 1
+                    member = stack[height]
+                    on_stack[member] = 0
+                    if not alone:
+                        cyclic[member] = 1
+                    if member == row:
+                        break
+            depth -= 1
+            if depth >= 0:
+                low[path[depth]] = min(low[path[depth]], low[row])
+    for row in range(total):
+        if cyclic[row]:
+            _set_aside(rows, tokens, row, CYCLE)
+            found += 1
+    return found
+
+
+@njit
+def settle(rows: Rows, tokens: Tokens, names: Names, rule: Rule, order: Order) -> int:
+    """Release what can be released, then apply the policy; return how many rows got a position.
+
+    `order.row` begins with their numbers in the order of release. Rows set aside have their
+    status set; rows still PENDING are to be held back.
+    """
+    wait, start, dependents = _open_links(rows, tokens)
+    heap = np.empty(len(wait), np.int32)
+    size = 0
+    for row in range(len(wait)):
+        if rows.status[row] == PENDING and wait[row] == 0:
+            size = _push(heap, size, row, rows, names)
+    released = _drain(rows, tokens, names, rule, order, wait, start, dependents, heap, size, 0)
+    _break_cycles(rows, tokens, wait, start, dependents)
+    size = 0
+    for row in range(len(wait)):
+        if rows.status[row] == PENDING:
+            if rule.policy == DROP and _hopeless(rows, tokens, rule, row):
+                heap[size] = row
+                size += 1
+            elif rule.policy == RELEASE:
+                _give_up(rows, tokens, rule, row, wait)
+                if wait[row] == 0:
+                    size = _push(heap, size, row, rows, names)
+    if rule.policy == DROP:
+        _drop(rows, tokens, heap, size, start, dependents)
+        return released
+    return _drain(
+        rows, tokens, names, rule, order, wait, start, dependents, heap, size, released
+    )
+
+
+@njit
+def _drain(
+    rows: Rows,
+    tokens: Tokens,
+    names: Names,
+    rule: Rule,
+    order: Order,
+    wait: Ints,
+    start: Longs,
+    dependents: Ints,
+    heap: Ints,
+    size: int,
+    released: int,
+) -> int:
+    while size:
+        row = heap[0]
+        size = _pop(heap, size, rows, names)
+        _release(rows, tokens, rule, order, row)
+        order.row[released] = row
+        released += 1
+        token = rows.token[row]
+        for entry in range(start[token], start[token + 1]):
+            other = dependents[entry]
+            if rows.status[other] == PENDING:
+                wait[other] -= 1
+                if wait[other] == 0:
+                    size = _push(heap, size, other, rows, names)
+    return released
+
+
+@njit
+def mark_waiting(rows: Rows, tokens: Tokens, held: int) -> None:
+    """Without times: a new row that stays waits for the causes it has not seen by now."""
+    for row in range(held, len(rows.token)):
+        if rows.status[row] == PENDING:
+            for link in range(rows.first[row], rows.first[row + 1]):
+                if not tokens.flag[rows.cause[link]] & DONE:
+                    rows.link[link] |= WAITED
+
+
+@njit
+def waited_links(rows: Rows, pick: Ints) -> tuple[Longs, Ints]:
+    """Return the tokens that the picked rows waited for or were released without."""
+    first = np.zeros(len(pick) + 1, np.int64)
+    cause = np.empty(len(rows.cause), np.int32)
+    size = 0
+    for index in range(len(pick)):
+        row = pick[index]
+        for link in range(rows.first[row], rows.first[row + 1]):
+            if rows.link[link]:
+                cause[size] = rows.cause[link]
+                size += 1
+        first[index + 1] = size
+    return first, cause[:size].copy()
+
+
+@njit
+def take_links(rows: Rows, pick: Ints) -> tuple[Longs, Ints, Bits]:
+    """Return the links of the picked rows, renumbered."""
+    first = np.zeros(len(pick) + 1, np.int64)
+    cause = np.empty(len(rows.cause), np.int32)
+    bits = np.empty(len(rows.cause), np.uint8)
+    size = 0
+    for index in range(len(pick)):
+        row = pick[index]
+        for link in range(rows.first[row], rows.first[row + 1]):
+            cause[size] = rows.cause[link]
+            bits[size] = rows.link[link]
+            size += 1
+        first[index + 1] = size
+    return first, cause[:size].copy(), bits[:size].copy()

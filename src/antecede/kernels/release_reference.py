@@ -1,0 +1,234 @@
+"""The rule of causal release in plain Python: dictionaries and sets, one row after the other.
+
+What `release.Shard` does in compiled code over packed arrays, written to be read. Tests feed
+both the same batches and compare every row, status, position and wait.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from antecede.kernels.release import Plan
+from antecede.kernels.release_drain import (
+    CONFLICT,
+    CYCLE,
+    DROPPED,
+    DUPLICATE,
+    LATE,
+    MISSING,
+    NO_TIME,
+    ORDERED,
+    SELF,
+)
+
+Key = tuple[bytes, bytes, int]
+"""Group, name (id or member) and number (0 for ids): the identity of a row."""
+
+
+class Item(NamedTuple):
+    """One new row: its identity, causes (name, number), time and content; `row` is the caller's.
+
+    `invalid` is 0, or the status of a row that has no identity.
+    """
+
+    row: Any
+    group: bytes
+    name: bytes
+    causes: tuple[tuple[bytes, int], ...] = ()
+    count: int = 0
+    time: int = NO_TIME
+    digest: int = 0
+    invalid: int = 0
+
+    @property
+    def key(self) -> Key:
+        """The identity."""
+        return (self.group, self.name, self.count)
+
+    @property
+    def needs(self) -> tuple[Key, ...]:
+        """The identities of the causes, each once."""
+        return tuple((self.group, name, count) for name, count in dict.fromkeys(self.causes))
+
+    def tie(self) -> tuple[Any, ...]:
+        """The rule for rows that may go at the same time."""
+        return (self.time, self.name, self.count, self.digest)
+
+
+class Left(NamedTuple):
+    """A row that leaves: its status, position (or -1), wait (or -1) and what it waited for."""
+
+    row: Any
+    status: int
+    position: int
+    waited_units: int
+    waited_for: tuple[tuple[bytes, int], ...]
+
+
+class _Waiting:
+    """A row that is held back: its place in the step, and what it waited for or gave up."""
+
+    def __init__(self, item: Item, arrived: int, place: int) -> None:
+        self.item = item
+        self.arrived = arrived
+        self.place = place
+        self.waited: set[Key] = set()
+        self.given: set[Key] = set()
+
+
+class Reference:
+    """The same interface as `Shard`, over Python objects; nothing is ever packed."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.clock = NO_TIME
+        self.held: dict[Key, _Waiting] = {}
+        self.released: dict[Key, int] = {}
+        self.aside: set[Key] = set()
+        self.given_up: set[Key] = set()
+        self.content: dict[Key, int] = {}
+        self.next: dict[bytes, int] = {}
+        self._gone: dict[int, Left] = {}
+
+    def step(self, items: list[Item], now: int = NO_TIME) -> list[Left]:
+        """Take in a micro-batch; return the rows with a position in order, then the others."""
+        before, self.clock = self.clock, max(self.clock, now)
+        self._gone = {}
+        new = self._admit(items, before)
+        out = self._drain()
+        self._cycles()
+        if self.plan.policy == "drop":
+            self._drop()
+        elif self.plan.policy == "release":
+            self._give_up()
+            out += self._drain()
+        if not self.plan.timed:
+            for key in new & self.held.keys():
+                waiting = self.held[key]
+                waiting.waited = {c for c in waiting.item.needs if c not in self.released}
+        return out + [left for _, left in sorted(self._gone.items())]
+
+    def _admit(self, items: list[Item], before: int) -> set[Key]:
+        """Hold every row that stands for a new identity; the first by the tie rule does."""
+        for place, waiting in enumerate(self.held.values()):
+            waiting.place = place
+        old = len(self.held)
+        best: dict[Key, int] = {}
+        for index, item in enumerate(items):
+            settled = item.key in self.released or item.key in self.aside or item.key in self.held
+            if not item.invalid and not settled:
+                rival = best.get(item.key)
+                if rival is None or item.tie() < items[rival].tie():
+                    best[item.key] = index
+        for key, index in best.items():
+            self.content[key] = items[index].digest
+        for index, item in enumerate(items):
+            if best.get(item.key) == index and not item.invalid:
+                arrived = self._arrival(item, before)
+                self.held[item.key] = _Waiting(item, arrived, old + index)
+                if item.key in item.needs:
+                    self._set_aside(item.key, SELF)
+                continue
+            status = item.invalid
+            if not status:
+                known = self.content.get(item.key, item.digest)
+                status = DUPLICATE if known == item.digest else CONFLICT
+            self._gone[old + index] = Left(item.row, status, -1, -1, ())
+        return set(best)
+
+    def _arrival(self, item: Item, before: int) -> int:
+        if not self.plan.timed:
+            return self.clock
+        return max(before, self.clock if item.time == NO_TIME else item.time)
+
+    def _set_aside(self, key: Key, status: int) -> None:
+        waiting = self.held.pop(key)
+        self.aside.add(key)
+        self._gone[waiting.place] = Left(waiting.item.row, status, -1, -1, ())
+
+    def _drain(self) -> list[Left]:
+        """Release, again and again, the first by the tie rule of all rows that may go."""
+        out: list[Left] = []
+        while True:
+            free = [
+                waiting
+                for waiting in self.held.values()
+                if all(c in self.released or c in waiting.given for c in waiting.item.needs)
+            ]
+            if not free:
+                return out
+            out.append(self._release(min(free, key=lambda w: (*w.item.tie(), w.place))))
+
+    def _release(self, waiting: _Waiting) -> Left:
+        item, key = waiting.item, waiting.item.key
+        del self.held[key]
+        at = item.time
+        for cause in item.needs:
+            if cause in waiting.given:
+                at = max(at, waiting.arrived + self.plan.patience)
+                waiting.waited.add(cause)
+            elif self.plan.timed:
+                at = max(at, self.released[cause])
+                if item.time != NO_TIME and self.released[cause] > item.time:
+                    waiting.waited.add(cause)
+        status = MISSING if waiting.given else ORDERED
+        status = LATE if key in self.given_up else status
+        self.released[key] = at if self.plan.timed else self.clock
+        position = self.next.get(item.group, 0)
+        self.next[item.group] = position + 1
+        wait = at - item.time if self.plan.timed and item.time != NO_TIME else -1
+        names = tuple((c[1], c[2]) for c in item.needs if c in waiting.waited)
+        return Left(item.row, status, position, wait, names)
+
+    def _cycles(self) -> None:
+        """Set aside every held row that can be reached from itself over held causes."""
+        cyclic = []
+        for key in self.held:
+            seen: set[Key] = set()
+            todo = list(self._open(key))
+            while todo:
+                cause = todo.pop()
+                if cause in self.held and cause not in seen:
+                    seen.add(cause)
+                    todo += self._open(cause)
+            if key in seen:
+                cyclic.append(key)
+        for key in cyclic:
+            self._set_aside(key, CYCLE)
+
+    def _open(self, key: Key) -> list[Key]:
+        waiting = self.held[key]
+        return [c for c in waiting.item.needs if c not in waiting.given]
+
+    def _overdue(self, waiting: _Waiting) -> bool:
+        return self.clock != NO_TIME and waiting.arrived <= self.clock - self.plan.patience
+
+    def _absent(self, cause: Key) -> bool:
+        return cause not in self.released and cause not in self.held
+
+    def _drop(self) -> None:
+        """Set aside rows whose cause never came, then whatever needs a row set aside."""
+        doomed = [
+            key
+            for key, waiting in self.held.items()
+            if self._overdue(waiting) and any(map(self._absent, waiting.item.needs))
+        ]
+        for key in doomed:
+            self._set_aside(key, DROPPED)
+        while True:
+            doomed = [
+                key
+                for key, waiting in self.held.items()
+                if any(cause in self.aside for cause in waiting.item.needs)
+            ]
+            if not doomed:
+                return
+            for key in doomed:
+                self._set_aside(key, DROPPED)
+
+    def _give_up(self) -> None:
+        for waiting in self.held.values():
+            if self._overdue(waiting):
+                absent = {c for c in waiting.item.needs if self._absent(c)}
+                waiting.given |= absent
+                self.given_up |= absent

@@ -1,0 +1,255 @@
+"""What BSS and IDR share: members counted in packed lanes, and messages held back by cause.
+
+Theory of operation
+-------------------
+`clock` holds for every member the number of its last delivered message, packed (see
+`clocks.lanes`) and with all guard bits SET; one's own lane counts the sent messages. A message
+carries `causes`, packed too: for some members the newest number that must be delivered first;
+and its number: the sender's message before it is always a cause. So one subtraction checks
+all causes at once: a guard bit that falls marks a member who is behind.
+
+A held message is filed under ONE missing cause, `waiting[member, number]`, and looked at
+again only when that message is delivered; nothing else ever rescans it.
+
+Order of release: a message goes out, then those that waited for it and now lack nothing, by
+(sender, number), then those that waited for these, and so on (breadth first, without
+recursion). This order follows from the state alone, so a snapshot need not hold the index.
+
+Membership: a lane stays after a member left, so that messages that depend on it can still be
+judged. `frontier` is every member's count. A cause in a lane that was never given out raises
+UnknownMemberError; that is also what happens when a message depends on a newcomer whose join
+has not been told here yet: the host tells the join first, or offers the message again.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+from antecede.clocks.lanes import LANE_BITS, MAX_MEMBER, MAX_VALUE, VALUE_BITS, guards, unit
+from antecede.errors import LocalError, SequenceError, UnknownMemberError
+from antecede.protocols.base import (
+    DUPLICATE,
+    NOTHING,
+    OWN,
+    Deliver,
+    Discard,
+    Effect,
+    Held,
+    Hold,
+    MessageId,
+    Protocol,
+)
+
+AFTER_LEAVE = "numbered after its sender's last message"
+
+
+class CountingProtocol(Protocol):
+    """Base of protocols whose messages are named by sender and number.
+
+    Subclasses implement `send` and `receive` (with the check of `lacks` written out for
+    speed), and `record`. Their messages have the fields sender, seq, payload and causes.
+    """
+
+    def __init__(self, me: int, members: Iterable[int]) -> None:
+        super().__init__(me, members)
+        self.sent = 0
+        self.counts = dict.fromkeys(self.others(), 0)
+        """Number of the last delivered message, for everybody who ever was a member, but me."""
+        self.last: dict[int, int] = {}
+        """Number of the last message of each member that left."""
+        self.held: dict[tuple[int, int], Any] = {}
+        self.waiting: dict[tuple[int, int], list[Any]] = {}
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Derive the packed state from `counts` and `sent`."""
+        known = {**self.counts, self.me: self.sent}
+        if not 0 <= min(known) <= max(known) <= MAX_MEMBER:
+            raise LocalError(f"member numbers are 0 to {MAX_MEMBER}")
+        self.lanes = max(known) + 1
+        self.width = self.lanes * LANE_BITS
+        self.guard = guards(self.lanes)
+        self.ones = self.guard >> VALUE_BITS
+        self.units = {member: unit(member) for member in known}
+        self.strange = ((1 << self.width) - 1) - sum(unit(k, (1 << LANE_BITS) - 1) for k in known)
+        """All bits of the lanes below `width` that no member has."""
+        self.clock = self.guard + sum(unit(k, count) for k, count in known.items())
+
+    # -- what a message lacks -----------------------------------------------------------------
+
+    @abstractmethod
+    def record(self, message: Any) -> None:
+        """Change the state as the delivery of `message` demands."""
+
+    def lacks(self, message: Any) -> tuple[int, int] | None:
+        """Return one missing cause under which to file the message; None: deliver it."""
+        sender, seq = message.sender, message.seq
+        if seq != self.counts[sender] + 1:
+            return sender, seq - 1
+        behind = self.guard & ~(self.clock - message.causes)
+        if not behind:
+            return None
+        member = behind.bit_length() // LANE_BITS - 1
+        return member, (message.causes >> (member * LANE_BITS)) & MAX_VALUE
+
+    def missing(self, message: Any) -> tuple[MessageId, ...]:
+        """Return for each member the newest undelivered message that this one needs."""
+        sender, seq, causes = message.sender, message.seq, message.causes
+        found = []
+        behind = self.guard & ~(self.clock - causes)
+        while behind:
+            member = behind.bit_length() // LANE_BITS - 1
+            behind ^= 1 << (member * LANE_BITS + VALUE_BITS)
+            found.append(MessageId(member, (causes >> (member * LANE_BITS)) & MAX_VALUE))
+        if seq > self.counts[sender] + 1:
+            found.append(MessageId(sender, seq - 1))
+        return tuple(sorted(found))
+
+    def set_aside(self, message: Any) -> Sequence[Effect]:
+        """Discard or hold a message that can not be delivered at once, after all checks.
+
+        Raises UnknownMemberError and SequenceError.
+        """
+        sender, seq = message.sender, message.seq
+        if sender == self.me:
+            return (Discard(message, OWN),)
+        self.check(message)
+        if seq <= self.counts[sender] or (sender, seq) in self.held:
+            return (Discard(message, DUPLICATE),)
+        missing = self.missing(message)
+        self._file(message)
+        return (Hold(message, missing),)
+
+    def check(self, message: Any) -> None:
+        """Raise UnknownMemberError or SequenceError when the message can not be right."""
+        sender, seq, causes = message.sender, message.seq, message.causes
+        if sender not in self.counts:
+            raise UnknownMemberError(f"message {seq} from {sender}, who is not in the group")
+        if causes.bit_length() > self.width or causes & self.strange:
+            raise UnknownMemberError(
+                f"message {seq} from member {sender} depends on a member not in the group"
+            )
+        if seq < 1:
+            raise SequenceError(f"message number {seq} from member {sender}; numbers start at 1")
+        for member, last in ((self.me, self.sent), (sender, seq - 1), *self.last.items()):
+            cause = (causes >> (member * LANE_BITS)) & MAX_VALUE
+            if cause > last:
+                raise SequenceError(
+                    f"message {seq} from member {sender} depends on message {cause} of member"
+                    f" {member}, whose last can only be {last}"
+                )
+        if seq > self.last.get(sender, seq):
+            raise SequenceError(
+                f"message {seq} from member {sender}, who left after message {self.last[sender]}"
+            )
+
+    def _file(self, message: Any) -> None:
+        self.held[message.sender, message.seq] = message
+        cause = self.lacks(message)
+        assert cause is not None
+        self.waiting.setdefault(cause, []).append(message)
+
+    def release(self, message: Any) -> Sequence[Effect]:
+        """Deliver a message and all that waited for it; see the module for the order."""
+        effects: list[Effect] = []
+        ready = [message]
+        for done in ready:
+            self.record(done)
+            effects.append(Deliver(done))
+            waiters = self.waiting.pop((done.sender, done.seq), None)
+            if waiters is None:
+                continue
+            waiters.sort(key=lambda waiter: (waiter.sender, waiter.seq))
+            for waiter in waiters:
+                cause = self.lacks(waiter)
+                if cause is None:
+                    del self.held[waiter.sender, waiter.seq]
+                    ready.append(waiter)
+                else:
+                    self.waiting.setdefault(cause, []).append(waiter)
+        return effects
+
+    def blocked_on(self) -> tuple[Held, ...]:
+        """Return held messages by (sender, number), each with the causes not delivered yet."""
+        return tuple(
+            Held(self.held[key], self.missing(self.held[key])) for key in sorted(self.held)
+        )
+
+    # -- membership -------------------------------------------------------------------------
+
+    def frontier(self) -> Hashable:
+        """Return ((member, count), ...) of all who ever were, and ((member, last), ...) who left."""
+        counts = sorted({**self.counts, self.me: self.sent}.items())
+        return tuple(counts), tuple(sorted(self.last.items()))
+
+    def adopt(self, frontier: Any) -> None:
+        """Regard everything up to the sponsor's frontier as delivered. Only as a newcomer."""
+        counts, last = frontier
+        if self.sent or self.held or any(self.counts.values()):
+            raise LocalError("a frontier is adopted before anything is sent or delivered")
+        self.counts = {member: count for member, count in counts if member != self.me}
+        self.last = dict(last)
+        self.members = tuple(sorted({*self.counts, self.me} - self.last.keys()))
+        self._lay_out()
+
+    def join(self, member: int) -> Sequence[Effect]:
+        """Give the newcomer a lane and expect its messages from number 1 on."""
+        if member == self.me or member in self.counts:
+            raise LocalError(f"member number {member} has been given out before")
+        if not 0 <= member <= MAX_MEMBER:
+            raise LocalError(f"member {member} is not in 0 to {MAX_MEMBER}")
+        self.members = tuple(sorted((*self.members, member)))
+        self.counts[member] = 0
+        self._lay_out()
+        return NOTHING
+
+    def leave(self, member: int, last: int) -> Sequence[Effect]:
+        """Stop sending to the member; its messages up to `last` are still delivered.
+
+        Held messages of it numbered above `last` can not be right and are discarded.
+        """
+        if member not in self.counts or member in self.last:
+            raise LocalError(f"member {member} is not in the group")
+        if last < self.counts[member]:
+            raise LocalError(
+                f"member {member} left after message {last}, but {self.counts[member]} is delivered"
+            )
+        self.members = tuple(other for other in self.members if other != member)
+        self.last[member] = last
+        late = sorted(key for key in self.held if key[0] == member and key[1] > last)
+        effects = tuple(Discard(self.held.pop(key), AFTER_LEAVE) for key in late)
+        if effects:
+            self._index()
+        return effects
+
+    # -- snapshot ---------------------------------------------------------------------------
+
+    def extra(self) -> Hashable:
+        """Return the state that a subclass adds."""
+        return ()
+
+    def set_extra(self, extra: Any) -> None:
+        """Take over what `extra` returned."""
+
+    def snapshot(self) -> Hashable:
+        """Return the state without what follows from it (packed clock, index)."""
+        held = tuple([self.held[key] for key in sorted(self.held)])
+        counts = tuple(sorted(self.counts.items()))
+        last = tuple(sorted(self.last.items()))
+        return self.me, self.members, self.sent, counts, last, held, self.extra()
+
+    def restore(self, state: Any) -> None:
+        """Become what `snapshot` returned."""
+        self.me, self.members, self.sent, counts, last, held, extra = state
+        self.counts, self.last = dict(counts), dict(last)
+        self.held = {(message.sender, message.seq): message for message in held}
+        self._lay_out()
+        self.set_extra(extra)
+        self._index()
+
+    def _index(self) -> None:
+        self.waiting = {}
+        for message in self.held.values():
+            self._file(message)

@@ -1,0 +1,162 @@
+"""IDR: causal broadcast that carries only immediate dependencies, source 000's comparator.
+
+Source: the Immediate Dependency Relation protocol that 000 measures itself against; it is not
+written out there. The rule followed here: a member keeps delivered counts VT and a set CI of
+(member, number). A message carries CI, and CI is emptied by sending. A message of k is
+delivered when it is k's next and every (l, x) it carries has x <= VT[l]; then k's entry in CI
+is replaced by this message, and every entry (l, t) with t <= x for a carried (l, x) goes: what
+the message depends on is implied by the message.
+
+Theory of operation
+-------------------
+An entry of CI for l always names l's last delivered message, (l, VT[l]). So CI is kept as the
+set of lanes alone, as guard bits `ci`, and the pairs are cut out of `clock` when a message is
+sent. With `rest = clock - causes` (guard bits set in `clock`), a guard that fell is a missing
+cause; when none fell, `rest - ones` clears exactly the guards where the difference is 0, that
+is the entries to drop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from antecede.clocks.lanes import LANE_BITS, VALUE_BITS
+from antecede.clocks.pairs import encode_pairs, read_pairs
+from antecede.clocks.wire import Reader, varint
+from antecede.errors import UnknownMemberError
+from antecede.protocols.base import (
+    Deliver,
+    Effect,
+    Guarantee,
+    MessageId,
+    Relation,
+    Transmit,
+)
+from antecede.protocols.counting import CountingProtocol
+
+INTEGER_BYTES = 4
+PAIR_BYTES = 8
+
+
+class IdrMessage(NamedTuple):
+    """A message, its sender's number for it from 1, and the pairs of CI, packed by member."""
+
+    sender: int
+    seq: int
+    payload: Any
+    causes: int
+
+
+class Idr(CountingProtocol):
+    """One member of a group with causal order; needs a channel that loses nothing."""
+
+    guarantee: ClassVar[Guarantee] = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
+
+    def __init__(self, me: int, members: Iterable[int]) -> None:
+        super().__init__(me, members)
+        self.ci = 0
+        """Guard bits of the members whose last delivered message is in CI."""
+
+    def send(
+        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+    ) -> Sequence[Effect]:
+        """Let the message carry CI, empty CI, and transmit the message to all."""
+        causes = self.clock & (self.ci - (self.ci >> VALUE_BITS))
+        self.ci = 0
+        self.sent += 1
+        self.clock += self.units[self.me]
+        return (Transmit(self.others(), IdrMessage(self.me, self.sent, payload, causes)),)
+
+    def receive(self, message: IdrMessage, *, now: float = 0.0) -> Sequence[Effect]:
+        """Deliver the message when its causes are delivered, and what waited for it; or hold it.
+
+        Raises UnknownMemberError and SequenceError.
+        """
+        sender, seq, _, causes = message
+        # `lacks` and `record` are written out here: calls would double the cost of the path.
+        if (
+            self.counts.get(sender) != seq - 1
+            or causes.bit_length() > self.width
+            or causes & self.strange
+            or sender in self.last
+        ):
+            return self._receive_slowly(message)
+        rest = self.clock - causes
+        if rest & self.guard != self.guard:
+            return self.set_aside(message)
+        if self.waiting and (sender, seq) in self.waiting:
+            return self.release(message)
+        step = self.units[sender]
+        self.ci = self.ci & (rest - self.ones) | step << VALUE_BITS
+        self.clock += step
+        self.counts[sender] = seq
+        return (Deliver(message),)
+
+    def _receive_slowly(self, message: IdrMessage) -> Sequence[Effect]:
+        sender, seq = message.sender, message.seq
+        if self.counts.get(sender) == seq - 1 and (sender, seq) not in self.held:
+            self.check(message)
+            if self.lacks(message) is None:
+                return self.release(message)
+        return self.set_aside(message)
+
+    def record(self, message: IdrMessage) -> None:
+        """Count the delivery; put the message into CI and drop what it implies."""
+        step = self.units[message.sender]
+        implied = self.clock - message.causes - self.ones
+        self.ci = self.ci & implied | step << VALUE_BITS
+        self.clock += step
+        self.counts[message.sender] = message.seq
+
+    # -- membership and snapshot --------------------------------------------------------------
+
+    def frontier(self) -> Hashable:
+        """Return the counts and who left, and the members in CI; my last message is one."""
+        members = {member for member in self.units if self.ci >> self._guard_at(member) & 1}
+        if self.sent:
+            members.add(self.me)
+        return super().frontier(), tuple(sorted(members))
+
+    def adopt(self, frontier: Any) -> None:
+        """Regard everything up to the frontier as delivered; the sponsor's CI becomes mine."""
+        counts, members = frontier
+        super().adopt(counts)
+        self.ci = sum(1 << self._guard_at(member) for member in members)
+
+    @staticmethod
+    def _guard_at(member: int) -> int:
+        return member * LANE_BITS + VALUE_BITS
+
+    def extra(self) -> Hashable:
+        """Return CI."""
+        return self.ci
+
+    def set_extra(self, extra: Any) -> None:
+        """Take over what `extra` returned."""
+        self.ci = extra
+
+    # -- size and wire ----------------------------------------------------------------------
+
+    def encode(self, message: IdrMessage) -> bytes:
+        """Return sender and number, then the pairs."""
+        return varint(message.sender) + varint(message.seq) + encode_pairs(message.causes)
+
+    def decode(self, control: bytes, payload: Any) -> IdrMessage:
+        """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
+        reader = Reader(control)
+        sender, seq = reader.varint(), reader.varint()
+        causes = read_pairs(reader, self.lanes)
+        reader.finish()
+        if causes & self.strange:
+            raise UnknownMemberError(f"message {seq} from {sender} names a member not in the group")
+        return IdrMessage(sender, seq, payload, causes)
+
+    def control_bytes(self, message: IdrMessage) -> int:
+        """Return 8 bytes a pair, as 000 counts."""
+        pairs = ((message.causes | self.guard) - self.ones) & self.guard
+        return PAIR_BYTES * pairs.bit_count()
+
+    def storage_bytes(self) -> int:
+        """Return 4 bytes a member for VT and 8 bytes a pair of CI, as 000 counts."""
+        return INTEGER_BYTES * (len(self.counts) + 1) + PAIR_BYTES * self.ci.bit_count()

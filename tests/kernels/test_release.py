@@ -1,0 +1,279 @@
+"""The compiled kernel against the naive reference, step by step, and by hand."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from antecede.errors import InputError
+from antecede.kernels import release_drain as drain
+from antecede.kernels.release import Batch, Plan, Shard
+from antecede.kernels.release_drain import NO_TIME
+from antecede.kernels.release_names import Text, no_names
+from antecede.kernels.release_reference import Item, Left, Reference
+
+NAMES = {value: name for name, value in vars(drain).items() if isinstance(value, int)}
+
+
+def text(strings: list[bytes]) -> Text:
+    ends = np.cumsum([0, *map(len, strings)], dtype=np.int64)
+    return Text(np.frombuffer(b"".join(strings), np.uint8), ends)
+
+
+def batch(items: list[Item]) -> Batch:
+    causes = [cause for item in items for cause in item.causes]
+    return Batch(
+        text([item.group for item in items]),
+        text([item.name for item in items]),
+        np.array([item.count for item in items], np.int64),
+        np.array([item.time for item in items], np.int64),
+        np.array([item.digest for item in items], np.int64),
+        np.array([item.invalid for item in items], np.uint8),
+        np.cumsum([0, *(len(item.causes) for item in items)], dtype=np.int64),
+        text([name for name, _ in causes]),
+        np.array([count for _, count in causes], np.int64),
+    )
+
+
+class Packed:
+    """Drives a Shard as the stream does: through bytes after every step."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.state: bytes | None = None
+        self.held: list[object] = []
+
+    def step(self, items: list[Item], now: int = NO_TIME) -> list[Left]:
+        shard = Shard(self.plan, self.state)
+        assert shard.held_rows == len(self.held)
+        out = shard.step(batch(items), now)
+        rows = self.held + [item.row for item in items]
+        self.held = [rows[index] for index in out.held]
+        self.state = shard.dump()
+        return [
+            Left(
+                rows[out.row[k]],
+                int(out.status[k]),
+                int(out.position[k]),
+                int(out.waited_units[k]),
+                tuple(
+                    (out.waited_name[j], int(out.waited_count[j]))
+                    for j in range(out.waited_first[k], out.waited_first[k + 1])
+                ),
+            )
+            for k in range(len(out.row))
+        ]
+
+
+GROUPS = st.sampled_from([b"g", b"h"])
+POLICIES = st.sampled_from(["hold", "release", "drop"])
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    return Plan(draw(st.booleans()), draw(st.booleans()), draw(POLICIES), draw(st.integers(0, 6)))
+
+
+@st.composite
+def streams(draw: st.DrawFn, plan: Plan) -> list[tuple[list[Item], int]]:
+    """Anything at all: repeats, cycles, absent causes, rows without identity."""
+    numbers = st.integers(1, 5) if plan.counted else st.just(0)
+    names = st.sampled_from([b"a", b"b"] if plan.counted else [b"a", b"ab", b"b", b"c", b"d", b""])
+    cause = st.tuples(names, numbers)
+    times = st.integers(0, 12) | st.just(NO_TIME)
+    row = itertools.count()
+    steps, now = [], 0
+    for _ in range(draw(st.integers(1, 6))):
+        items = []
+        for _ in range(draw(st.integers(0, 6))):
+            invalid = draw(st.sampled_from([0] * 9 + [drain.NULL]))
+            causes = () if invalid else tuple(draw(st.lists(cause, max_size=3)))
+            items.append(
+                Item(
+                    next(row),
+                    draw(GROUPS),
+                    draw(names),
+                    causes,
+                    draw(numbers),
+                    draw(times),
+                    0 if plan.counted else draw(st.integers(0, 1)),
+                    invalid,
+                )
+            )
+        now += draw(st.integers(0, 4))
+        clock = max((i.time for i in items), default=NO_TIME) if plan.timed else now
+        steps.append((items, clock))
+    return steps
+
+
+@given(st.data())
+@settings(max_examples=400)
+def test_kernel_and_reference_go_in_lockstep(data: st.DataObject) -> None:
+    plan = data.draw(plans())
+    kernel, reference = Packed(plan), Reference(plan)
+    for items, now in data.draw(streams(plan)):
+        assert kernel.step(items, now) == reference.step(items, now)
+
+
+def history(seed: int, size: int, *, timed: bool = True) -> list[Item]:
+    """A complete history in causal order, two groups, causes among earlier rows."""
+    rng = random.Random(seed)
+    past: dict[bytes, list[bytes]] = {b"g": [], b"h": []}
+    items = []
+    for number in range(size):
+        group = rng.choice([b"g", b"h"])
+        name = f"{rng.randrange(10**6)}-{number}".encode()
+        causes = rng.sample(past[group], min(len(past[group]), rng.randrange(4)))
+        time = rng.randrange(1000) if timed else NO_TIME
+        items.append(Item(name, group, name, tuple((c, 0) for c in causes), 0, time))
+        past[group].append(name)
+    return items
+
+
+def cut(items: list[Item], seed: int, pieces: int) -> list[list[Item]]:
+    rng = random.Random(seed)
+    shuffled = rng.sample(items, len(items))
+    edges = sorted(rng.randrange(len(items) + 1) for _ in range(pieces - 1))
+    return [shuffled[a:b] for a, b in itertools.pairwise([0, *edges, len(items)])]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_batch_boundaries_change_neither_what_is_released_nor_the_wait(seed: int) -> None:
+    items = history(seed, 120)
+    plan = Plan(counted=False, timed=True)
+    whole = {left.row: left for left in Packed(plan).step(items)}
+    stream = Packed(plan)
+    parts: list[Left] = []
+    for piece in cut(items, seed, 7):
+        parts += stream.step(piece)
+    assert stream.held == []
+    assert {left.row for left in parts} == {item.row for item in items}
+    place = {left.row: index for index, left in enumerate(parts)}
+    for item in items:
+        assert all(place[name] < place[item.row] for name, _ in item.causes)
+    for group in (b"g", b"h"):
+        of_group = [left for left in parts if left.row in {i.row for i in items if i.group == group}]
+        assert [left.position for left in of_group] == list(range(len(of_group)))
+    for left in parts:
+        assert left._replace(position=0) == whole[left.row]._replace(position=0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_order_of_rows_within_a_batch_does_not_matter(seed: int) -> None:
+    items = history(seed, 60)
+    plan = Plan(counted=False, timed=True)
+    again = random.Random(seed).sample(items, len(items))
+    assert Packed(plan).step(items) == Packed(plan).step(again)
+
+
+def statuses(lefts: list[Left]) -> dict[object, str]:
+    return {left.row: NAMES[left.status] for left in lefts}
+
+
+def one(name: bytes, *causes: bytes, time: int = 0, digest: int = 0) -> Item:
+    return Item(name, b"", name, tuple((c, 0) for c in causes), 0, time, digest)
+
+
+@pytest.mark.parametrize("make", [Packed, Reference])
+class TestPolicies:
+    def test_hold_waits_for_good(self, make: type[Packed]) -> None:
+        shard = make(Plan(False, True, "hold", 1))
+        assert shard.step([one(b"b", b"a")], 10**6) == []
+        assert shard.step([], 10**9) == []
+        done = shard.step([one(b"a", time=7)], 10**9)
+        assert done == [Left(b"a", 1, 0, 0, ()), Left(b"b", 1, 1, 7, ((b"a", 0),))]
+
+    def test_release_marks_the_row_and_then_the_cause(self, make: type[Packed]) -> None:
+        shard = make(Plan(False, True, "release", 10))
+        assert shard.step([one(b"b", b"a"), one(b"c", b"b")], 9) == []
+        gone = shard.step([], 10)
+        assert gone == [
+            Left(b"b", drain.MISSING, 0, 10, ((b"a", 0),)),
+            Left(b"c", drain.ORDERED, 1, 10, ((b"b", 0),)),
+        ]
+        assert statuses(shard.step([one(b"a", time=11)], 11)) == {b"a": "LATE"}
+
+    def test_a_cause_that_came_is_never_overtaken(self, make: type[Packed]) -> None:
+        shard = make(Plan(False, True, "release", 10))
+        assert shard.step([one(b"c", b"b", b"x")], 0) == []
+        assert shard.step([one(b"b", b"a", time=9)], 9) == []
+        assert shard.step([], 15) == []  # c is overdue, but b is here and still has hope
+        assert [left.row for left in shard.step([], 19)] == [b"b", b"c"]
+
+    def test_drop_takes_what_follows_along(self, make: type[Packed]) -> None:
+        shard = make(Plan(False, True, "drop", 10))
+        shard.step([one(b"b", b"a"), one(b"c", b"b", time=5)], 5)
+        assert statuses(shard.step([], 10)) == {b"b": "DROPPED", b"c": "DROPPED"}
+        late = shard.step([one(b"d", b"c", time=10), one(b"a", time=10)], 10)
+        assert statuses(late) == {b"a": "ORDERED", b"d": "DROPPED"}
+        assert statuses(shard.step([one(b"b", b"a")], 10)) == {b"b": "DUPLICATE"}
+
+    def test_repeats_conflicts_cycles_and_self_parents(self, make: type[Packed]) -> None:
+        shard = make(Plan(False, True))
+        first = [one(b"x", b"y"), one(b"s", b"s"), one(b"z", b"y"), one(b"a", digest=1)]
+        assert statuses(shard.step(first)) == {b"s": "SELF", b"a": "ORDERED"}
+        second = [one(b"y", b"x")]
+        assert statuses(shard.step(second)) == {b"x": "CYCLE", b"y": "CYCLE"}
+        repeats = shard.step([one(b"a", digest=1), one(b"z", b"y"), one(b"a", digest=2)])
+        assert [NAMES[left.status] for left in repeats] == ["DUPLICATE", "DUPLICATE", "CONFLICT"]
+
+
+def fifo(count: int, first: int = 1) -> Item:
+    causes = ((b"s", count - 1),) if count > first else ()
+    return Item(count, b"", b"s", causes, count)
+
+
+def test_fifo_state_stays_small_however_long_the_stream() -> None:
+    stream = Packed(Plan(counted=True, timed=False))
+    sizes = []
+    for start in range(1, 2001, 100):
+        piece = [fifo(number) for number in range(start, start + 100)]
+        assert [left.row for left in stream.step(piece[::-1], 0)] == [item.row for item in piece]
+        assert stream.state is not None
+        sizes.append(len(stream.state))
+    assert sizes[0] == sizes[-1]
+    assert statuses(stream.step([fifo(3)], 0)) == {3: "DUPLICATE"}
+
+
+def test_an_absurd_number_costs_one_row_of_memory() -> None:
+    stream = Packed(Plan(counted=True, timed=False))
+    assert stream.step([fifo(2**63 - 1)], 0) == []
+    assert stream.state is not None
+    assert len(stream.state) < 2000
+
+
+def test_remember_forgets_old_ids_and_their_memory() -> None:
+    stream = Packed(Plan(counted=False, timed=True, remember=10))
+    sizes = []
+    for now in range(0, 1000, 5):
+        stream.step([one(str(now).zfill(4).encode(), time=now)], now)
+        assert stream.state is not None
+        sizes.append(len(stream.state))
+    assert max(sizes[10:]) == min(sizes[10:])
+    assert statuses(stream.step([one(b"0990", time=990)], 995)) == {b"0990": "DUPLICATE"}
+    assert stream.step([one(b"x", b"0100", time=995)], 995) == []  # forgotten: held as absent
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.binary(max_size=20)), max_size=60))
+def test_names_are_numbered_exactly(names: list[tuple[int, bytes]]) -> None:
+    table, known = no_names(), dict[tuple[int, bytes], int]()
+    for piece in (names[:20], names[20:]):
+        owners = np.array([owner for owner, _ in piece], np.int32)
+        got = table.intern(owners, text([name for _, name in piece]))
+        assert got.tolist() == [known.setdefault(name, len(known)) for name in piece]
+
+
+def test_damaged_state_is_refused_with_a_reason() -> None:
+    stream = Packed(Plan(counted=False, timed=True))
+    stream.step([one(b"b", b"a")])
+    assert stream.state is not None
+    for damaged in (b"", stream.state[:40], b"x" + stream.state[1:], stream.state[:-8]):
+        with pytest.raises(InputError, match="state of a shard"):
+            Shard(stream.plan, damaged)
+    with pytest.raises(InputError, match="another way"):
+        Shard(Plan(counted=True, timed=True), stream.state)
