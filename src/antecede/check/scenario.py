@@ -6,14 +6,14 @@ Theory of operation
 `Moment` an action: the steps it caused and these steps as lines of output. A golden file holds
 these lines behind `= `; `check_output` compares, `with_output` rewrites them. A delivery before
 a message of its causal past (in the relation that the protocol promises) is marked VIOLATION
-by `antecede.check.watch`, from sets and not from the protocol's own state.
+by `antecede.oracle`, from what happened alone and not from the protocol's own state.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from antecede.check.actions import (
     Action,
@@ -33,15 +33,12 @@ from antecede.check.scenario_parse import (
     replace_output,
 )
 from antecede.check.setting import Cast, cast_members
-from antecede.check.watch import Watch
 from antecede.check.world import (
     ARRIVED,
     DELIVERED,
-    DISCARDED,
     FORWARDED,
     HELD,
     JOINED,
-    LEFT,
     RELEASED,
     SENT,
     InFlight,
@@ -49,6 +46,14 @@ from antecede.check.world import (
     World,
 )
 from antecede.errors import LocalError, RemoteError, ScenarioError
+from antecede.oracle.history import History
+from antecede.protocols.base import Relation
+from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
+
+ACKNOWLEDGED = "acknowledge"
+"""A message that a protocol sends of its own accord."""
+
+_ROWS = {SENT: SEND, ARRIVED: RECEIVE, DELIVERED: DELIVER, RELEASED: DELIVER}
 
 
 class Happening(NamedTuple):
@@ -56,11 +61,13 @@ class Happening(NamedTuple):
 
     at: str
     kind: str
-    """A kind of `antecede.check.world`."""
+    """A kind of `antecede.check.world`, or ACKNOWLEDGED."""
     label: str
     others: tuple[str, ...] = ()
-    """send, forward: the members it is on its way to; arrive, join: where it came from (the
-    sponsor); hold, release: labels of the messages it waits for; discard: the reason."""
+    """send, forward, acknowledge: the members it is on its way to; arrive, join: where it came
+    from (the sponsor); hold, release: labels of the messages it waits for; discard: the reason."""
+    answers: tuple[str, ...] = ()
+    """send: labels of the messages it answers."""
     early_for: tuple[str, ...] = ()
     """deliver: labels of its causal past that were not delivered here before: a violation."""
 
@@ -79,6 +86,8 @@ class Run(NamedTuple):
 
     scenario: Scenario
     moments: tuple[Moment, ...]
+    relation: Relation
+    """The causal past that the protocol respects."""
     held: tuple[Happening, ...]
     """What is held back at the end, with what it waits for."""
 
@@ -94,7 +103,7 @@ class Run(NamedTuple):
 
 def run_scenario(scenario: Scenario) -> Run:
     """Carry out all actions; raises ScenarioError when one asks for the impossible."""
-    return _Runner(scenario).run()
+    return _judged(_Runner(scenario).run())
 
 
 def check_output(run: Run) -> tuple[str, ...]:
@@ -125,15 +134,16 @@ class _Runner:
         self.scenario = scenario
         self.line: int | None = None
         try:
-            self.cast: Cast = cast_members(scenario.setting)
+            self.cast: Cast = cast_members(scenario.setting, Path(scenario.path).parent)
         except ScenarioError as error:
             raise ScenarioError(str(error), path=scenario.path) from error
         self.world = World(self.cast.protocols)
-        self.watch = Watch(self.cast.relation, self.cast.applications)
+        self.before: set[int] = set()
         self.now = 0.0
         self.arrived: dict[tuple[int, str], InFlight] = {}
 
     def run(self) -> Run:
+        """Carry out every command; deliveries are not judged yet."""
         moments = []
         number = 0
         for command in self.scenario.commands:
@@ -143,26 +153,28 @@ class _Runner:
                 moments.append(Moment(0, command, (), self._printed(action)))
                 continue
             number += 1
-            happenings, output = self._moved(action)
-            moments.append(Moment(number, command, happenings, output))
-        return Run(self.scenario, tuple(moments), self._held())
+            happenings, refused = self._moved(action)
+            moments.append(Moment(number, command, happenings, refused))
+        return Run(self.scenario, tuple(moments), self.cast.relation, self._held())
 
-    def fail(self, message: str) -> NoReturn:
-        raise ScenarioError(message, path=self.scenario.path, line=self.line)
+    def error(self, message: str) -> ScenarioError:
+        return ScenarioError(message, path=self.scenario.path, line=self.line)
 
     # -- actions ----------------------------------------------------------------------------
 
     def _moved(self, action: Action) -> tuple[tuple[Happening, ...], tuple[str, ...]]:
-        """Carry out an action; returns what happened, and it again as lines of output."""
-        self.before = list(self.world.in_flight)
+        """Carry out an action; returns what happened, or why the message was refused."""
+        flying = list(self.world.in_flight)  # kept alive, so that ids stay unique
+        self.before = {id(copy) for copy in flying}
         try:
             steps, source = self._carry_out(action)
         except RemoteError as error:
             return (), (f"refused: {error}",)
         except LocalError as error:
-            self.fail(str(error))
-        happenings = tuple(self._happening(step, source) for step in steps)
-        return happenings, tuple(line for one in happenings for line in _lines(one))
+            raise self.error(str(error)) from error
+        told = {(step.at, step.label) for step in steps if step.kind in (SENT, FORWARDED)}
+        happenings = [self._happening(step, source) for step in steps]
+        return (*happenings, *self._acknowledged(told)), ()
 
     def _carry_out(self, action: Action) -> tuple[list[Step], str]:
         match action:
@@ -181,17 +193,21 @@ class _Runner:
 
     def _send(self, at: int, label: str, after: tuple[str, ...]) -> list[Step]:
         if label in self.world.ids:
-            self.fail(f"message {label} has been sent already; give every message its own name")
+            raise self.error(
+                f"message {label} has been sent already; give every message its own name"
+            )
         if unknown := [parent for parent in after if parent not in self.world.ids]:
-            self.fail(f"'after {unknown[0]}': no such message has been sent before this line")
+            raise self.error(
+                f"'after {unknown[0]}': no such message has been sent before this line"
+            )
         if not self.world.members[at].application:
-            self.fail(f"{self.cast.names[at]} only forwards; let another member send")
+            raise self.error(f"{self.cast.names[at]} only forwards; let another member send")
         return self.world.send(at, label, after=after, now=self.now)
 
     def _arrive(self, at: int, label: str, again: bool) -> tuple[list[Step], str]:
         copy = self.arrived.get((at, label)) if again else self._next_copy(at, label)
         if copy is None:
-            self._no_copy(at, label, again)
+            raise self._no_copy(at, label, again)
         if again:
             return self.world.hand_over(copy, now=self.now), self.cast.names[copy.source]
         self.arrived[at, label] = copy
@@ -201,63 +217,70 @@ class _Runner:
         flying = self.world.in_flight
         return next((c for c in flying if c.target == at and c.message.payload == label), None)
 
-    def _no_copy(self, at: int, label: str, again: bool) -> NoReturn:
+    def _no_copy(self, at: int, label: str, again: bool) -> ScenarioError:
         name = self.cast.names[at]
         if label not in self.world.ids:
-            self.fail(f"no message {label} has been sent before this line")
+            return self.error(f"no message {label} has been sent before this line")
         if again:
-            self.fail(f"no copy of {label} has arrived at {name} before; leave out 'again'")
+            return self.error(f"no copy of {label} has arrived at {name} before; leave out 'again'")
         flying = [c.message.payload for c in self.world.in_flight if c.target == at]
         what = f"in flight to it: {', '.join(flying)}" if flying else "nothing is in flight to it"
-        self.fail(f"message {label} is not in flight to {name}; {what}")
+        return self.error(f"message {label} is not in flight to {name}; {what}")
 
     def _join(self, name: str, sponsor: int) -> list[Step]:
         if name in self.cast.names.values():
-            self.fail(f"{name} is or was in the group; a newcomer needs a name of its own")
+            raise self.error(f"{name} is or was in the group; a newcomer needs a name of its own")
         at, newcomer = self.cast.newcomer(name, tuple(self.world.members))
-        steps = self.world.join(at, newcomer, sponsor, name=name)
-        self.watch.join(at, sponsor)
-        return steps
+        return self.world.join(at, newcomer, sponsor, name=name)
 
     def _address(self, name: str) -> int:
         for address, known in self.cast.names.items():
             if known == name and address in self.world.members:
                 return address
         if name in self.cast.names.values():
-            self.fail(f"{name} has left the group")
+            raise self.error(f"{name} has left the group")
         present = ", ".join(self.cast.names[address] for address in self.world.members)
-        self.fail(f"unknown member {name}; in the group are {present}")
+        raise self.error(f"unknown member {name}; in the group are {present}")
 
     # -- what happened ----------------------------------------------------------------------
 
     def _happening(self, step: Step, source: str) -> Happening:
-        name, others, early = self.cast.names[step.at], step.detail, ()
-        if step.kind in (SENT, FORWARDED):
-            others = self._on_its_way(step)
-        elif step.kind in (ARRIVED, JOINED):
-            others = (source,)
-        if step.kind != FORWARDED:
-            early = self.watch.step(step)
-        return Happening(name, step.kind, step.label, others, early)
+        name = self.cast.names[step.at]
+        match step.kind:
+            case "send" | "forward":
+                to = self._on_its_way(step.at, step.label)
+                return Happening(name, step.kind, step.label, to, step.detail)
+            case "arrive" | "join":
+                return Happening(name, step.kind, step.label, (source,))
+        return Happening(name, step.kind, step.label, step.detail)
 
-    def _on_its_way(self, step: Step) -> tuple[str, ...]:
-        known = {id(copy) for copy in self.before}
+    def _new(self) -> list[InFlight]:
+        return [copy for copy in self.world.in_flight if id(copy) not in self.before]
+
+    def _on_its_way(self, at: int, label: str) -> tuple[str, ...]:
         return tuple(
             self.cast.names[copy.target]
-            for copy in self.world.in_flight
-            if id(copy) not in known
-            and copy.source == step.at
-            and copy.message.payload == step.label
+            for copy in self._new()
+            if copy.source == at and copy.message.payload == label
         )
 
+    def _acknowledged(self, told: set[tuple[int, str]]) -> list[Happening]:
+        """Return what members sent of their own accord, or what is owed to a newcomer."""
+        new = dict.fromkeys((copy.source, copy.message.payload) for copy in self._new())
+        return [
+            Happening(self.cast.names[at], ACKNOWLEDGED, label, self._on_its_way(at, label))
+            for at, label in new
+            if (at, label) not in told
+        ]
+
     def _printed(self, action: State | Blocked) -> tuple[str, ...]:
-        member = self.world.members[self._address(action.at)]
+        at = self._address(action.at)
         if isinstance(action, Blocked):
             waiting = [one for one in self._held() if one.at == action.at]
             return tuple(_waits(one) for one in waiting) or ("nothing",)
-        fields = describe(member, self.world, self._address(action.at), self.cast.names)
+        fields = describe(at, self.world, self.cast.names)
         if unknown := [field for field in action.fields if field not in fields]:
-            self.fail(f"{action.at} has no field {unknown[0]}; it has {', '.join(fields)}")
+            raise self.error(f"{action.at} has no field {unknown[0]}; it has {', '.join(fields)}")
         return tuple(f"{field} = {fields[field]}" for field in action.fields or fields)
 
     def _held(self) -> tuple[Happening, ...]:
@@ -271,6 +294,39 @@ class _Runner:
             for at, member in self.world.members.items()
             for held in member.blocked_on()
         )
+
+
+def _judged(run: Run) -> Run:
+    """Mark every delivery that the oracle calls too early, and write the lines of output."""
+    rows: list[Event] = []
+    known: dict[str, list[str]] = {}
+    for one in run.happenings():
+        if one.kind == JOINED:
+            # What the sponsor had sent or delivered counts as delivered to the newcomer.
+            for label in known.get(one.others[0], ()):
+                rows.append(Event(kind=DELIVER, id=label, member=one.at))
+                known.setdefault(one.at, []).append(label)
+        elif one.kind in _ROWS:
+            row = Event(kind=_ROWS[one.kind], id=one.label, member=one.at, parents=one.answers)
+            rows.append(row)
+            if one.kind != ARRIVED:
+                known.setdefault(one.at, []).append(one.label)
+    early = {
+        (found.member, found.message): tuple(sorted(found.missing))
+        for found in History(rows).early(run.relation.value)
+    }
+    return run._replace(moments=tuple(_judged_moment(moment, early) for moment in run.moments))
+
+
+def _judged_moment(moment: Moment, early: dict[tuple[str, str], tuple[str, ...]]) -> Moment:
+    if not moment.happenings:
+        return moment
+    happenings = tuple(
+        one._replace(early_for=early.get((one.at, one.label), ())) if one.kind == DELIVERED else one
+        for one in moment.happenings
+    )
+    output = tuple(line for one in happenings for line in _lines(one))
+    return moment._replace(happenings=happenings, output=output)
 
 
 def _waits(one: Happening) -> str:
@@ -288,6 +344,8 @@ def _lines(one: Happening) -> Iterator[str]:
             yield f"{one.label} is on its way to {', '.join(one.others) or 'nobody'}"
         case "forward":
             yield f"{one.at} forwards {one.label} to {', '.join(one.others) or 'nobody'}"
+        case "acknowledge":
+            yield f"{one.label} is on its way from {one.at} to {', '.join(one.others)}"
         case "deliver":
             yield f"{one.at} delivers {one.label}"
         case "hold":

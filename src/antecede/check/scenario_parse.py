@@ -1,8 +1,9 @@
 """The text of a scenario file, read into a `Scenario` and written from one.
 
-A line is a comment (`#`), an expected line of output (`= ...`) or a command; the first words
-set the scene (title, source, protocol, members), all others are actions. `docs/design/scenarios.md` describes the
-format. Nothing here knows what a protocol does; `antecede.check.scenario` carries the actions out.
+A line is a comment (`#`), an expected line of output (`= ...`) or a command; some commands set
+the scene (title, source, protocol, members), all others are actions. The format is described in
+`docs/design/scenarios.md`. Nothing here knows what a protocol does; `antecede.check.scenario`
+carries the actions out.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from antecede.check.actions import (
     Action,
@@ -101,12 +102,12 @@ class _Parser:
         title, source = self.head.get("title", ""), self.head.get("source", "")
         return Scenario(self.path, title, source, setting, tuple(self.commands))
 
-    def fail(self, message: str) -> NoReturn:
-        raise ScenarioError(message, path=self.path, line=self.line or None)
+    def error(self, message: str) -> ScenarioError:
+        return ScenarioError(message, path=self.path, line=self.line or None)
 
     def _setting(self) -> Setting:
         if "protocol" not in self.head:
-            self.fail("no protocol is named; begin with, for example, 'protocol fifo'")
+            raise self.error("no protocol is named; begin with, for example, 'protocol fifo'")
         setting = Setting(
             self.head["protocol"],
             self.options,
@@ -116,16 +117,18 @@ class _Parser:
         )
         everybody = setting.everybody()
         if self.members and (self.internal or self.external):
-            self.fail("'members' describes a flat group; leave out 'internal' and 'external'")
+            raise self.error(
+                "'members' describes a flat group; leave out 'internal' and 'external'"
+            )
         if not everybody:
-            self.fail("nobody takes part; add, for example, 'members P1 P2 P3'")
+            raise self.error("nobody takes part; add, for example, 'members P1 P2 P3'")
         if twice := [name for k, name in enumerate(everybody) if name in everybody[:k]]:
-            self.fail(f"{twice[0]} takes part twice; names are unique")
+            raise self.error(f"{twice[0]} takes part twice; names are unique")
         return setting
 
     def _expect(self, output: str) -> None:
         if not self.commands:
-            self.fail("expected output ('= ...') stands before the first action")
+            raise self.error("expected output ('= ...') stands before the first action")
         last = self.commands[-1]
         self.commands[-1] = last._replace(expected=(*last.expected, output))
 
@@ -136,43 +139,43 @@ class _Parser:
             self.head[word] = rest.strip()
         elif word in _SETTING:
             if self.commands:
-                self.fail(f"'{word}' sets the scene and must stand before the first action")
+                raise self.error(f"'{word}' sets the scene and must stand before the first action")
             _SETTING[word](self, arguments)
         elif word in _ACTIONS:
             self.commands.append(Command(self.line, _ACTIONS[word](self, arguments)))
         else:
             known = ", ".join(("title", "source", *_SETTING, *_ACTIONS))
-            self.fail(f"unknown command '{word}'; known are {known}")
+            raise self.error(f"unknown command '{word}'; known are {known}")
 
     # -- the scene --------------------------------------------------------------------------
 
     def _protocol(self, arguments: Sequence[str]) -> None:
         if not arguments:
-            self.fail("write 'protocol NAME [option=value ...]'")
+            raise self.error("write 'protocol NAME [option=value ...]'")
         if "protocol" in self.head:
-            self.fail("the protocol is named already; a scenario has one")
+            raise self.error("the protocol is named already; a scenario has one")
         self.head["protocol"] = arguments[0]
         for argument in arguments[1:]:
             name, equals, value = argument.partition("=")
             if not (name and equals and value):
-                self.fail(f"'{argument}' is not an option; write option=value")
+                raise self.error(f"'{argument}' is not an option; write option=value")
         pairs = (argument.partition("=") for argument in arguments[1:])
         self.options = tuple((name, value) for name, _, value in pairs)
 
     def _members(self, arguments: Sequence[str]) -> None:
         if not arguments:
-            self.fail("write 'members NAME NAME ...'")
+            raise self.error("write 'members NAME NAME ...'")
         self.members = (*self.members, *arguments)
 
     def _internal(self, arguments: Sequence[str]) -> None:
         head, peers = (arguments[0], arguments[1:]) if arguments else ("", ())
         if not head.endswith(":") or head == ":" or not peers:
-            self.fail("write 'internal SUPER_PEER: PEER PEER ...'")
+            raise self.error("write 'internal SUPER_PEER: PEER PEER ...'")
         self.internal.append((head[:-1], tuple(peers)))
 
     def _external(self, arguments: Sequence[str]) -> None:
         if not arguments:
-            self.fail("write 'external PEER PEER ...'")
+            raise self.error("write 'external PEER PEER ...'")
         self.external = (*self.external, *arguments)
 
     # -- the actions ------------------------------------------------------------------------
@@ -183,7 +186,7 @@ class _Parser:
                 return Send(at, label)
             case [at, label, "after", *after] if after:
                 return Send(at, label, tuple(after))
-        self.fail("write 'send MEMBER MESSAGE [after MESSAGE ...]'")
+        raise self.error("write 'send MEMBER MESSAGE [after MESSAGE ...]'")
 
     def _arrive(self, arguments: Sequence[str]) -> Action:
         match arguments:
@@ -191,37 +194,37 @@ class _Parser:
                 return Arrive(at, label)
             case [at, label, "again"]:
                 return Arrive(at, label, again=True)
-        self.fail("write 'arrive MEMBER MESSAGE [again]'")
+        raise self.error("write 'arrive MEMBER MESSAGE [again]'")
 
     def _join(self, arguments: Sequence[str]) -> Action:
         match arguments:
             case [at, "sponsor", sponsor]:
                 return Join(at, sponsor)
-        self.fail("write 'join NEW_MEMBER sponsor MEMBER'")
+        raise self.error("write 'join NEW_MEMBER sponsor MEMBER'")
 
     def _leave(self, arguments: Sequence[str]) -> Action:
         match arguments:
             case [at]:
                 return Leave(at)
-        self.fail("write 'leave MEMBER'")
+        raise self.error("write 'leave MEMBER'")
 
     def _tick(self, arguments: Sequence[str]) -> Action:
         match arguments:
             case [seconds] if _positive(seconds):
                 return Tick(float(seconds))
-        self.fail("write 'tick SECONDS', a number above 0")
+        raise self.error("write 'tick SECONDS', a number above 0")
 
     def _state(self, arguments: Sequence[str]) -> Action:
         match arguments:
             case [at, *fields]:
                 return State(at, tuple(fields))
-        self.fail("write 'state MEMBER [FIELD ...]'")
+        raise self.error("write 'state MEMBER [FIELD ...]'")
 
     def _blocked(self, arguments: Sequence[str]) -> Action:
         match arguments:
             case [at]:
                 return Blocked(at)
-        self.fail("write 'blocked MEMBER'")
+        raise self.error("write 'blocked MEMBER'")
 
 
 _SETTING: dict[str, Callable[[_Parser, Sequence[str]], None]] = {

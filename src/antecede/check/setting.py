@@ -1,19 +1,24 @@
 """From the setting of a scenario to protocol objects: numbers, options, topology.
 
-Members are numbered in the order in which the file names them, from 0; a newcomer gets the
-next number. Options are keyword arguments of the protocol's class; their text is read by the
-type that the class declares.
+Flat groups are numbered in the order in which the file names the members, from 0; a newcomer
+gets the next number. In a hierarchy super peers come first, from 1, then external and then
+internal peers, so that the identifiers of 000's external group come out as printed. Options are
+the keyword arguments of the protocol's class; their text is read by the type declared there.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
+from antecede.check.company import relation_of
 from antecede.check.scenario_parse import Setting
 from antecede.errors import LocalError, ScenarioError
 from antecede.protocols.base import Protocol, Relation
+from antecede.protocols.registry import ENTRIES, entry
 
 _WORDS: Mapping[str, Any] = {"true": True, "false": False, "none": None}
 
@@ -25,45 +30,106 @@ class Cast(NamedTuple):
     names: dict[int, str]
     """Everybody who is or was in the group, by address."""
     relation: Relation
-    make: Callable[[int, Iterable[int]], Protocol]
-    """Makes one more flat member from its number and the numbers of all members."""
-
-    @property
-    def applications(self) -> tuple[int, ...]:
-        """Return the addresses of members that send and deliver."""
-        return tuple(at for at, member in self.protocols.items() if member.application)
+    make: Callable[[int, Iterable[int]], Protocol] | None
+    """Makes one more flat member from its number and all numbers; None: nobody can join."""
 
     def newcomer(self, name: str, present: Iterable[int]) -> tuple[int, Protocol]:
         """Return the address and the protocol object of one more member."""
+        if self.make is None:
+            raise LocalError("scenarios let members join flat groups only")
         at = max(self.names) + 1
+        made = self.make(at, (*present, at))
         self.names[at] = name
-        return at, self.make(at, (*present, at))
+        return at, made
 
 
-def cast_members(setting: Setting) -> Cast:
-    """Make the protocol objects of a setting; raises ScenarioError for what cannot be."""
-    cls = _find(setting.protocol)
-    options = _options(cls, setting)
+def cast_members(setting: Setting, folder: Path = Path()) -> Cast:
+    """Make the protocol objects of a setting; raises ScenarioError for what cannot be.
+
+    `folder` is where the FILE.py of a protocol of one's own is looked for.
+    """
+    factory, flat = _factory(setting.protocol, folder)
+    options = _options(factory, setting)
+    if flat and not setting.members:
+        raise ScenarioError(
+            f"all members of {setting.protocol} are alike; name them with 'members NAME ...'"
+        )
+    if not flat and setting.members:
+        raise ScenarioError(
+            f"{setting.protocol} has several roles; name them with "
+            "'internal SUPER_PEER: PEER ...' and 'external PEER ...'"
+        )
+    try:
+        return _flat(factory, setting, options) if flat else _hierarchy(factory, setting, options)
+    except (LocalError, TypeError) as error:
+        raise ScenarioError(f"protocol {setting.protocol}: {error}") from error
+
+
+def _flat(factory: Callable[..., Any], setting: Setting, options: Mapping[str, Any]) -> Cast:
     names = dict(enumerate(setting.members))
 
     def make(me: int, members: Iterable[int]) -> Protocol:
-        try:
-            return cls(me, members, **options)
-        except LocalError as error:
-            raise ScenarioError(f"protocol {setting.protocol}: {error}") from error
+        made: Protocol = factory(me, tuple(members), **options)
+        return made
 
     protocols = {at: make(at, names) for at in names}
-    return Cast(protocols, names, cls.guarantee.relation, make)
+    return Cast(protocols, names, relation_of(protocols), make)
 
 
-def _options(cls: type[Protocol], setting: Setting) -> dict[str, Any]:
+def _hierarchy(factory: Callable[..., Any], setting: Setting, options: Mapping[str, Any]) -> Cast:
+    from antecede.protocols.hierarchical import Topology
+
+    supers = [name for name, _ in setting.internal]
+    inner = [name for _, peers in setting.internal for name in peers]
+    names = dict(enumerate((*supers, *setting.external, *inner), start=1))
+    number = {name: at for at, name in names.items()}
+    groups = {number[sp]: tuple(number[peer] for peer in peers) for sp, peers in setting.internal}
+    protocols = factory(
+        Topology(groups, tuple(number[name] for name in setting.external)), **options
+    )
+    for at, member in protocols.items():
+        if hasattr(member, "ack_payload"):
+            member.ack_payload = f"ack-{names[at]}"
+    return Cast(protocols, names, relation_of(protocols), None)
+
+
+def _factory(name: str, folder: Path) -> tuple[Callable[..., Any], bool]:
+    """Return what makes the members, and whether they are all alike."""
+    if ".py:" in name:
+        return _own_class(name, folder), True
+    try:
+        found = entry(name)
+        return found.load(), found.flat
+    except LocalError as error:
+        known = ", ".join(ENTRIES)
+        raise ScenarioError(
+            f"no protocol is called '{name}'; there are {known}, or your own FILE.py:CLASS"
+        ) from error
+
+
+def _own_class(name: str, folder: Path) -> Callable[..., Any]:
+    """Load the class of a protocol that the user wrote."""
+    file, _, cls = name.rpartition(":")
+    path = folder / file
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ScenarioError(f"protocol {name}: there is no file {path}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = getattr(module, cls, None)
+    if not isinstance(found, type) or not issubclass(found, Protocol):
+        raise ScenarioError(f"protocol {name}: {file} has no class {cls} derived from Protocol")
+    return found
+
+
+def _options(factory: Callable[..., Any], setting: Setting) -> dict[str, Any]:
     """Return the keyword arguments that the options of the setting stand for."""
-    accepted = {
-        name: parameter
-        for name, parameter in inspect.signature(cls).parameters.items()
+    accepted = [
+        name
+        for name, parameter in inspect.signature(factory).parameters.items()
         if parameter.kind is parameter.KEYWORD_ONLY
-    }
-    hints = get_type_hints(cls.__init__)
+    ]
+    hints = get_type_hints(factory.__init__ if isinstance(factory, type) else factory)
     found: dict[str, Any] = {}
     for name, text in setting.options:
         if name not in accepted:
@@ -71,15 +137,16 @@ def _options(cls: type[Protocol], setting: Setting) -> dict[str, Any]:
             raise ScenarioError(
                 f"protocol {setting.protocol} has no option '{name}'; options are: {known}"
             )
-        found[name] = _value(name, text, hints.get(name, str))
+        found[name] = _value(name, text, hints.get(name))
     return found
 
 
 def _value(name: str, text: str, hint: Any) -> Any:
-    """Read the text of an option by its type: true, false, none, a number, or a word."""
-    word = text.lower()
-    if word in _WORDS:
-        return _WORDS[word]
+    """Read the text of an option by its type: true, false, none, a number, a word, or words."""
+    if "Collection" in str(hint):
+        return tuple(text.split(","))
+    if text in _WORDS:
+        return _WORDS[text]
     for kind in (int, float):
         try:
             return kind(text)
@@ -89,9 +156,3 @@ def _value(name: str, text: str, hint: Any) -> Any:
         allowed = "true or false" if hint is bool else "a number"
         raise ScenarioError(f"option {name}={text}: {allowed} is allowed")
     return text
-
-
-def _find(name: str) -> type[Protocol]:
-    from antecede.protocols.fifo import Fifo
-    from antecede.protocols.sb import SemanticOrder
-    return {"fifo": Fifo, "sb": SemanticOrder}[name]

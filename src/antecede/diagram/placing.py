@@ -1,7 +1,7 @@
 """Finds a free place for each label of a picture.
 
-Greedy: every label tries a few places in order of preference and takes the one that crosses the fewest
-lines, among those that cover nothing. Labels that find no such place are not drawn.
+Greedy: every label tries a few places in order of preference and takes the one that crosses the
+fewest lines, among those that cover nothing. Labels that find no such place are not drawn.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antecede.check.scenario import Happening, Moment, Run
+from antecede.check.scenario import ACKNOWLEDGED, Happening, Moment, Run
 from antecede.check.world import (
     ARRIVED,
     DELIVERED,
@@ -71,6 +71,8 @@ class _Steps:
         key = (lane, one.label)
         if one.kind in (SENT, FORWARDED):
             self.sent[key] = self.time
+        elif one.kind == ACKNOWLEDGED:
+            self.sent.setdefault(key, self.time)
         elif one.kind == ARRIVED:
             source = self.number[one.others[0]]
             sent = self.sent[source, one.label]

@@ -2,8 +2,8 @@
 
 Self-contained: no script, no font, no reference to anything outside. Colours follow the
 reader's light or dark scheme and can be overridden by the page through the custom properties in
-`STYLE`. Names of messages are placed by `diagram.placing`, so that they do not cover each other; what
-finds no place is left to the tooltip.
+`STYLE`. `diagram.placing` places the names of messages, so that they do not cover each other;
+what finds no place is left to the tooltip.
 """
 
 from __future__ import annotations
@@ -258,9 +258,7 @@ class _Picture:
         elif kind == model.HOLD:
             self.parts.append(f'<circle class="hold" cx="{x:.1f}" cy="{y:.1f}" r="4.5"/>')
         elif kind == model.DISCARD:
-            self.parts.append(
-                f'<path class="discard" d="M{x - 4:.1f} {y - 4:.1f}l8 8m0-8l-8 8"/>'
-            )
+            self.parts.append(f'<path class="discard" d="M{x - 4:.1f} {y - 4:.1f}l8 8m0-8l-8 8"/>')
         else:
             self.parts.append(f'<path class="{kind}" d="M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6-6z"/>')
 

@@ -54,8 +54,8 @@ def draw_text(diagram: Diagram, *, width: int = 80, color: bool = False) -> str:
     Ten lanes need 66 columns. With `color` the lines carry ANSI escape codes.
     """
     sheet = _Sheet(diagram, width)
-    lines = [sheet.header(), *sheet.body(), "", *sheet.legend()]
-    return "\n".join(line.text(color) for line in lines if not isinstance(line, str))
+    lines = [sheet.header(), *sheet.body(), _Line(0), *sheet.legend()]
+    return "\n".join(line.text(color) for line in lines)
 
 
 class _Line:
@@ -144,7 +144,9 @@ class _Sheet:
     def _lanes(self, line: _Line, at: float) -> None:
         for number, lane in enumerate(self.diagram.lanes):
             if (lane.begin is None or lane.begin <= at) and (lane.end is None or at <= lane.end):
-                line.put(self.x(number), *(("┃", "hold") if self._holds(number, at) else ("│", "faint")))
+                line.put(
+                    self.x(number), *(("┃", "hold") if self._holds(number, at) else ("│", "faint"))
+                )
 
     def _holds(self, lane: int, at: float) -> bool:
         return any(
@@ -172,12 +174,9 @@ class _Sheet:
         used = {mark.kind for mark in self.diagram.marks}
         parts = [f"{_GLYPH[kind]} {_MEANING[kind]}" for kind in _GLYPH if kind in used]
         if self.diagram.holds:
-            parts.insert(2, "┃ holds messages back")
+            parts.append("┃ holds messages back")
         if any(mark.wrong for mark in self.diagram.marks):
             parts.append(f"{_WRONG} delivered before its cause")
-        line = _Line(self.width)
-        line.put(0, "")
-        yield line
         text = ""
         for part in parts:
             if text and len(text) + 3 + len(part) > self.width:

@@ -1,0 +1,146 @@
+"""`antecede explain SCENARIO`: what happened in words, then the space-time diagram.
+
+Exit code 0, also for a scenario that shows a published defect: it explains, it does not judge.
+1 when the file expects other output than it gets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from antecede.check.scenario import Happening, Moment, Run, check_output, run_scenario
+from antecede.check.scenario_parse import load_scenario
+from antecede.diagram.steps import from_run
+from antecede.diagram.svg import draw_svg
+from antecede.diagram.text import draw_text
+from antecede.errors import ScenarioError
+
+MAX_WIDTH = 100
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Fill in the options of `antecede explain`."""
+    parser.add_argument("scenario", metavar="SCENARIO", help="scenario file (scenarios/*.scenario)")
+    parser.add_argument("--svg", metavar="OUT", help="also write the diagram as SVG")
+    parser.add_argument("--no-color", action="store_true", help="plain text, also on a terminal")
+    parser.add_argument("--width", type=int, metavar="N", help="columns to use, at least 40")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the explanation, write the SVG; returns the exit code."""
+    done = run_scenario(load_scenario(args.scenario))
+    diagram = from_run(done)
+    width = args.width or min(MAX_WIDTH, shutil.get_terminal_size().columns)
+    color = not args.no_color and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    print("\n".join(explain(done)))
+    print()
+    print(draw_text(diagram, width=max(40, width), color=color))
+    if args.svg:
+        _write(Path(args.svg), draw_svg(diagram))
+    differences = check_output(done) if any(m.command.expected for m in done.moments) else ()
+    for difference in differences:
+        print(f"antecede: {difference}", file=sys.stderr)
+    return 1 if differences else 0
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ScenarioError(f"cannot be written: {error.strerror}", path=str(path)) from error
+    print(f"\nThe diagram as SVG: {path}")
+
+
+def explain(done: Run) -> Iterator[str]:
+    """Yield the scenario in words: a heading, one numbered line an action, and what is left."""
+    scenario = done.scenario
+    if scenario.title:
+        yield scenario.title
+    setting = scenario.setting
+    options = "".join(f", {name}={value}" for name, value in setting.options)
+    source = f" · {scenario.source}" if scenario.source else ""
+    yield f"protocol {setting.protocol}{options}{source}"
+    yield ""
+    words = _Words()
+    for moment in done.moments:
+        if moment.number:
+            yield f"{moment.number:4}  {words.of(moment)}"
+    for held in done.held:
+        yield f"      At the end {held.at} still holds {held.label}: {words.waits(held)}."
+
+
+class _Words:
+    """Says what happened; remembers who sent a message and when it came to be held."""
+
+    def __init__(self) -> None:
+        self.sender: dict[str, str] = {}
+        self.held_since: dict[tuple[str, str], int] = {}
+
+    def of(self, moment: Moment) -> str:
+        sentences = [self.sentence(one, moment.number) for one in moment.happenings]
+        if not moment.happenings:
+            sentences = [_capital(line) for line in moment.output] or ["Nothing happens"]
+        return ". ".join(sentences) + "."
+
+    def sentence(self, one: Happening, number: int) -> str:
+        key = (one.at, one.label)
+        match one.kind:
+            case "send":
+                self.sender[one.label] = one.at
+                answer = f" in answer to {_list(one.answers)}" if one.answers else ""
+                return f"{one.at} sends {one.label}{answer} to {_list(one.others)}"
+            case "forward":
+                return f"{one.at} forwards it to {_list(one.others)}"
+            case "acknowledge":
+                return f"{one.label} is on its way from {one.at} to {_list(one.others)}"
+            case "arrive":
+                return f"{one.label} arrives at {one.at}"
+            case "hold":
+                self.held_since[key] = number
+                return f"{one.at} holds it: {self.waits(one)}"
+            case "discard":
+                return f"{one.at} discards {one.label}: {_list(one.others)}"
+            case "join":
+                return f"{one.at} joins and begins from what {one.others[0]} has delivered"
+            case "leave":
+                return f"{one.at} leaves"
+        return self._delivery(one, key)
+
+    def _delivery(self, one: Happening, key: tuple[str, str]) -> str:
+        since = self.held_since.pop(key, None)
+        held = f", held since step {since}" if since is not None else ""
+        if one.early_for:
+            return (
+                f"{one.at} delivers {one.label}{held} BEFORE {self._causes(one.early_for)}: "
+                "the causal order is violated"
+            )
+        if one.others:
+            return f"{one.at} releases {one.label}{held} without {_list(one.others)}"
+        return f"{one.at} delivers {one.label}{held}"
+
+    def waits(self, held: Happening) -> str:
+        """Say what a message waits for, and from whom."""
+        return f"it waits for {self._causes(held.others) or 'causes that it can not name'}"
+
+    def _causes(self, labels: tuple[str, ...]) -> str:
+        return _list(
+            tuple(
+                f"{label} from {self.sender[label]}" if label in self.sender else label
+                for label in labels
+            )
+        )
+
+
+def _list(names: tuple[str, ...]) -> str:
+    if not names:
+        return "nobody"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _capital(line: str) -> str:
+    return line[:1].upper() + line[1:]
