@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from antecede.audit.rows import refuse
 from antecede.kernels import clocks, graph, pairs
 from antecede.trace.schema import ORDERS
+
+pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
 SHOWN_IDS = 8
 """Ids of a cycle that its reason names."""
@@ -40,9 +41,9 @@ def by_causes(events: pa.Table) -> Counts:
     quarantine = None
     if (cycle >= 0).any():
         bad = np.flatnonzero(cycle >= 0)
-        quarantine = refuse(events.take(pa.array(bad)), _cycle_reasons(events, of, cycle))
+        quarantine = refuse(events.take(bad), _cycle_reasons(events, of, cycle))
         details = {"cycles": int(cycle.max()) + 1, "events_on_cycles": len(bad)}
-        events = events.take(pa.array(np.flatnonzero(cycle < 0)))
+        events = events.take(np.flatnonzero(cycle < 0))
         of, edges = _graph(events)
     child, parent = edges["child"].to_numpy(), edges["parent"]
     own = pc.fill_null(pc.equal(edges["child"], parent), False).to_numpy()
@@ -115,11 +116,11 @@ def add_common(counts: Counts) -> None:
     }
 
 
-def backward(counts: Counts, order: str) -> npt.NDArray[np.float64] | graph.Ints | None:
+def backward(counts: Counts, order: str) -> graph.Ints | None:
     """Return by how much each edge goes backward in an order; None if the order is unknown.
 
-    Edges with an unknown end are left out. Differences are exact: they are taken as unsigned
-    64-bit numbers where they do not fit into signed ones.
+    A tie is 0, a forward edge -1; edges with an unknown end are left out. Differences above
+    64 bits are cut to the largest number.
     """
     column = counts.events[order].combine_chunks()
     valid = column.is_valid().to_numpy(zero_copy_only=False)
@@ -128,11 +129,9 @@ def backward(counts: Counts, order: str) -> npt.NDArray[np.float64] | graph.Ints
     value = pc.fill_null(column, 0).to_numpy()
     both = valid[counts.sender] & valid[counts.receiver]
     cause, effect = value[counts.sender[both]], value[counts.receiver[both]]
-    forward = cause <= effect
-    steps = cause.astype(np.uint64) - effect.astype(np.uint64)  # modulo 2**64
-    largest = np.uint64(np.iinfo(np.int64).max)
-    steps = np.minimum(steps, largest).astype(np.int64)
-    return np.where(forward, np.int64(0) - (cause != effect), steps)
+    modulo = cause.astype(np.uint64) - effect.astype(np.uint64)  # exact where cause is larger
+    steps = np.minimum(modulo, np.uint64(np.iinfo(np.int64).max)).astype(np.int64)
+    return np.where(cause > effect, steps, np.where(cause == effect, 0, -1)).astype(np.int64)
 
 
 def _graph(events: pa.Table) -> tuple[graph.Graph, pa.Table]:

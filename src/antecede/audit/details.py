@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from antecede.audit.counts import Counts, backward
 from antecede.trace.reader import NO_ID
+
+pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
 NS_IN_S = 10**9
 

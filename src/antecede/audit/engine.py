@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from antecede.audit.counts import add_common, by_causes, by_clocks
 from antecede.audit.details import of_format
@@ -21,6 +21,8 @@ from antecede.audit.report import AuditReport
 from antecede.audit.rows import conform, distinct, refuse
 from antecede.trace.arrow import QUARANTINE_SCHEMA, read
 from antecede.trace.reader import ReadOptions
+
+pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
 DECLARED_ONLY = ("roots", "merges", "max_parents", "missing_parents", "self_parents")
 
@@ -113,6 +115,6 @@ def _reasons(aside: pa.Table) -> dict[str, int]:
     """Count the rows of each reason; what differs from row to row follows the first colon."""
     counted: dict[str, int] = {}
     for reason in aside["reason"].to_pylist():
-        short = reason.partition(":")[0]
+        short = str(reason).partition(":")[0]
         counted[short] = counted.get(short, 0) + 1
     return dict(sorted(counted.items(), key=lambda pair: -pair[1]))

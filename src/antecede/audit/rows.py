@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from antecede.errors import InputError
 from antecede.kernels import graph
@@ -19,6 +19,8 @@ from antecede.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, quarantine_batch
 from antecede.trace.reader import NO_ID
 from antecede.trace.schema import DELIVER, RECEIVE, Quarantined
 from antecede.trace.text import shorten
+
+pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
 CONTENT = ("member", "parents", "clock_members", "clock_counts")
 """Columns in which two rows of one message must agree; times may differ from copy to copy."""
@@ -79,7 +81,7 @@ def distinct(table: pa.Table, by_clock: bool) -> Rows:
     later = np.flatnonzero((first != own) & ~second_hand)
     if not by_clock:
         bad += _conflicts(table, later, first)
-    chosen = table if not len(table) else table.take(pa.array(np.flatnonzero(first == own)))
+    chosen = table if not len(table) else table.take(np.flatnonzero(first == own))
     quarantine = pa.Table.from_batches([quarantine_batch(bad)], QUARANTINE_SCHEMA)
     return Rows(chosen, quarantine, len(later), int(receipt.sum()), int(delivery.sum()))
 
@@ -106,8 +108,8 @@ def _conflicts(table: pa.Table, later: graph.Ints, first: graph.Ints) -> list[Qu
     if not len(later):
         return []
     content = table.select(list(CONTENT))
-    ours = content.take(pa.array(later)).to_pylist()
-    theirs = content.take(pa.array(first[later])).to_pylist()
+    ours = content.take(later).to_pylist()
+    theirs = content.take(first[later]).to_pylist()
     found = []
     for row, mine, other in zip(later.tolist(), ours, theirs, strict=True):
         different = [name for name in CONTENT if _plain(mine[name]) != _plain(other[name])]
@@ -131,6 +133,4 @@ def refuse(rows: pa.Table, reasons: list[str]) -> pa.Table:
 
 def _refuse(record: dict[str, Any], reason: str) -> Quarantined:
     shown = {name: value for name, value in record.items() if value not in (None, [])}
-    return Quarantined(
-        record["source"], record["line"], record["id"], reason, shorten(str(shown))
-    )
+    return Quarantined(record["source"], record["line"], record["id"], reason, shorten(str(shown)))

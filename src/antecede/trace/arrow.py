@@ -32,20 +32,19 @@ _TYPES = {
     "list<string>": pa.list_(pa.string()),
     "list<int64>": pa.list_(pa.int64()),
 }
-_FIELDS = [
+_FIELDS: list[Any] = [
     pa.field(c.name, _TYPES[c.type], nullable=c.nullable, metadata={"meaning": c.meaning})
     for c in schema.COLUMNS
 ]
-SCHEMA: pa.Schema = cast("Any", pa).schema(_FIELDS)
-QUARANTINE_SCHEMA = pa.schema(
-    [
-        pa.field("source", pa.string()),
-        pa.field("line", pa.int64()),
-        pa.field("id", pa.string()),
-        pa.field("reason", pa.string(), nullable=False),
-        pa.field("raw", pa.string(), nullable=False),
-    ]
-)
+SCHEMA = pa.schema(_FIELDS)
+_QUARANTINE_FIELDS: list[Any] = [
+    pa.field("source", pa.string()),
+    pa.field("line", pa.int64()),
+    pa.field("id", pa.string()),
+    pa.field("reason", pa.string(), nullable=False),
+    pa.field("raw", pa.string(), nullable=False),
+]
+QUARANTINE_SCHEMA = pa.schema(_QUARANTINE_FIELDS)
 
 for _reader in (shiviz.ShivizReader(), mail.MailReader(), git.GitReader(), table.TableReader()):
     reader.register(_reader)

@@ -1,0 +1,195 @@
+"""An audit in words: what was found, what it means and what to do, then the counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from antecede.words import count_and_part, duration, table
+
+if TYPE_CHECKING:
+    from antecede.audit.report import AuditReport
+
+SHOWN_DEFECTS = 3
+SHOWN_REASONS = 5
+
+_WORDS = {  # what an event, and what an edge is called
+    "mail": ("messages", "senders", "replies"),
+    "git": ("commits", "authors", "parent links"),
+    "shiviz": ("events", "hosts", "message edges"),
+}
+_ORDER_MEANING = {
+    "arrival": "by arrival time",
+    "ingest": "in archive order",
+    "send_time": "by the sender's clock",
+    "commit_time": "by commit time",
+    "author_time": "by author time",
+    "start_time": "by start time",
+    "file_order": "as the file lists them",
+}
+_POSITIONS = ("ingest", "file_order")
+
+
+class Finding(NamedTuple):
+    """One thing that a user should know, and what to do about it."""
+
+    what: str
+    advice: str
+
+
+def summary(report: AuditReport) -> str:
+    """Return the whole text; no line break at the end."""
+    events, members, _ = _words(report)
+    where = ", ".join(Path(path).name or path for path in report.paths[:3]) or "table"
+    more = f" and {len(report.paths) - 3} more" if len(report.paths) > 3 else ""
+    head = f"{where}{more}: {report.format}, {report.messages:,} {events}"
+    if report.members:
+        head += f" of {report.members:,} {members}"
+    found = list(findings(report))
+    lines = [head, "", "Findings"]
+    for finding in found or [Finding("none: no order of this trace contradicts its causes", "")]:
+        lines.append(f"  - {finding.what}")
+        if finding.advice:
+            lines.append(f"    {finding.advice}")
+    lines += ["", "Counts", table(("",) * 3, _counts(report)).partition("\n")[2]]
+    if report.inversions and report.edges:
+        rows = [
+            (_ORDER_MEANING[order], count_and_part(count, report.edges), _largest(report, order))
+            for order, count in _worst_first(report)
+        ]
+        header = ("Effects before their cause", "edges", "largest step back")
+        lines += ["", table(header, rows, indent="")]
+    return "\n".join(lines)
+
+
+def findings(report: AuditReport) -> Iterator[Finding]:
+    """Yield what is wrong or surprising, the worst first."""
+    yield from _clock_findings(report)
+    yield from _lost_rows(report)
+    yield from _inversions(report)
+    _, _, edges = _words(report)
+    if report.missing_parents:
+        yield Finding(
+            f"{report.missing_parents:,} named causes are not in the trace",
+            "a consumer that waits for them waits for ever: give `order` a policy for them",
+        )
+    if report.details.get("shallow"):
+        yield Finding(
+            "the repository is a shallow clone: its oldest commits lack their parents",
+            "`git fetch --unshallow`, then audit again",
+        )
+    if report.self_parents:
+        yield Finding(f"{report.self_parents:,} events name themselves as cause", "left out")
+    if report.duplicates:
+        yield Finding(f"{report.duplicates:,} rows repeat an id", "the first row of an id counts")
+    if report.redundant_edges and report.format != "shiviz":
+        part = count_and_part(report.redundant_edges, report.edges)
+        yield Finding(
+            f"{part} of {report.edges:,} {edges} are implied by others",
+            "control information could leave them out",
+        )
+
+
+def _clock_findings(report: AuditReport) -> Iterator[Finding]:
+    defects = report.clock_defects or []
+    if defects:
+        shown = ", ".join(_defect(defect) for defect in defects[:SHOWN_DEFECTS])
+        more = f" and {len(defects) - SHOWN_DEFECTS:,} more" if len(defects) > SHOWN_DEFECTS else ""
+        yield Finding(
+            f"{len(defects):,} clocks lose or lower an entry: {shown}{more}",
+            "a restart, or several executions in one file (--delimiter)? pairs are not counted",
+        )
+    if count := report.details.get("repeated_counters"):
+        yield Finding(
+            f"{count:,} events have the same number as the one before at their host",
+            "such events cannot be told apart by their clocks: pairs are not counted",
+        )
+    if count := report.details.get("mutual_events"):
+        yield Finding(
+            f"{count:,} events are, by their clocks, before themselves",
+            "two events know each other: a merge gone wrong; pairs are not counted",
+        )
+    if count := report.details.get("unmerged_events"):
+        yield Finding(
+            f"{count:,} events know an event, but not all that it knew",
+            "their clocks were not merged entry by entry: order may be lost",
+        )
+    if count := report.details.get("clock_gaps"):
+        yield Finding(f"{count:,} gaps in the hosts' own numbers", "events are missing in the log")
+
+
+def _lost_rows(report: AuditReport) -> Iterator[Finding]:
+    if cycles := report.details.get("cycles"):
+        count = report.details["events_on_cycles"]
+        yield Finding(
+            f"{count:,} events cause each other in {cycles:,} cycles and were set aside",
+            "no order has every cause first; the reasons name the ids (--quarantine FILE)",
+        )
+    reasons = list(report.details.get("quarantine", {}).items())
+    if reasons:
+        shown = "; ".join(f"{count:,} x {reason}" for reason, count in reasons[:SHOWN_REASONS])
+        yield Finding(
+            f"{report.details['quarantined']:,} bad rows were set aside: {shown}",
+            "the others were counted; see them with --quarantine FILE",
+        )
+
+
+def _inversions(report: AuditReport) -> Iterator[Finding]:
+    _, _, edges = _words(report)
+    wrong = [(order, count) for order, count in _worst_first(report) if count]
+    if wrong:
+        order, count = wrong[0]
+        part = count_and_part(count, report.edges)
+        also = f"; {len(wrong) - 1} more orders err, see below" if len(wrong) > 1 else ""
+        yield Finding(
+            f"{part} of {report.edges:,} {edges} have the effect before its cause "
+            f"{_ORDER_MEANING[order]}, by up to {_largest(report, order)}{also}",
+            "sorting does not mend it: `antecede order` puts every cause before its effects",
+        )
+
+
+def _worst_first(report: AuditReport) -> list[tuple[str, int]]:
+    return sorted(report.inversions.items(), key=lambda pair: -pair[1])
+
+
+def _counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
+    _, members, edges = _words(report)
+    shown = (
+        (edges, report.edges, ""),
+        (f"between {members}", report.cross_member_edges, ""),
+        ("immediate dependencies", report.immediate_edges, _program_order(report)),
+        ("roots", report.roots, ""),
+        ("merges", report.merges, ""),
+        ("most parents of an event", report.max_parents, ""),
+    )
+    for name, value, note in shown:
+        if value is not None:
+            yield name, f"{value:,}", note
+    if report.ordered_pairs is not None and report.concurrent_pairs is not None:
+        total = report.ordered_pairs + report.concurrent_pairs
+        for name, value in (
+            ("ordered pairs", report.ordered_pairs),
+            ("concurrent pairs", report.concurrent_pairs),
+        ):
+            yield name, f"{value:,}", f"{value / total:.1%}" if total else ""
+
+
+def _program_order(report: AuditReport) -> str:
+    return "program order included" if report.format == "shiviz" else ""
+
+
+def _defect(defect: dict[str, object]) -> str:
+    line = f", line {defect['line']}" if defect["line"] else ""
+    return f"{defect['member']} at {defect['position']}{line}"
+
+
+def _largest(report: AuditReport, order: str) -> str:
+    value = report.details.get("max_inversions", {}).get(order)
+    if value is None:
+        return ""
+    return f"{value:,} places" if order in _POSITIONS else duration(value / 1e6)
+
+
+def _words(report: AuditReport) -> tuple[str, str, str]:
+    return _WORDS.get(report.format, ("events", "members", "edges"))

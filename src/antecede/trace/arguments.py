@@ -1,0 +1,63 @@
+"""Options of the command line that say how input is read; shared by all commands that read."""
+
+from __future__ import annotations
+
+import argparse
+
+from antecede.trace import arrow  # noqa: F401  (registers the built-in readers)
+from antecede.trace.reader import ReadOptions, names
+
+_COLUMNS = {
+    "id": ("id", "identity of the event"),
+    "after": ("parents", "its causes; may be given several times"),
+    "member": ("member", "who sent it"),
+    "seq": ("seq", "the member's own number for it"),
+    "time": ("send_time", "when it was sent"),
+    "arrival": ("arrival", "when it arrived"),
+    "clock": ("clock", "its vector clock, as a map or JSON"),
+    "topic": ("topics", "its topic; may be given several times"),
+    "run": ("run", "execution, where ids repeat from run to run"),
+}
+_SEVERAL = ("after", "topic")
+
+
+def add_read_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare PATH..., --format and the options of the readers."""
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="file, folder or repository")
+    parser.add_argument(
+        "--format", metavar="F", help=f"{', '.join(names())}; told by looking if not given"
+    )
+    clocks = parser.add_argument_group("vector-clock logs (shiviz)")
+    clocks.add_argument(
+        "--regex", metavar="R", help="expression with the groups host, clock and event"
+    )
+    clocks.add_argument(
+        "--delimiter", metavar="R", help="expression between executions; group trace names them"
+    )
+    table = parser.add_argument_group("tables: which column holds what, where names do not tell")
+    for option, (_, meaning) in _COLUMNS.items():
+        several = option in _SEVERAL
+        action = "append" if several else "store"
+        table.add_argument(f"--{option}", metavar="COLUMN", help=meaning, action=action)
+    table.add_argument(
+        "--time-unit", choices=("s", "ms", "us", "ns"), help="of times given as numbers"
+    )
+    table.add_argument(
+        "--separator", metavar="TEXT", help="between several causes in one text cell"
+    )
+
+
+def read_options(args: argparse.Namespace) -> ReadOptions:
+    """Return the readers' options from parsed arguments."""
+    columns: dict[str, tuple[str, ...]] = {}
+    for option, (name, _) in _COLUMNS.items():
+        given = getattr(args, option)
+        if given is not None:
+            columns[name] = tuple(given) if isinstance(given, list) else (given,)
+    return ReadOptions(
+        regex=args.regex,
+        delimiter=args.delimiter,
+        columns=columns,
+        time_unit=args.time_unit,
+        separator=args.separator,
+    )
