@@ -13,3 +13,8 @@ try:
     import pyspark  # noqa: F401
 except ImportError as error:
     raise MissingExtraError("antecede.spark", "spark") from error
+
+from antecede.spark.ordering import order
+from antecede.spark.spec import OrderSpec, Status
+
+__all__ = ["OrderSpec", "Status", "order"]

@@ -1,0 +1,45 @@
+"""One Spark session for all tests: two task threads, everything that costs start-up time off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from antecede.errors import SetupError
+from antecede.spark.java import find_java
+from antecede.spark.session import local_session
+
+
+PANDAS = "ignore:PySpark does not yet fully support pandas:FutureWarning"
+"""The one warning that PySpark causes by itself; antecede uses no pandas."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.filterwarnings(PANDAS))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    try:
+        find_java()
+    except SetupError as error:
+        pytest.skip(str(error))
+    session = local_session(
+        2,
+        partitions=2,
+        name="antecede-tests",
+        java_options=("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+        settings={
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
+        },
+    )
+    yield session
+    session.stop()
