@@ -30,7 +30,6 @@ from antecede.check.world import (
     RELEASED,
     SENT,
     InFlight,
-    Step,
     World,
 )
 from antecede.oracle import history
@@ -88,8 +87,8 @@ class Trial:
             self._fail(RAISED, self._at(action), label, f"{type(error).__name__}: {error}")
             return True
         self.actions.append(action)
-        if self.failure is None:
-            self._check_wire(self.world.in_flight[in_flight - 1 if in_flight else 0 :])
+        # New copies are appended, and an arrival took at most one away before.
+        self._check_wire(self.world.in_flight[max(in_flight - 1, 0) :])
         if self.restoring and self.failure is None:
             self._restore_all()
         return True
@@ -248,24 +247,21 @@ class Trial:
         A newcomer begins with deliveries of what its sponsor's frontier covers.
         """
         rows = []
-        for number, step in enumerate(self.world.steps):
+        for step in self.world.steps:
             if step.kind == JOINED:
-                rows += self._adopted(step, number)
+                rows += self._adopted(step.at)
             elif step.at in self.guarantees and step.kind in _KINDS:
                 parents = step.detail if step.kind == SENT else ()
                 kind, member = _KINDS[step.kind], str(step.at)
                 rows.append(Event(kind=kind, id=step.label, member=member, parents=parents))
         return rows
 
-    def _adopted(self, join: Step, number: int) -> list[Event]:
-        sponsor, _ = self.sponsors[join.at]
-        own = [s for s in self.world.steps[:number] if s.at == sponsor]
-        labels = [s.label for s in own if s.kind in (SENT, DELIVERED, RELEASED)]
-        before = self._adopted(self._joined(sponsor), number) if sponsor in self.sponsors else []
-        inherited = [row.id for row in before]
+    def _adopted(self, at: int) -> list[Event]:
+        sponsor, number = self.sponsors[at]
+        inherited = self._adopted(sponsor) if sponsor in self.sponsors else []
+        own = (step for step in self.world.steps[:number] if step.at == sponsor)
+        labels = [step.label for step in own if step.kind in (SENT, DELIVERED, RELEASED)]
         return [
-            Event(kind=DELIVER, id=label, member=str(join.at)) for label in (*inherited, *labels)
+            Event(kind=DELIVER, id=label, member=str(at))
+            for label in (*(row.id for row in inherited), *labels)
         ]
-
-    def _joined(self, at: int) -> Step:
-        return next(step for step in self.world.steps if step.kind == JOINED and step.at == at)

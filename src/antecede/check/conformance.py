@@ -1,0 +1,171 @@
+"""The conformance suite: random runs on an adversarial network, judged by the oracle.
+
+The network reorders freely and brings copies twice; members join and leave, time passes, and
+copies are lost, each where the guarantee says that the protocol lives with it. Every run is
+then repeated with each member put through snapshot and restore after every action: all steps
+must be the same. Every message in flight goes through the wire encoding, if there is one. A
+failing run is shortened by leaving out actions for as long as it still fails in the same way.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from antecede.check.actions import Action, Arrive, Join, Leave, Send, Tick
+from antecede.check.company import FLAT_NAMES, Company
+from antecede.check.trial import Trial
+from antecede.check.verdict import SNAPSHOT, Failure, Suite
+from antecede.protocols.base import Relation
+
+LONG_S = 3600.0
+ROUNDS = 20
+
+
+class Plan(NamedTuple):
+    """What a suite does."""
+
+    runs: int = 40
+    messages: int = 12
+    parents: int = 1
+    """Most messages that one message may answer."""
+    duplicates: float = 0.1
+    """Probability that a copy comes twice."""
+    changes: float = 0.05
+    """Probability of a join or a leave at each action, where members may come and go."""
+    losses: float = 0.15
+    """Probability that a copy is lost, where the protocol survives loss."""
+
+
+def conform(
+    company: Company,
+    plan: Plan,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> Suite:
+    """Run the suite with all randomness from `seed`; stop at the first failure."""
+    deliveries = 0
+    words = f"{company.describe()}, {plan.messages} messages, seed {seed}"
+    for run in range(plan.runs):
+        trial = _Adversary(company, plan, random.Random(f"{seed}/{run}")).play()
+        failure = trial.failure or trial.judge() or _twin(trial)
+        deliveries += sum(len(labels) for labels in trial.world.covered.values())
+        if failure is not None:
+            return Suite(words, run + 1, deliveries, shorten(company, failure))
+        if progress is not None:
+            progress(run + 1)
+    return Suite(words, plan.runs, deliveries, None)
+
+
+def _twin(trial: Trial) -> Failure | None:
+    """Repeat a run with snapshot and restore after every action; all steps must be the same."""
+    twin = Trial(trial.company, restoring=True)
+    failure = twin.run(trial.actions)
+    if failure is None and twin.world.steps != trial.world.steps:
+        pairs = zip(trial.world.steps, twin.world.steps, strict=False)
+        first = next(((a, b) for a, b in pairs if a != b), None)
+        at = trial.names[first[0].at] if first else "everybody"
+        detail = f"{first[0]} became {first[1]}" if first else "one run has more steps"
+        group = trial.company.describe()
+        failure = Failure(SNAPSHOT, at, "", (), detail, tuple(trial.actions), group)
+    return failure
+
+
+def replay(company: Company, actions: Sequence[Action]) -> Failure | None:
+    """Return what fails when these actions are taken, those impossible left out."""
+    trial = Trial(company)
+    return trial.run(actions) or _twin(trial)
+
+
+def shorten(company: Company, failure: Failure) -> Failure:
+    """Leave out actions, in ever smaller blocks, while the same kind of failure remains."""
+    best = failure
+    block = max(1, len(failure.actions) // 2)
+    while True:
+        start, shorter = 0, False
+        while start < len(best.actions):
+            left = best.actions[:start] + best.actions[start + block :]
+            found = replay(company, left)
+            if found is not None and found.what == failure.what:
+                best, shorter = found, True
+            else:
+                start += block
+        if block == 1 and not shorter:
+            return best
+        block = max(1, block // 2)
+
+
+class _Adversary:
+    """Chooses the actions of one run."""
+
+    def __init__(self, company: Company, plan: Plan, rng: random.Random) -> None:
+        self.company, self.plan, self.rng = company, plan, rng
+        self.trial = Trial(company)
+        guarantees = self.trial.guarantees.values()
+        self.joins = company.newcomer is not None and all(g.joins for g in guarantees)
+        self.leaves = company.newcomer is not None and all(g.leaves for g in guarantees)
+        self.losses = plan.losses if all(g.survives_loss for g in guarantees) else 0.0
+        self.sent = dict.fromkeys(company.names.values(), 0)
+        self.left = plan.messages
+
+    def play(self) -> Trial:
+        """Send all messages, let everything arrive, and let time pass at the end."""
+        while self.trial.failure is None and (self.left or self.trial.world.in_flight):
+            self.trial.take(self._choose())
+        if self.losses and self.trial.failure is None:
+            self._wait_for_recovery()
+        return self.trial
+
+    def _choose(self) -> Action:
+        rng, in_flight = self.rng, self.trial.world.in_flight
+        if self.left and (not in_flight or rng.random() < 0.25):
+            return self._send()
+        if rng.random() < self.plan.changes:
+            change = self._change()
+            if change is not None:
+                return change
+        if self.trial.arrived and rng.random() < self.plan.duplicates:
+            copy = rng.choice(self.trial.arrived)
+            return Arrive(self._name(copy.target), str(copy.message.payload), again=True)
+        if rng.random() < self.losses:
+            in_flight.remove(rng.choice(in_flight))
+        if not in_flight:
+            return Tick(1.0)
+        copy = rng.choice(in_flight)
+        return Arrive(self._name(copy.target), str(copy.message.payload))
+
+    def _name(self, at: int) -> str:
+        return self.trial.names[at]
+
+    def _present(self) -> list[int]:
+        """Return those who send and deliver, and are still here."""
+        return [at for at in self.trial.guarantees if at in self.trial.world.members]
+
+    def _send(self) -> Action:
+        at = self.rng.choice(self._present())
+        name = self._name(at)
+        self.left -= 1
+        self.sent[name] = self.sent.get(name, 0) + 1
+        after: list[str] = []
+        if self.trial.relation is Relation.BY_REPLY and self.rng.random() < 0.8:
+            known = sorted(self.trial.world.covered[at])
+            after = self.rng.sample(known, min(len(known), self.rng.randint(1, self.plan.parents)))
+        return Send(name, f"{name.lower()}{self.sent[name]}", tuple(after))
+
+    def _change(self) -> Action | None:
+        present = self._present()
+        free = [n for n in FLAT_NAMES if n not in self.trial.names.values()]
+        if self.joins and free and len(present) < 6 and self.rng.random() < 0.5:
+            return Join(free[0], self._name(self.rng.choice(present)))
+        if self.leaves and len(present) > 2:
+            return Leave(self._name(self.rng.choice(present)))
+        return Tick(self.rng.choice((0.1, 1.0, 10.0)))
+
+    def _wait_for_recovery(self) -> None:
+        """Let time pass and everything on its way arrive, some rounds long."""
+        for _ in range(ROUNDS):
+            self.trial.take(Tick(LONG_S))
+            while self.trial.failure is None and self.trial.world.in_flight:
+                copy = self.rng.choice(self.trial.world.in_flight)
+                self.trial.take(Arrive(self._name(copy.target), str(copy.message.payload)))
