@@ -115,7 +115,9 @@ def test_ids_belong_to_their_run() -> None:
 
 
 def test_no_rows_and_several_chunks() -> None:
-    empty = pa.table({"id": pa.array([], pa.string()), "parents": pa.array([], pa.list_("string"))})
+    empty = pa.table(
+        {"id": pa.array([], pa.string()), "parents": pa.array([], pa.list_(pa.string()))}
+    )
     assert len(graph.edge_table(empty)) == 0
     part = pa.table({"id": ["a"], "parents": pa.array([["b"]])})
     other = pa.table({"id": ["b"], "parents": pa.array([["a"]])})

@@ -8,6 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from antecede.protocols.base import Deliver, Effect, Hold, Protocol, Transmit
+from antecede.protocols.hierarchical_external import ExternalPeer
+from antecede.protocols.hierarchical_internal import InternalPeer
+from antecede.protocols.hierarchical_messages import Downward, External
+from antecede.protocols.hierarchical_super import SuperPeer
 
 
 class Early(NamedTuple):
@@ -47,7 +51,6 @@ class Network:
         self.held: dict[int, set[str]] = {at: set() for at in members}
         self.owed: dict[str, set[int]] = {}
         self.carried: list[tuple[int, Any]] = []
-        self.on_effects: Callable[[int], None] = lambda at: None
 
     def send(self, at: int, label: str) -> None:
         self.past[label] = frozenset(self.seen[at])
@@ -75,7 +78,6 @@ class Network:
     def _carry_out(self, at: int, effects: Any) -> None:
         for effect in effects:
             self._one(at, effect)
-        self.on_effects(at)
 
     def _one(self, at: int, effect: Effect) -> None:
         if isinstance(effect, Transmit):
@@ -101,6 +103,57 @@ class Network:
             self.count += 1
             heapq.heappush(self.queue, (self.now + delay, self.count, source, target, message))
 
+    # -- membership -------------------------------------------------------------------------
+
+    def join_internal(self, newcomer: InternalPeer) -> None:
+        """Let an internal peer join, with the frontier of its super peer, a group with peers."""
+        super_peer = self.members[newcomer.super_peer]
+        assert isinstance(super_peer, SuperPeer)
+        newcomer.adopt(super_peer.frontier())
+        for at in super_peer.group:
+            self.members[at].join(newcomer.me)
+        super_peer.join(newcomer.me)
+        forwarded = {
+            m.payload for at, m in self.carried if at == super_peer.me and isinstance(m, Downward)
+        }
+        self._enter(newcomer, forwarded)
+
+    def join_external(self, newcomer: ExternalPeer, sponsor: int) -> None:
+        """Let an external peer join with the frontier of another one.
+
+        The transport owes it what the frontier does not cover: it gets everything again.
+        """
+        newcomer.adopt(self.members[sponsor].frontier())
+        for member in self.members.values():
+            if isinstance(member, SuperPeer):
+                member.join_external(newcomer.me)
+            elif isinstance(member, ExternalPeer):
+                member.join(newcomer.me)
+        self._enter(newcomer, self.seen[sponsor])
+        for source, message in tuple(self.carried):
+            if isinstance(message, External):
+                self.put(source, newcomer.me, message)
+
+    def _enter(self, newcomer: Protocol, covered: set[str]) -> None:
+        at = newcomer.me
+        self.members[at] = newcomer
+        self.seen[at], self.order[at], self.held[at] = set(covered), [], set()
+        for label, owed in self.owed.items():
+            if label not in covered:
+                owed.add(at)
+
+    def leave(self, at: int) -> None:
+        """Let a member go: copies to it vanish, copies from it still arrive."""
+        gone = self.members.pop(at)
+        for member in self.members.values():
+            if isinstance(gone, ExternalPeer) and not isinstance(member, InternalPeer):
+                member.leave(at, gone.number)
+            elif isinstance(gone, InternalPeer) and gone.super_peer in (
+                member.me,
+                getattr(member, "super_peer", None),
+            ):
+                member.leave(at, gone.sn)
+
     def stuck(self) -> list[tuple[int, str]]:
         """Return (member, label) that should have been delivered by now."""
         return [
@@ -110,10 +163,16 @@ class Network:
             if at in self.members and label not in self.seen[at]
         ]
 
-    def chatter(self, messages: int, rate: float = 1.0) -> None:
-        """Let random members send `messages` messages while copies travel, then drain."""
-        senders = [at for at, p in self.members.items() if p.application]
+    def chatter(
+        self, messages: int, rate: float = 1.0, between: Callable[[int], None] = lambda number: None
+    ) -> None:
+        """Let random members send `messages` messages while copies travel, then drain.
+
+        `between` is called before each sending with its number.
+        """
         for number in range(messages):
+            between(number)
+            senders = [at for at, p in self.members.items() if p.application]
             at = self.random.choice(senders)
             self.send(at, f"{at}#{number}")
             until = self.now + self.random.expovariate(rate)

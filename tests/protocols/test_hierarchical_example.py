@@ -154,4 +154,6 @@ def test_m4_at_the_super_peer_and_inside() -> None:
     steps = example.arrive(PI1, "m3")
     assert steps == [Step(PI1, DELIVERED, "m3"), Step(PI1, DELIVERED, "m4")]
     assert example.state(PI1) == {"SN": "0", "RV": "1111", "DV": "0001"}
-    assert example.world.in_flight == []
+    assert {(copy.target, copy.message.payload) for copy in example.world.in_flight} == {
+        (PE3, "m4")
+    }

@@ -11,9 +11,7 @@ by `antecede.oracle`, from what happened alone and not from the protocol's own s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from antecede.check.actions import (
     Action,
@@ -26,84 +24,27 @@ from antecede.check.actions import (
     Tick,
 )
 from antecede.check.describe import describe
+from antecede.check.happenings import ACKNOWLEDGED, Happening, Moment, Run, judged, waits
 from antecede.check.scenario_parse import (
-    Command,
     Scenario,
     parse_scenario,
     replace_output,
 )
 from antecede.check.setting import Cast, cast_members
 from antecede.check.world import (
-    ARRIVED,
-    DELIVERED,
     FORWARDED,
     HELD,
-    JOINED,
-    RELEASED,
     SENT,
     InFlight,
     Step,
     World,
 )
 from antecede.errors import LocalError, RemoteError, ScenarioError
-from antecede.oracle.history import History
-from antecede.protocols.base import Relation
-from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
-
-ACKNOWLEDGED = "acknowledge"
-"""A message that a protocol sends of its own accord."""
-
-_ROWS = {SENT: SEND, ARRIVED: RECEIVE, DELIVERED: DELIVER, RELEASED: DELIVER}
-
-
-class Happening(NamedTuple):
-    """One step with the names and reasons that people want to read."""
-
-    at: str
-    kind: str
-    """A kind of `antecede.check.world`, or ACKNOWLEDGED."""
-    label: str
-    others: tuple[str, ...] = ()
-    """send, forward, acknowledge: the members it is on its way to; arrive, join: where it came
-    from (the sponsor); hold, release: labels of the messages it waits for; discard: the reason."""
-    answers: tuple[str, ...] = ()
-    """send: labels of the messages it answers."""
-    early_for: tuple[str, ...] = ()
-    """deliver: labels of its causal past that were not delivered here before: a violation."""
-
-
-class Moment(NamedTuple):
-    """One action, numbered from 1 over all that move something (0: it only prints)."""
-
-    number: int
-    command: Command
-    happenings: tuple[Happening, ...]
-    output: tuple[str, ...]
-
-
-class Run(NamedTuple):
-    """A scenario that was carried out."""
-
-    scenario: Scenario
-    moments: tuple[Moment, ...]
-    relation: Relation
-    """The causal past that the protocol respects."""
-    held: tuple[Happening, ...]
-    """What is held back at the end, with what it waits for."""
-
-    def happenings(self) -> Iterator[Happening]:
-        """Yield everything that happened, in order."""
-        for moment in self.moments:
-            yield from moment.happenings
-
-    def violations(self) -> tuple[Happening, ...]:
-        """Return the deliveries that came before their causes."""
-        return tuple(one for one in self.happenings() if one.early_for)
 
 
 def run_scenario(scenario: Scenario) -> Run:
     """Carry out all actions; raises ScenarioError when one asks for the impossible."""
-    return _judged(_Runner(scenario).run())
+    return judged(_Runner(scenario).run())
 
 
 def check_output(run: Run) -> tuple[str, ...]:
@@ -193,13 +134,9 @@ class _Runner:
 
     def _send(self, at: int, label: str, after: tuple[str, ...]) -> list[Step]:
         if label in self.world.ids:
-            raise self.error(
-                f"message {label} has been sent already; give every message its own name"
-            )
+            raise self.error(f"{label} has been sent already; give every message its own name")
         if unknown := [parent for parent in after if parent not in self.world.ids]:
-            raise self.error(
-                f"'after {unknown[0]}': no such message has been sent before this line"
-            )
+            raise self.error(f"no message {unknown[0]} has been sent before this line")
         if not self.world.members[at].application:
             raise self.error(f"{self.cast.names[at]} only forwards; let another member send")
         return self.world.send(at, label, after=after, now=self.now)
@@ -277,7 +214,7 @@ class _Runner:
         at = self._address(action.at)
         if isinstance(action, Blocked):
             waiting = [one for one in self._held() if one.at == action.at]
-            return tuple(_waits(one) for one in waiting) or ("nothing",)
+            return tuple(waits(one) for one in waiting) or ("nothing",)
         fields = describe(at, self.world, self.cast.names)
         if unknown := [field for field in action.fields if field not in fields]:
             raise self.error(f"{action.at} has no field {unknown[0]}; it has {', '.join(fields)}")
@@ -294,69 +231,3 @@ class _Runner:
             for at, member in self.world.members.items()
             for held in member.blocked_on()
         )
-
-
-def _judged(run: Run) -> Run:
-    """Mark every delivery that the oracle calls too early, and write the lines of output."""
-    rows: list[Event] = []
-    known: dict[str, list[str]] = {}
-    for one in run.happenings():
-        if one.kind == JOINED:
-            # What the sponsor had sent or delivered counts as delivered to the newcomer.
-            for label in known.get(one.others[0], ()):
-                rows.append(Event(kind=DELIVER, id=label, member=one.at))
-                known.setdefault(one.at, []).append(label)
-        elif one.kind in _ROWS:
-            row = Event(kind=_ROWS[one.kind], id=one.label, member=one.at, parents=one.answers)
-            rows.append(row)
-            if one.kind != ARRIVED:
-                known.setdefault(one.at, []).append(one.label)
-    early = {
-        (found.member, found.message): tuple(sorted(found.missing))
-        for found in History(rows).early(run.relation.value)
-    }
-    return run._replace(moments=tuple(_judged_moment(moment, early) for moment in run.moments))
-
-
-def _judged_moment(moment: Moment, early: dict[tuple[str, str], tuple[str, ...]]) -> Moment:
-    if not moment.happenings:
-        return moment
-    happenings = tuple(
-        one._replace(early_for=early.get((one.at, one.label), ())) if one.kind == DELIVERED else one
-        for one in moment.happenings
-    )
-    output = tuple(line for one in happenings for line in _lines(one))
-    return moment._replace(happenings=happenings, output=output)
-
-
-def _waits(one: Happening) -> str:
-    return f"{one.label} waits for {_missing(one)}"
-
-
-def _missing(one: Happening) -> str:
-    return ", ".join(one.others) or "causes it can not name"
-
-
-def _lines(one: Happening) -> Iterator[str]:
-    """Yield the lines of output for one thing that happened; none for an arrival."""
-    match one.kind:
-        case "send":
-            yield f"{one.label} is on its way to {', '.join(one.others) or 'nobody'}"
-        case "forward":
-            yield f"{one.at} forwards {one.label} to {', '.join(one.others) or 'nobody'}"
-        case "acknowledge":
-            yield f"{one.label} is on its way from {one.at} to {', '.join(one.others)}"
-        case "deliver":
-            yield f"{one.at} delivers {one.label}"
-        case "hold":
-            yield f"{one.at} holds {one.label}: it waits for {_missing(one)}"
-        case "release":
-            yield f"{one.at} releases {one.label} without {', '.join(one.others)}"
-        case "discard":
-            yield f"{one.at} discards {one.label}: {', '.join(one.others)}"
-        case "join":
-            yield f"{one.label} joins, {one.others[0]} is its sponsor"
-        case "leave":
-            yield f"{one.label} leaves"
-    if one.early_for:
-        yield f"VIOLATION: {one.at} delivers {one.label} before {', '.join(one.early_for)}"

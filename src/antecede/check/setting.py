@@ -129,7 +129,8 @@ def _options(factory: Callable[..., Any], setting: Setting) -> dict[str, Any]:
         for name, parameter in inspect.signature(factory).parameters.items()
         if parameter.kind is parameter.KEYWORD_ONLY
     ]
-    hints = get_type_hints(factory.__init__ if isinstance(factory, type) else factory)
+    described: Any = inspect.unwrap(factory)
+    hints = get_type_hints(described.__init__ if inspect.isclass(described) else described)
     found: dict[str, Any] = {}
     for name, text in setting.options:
         if name not in accepted:

@@ -1,14 +1,15 @@
 """Packed vectors on the wire: as (member, counter) pairs, or as a dense row of counters.
 
 Pairs are for sparse vectors (differences, immediate dependencies): a varint for the gap to
-the next member and one for its counter. A dense row is for whole vectors. Readers take the
-number of lanes that the receiver knows, so that memory never follows a member's number.
+the next member and one for its counter. A dense row is for whole vectors. Members above
+`lanes.MAX_MEMBER` are refused, so that memory does not follow a member's number; whether a
+member is in the group is for the receiver to say.
 """
 
 from __future__ import annotations
 
 from antecede.clocks import lanes
-from antecede.clocks.lanes import LANE_BITS, MAX_VALUE
+from antecede.clocks.lanes import LANE_BITS, MAX_MEMBER, MAX_VALUE
 from antecede.clocks.wire import Reader, varint
 from antecede.errors import DecodeError, SequenceError, UnknownMemberError
 
@@ -24,43 +25,40 @@ def encode_pairs(vector: int) -> bytes:
     return varint(count) + bytes(out)
 
 
-def read_pairs(reader: Reader, known_lanes: int) -> int:
-    """Read what `encode_pairs` wrote into a packed vector of at most `known_lanes` lanes.
+def read_pairs(reader: Reader) -> int:
+    """Read what `encode_pairs` wrote into a packed vector.
 
-    Raises DecodeError, UnknownMemberError for a member beyond the lanes, and SequenceError for
+    Raises DecodeError, UnknownMemberError for a member above MAX_MEMBER, and SequenceError for
     a counter that no lane holds.
     """
-    data = reader.data
-    width = LANE_BITS // 8
-    buffer = bytearray(width * known_lanes)
+    data, at, end = reader.data, reader.offset, len(reader.data)
+    count = reader.varint()
+    if 2 * count > end - reader.offset:
+        raise DecodeError(f"{count} pairs announced at byte {at}, {end - reader.offset} bytes left")
     member = -1
-    for _ in range(reader.varint()):
-        # Inlined from Reader.varint for the usual numbers of one byte and two bytes: a call
-        # for each of some hundred numbers would cost more than all the rest.
+    pairs = []
+    for _ in range(count):
+        # Inlined from Reader.varint for gaps of one byte and counters of one or two: calls
+        # for some hundred numbers would cost more than all the rest.
         at = reader.offset
-        if at + 1 < len(data) and data[at] < 0x80:
+        if at + 2 < end and data[at] < 0x80 and (data[at + 1] < 0x80 or 0 < data[at + 2] < 0x80):
             member += data[at] + 1
-            low, high = data[at + 1], data[at + 2] if at + 2 < len(data) else 0
-            if low < 0x80:
-                value = low
-                reader.offset = at + 2
-            elif 0 < high < 0x80:
-                value = (low & 0x7F) | high << 7
+            value = data[at + 1]
+            reader.offset = at + 2
+            if value >= 0x80:
+                value += (data[at + 2] - 1) << 7
                 reader.offset = at + 3
-            else:
-                reader.offset = at + 1
-                value = reader.varint()
         else:
             member += reader.varint() + 1
             value = reader.varint()
-        if member >= known_lanes:
-            raise UnknownMemberError(f"control information names member {member}")
-        _check(member, value)
         if not value:
             raise DecodeError(f"a counter of 0 for member {member} before byte {reader.offset}")
-        start = member * width
-        buffer[start : start + width] = value.to_bytes(width, "little")
-    return int.from_bytes(buffer, "little")
+        if value > MAX_VALUE:
+            raise SequenceError(f"control information names message {value} of member {member}")
+        pairs.append((member, value))
+    if member > MAX_MEMBER:
+        raise UnknownMemberError(f"control information names member {member}, above {MAX_MEMBER}")
+    return lanes.pack(pairs)
 
 
 def encode_dense(vector: int) -> bytes:
@@ -69,23 +67,31 @@ def encode_dense(vector: int) -> bytes:
     return varint(count) + b"".join(map(varint, lanes.unpack(vector, count)))
 
 
-def read_dense(reader: Reader, known_lanes: int) -> int:
+def read_dense(reader: Reader) -> int:
     """Read what `encode_dense` wrote. Raises as `read_pairs` does."""
+    data, at, end = reader.data, reader.offset, len(reader.data)
     count = reader.varint()
-    if count > known_lanes:
+    if count > end - reader.offset:
+        raise DecodeError(f"{count} counters announced at byte {at}, {end - reader.offset} left")
+    if count > MAX_MEMBER + 1:
         raise UnknownMemberError(f"control information names member {count - 1}")
     width = LANE_BITS // 8
     buffer = bytearray(width * count)
     value = 1
-    for member in range(count):
-        value = reader.varint()
-        _check(member, value)
-        buffer[member * width : (member + 1) * width] = value.to_bytes(width, "little")
+    for start in range(0, width * count, width):
+        at = reader.offset
+        # Inlined as above.
+        if at + 1 < end and (data[at] < 0x80 or 0 < data[at + 1] < 0x80):
+            value = data[at]
+            reader.offset = at + 1
+            if value >= 0x80:
+                value += (data[at + 1] - 1) << 7
+                reader.offset = at + 2
+        else:
+            value = reader.varint()
+        if value > MAX_VALUE:
+            raise SequenceError(f"control information names message {value}, above {MAX_VALUE}")
+        buffer[start : start + width] = value.to_bytes(width, "little")
     if not value:
         raise DecodeError(f"a vector before byte {reader.offset} ends with a counter of 0")
     return int.from_bytes(buffer, "little")
-
-
-def _check(member: int, value: int) -> None:
-    if value > MAX_VALUE:
-        raise SequenceError(f"control information names message {value} of member {member}")

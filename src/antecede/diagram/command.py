@@ -13,7 +13,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from antecede.check.scenario import Happening, Moment, Run, check_output, run_scenario
+from antecede.check.happenings import Happening, Moment, Run
+from antecede.check.scenario import check_output, run_scenario
 from antecede.check.scenario_parse import load_scenario
 from antecede.diagram.steps import from_run
 from antecede.diagram.svg import draw_svg

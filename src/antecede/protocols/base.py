@@ -113,6 +113,7 @@ class Discard(NamedTuple):
 
 DUPLICATE = "duplicate"
 OWN = "own message"
+AFTER_LEAVE = "numbered after its sender's last message"
 
 Effect: TypeAlias = Transmit | Deliver | Hold | Release | Discard
 NOTHING: tuple[Effect, ...] = ()

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 from antecede.clocks.lanes import LANE_BITS, VALUE_BITS
 from antecede.clocks.pairs import encode_dense, encode_pairs, read_dense, read_pairs
 from antecede.clocks.wire import Reader, varint
-from antecede.errors import LocalError, UnknownMemberError
+from antecede.errors import LocalError
 from antecede.protocols.base import (
     Deliver,
     Effect,
@@ -154,10 +154,8 @@ class Bss(CountingProtocol):
         reader = Reader(control)
         sender, seq = reader.varint(), reader.varint()
         read = read_pairs if self.differences else read_dense
-        causes = read(reader, self.lanes)
+        causes = read(reader)
         reader.finish()
-        if causes & self.strange:
-            raise UnknownMemberError(f"message {seq} from {sender} names a member not in the group")
         return BssMessage(sender, seq, payload, causes)
 
     def control_bytes(self, message: BssMessage) -> int:

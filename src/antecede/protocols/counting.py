@@ -24,12 +24,22 @@ has not been told here yet: the host tells the join first, or offers the message
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-from antecede.clocks.lanes import LANE_BITS, MAX_MEMBER, MAX_VALUE, VALUE_BITS, guards, unit
+from antecede.clocks.lanes import (
+    LANE_BITS,
+    MAX_MEMBER,
+    MAX_VALUE,
+    VALUE_BITS,
+    guards,
+    items,
+    pack,
+    unit,
+)
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 from antecede.protocols.base import (
+    AFTER_LEAVE,
     DUPLICATE,
     NOTHING,
     OWN,
@@ -41,8 +51,6 @@ from antecede.protocols.base import (
     MessageId,
     Protocol,
 )
-
-AFTER_LEAVE = "numbered after its sender's last message"
 
 
 class CountingProtocol(Protocol):
@@ -126,7 +134,7 @@ class CountingProtocol(Protocol):
         """Raise UnknownMemberError or SequenceError when the message can not be right."""
         sender, seq, causes = message.sender, message.seq, message.causes
         if sender not in self.counts:
-            raise UnknownMemberError(f"message {seq} from {sender}, who is not in the group")
+            raise UnknownMemberError(f"message {seq} from member {sender}, who is not in the group")
         if causes.bit_length() > self.width or causes & self.strange:
             raise UnknownMemberError(
                 f"message {seq} from member {sender} depends on a member not in the group"
@@ -180,7 +188,7 @@ class CountingProtocol(Protocol):
     # -- membership -------------------------------------------------------------------------
 
     def frontier(self) -> Hashable:
-        """Return ((member, count), ...) of all who ever were, and ((member, last), ...) who left."""
+        """Return (member, count) of all who ever were, and (member, last) of those who left."""
         counts = sorted({**self.counts, self.me: self.sent}.items())
         return tuple(counts), tuple(sorted(self.last.items()))
 
@@ -223,6 +231,24 @@ class CountingProtocol(Protocol):
         if effects:
             self._index()
         return effects
+
+    # -- what a message says ------------------------------------------------------------------
+
+    def causes(self, message: Any) -> tuple[MessageId, ...]:
+        """Return the sender's message before this one and the newest cause of each member."""
+        found = [MessageId(member, number) for member, number in items(message.causes)]
+        if message.seq > 1:
+            found.append(MessageId(message.sender, message.seq - 1))
+        return tuple(sorted(found))
+
+    def mentions(self, message: Any) -> tuple[int, ...]:
+        """Return the sender and the members of all causes."""
+        return tuple(sorted({message.sender, *(member for member, _ in items(message.causes))}))
+
+    def renumber(self, message: Any, numbers: Mapping[int, int]) -> Any:
+        """Return the message with every member's number replaced."""
+        causes = pack((numbers[member], number) for member, number in items(message.causes))
+        return message._replace(sender=numbers[message.sender], causes=causes)
 
     # -- snapshot ---------------------------------------------------------------------------
 

@@ -99,6 +99,7 @@ def hierarchical(
     if ack_after is None:
         ack_after = 1 if pruning == PUBLISHED else ACK_AFTER
     external, super_peers = topology.external, topology.super_peers
+    addresses = topology.addresses
     members: dict[int, Protocol] = {}
     for super_peer, group in topology.groups.items():
         members[super_peer] = SuperPeer(super_peer, group, external, super_peers, pruning=pruning)
@@ -114,4 +115,4 @@ def hierarchical(
             )
     for me in external:
         members[me] = ExternalPeer(me, external, super_peers, printed=printed)
-    return {address: members[address] for address in topology.addresses}
+    return {address: members[address] for address in addresses}

@@ -24,7 +24,6 @@ from typing import Any, ClassVar, NamedTuple
 from antecede.clocks.lanes import LANE_BITS, VALUE_BITS
 from antecede.clocks.pairs import encode_pairs, read_pairs
 from antecede.clocks.wire import Reader, varint
-from antecede.errors import UnknownMemberError
 from antecede.protocols.base import (
     Deliver,
     Effect,
@@ -146,10 +145,8 @@ class Idr(CountingProtocol):
         """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
         reader = Reader(control)
         sender, seq = reader.varint(), reader.varint()
-        causes = read_pairs(reader, self.lanes)
+        causes = read_pairs(reader)
         reader.finish()
-        if causes & self.strange:
-            raise UnknownMemberError(f"message {seq} from {sender} names a member not in the group")
         return IdrMessage(sender, seq, payload, causes)
 
     def control_bytes(self, message: IdrMessage) -> int:

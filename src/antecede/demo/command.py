@@ -1,0 +1,111 @@
+"""`antecede demo`: a group talks over UDP; what it received is ordered, compared and explained.
+
+With `--trace` the same is done with a file, mailbox or repository of the user's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+
+from antecede.demo import tour
+from antecede.demo.arrivals import Arrivals, arrivals_of, events_of
+from antecede.demo.engines import SparkStart
+from antecede.demo.page import write_page
+from antecede.errors import InputError
+from antecede.live.command import summary
+from antecede.live.recorder import record
+from antecede.progress import Progress
+from antecede.trace.arrow import read, to_batch
+from antecede.words import count_and_part
+
+MEMBERS = 8
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `antecede demo`."""
+    parser.add_argument("--trace", metavar="PATH", nargs="+", help="your own file(s) or repository")
+    parser.add_argument("--format", help="format of --trace (found by looking)")
+    parser.add_argument("--seconds", type=float, default=5.0, help="how long the group talks (5)")
+    parser.add_argument("--seed", type=int, default=1, help="of workload and delays (1)")
+    parser.add_argument(
+        "--engine", choices=("spark", "local"), default="spark", help="leave Spark out: local"
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, default=Path("out/demo"), help="folder for trace and page"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Take the tour and write its page."""
+    try:
+        args.output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"no folder can be made: {error.strerror}", path=str(args.output)
+        ) from error
+    spark = SparkStart() if args.engine == "spark" else None
+    events, conditions = _own(args) if args.trace else _recorded(args)
+    arrivals = arrivals_of(events)
+    rows = events_of(events) if arrivals.by_member else []
+    _say_overtaking(arrivals)
+    tour.heading(2, "The same arrivals put in causal order, from what each message says it needs")
+    ordered = tour.order_twice(arrivals, rows, spark)
+    print()
+    outcomes = tour.weigh(arrivals, ordered.table)
+    held = None
+    if arrivals.by_member:
+        tour.heading(3, "One message that was held back")
+        held = tour.tell_held(rows)
+    tour.heading(4 if arrivals.by_member else 3, "One published rule, and how it breaks")
+    counterexample = tour.break_rule()
+    page = args.output / "index.html"
+    write_page(page, tour.Findings(outcomes, held, counterexample), rows, conditions)
+    print(f"\nThe page with the drawings: {page}")
+    return 0
+
+
+def _recorded(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
+    tour.heading(1, f"{MEMBERS} processes, as if in {MEMBERS} regions, talk over UDP")
+    with Progress(f"recording for {args.seconds:.0f} s") as progress:
+        recording = record(MEMBERS, args.seconds, seed=args.seed, progress=progress)
+    lines = summary(recording, MEMBERS).splitlines()
+    for line in lines:
+        tour.say(line)
+    events = pyarrow.Table.from_batches([to_batch(recording.events)])
+    target = args.output / "trace.parquet"
+    pyarrow.parquet.write_table(events, target, compression="zstd")
+    return events, f"{lines[0]}. {lines[1].strip('()').capitalize()}. Seed {args.seed}."
+
+
+def _own(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
+    tour.heading(1, "Your trace")
+    trace = read(args.trace, format=args.format)
+    names = ", ".join(args.trace)
+    line = f"{trace.events.num_rows:,} events read from {names} as {trace.format}"
+    tour.say(line)
+    if trace.quarantine.num_rows:
+        target = args.output / "quarantine.parquet"
+        pyarrow.parquet.write_table(trace.quarantine, target, compression="zstd")
+        tour.say(f"{trace.quarantine.num_rows:,} rows were not usable: see {target}")
+    return trace.events, f"{line}."
+
+
+def _say_overtaking(arrivals: Arrivals) -> None:
+    names = arrivals.table.column("id").to_pylist()
+    members = arrivals.table.column("member").to_pylist()
+    streams = members if arrivals.by_member else [""] * len(names)
+    when = arrivals.table.column(arrivals.arrived_by).to_pylist()
+    arrived = dict(zip(zip(streams, names, strict=True), when, strict=True))
+    early = sum(
+        any(arrived.get((stream, parent), at) > at for parent in parents)
+        for stream, parents, at in zip(
+            streams, arrivals.table.column("parents").to_pylist(), when, strict=True
+        )
+    )
+    tour.say(
+        f"{count_and_part(early, len(names))} of {len(names):,} came before one of their causes"
+    )

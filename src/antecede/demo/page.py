@@ -1,0 +1,86 @@
+"""The page of the tour: findings first, then the table and the drawings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from antecede.demo.held import HeldMessage
+from antecede.demo.tour import Findings
+from antecede.diagram.steps import from_run
+from antecede.diagram.stretch import from_events
+from antecede.diagram.svg import draw_svg
+from antecede.order.alternatives import Outcome
+from antecede.report.page import Figure, Row, write_tour
+from antecede.trace.schema import Event
+from antecede.words import duration
+
+
+def write_page(path: Path, findings: Findings, events: Sequence[Event], conditions: str) -> None:
+    """Write the page of one tour."""
+    causal = findings.outcomes[-1]
+    write_tour(
+        path,
+        title="antecede: the tour",
+        finding=_finding(findings.outcomes),
+        lead=(
+            "Effects arrive before their causes. Sorting by timestamp trusts clocks that differ; "
+            "a watermark drops what comes late and delays everything else. A message that names "
+            "what it depends on waits for that, and for nothing more."
+        ),
+        outcomes=[_row(outcome, outcome is causal) for outcome in findings.outcomes],
+        outcomes_note=(
+            "Waits are counted from arrival to release, over all released rows. Rows that a "
+            "watermark still held when the data ended are not in its waits."
+        ),
+        stretch=_stretch(findings.held, events) if findings.held else None,
+        held="\n".join(findings.held.lines()) if findings.held else None,
+        counterexample=_counterexample(findings),
+        conditions=conditions,
+    )
+
+
+def _finding(outcomes: Sequence[Outcome]) -> str:
+    """Say in one sentence what the comparison shows."""
+    causal = outcomes[-1]
+    p99 = causal.wait_ms(0.99)
+    text = f"Causal release dropped {causal.dropped:,} of {causal.rows:,} rows, inverted none"
+    text += f", and 99 % of the rows waited less than {duration(p99)}" if p99 is not None else ""
+    by_time = next((o for o in outcomes if o.scheme == "sort by timestamp"), None)
+    if by_time is not None and by_time.inverted:
+        text += f"; sorting by timestamp put {by_time.inverted:,} effects before their cause"
+    return text + "."
+
+
+def _row(outcome: Outcome, ours: bool) -> Row:
+    return Row(
+        outcome.scheme,
+        outcome.rows,
+        outcome.dropped,
+        outcome.inverted,
+        outcome.broken,
+        outcome.wait_ms(0.5),
+        outcome.wait_ms(0.99),
+        ours,
+    )
+
+
+def _stretch(held: HeldMessage, events: Sequence[Event]) -> Figure:
+    first, last = held.window_ns
+    drawing = from_events(events, first=first, last=last, members=held.members)
+    caption = (
+        f"Time of the recorder in milliseconds. A bar on a line is a message that has arrived and "
+        f"waits: {held.sent.id} waits {held.wait_ms:.0f} ms at {held.at} for {held.cause.id}."
+    )
+    return Figure(draw_svg(drawing), caption)
+
+
+def _counterexample(findings: Findings) -> Figure:
+    found = findings.counterexample
+    return Figure(
+        draw_svg(from_run(found.run)),
+        f"The smallest counterexample, found after {found.states:,} states of every interleaving.",
+        "One published rule, and how it breaks",
+        "001 prints the second delivery condition of Birman, Schiper and Stephenson as "
+        f"C_j[k] <= t[k]. It must be >=. With the printed sign: {found.failure.sentence()}.",
+    )

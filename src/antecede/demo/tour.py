@@ -1,0 +1,107 @@
+"""The stations of the tour, each printing what it found; the page gathers them all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pyarrow
+
+from antecede.demo.agreement import compare, delivered_by, released_by
+from antecede.demo.arrivals import Arrivals
+from antecede.demo.counterexample import Counterexample, printed_bss
+from antecede.demo.engines import (
+    Ordered,
+    SparkStart,
+    alternatives,
+    causal_outcome,
+    order_locally,
+    order_on_spark,
+    same_order,
+)
+from antecede.demo.held import HeldMessage, find_held
+from antecede.diagram.steps import from_run
+from antecede.diagram.text import draw_text
+from antecede.order.alternatives import Outcome
+from antecede.progress import Progress
+from antecede.trace.schema import Event
+from antecede.words import count_and_part, duration, table
+
+DIAGRAM_COLUMNS = 78
+
+
+class Findings(NamedTuple):
+    """What the tour found, for its page."""
+
+    outcomes: list[Outcome]
+    held: HeldMessage | None
+    counterexample: Counterexample
+
+
+def heading(number: int, text: str) -> None:
+    """Print the heading of a station."""
+    print(f"\n{number}  {text}")
+
+
+def say(text: str) -> None:
+    """Print a line of a station."""
+    print(f"   {text}", flush=True)
+
+
+def order_twice(arrivals: Arrivals, events: Sequence[Event], spark: SparkStart | None) -> Ordered:
+    """Order the arrivals locally and on Spark; say whether all answers are the same."""
+    local = order_locally(arrivals)
+    rows = f"{arrivals.table.num_rows:,} rows"
+    line = f"local engine  {rows} in causal order in {duration(1000 * local.seconds)}"
+    if arrivals.by_member:
+        agreement = compare(released_by(local.table), delivered_by(events))
+        line += f": {agreement} to what the processes delivered" if agreement.compared else ""
+    say(line)
+    if spark is None:
+        say("Spark         left out (--engine local)")
+        return local
+    with Progress("Spark is starting") as progress:
+        session = spark.session(progress)
+    distributed = order_on_spark(arrivals, session)
+    verdict = "identical" if same_order(local.table, distributed.table) else "DIFFERENT"
+    say(f"Spark         {rows} in {duration(1000 * distributed.seconds)}: {verdict}")
+    return local
+
+
+def weigh(arrivals: Arrivals, ordered: pyarrow.Table) -> list[Outcome]:
+    """Print what each way of ordering costs on these arrivals."""
+    outcomes = [*alternatives(arrivals), causal_outcome(ordered, arrivals.timed)]
+    header = ["", "rows dropped", "effect before cause", "cause dropped", "wait p50", "wait p99"]
+    lines = [
+        [
+            outcome.scheme,
+            count_and_part(outcome.dropped, outcome.rows),
+            f"{outcome.inverted:,}",
+            f"{outcome.broken:,}",
+            duration(outcome.wait_ms(0.5)),
+            duration(outcome.wait_ms(0.99)),
+        ]
+        for outcome in outcomes
+    ]
+    print(table(header, lines, indent="   "))
+    return outcomes
+
+
+def tell_held(events: Sequence[Event]) -> HeldMessage | None:
+    """Tell the story of one held message."""
+    held = find_held(events)
+    for line in held.lines() if held else ["nothing was held back: every cause came first"]:
+        say(line)
+    return held
+
+
+def break_rule() -> Counterexample:
+    """Let the explorer break a published rule, and draw the counterexample."""
+    found = printed_bss()
+    say("001 prints BSS's second condition as C_j[k] <= t[k]; it must be >=.")
+    say(f"The explorer breaks the printed rule after {found.states:,} states:")
+    say(found.failure.sentence())
+    print()
+    drawing = draw_text(from_run(found.run), width=DIAGRAM_COLUMNS)
+    print("\n".join(f"   {line}".rstrip() for line in drawing.splitlines()))
+    return found

@@ -1,0 +1,190 @@
+"""Hierarchical protocol: joins, leaves, snapshots."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antecede.errors import LocalError, SequenceError
+from antecede.protocols.base import Protocol
+from antecede.protocols.hierarchical import Topology, hierarchical
+from antecede.protocols.hierarchical_external import ExternalPeer
+from antecede.protocols.hierarchical_internal import InternalPeer
+from antecede.protocols.hierarchical_messages import External, Upward
+from antecede.protocols.hierarchical_super import SuperPeer
+from tests.protocols.hierarchical_network import Network
+
+TOPOLOGY = Topology({1: (10, 11), 2: (20, 21)}, (30, 31, 32))
+
+
+class Changing:
+    """Lets peers join and leave a network at random; every group keeps a peer."""
+
+    def __init__(self, network: Network, pruning: str) -> None:
+        self.network = network
+        self.pruning = pruning
+        self.next = 100
+        self.joined = self.left = 0
+
+    def __call__(self, number: int) -> None:
+        draw = self.network.random.random()
+        if draw < 0.1:
+            self.join()
+        elif draw < 0.2:
+            self.leave()
+
+    def join(self) -> None:
+        network, me = self.network, self.next
+        self.next += 1
+        self.joined += 1
+        if network.random.random() < 0.5:
+            super_peer = network.random.choice((1, 2))
+            pruning = self.pruning
+            network.join_internal(
+                InternalPeer(me, (me, super_peer), super_peer, pruning=pruning, ack_after=2)
+            )
+        else:
+            sponsors = [m.me for m in network.members.values() if isinstance(m, ExternalPeer)]
+            network.join_external(ExternalPeer(me, (me,), (1, 2)), network.random.choice(sponsors))
+
+    def leave(self) -> None:
+        members = self.network.members
+        outside = [m.me for m in members.values() if isinstance(m, ExternalPeer)][1:]
+        inside = [at for s in (1, 2) for at in self.group(s)[1:]]
+        if gone := outside + inside:
+            self.network.leave(self.network.random.choice(gone))
+            self.left += 1
+
+    def group(self, super_peer: int) -> tuple[int, ...]:
+        member = self.network.members[super_peer]
+        assert isinstance(member, SuperPeer)
+        return member.group
+
+
+def changing(seed: int, pruning: str) -> tuple[Network, Changing]:
+    rng = random.Random(seed)
+    skew = {at: rng.choice((0.2, 1.0, 5.0)) for at in range(400)}
+    members = hierarchical(TOPOLOGY, pruning=pruning, ack_after=2)
+    network = Network(members, seed, slow=lambda a, b: skew[(a * 7 + b) % 400], copies=0.1)
+    change = Changing(network, pruning)
+    network.chatter(50, rate=2.0, between=change)
+    return network, change
+
+
+@given(seed=st.integers(0, 2**32), pruning=st.sampled_from(("safe", "none")))
+def test_joins_and_leaves_keep_the_order_and_lose_nothing(seed: int, pruning: str) -> None:
+    network, _ = changing(seed, pruning)
+    assert network.early == []
+    assert network.stuck() == []
+
+
+def test_joins_and_leaves_do_happen() -> None:
+    changes = [changing(seed, "safe")[1] for seed in range(10)]
+    assert sum(change.joined for change in changes) > 20
+    assert sum(change.left for change in changes) > 20
+
+
+def test_a_newcomer_of_a_group_begins_where_its_super_peer_is() -> None:
+    members = hierarchical(Topology({1: (4,)}, (2, 3)))
+    super_peer = members[1]
+    assert isinstance(super_peer, SuperPeer)
+    super_peer.receive(External(2, 1, (), (), (0, 0), "x"))
+    super_peer.receive(External(3, 1, ((2, 1),), (), (0, 0), "y"))
+    newcomer = InternalPeer(5, (1, 4, 5), 1)
+    newcomer.adopt(super_peer.frontier())
+    super_peer.join(5)
+    assert newcomer.describe() == {"SN": "0", "RV": "11", "DV": "01"}
+    (up,) = newcomer.send("hello")
+    outward = super_peer.receive(up.message)[1]  # type: ignore[union-attr]
+    assert outward.message.counts == ((3, 1),)  # type: ignore[union-attr]
+
+
+def test_a_newcomer_outside_begins_from_its_sponsors_vtx_and_ci() -> None:
+    members = hierarchical(Topology({1: (4,)}, (2, 3)))
+    sponsor = members[2]
+    sponsor.send("x")
+    sponsor.receive(External(1, 1, (), (), (0, 0), "a"))
+    newcomer = ExternalPeer(5, (2, 3, 5), (1,))
+    newcomer.adopt(sponsor.frontier())
+    assert newcomer.describe() == {"VTx": "(1, 1, 0, 0)", "CI": "<1, 1>, <2, 1>"}
+    assert newcomer.others() == (1, 2, 3)
+
+
+def test_after_a_leave_the_last_number_is_the_limit() -> None:
+    members = hierarchical(Topology({1: (4, 5)}, (2, 3)))
+    super_peer, outside = members[1], members[3]
+    super_peer.leave(4, 1)
+    with pytest.raises(SequenceError, match="left after 1"):
+        super_peer.receive(Upward(4, 2, (0, 0), 0, "late"))
+    assert len(super_peer.receive(Upward(4, 1, (0, 0), 0, "last"))) == 2
+    for member in (super_peer, outside):
+        member.leave(2, 1)
+        with pytest.raises(SequenceError, match="left after message 1"):
+            member.receive(External(2, 2, (), (), (0, 0), "late"))
+        member.receive(External(2, 1, (), (), (0, 0), "last"))
+
+
+def test_a_peer_that_left_blocks_no_pruning() -> None:
+    members = hierarchical(Topology({1: (4, 5)}, (2,)))
+    super_peer = members[1]
+    assert isinstance(super_peer, SuperPeer)
+    super_peer.receive(External(2, 1, (), (), (0, 0), "x"))
+    super_peer.receive(Upward(4, 1, (0, 1), 1, "a"))
+    assert list(super_peer.table.origins) == [1]
+    super_peer.leave(5, 0)
+    assert list(super_peer.table.origins) == []
+
+
+@pytest.mark.parametrize(
+    ("at", "call", "arguments"),
+    [
+        (4, "join", (5,)),
+        (4, "leave", (1, 0)),
+        (4, "leave", (9, 0)),
+        (1, "join", (5,)),
+        (1, "join_external", (2,)),
+        (1, "leave", (9, 0)),
+        (2, "join", (3,)),
+        (2, "leave", (2, 0)),
+        (2, "leave", (1, 0)),
+        (2, "adopt_of_super", ()),
+    ],
+)
+def test_wrong_membership_calls_change_nothing(
+    at: int, call: str, arguments: tuple[int, ...]
+) -> None:
+    member: Protocol = hierarchical(Topology({1: (4, 5)}, (2, 3)))[at]
+    before = member.snapshot()
+    if call == "adopt_of_super":
+        call, arguments = "leave", (3, -1)
+    with pytest.raises(LocalError):
+        getattr(member, call)(*arguments)
+    assert member.snapshot() == before
+
+
+@given(seed=st.integers(0, 2**32), pruning=st.sampled_from(("safe", "none", "published")))
+def test_snapshot_and_restore_at_any_point_change_nothing(seed: int, pruning: str) -> None:
+    """Every process is replaced, at every step, by a new one restored from its snapshot."""
+
+    def fresh() -> dict[int, Protocol]:
+        return hierarchical(TOPOLOGY, pruning=pruning, ack_after=2)
+
+    plain, restored = Network(fresh(), seed, copies=0.2), Network(fresh(), seed, copies=0.2)
+
+    def replace(number: int) -> None:
+        for at, member in restored.members.items():
+            state = member.snapshot()
+            hash(state)
+            other = fresh()[at]
+            other.restore(state)
+            assert other.snapshot() == state
+            restored.members[at] = other
+
+    plain.chatter(25, rate=3.0)
+    restored.chatter(25, rate=3.0, between=replace)
+    assert plain.order == restored.order
+    for at, member in plain.members.items():
+        assert member.snapshot() == restored.members[at].snapshot()
