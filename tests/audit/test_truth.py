@@ -62,7 +62,8 @@ def test_keys_of_a_list(shared_data: Path, truth: dict[str, Any]) -> None:
     assert report.inversions["ingest"] == true["reply_before_parent_by_ingest_seq"]
     assert report.inversions["send_time"] == true["reply_dated_before_parent"]
     n = report.messages
-    assert report.ordered_pairs is not None and report.concurrent_pairs is not None
+    assert report.ordered_pairs is not None
+    assert report.concurrent_pairs is not None
     assert report.ordered_pairs + report.concurrent_pairs == n * (n - 1) // 2
     assert report.clock_defects is None
 
@@ -75,7 +76,8 @@ def test_keys_of_a_log(name: str, shared_data: Path, truth: dict[str, Any]) -> N
     assert report.redundant_edges == steps + true["message_edges"] - true["immediate_edges"]
     assert report.inversions == {"file_order": true["message_receive_listed_before_send"]}
     assert report.clock_defects == []
-    assert report.roots is None and report.missing_parents is None
+    assert report.roots is None
+    assert report.missing_parents is None
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -111,7 +113,7 @@ def test_dialects_found_by_looking(
     assert report.details["executions"] == runs
     assert report.clock_defects == []
     text = read([shared_data / f"shiviz/{name}.log"]).events["text"].to_pylist()
-    assert not any(line.startswith("[2013") or line.startswith("24.22") for line in text)
+    assert not any(line.startswith(("[2013", "24.22")) for line in text)
 
 
 def test_mailbox_and_archive_of_one_list_agree(shared_data: Path) -> None:
