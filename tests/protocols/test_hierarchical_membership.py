@@ -98,8 +98,8 @@ def test_a_newcomer_of_a_group_begins_where_its_super_peer_is() -> None:
     super_peer.join(5)
     assert newcomer.describe() == {"SN": "0", "RV": "11", "DV": "01"}
     (up,) = newcomer.send("hello")
-    outward = super_peer.receive(up.message)[1]  # type: ignore[union-attr]
-    assert outward.message.counts == ((3, 1),)  # type: ignore[union-attr]
+    outward = super_peer.receive(up.message)[1]
+    assert outward.message.counts == ((3, 1),)
 
 
 def test_a_newcomer_outside_begins_from_its_sponsors_vtx_and_ci() -> None:

@@ -12,6 +12,7 @@ from antecede.clocks.bits import MAX_SPAN, trim
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError, UnknownMemberError
 from antecede.protocols.base import Protocol
 from antecede.protocols.hierarchical import Topology, hierarchical
+from antecede.protocols.hierarchical_internal import InternalPeer
 from antecede.protocols.hierarchical_messages import (
     Acknowledgement,
     Downward,
@@ -207,6 +208,7 @@ def test_a_role_refuses_the_messages_of_another() -> None:
 
 def test_bytes_by_the_accounting_of_the_source() -> None:
     members = hierarchical(TOPOLOGY)
+    assert isinstance(members[4], InternalPeer)
     inner, outer, unpruned = members[4], members[2], hierarchical(TOPOLOGY, pruning="none")[4]
     nine = (40, 0b1_0000_0001)
     assert inner.control_bytes(Downward(1, 60, 0, nine, "p")) == 2

@@ -107,7 +107,9 @@ def control_bytes(message: Message, *, with_floor: bool) -> int:
 
 
 def encode(message: Message) -> bytes:
-    """Return the control information of a message, its kind first."""
+    """Return the control information of a message, its kind first; raises LocalError."""
+    if not isinstance(message, Message):
+        raise LocalError(f"{type(message).__name__} is no message of the hierarchical protocol")
     head = varint(message.sender) + varint(message.seq)
     match message:
         case Upward():
@@ -122,7 +124,6 @@ def encode(message: Message) -> bytes:
             sizes = varint(len(message.counts)), varint(len(message.vectors))
             body = sizes[0] + counts + sizes[1] + vectors
             return b"\x03" + head + body + encode_window(*message.translated)
-    raise LocalError(f"{type(message).__name__} is no message of the hierarchical protocol")
 
 
 def decode(control: bytes, payload: Any, accepted: tuple[type, ...]) -> Any:

@@ -200,7 +200,7 @@ class SuperPeer(Protocol):
             self.heads = follow(self.heads, inward)
             if self.group:
                 effects.append(Transmit(self.group, inward))
-        if not self.lr:
+        if not self.table.floors:
             self.table.prune(self.heads[0])
         if clock.held and MessageId(message.sender, message.seq) in clock.held:
             effects.insert(0, Hold(message, clock.missing(message)))
@@ -262,9 +262,12 @@ class SuperPeer(Protocol):
         return NOTHING
 
     def _forget(self, peer: int) -> None:
-        """Drop a peer that left once its last message is forwarded: it blocks no pruning."""
+        """Let a peer that left block no pruning, once its last message is forwarded.
+
+        Its pair in LR stays, so that a late duplicate is known for one.
+        """
         if self.last.get(peer) == self.lr[peer][0]:
-            del self.last[peer], self.lr[peer], self.table.floors[peer]
+            self.table.floors.pop(peer, None)
             self.table.prune(self.heads[0])
 
     # -- snapshot, size, wire ---------------------------------------------------------------
