@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from antecede.check.scenario_parse import Setting
 from antecede.errors import LocalError
 from antecede.protocols.base import Guarantee, Protocol, Relation
 
@@ -31,6 +32,15 @@ class Company(NamedTuple):
     options: tuple[tuple[str, str], ...] = ()
     internal: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Super peer's name -> names of its internal peers; empty for a flat group."""
+
+    @property
+    def scene(self) -> Setting:
+        """The group as a scenario names it."""
+        if not self.internal:
+            return Setting(self.protocol, self.options, tuple(self.names.values()))
+        inside = {name for sp, peers in self.internal for name in (sp, *peers)}
+        external = tuple(name for name in self.names.values() if name not in inside)
+        return Setting(self.protocol, self.options, (), self.internal, external)
 
     def describe(self) -> str:
         """Say in words who takes part."""

@@ -68,7 +68,9 @@ def _twin(trial: Trial) -> Failure | None:
         at = trial.names[first[0].at] if first else "everybody"
         detail = f"{first[0]} became {first[1]}" if first else "one run has more steps"
         group = trial.company.describe()
-        failure = Failure(SNAPSHOT, at, "", (), detail, tuple(trial.actions), group)
+        failure = Failure(
+            SNAPSHOT, at, "", (), detail, tuple(trial.actions), group, trial.company.scene
+        )
     return failure
 
 

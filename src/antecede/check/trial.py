@@ -188,7 +188,9 @@ class Trial:
     ) -> None:
         group = self.company.describe()
         known = tuple(sorted(missing))
-        self.failure = Failure(what, at, label, known, detail, tuple(self.actions), group)
+        self.failure = Failure(
+            what, at, label, known, detail, tuple(self.actions), group, self.company.scene
+        )
 
     # -- judgement --------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from antecede.check.actions import Action, words
+from antecede.check.scenario_parse import Setting, scenario_text
 
 EARLY = "delivered before a message of its causal past"
 TWICE = "delivered twice"
@@ -31,8 +32,10 @@ class Failure(NamedTuple):
     """The error or difference in words; may be empty."""
     actions: tuple[Action, ...]
     """The counterexample: what to do, in order, to see it."""
-    setting: str = ""
+    setting: str
     """The group it was found in, in words."""
+    scene: Setting
+    """The group as a scenario names it."""
 
     def sentence(self) -> str:
         """Say in one line what went wrong, and where."""
@@ -44,8 +47,12 @@ class Failure(NamedTuple):
         return f"{what}: {self.detail}" if self.detail else what
 
     def lines(self) -> list[str]:
-        """Return the counterexample as lines of a scenario file."""
+        """Return the counterexample's actions as lines of a scenario file."""
         return [words(action) for action in self.actions]
+
+    def scenario(self, title: str = "", source: str = "") -> str:
+        """Return the counterexample as the text of a scenario file."""
+        return scenario_text(self.scene, self.actions, title=title, source=source)
 
 
 class Exploration(NamedTuple):
@@ -118,5 +125,7 @@ def _plain(part: Exploration | Suite) -> dict[str, Any]:
     plain = part._asdict()
     if part.failure is not None:
         failure = part.failure._asdict()
-        plain["failure"] = {**failure, "actions": part.failure.lines()}
+        del failure["scene"]
+        scenario = part.failure.scenario()
+        plain["failure"] = {**failure, "actions": part.failure.lines(), "scenario": scenario}
     return plain

@@ -1,0 +1,88 @@
+"""Which groups a check looks at: small ones first, so that counterexamples are small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from antecede.check.company import Company, Factory, flat, hierarchy
+from antecede.check.conformance import Plan
+from antecede.check.explorer import Limits
+
+MEMBERS, MESSAGES = 3, 4
+
+
+class Target(NamedTuple):
+    """What is to be judged, and how to make it."""
+
+    name: str
+    factory: Factory
+    """The class, or with `topology` the function that makes all roles."""
+    topology: Callable[..., Any] | None = None
+    options: Mapping[str, Any] = {}
+
+    @property
+    def parents(self) -> int:
+        """Most messages that one message may answer."""
+        return 2 if self.options.get("several_parents") else 1
+
+
+class Size(NamedTuple):
+    """What the caller asked for; None: the default."""
+
+    members: int | None = None
+    messages: int | None = None
+    thorough: bool = False
+
+
+def searches(target: Target, size: Size) -> Iterator[tuple[Company, Limits]]:
+    """Yield groups to explore, from the smallest to the size asked for."""
+    if target.topology is not None:
+        yield from _hierarchies(target, size)
+        return
+    members, messages = size.members or MEMBERS, size.messages or MESSAGES
+    yield _flat(target, 2), Limits(2, duplicates=1)
+    yield _flat(target, min(3, members)), Limits(min(3, messages), duplicates=1)
+    yield _flat(target, members), Limits(messages)
+    if size.thorough:
+        yield _flat(target, members), Limits(messages, duplicates=1)
+        yield _flat(target, members + 1), Limits(max(2, messages - 1))
+
+
+def _hierarchies(target: Target, size: Size) -> Iterator[tuple[Company, Limits]]:
+    # Without --members: 2 internal and 2 external peers; with it, peers are divided equally.
+    peers = size.members or 4
+    whole = _hierarchy(target, (peers - peers // 2,), peers // 2)
+    messages = size.messages or 3
+    yield _hierarchy(target, (1,), 1), Limits(2, duplicates=1)
+    yield whole, Limits(min(2, messages))
+    # A source outside, one inside that hears it: the shape of the published pruning's defect.
+    first, *_, last = whole.names
+    yield whole, Limits(3, script=(last, last, first))
+    yield whole, Limits(messages)
+    if size.thorough:
+        yield _hierarchy(target, (1, 1), 1), Limits(2)
+        yield whole, Limits(4, script=(last, first, last, first))
+
+
+def suites(target: Target, size: Size) -> Iterator[tuple[Company, Plan]]:
+    """Yield groups and plans for the adversarial network."""
+    plan = Plan(runs=400 if size.thorough else 60, parents=target.parents)
+    if target.topology is None:
+        yield _flat(target, 4), plan
+        return
+    shapes = (((2,), 2), ((2, 1), 1), ((1, 1, 1), 1))
+    for groups, external in shapes:
+        yield _hierarchy(target, groups, external), plan
+    if "ack_after" not in target.options:
+        often = target._replace(options={**target.options, "ack_after": 1})
+        yield _hierarchy(often, (2, 1), 1), plan
+
+
+def _flat(target: Target, size: int) -> Company:
+    return flat(target.name, target.factory, size, target.options)
+
+
+def _hierarchy(target: Target, groups: tuple[int, ...], external: int) -> Company:
+    assert target.topology is not None
+    return hierarchy(target.name, target.factory, target.topology, groups, external, target.options)

@@ -1,0 +1,83 @@
+"""Load a protocol that a user wrote, FILE.py:CLASS, and say clearly what is wrong with it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from antecede.errors import InputError
+from antecede.protocols.base import Protocol
+
+_HINT = "derive it from antecede.protocols.base.Protocol; docs/design/judging.md has an example"
+
+
+def is_file_target(target: str) -> bool:
+    """Tell whether a target means a file of the user's, not a built-in protocol."""
+    return ".py" in target
+
+
+def load_class(target: str) -> type[Protocol]:
+    """Return the class of FILE.py:CLASS, made once on trial.
+
+    Raises InputError when there is no such file or class, when the file does not run, or when
+    the class is no protocol: not derived from `Protocol`, without `send` or `receive`, not made
+    as CLASS(me, members), or with a snapshot that is not hashable.
+    """
+    file, _, name = target.rpartition(":")
+    if not file or not name:
+        raise InputError("name the class too: FILE.py:CLASS", path=target)
+    found = getattr(_run(Path(file)), name, None)
+    if found is None:
+        raise InputError(f"there is no class {name}", path=file)
+    if not isinstance(found, type) or not issubclass(found, Protocol):
+        raise InputError(f"{name} is no protocol: {_HINT}", path=file)
+    lacking = [m for m in ("send", "receive") if getattr(found, m) is getattr(Protocol, m)]
+    if lacking:
+        raise InputError(f"{name} does not implement {' and '.join(lacking)}", path=file)
+    _try(found, file)
+    return found
+
+
+def _run(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise InputError("there is no such file", path=str(path))
+    name = f"antecede_checked_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise InputError("is not a Python file", path=str(path))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        line = getattr(error, "lineno", None) or _line_in(error, path)
+        what = f"does not run: {type(error).__name__}: {error}"
+        raise InputError(what, path=str(path), line=line) from error
+    return module
+
+
+def _try(cls: type[Protocol], file: str) -> None:
+    """Make one member and take its snapshot, so that misfits are named before any search."""
+    try:
+        state = cls(0, (0, 1)).snapshot()
+    except Exception as error:
+        line = _line_in(error, Path(file))
+        what = f"{cls.__name__}(me, members) fails: {type(error).__name__}: {error}"
+        raise InputError(what, path=file, line=line) from error
+    try:
+        hash(state)
+    except TypeError as error:
+        what = f"the snapshot of {cls.__name__} is not hashable ({error}): use tuples"
+        raise InputError(what, path=file) from error
+
+
+def _line_in(error: BaseException, path: Path) -> int | None:
+    """Return the last line of the user's file that the error passed through."""
+    line, trace = None, error.__traceback__
+    while trace is not None:
+        if Path(trace.tb_frame.f_code.co_filename) == path:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
