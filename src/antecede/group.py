@@ -178,15 +178,13 @@ class Group:
         Raises DecodeError or another RemoteError for bytes that no member can have sent; the
         group is then as it was.
         """
-        parts = frame.unpack(self.order, wire)
-        if not self.open:
-            message = self._protocol.decode(parts.control, parts.payload)
-            return self._carry_out(self._protocol.receive(message, now=now))
-        return self._receive_open(parts, now)
+        parts = self._unpack(wire)
+        if self.open:
+            return self._receive_open(parts, now)
+        message = self._protocol.decode(parts.control, parts.payload)
+        return self._carry_out(self._protocol.receive(message, now=now))
 
     def _receive_open(self, parts: frame.Frame, now: float) -> list[Message]:
-        if not parts.names:
-            raise DecodeError("no table of names: the sender's group is closed, this one is open")
         message = self._protocol.decode(parts.control, parts.payload)
         unnamed = [n for n in self._protocol.mentions(message) if n not in parts.names]
         if unnamed:
@@ -208,7 +206,7 @@ class Group:
 
     def inspect(self, wire: bytes) -> Envelope:
         """Return what the bytes of a message say, in a closed group, without taking it in."""
-        parts = frame.unpack(self.order, wire)
+        parts = self._unpack(wire)
         message = self._protocol.decode(parts.control, parts.payload)
         causes = self._named(self._protocol.causes(message))
         return Envelope(*self._message(message)[:2], causes, parts.payload)
@@ -295,7 +293,7 @@ class Group:
         """
         order, is_open, names, sent, outbox, inner = unpack_state(state, 6)
         if (order, is_open) != (self.order, self.open):
-            raise LocalError(f"a snapshot of an {order} group; this one runs {self.order}")
+            raise LocalError(f"a snapshot of a {order} group; this one runs {self.order}")
         self._protocol.restore(inner)
         self._names = dict(names)
         self._numbers = {member: number for number, member in self._names.items()}
@@ -315,6 +313,14 @@ class Group:
             elif isinstance(effect, Transmit):
                 self._outbox.append(self._packet(effect))
         return delivered
+
+    def _unpack(self, wire: bytes) -> frame.Frame:
+        parts = frame.unpack(self.order, wire)
+        if self.open and not parts.names:
+            raise DecodeError("no table of names: the sender's group is closed, this one is open")
+        if parts.names and not self.open:
+            raise DecodeError("a table of names: the sender's group is open, this one is closed")
+        return parts
 
     def _packet(self, effect: Transmit) -> Packet:
         protocol, message = self._protocol, effect.message

@@ -151,9 +151,8 @@ def test_clock_defects_leave_pairs_uncounted() -> None:
 
 
 def test_a_restart_keeps_its_events_and_a_repeated_file_does_not() -> None:
-    restart = report(
-        clocked("a", 1, "up", a=1), clocked("a", 2, a=2), clocked("a", 3, "again", a=1)
-    )
+    first, second = clocked("a", 1, "up", a=1), clocked("a", 2, a=2)
+    restart = report(first, second, clocked("a", 3, "up again", a=1))
     assert (restart.messages, restart.duplicates) == (3, 0)
     assert restart.clock_defects is not None
     assert [defect["position"] for defect in restart.clock_defects] == [3]

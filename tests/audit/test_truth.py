@@ -113,7 +113,7 @@ def test_dialects_found_by_looking(
     assert report.details["executions"] == runs
     assert report.clock_defects == []
     text = read([shared_data / f"shiviz/{name}.log"]).events["text"].to_pylist()
-    assert not any(line.startswith(("[2013", "24.22")) for line in text)
+    assert not any(str(line).startswith(("[2013", "24.22")) for line in text)
 
 
 def test_mailbox_and_archive_of_one_list_agree(shared_data: Path) -> None:

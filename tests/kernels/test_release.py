@@ -17,7 +17,8 @@ from antecede.kernels.release_drain import NO_TIME
 from antecede.kernels.release_names import Text, no_names
 from antecede.kernels.release_reference import Item, Left, Reference
 
-NAMES = {value: name for name, value in vars(drain).items() if isinstance(value, int)}
+OUTCOMES = ["ORDERED", "MISSING", "DUPLICATE", "CONFLICT", "SELF", "CYCLE", "NULL", "BAD", "LATE"]
+NAMES = {getattr(drain, name): name for name in [*OUTCOMES, "DROPPED"]}
 
 
 def text(strings: list[bytes]) -> Text:
@@ -238,6 +239,19 @@ def test_fifo_state_stays_small_however_long_the_stream() -> None:
         sizes.append(len(stream.state))
     assert sizes[0] == sizes[-1]
     assert statuses(stream.step([fifo(3)], 0)) == {3: "DUPLICATE"}
+
+
+@pytest.mark.parametrize("make", [Packed, Reference])
+def test_giving_up_one_number_does_not_overtake_earlier_ones(make: type[Packed]) -> None:
+    shard = make(Plan(True, False, "release", 10))
+    assert shard.step([fifo(7)], 0) == []
+    assert shard.step([fifo(5)], 5) == []
+    assert shard.step([], 10) == []  # 7 is overdue, but 5 is here and must go first
+    assert [(left.row, NAMES[left.status]) for left in shard.step([], 15)] == [
+        (5, "MISSING"),
+        (7, "MISSING"),
+    ]
+    assert statuses(shard.step([fifo(6)], 15)) == {6: "LATE"}
 
 
 def test_an_absurd_number_costs_one_row_of_memory() -> None:

@@ -336,3 +336,23 @@ def test_published_pruning_refuses_impossible_knowledge() -> None:
     for peer, prefix in ((3, 0), (2, 1), (2, -1)):
         with pytest.raises(LocalError, match="prefix"):
             member.learn_delivered(peer, prefix)
+
+
+def test_an_acknowledgement_is_sent_only_when_the_floor_has_risen() -> None:
+    peer = hierarchical(Topology({1: (4, 5)}), ack_after=1)[4]
+    assert len(peer.receive(Downward(1, 2, 0, (0, 0), "y"))) == 1  # RV has a gap at 1
+    *_, note = peer.receive(Downward(1, 3, 0, (0, 0b01), "z")), None
+    assert note is None
+    effects = peer.receive(Downward(1, 1, 0, (0, 0), "x"))
+    assert [type(effect).__name__ for effect in effects] == ["Deliver", "Deliver"]
+
+
+def test_i_is_sent_again_with_each_message_that_names_a_translated_one() -> None:
+    """Listing 14 line 8: whoever gets this message first need not have got I before."""
+    super_peer = hierarchical(Topology({1: (4, 5)}, (2,)))[1]
+    super_peer.receive(external(2, 1, "x"))
+    super_peer.receive(external(2, 2, "y"))
+    sent = []
+    for peer, dv in ((4, (0, 0b1)), (5, (0, 0b1))):
+        sent.append(super_peer.receive(Upward(peer, 1, dv, 0, "a"))[1])
+    assert [effect.message.translated for effect in sent] == [(0, 0b11), (0, 0b1)]  # type: ignore[union-attr]

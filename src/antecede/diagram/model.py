@@ -47,6 +47,8 @@ class Mark(NamedTuple):
     """A few words on the reason."""
     wrong: bool = False
     """The delivery came before a cause: a violation."""
+    faint: bool = False
+    """Not what the diagram is about; drawn small and without its name."""
 
 
 class Arrow(NamedTuple):
@@ -57,6 +59,7 @@ class Arrow(NamedTuple):
     sent: float
     target: int
     arrived: float
+    faint: bool = False
 
 
 class Held(NamedTuple):
@@ -78,7 +81,7 @@ class Tick(NamedTuple):
 
 
 class Diagram(NamedTuple):
-    """Everything that is drawn; times of all parts lie between `begin` and `end`."""
+    """Everything that is drawn, from `begin` to `end`; an arrow may have been sent before."""
 
     title: str
     lanes: tuple[Lane, ...]
@@ -90,6 +93,11 @@ class Diagram(NamedTuple):
     unit: str
     """What the time axis counts: "step" or "ms"."""
     ticks: tuple[Tick, ...]
+
+    def bare_arrivals(self) -> tuple[Arrow, ...]:
+        """Return the arrows that end without a mark, as at a super peer or in a trace."""
+        marked = {(mark.lane, mark.at) for mark in self.marks}
+        return tuple(a for a in self.arrows if (a.target, a.arrived) not in marked)
 
     def words(self) -> str:
         """Return the diagram in a sentence, for readers who do not see it."""

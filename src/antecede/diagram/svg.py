@@ -20,8 +20,10 @@ from antecede.diagram.placing import Box, Placing
 WIDTH = 1040.0
 LANE_GAP = 76.0
 BAR_HEIGHT, BAR_STEP = 15.0, 18.0
-CHARACTER = 6.9
-"""Width of an average character of 12 px text, in px."""
+CHARACTER = 7.8
+"""Width of an average character of bold 12 px text in a wide font, in px."""
+SMALL_CHARACTER = 6.4
+"""The same for plain 11 px text."""
 
 STYLE = """
 .ac{--ac-paper:#fff;--ac-ink:#1f2933;--ac-faint:#8593a3;--ac-line:#c3ccd6;--ac-sent:#1d4ed8;
@@ -42,7 +44,8 @@ opacity:.75}.ac .head{fill:var(--ac-sent);opacity:.9}
 .ac .hold,.ac .release{fill:var(--ac-paper);stroke:var(--ac-held-edge);stroke-width:2}
 .ac .discard,.ac .edge{stroke:var(--ac-faint);stroke-width:2;fill:none}
 .ac .bar{fill:var(--ac-held);stroke:var(--ac-held-edge);stroke-width:1}
-.ac text.why{fill:var(--ac-held-ink);font-size:11px;stroke:none}
+.ac .dim{opacity:.22}.ac .passed{fill:var(--ac-faint)}
+.ac text.why{fill:var(--ac-held-ink);font-size:11px;stroke:var(--ac-held)}
 .ac text.beside{stroke:var(--ac-paper)}
 .ac .wrong{stroke:var(--ac-wrong);stroke-width:2.5;fill:none}.ac text.bad{fill:var(--ac-wrong);
 font-weight:600}.ac .late{stroke:var(--ac-wrong)}.ac .late-head{fill:var(--ac-wrong)}
@@ -59,7 +62,7 @@ class _Picture:
         self.diagram = diagram
         self.rows = _rows(diagram.holds)
         names = max((len(lane.name) for lane in diagram.lanes), default=0)
-        self.left = 30.0 + names * 9.0
+        self.left = 38.0 + names * 9.6
         self.span = max(diagram.end - diagram.begin, 1e-9)
         room = WIDTH - self.left - 40.0
         if diagram.unit == "step":
@@ -90,14 +93,19 @@ class _Picture:
     def document(self) -> str:
         self._axis()
         self._lanes()
-        for arrow in self.diagram.arrows:
-            self._arrow(arrow)
         for held in self.diagram.holds:
             self._bar(held)
-        for mark in self.diagram.marks:
+        for arrow in sorted(self.diagram.arrows, key=lambda arrow: not arrow.faint):
+            self._arrow(arrow)
+        for arrow in self.diagram.bare_arrivals():
+            self._passed_on(arrow)
+        for held in self.diagram.holds:
+            self._reason(held)
+        for mark in sorted(self.diagram.marks, key=lambda mark: not mark.faint):
             self._mark(mark)
         for mark in sorted(self.diagram.marks, key=lambda mark: not mark.wrong):
-            self._label(mark)
+            if not mark.faint:
+                self._label(mark)
         width, height = self.left + self.room + 40.0, self._legend()
         words = self.diagram.words()
         # Several diagrams may stand in one page: their ids must differ.
@@ -136,6 +144,7 @@ class _Picture:
             begin = self.diagram.begin if lane.begin is None else lane.begin
             end = self.diagram.end if lane.end is None else lane.end
             self._text(20.0, y + 5.0, lane.name, "name")
+            self.placing.block(Box(0.0, y - 10.0, self.left - 4.0, y + 8.0))
             if lane.forwards:
                 self._text(20.0, y + 20.0, "forwards", "small")
             self._line("lane", self.x(begin), y, self.x(end), y)
@@ -144,6 +153,9 @@ class _Picture:
     def _arrow(self, arrow: Arrow) -> None:
         x1, y1 = self.x(arrow.sent), self.lane_y[arrow.source]
         x2, y2 = self.x(arrow.arrived), self.lane_y[arrow.target]
+        if x1 < self.left:
+            # It was sent before the picture begins: cut the line at the edge.
+            x1, y1 = self.left, y2 + (y1 - y2) * (x2 - self.left) / (x2 - x1)
         length = math.hypot(x2 - x1, y2 - y1) or 1.0
         ux, uy = (x2 - x1) / length, (y2 - y1) / length
         tip_x, tip_y = x2 - 6.5 * ux, y2 - 6.5 * uy
@@ -152,13 +164,15 @@ class _Picture:
             for mark in self.diagram.marks
         )
         red = (" late", " late-head") if late else ("", "")
-        self.parts.append(f"<g>{_tip(self._journey(arrow))}")
+        dim = ' class="dim"' if arrow.faint else ""
+        self.parts.append(f"<g{dim}>{_tip(self._journey(arrow))}")
         self._line(f"arrow{red[0]}", x1, y1, tip_x - 6.0 * ux, tip_y - 6.0 * uy)
         wings = [(tip_x, tip_y)]
         wings += [(tip_x - 9 * ux - s * 3.8 * uy, tip_y - 9 * uy + s * 3.8 * ux) for s in (1, -1)]
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in wings)
         self.parts.append(f'<polygon class="head{red[1]}" points="{points}"/></g>')
-        self.placing.line(x1, y1, x2, y2)
+        if not arrow.faint:
+            self.placing.line(x1, y1, x2, y2)
 
     def _journey(self, arrow: Arrow) -> str:
         names = [lane.name for lane in self.diagram.lanes]
@@ -168,25 +182,47 @@ class _Picture:
         return f"{text}, {arrow.arrived - arrow.sent:.1f} {self.diagram.unit} on its way"
 
     def _bar(self, held: Held) -> None:
-        x1 = self.x(held.begin)
-        x2 = self.x(self.diagram.end if held.end is None else held.end)
-        y = self.lane_y[held.lane] + 8.0 + self.rows[held] * BAR_STEP
-        width = max(3.0, x2 - x1)
-        why = f"waits for {', '.join(held.waits_for)}" if held.waits_for else "is held back"
+        box = self._bar_box(held)
         still = " to the end" if held.end is None else ""
         self.parts.append(
-            f"<g>{_tip(f'{held.label} {why}{still}')}"
-            f'<rect class="bar" x="{x1:.1f}" y="{y:.1f}" width="{width:.1f}" '
-            f'height="{BAR_HEIGHT}" rx="3"/></g>'
+            f"<g>{_tip(_why(held) + still)}"
+            f'<rect class="bar" x="{box.left:.1f}" y="{box.top:.1f}" '
+            f'width="{box.right - box.left:.1f}" height="{BAR_HEIGHT}" rx="3"/></g>'
         )
-        self.placing.block(Box(x1, y, x1 + width, y + BAR_HEIGHT))
-        full = f"{held.label} {why}"
-        if len(full) * 6.1 + 8 <= width:
-            self._text(x1 + 5.0, y + 11.5, full, "why")
+        self.placing.block(box)
+
+    def _bar_box(self, held: Held) -> Box:
+        left = self.x(held.begin)
+        right = self.x(self.diagram.end if held.end is None else held.end)
+        top = self.lane_y[held.lane] + 8.0 + self.rows[held] * BAR_STEP
+        return Box(left, top, max(left + 3.0, right), top + BAR_HEIGHT)
+
+    def _reason(self, held: Held) -> None:
+        """Write what a message waits for into its bar, or beside it where there is room."""
+        bar, text = self._bar_box(held), _why(held)
+        width = len(text) * SMALL_CHARACTER + 8.0
+        if width <= bar.right - bar.left:
+            self._text(bar.left + 5.0, bar.top + 11.5, text, "why")
             return
-        beside = Box(x1 + width + 4.0, y, x1 + width + 6.0 + len(full) * 6.1, y + BAR_HEIGHT)
-        if self.placing.take([beside], keep_off_lines=False) is not None:
-            self._text(beside.left, y + 11.5, full, "why beside")
+        places = [
+            Box(left, top, left + width, top + BAR_HEIGHT)
+            for left, top in (
+                (bar.right + 2.0, bar.top),
+                (bar.left - width - 2.0, bar.top),
+                (bar.left, bar.bottom + 1.0),
+            )
+        ]
+        box = self.placing.take([place for place in places if self._within(place)])
+        if box is not None:
+            self._text(box.left + 4.0, box.top + 11.5, text, "why beside")
+
+    def _within(self, box: Box) -> bool:
+        return box.left >= self.left - 14.0 and box.right <= self.left + self.room + 36.0
+
+    def _passed_on(self, arrow: Arrow) -> None:
+        """Mark an arrival that is neither delivered nor held at once, as at a super peer."""
+        x, y = self.x(arrow.arrived), self.lane_y[arrow.target]
+        self.parts.append(f'<circle class="passed" cx="{x:.1f}" cy="{y:.1f}" r="3"/>')
 
     # -- marks ------------------------------------------------------------------------------
 
@@ -208,7 +244,10 @@ class _Picture:
             shape = f'<path class="discard" d="M{x - 4:.1f} {y - 4:.1f}l8 8m0-8l-8 8"/>'
         else:
             shape = f'<path class="edge" d="M{x:.1f} {y - 9:.1f}v18"/>'
-        self.parts.append(f"<g>{tip}{shape}</g>")
+        dim = ' class="dim"' if mark.faint else ""
+        self.parts.append(f"<g{dim}>{tip}{shape}</g>")
+        if mark.faint:
+            return
         self.placing.block(Box(x - 6.0, y - 6.0, x + 6.0, y + 6.0))
 
     def _label(self, mark: Mark) -> None:
@@ -217,8 +256,6 @@ class _Picture:
             text, css = f"{mark.label} {mark.note}", "label bad"
         elif mark.kind in (model.JOIN, model.LEAVE):
             text, css = _VERBS[mark.kind], "small"
-        elif mark.kind == model.HOLD:
-            text, css = mark.label, "label"
         x, y = self.x(mark.at), self.lane_y[mark.lane]
         half = len(text) * CHARACTER / 2
         candidates = [
@@ -226,7 +263,7 @@ class _Picture:
             for base in (y - 10.0, y + 20.0, y - 24.0)
             for centre in (x, x + half + 4.0, x - half - 4.0)
         ]
-        box = self.placing.take(candidates)
+        box = self.placing.take([box for box in candidates if self._within(box)])
         if box is not None:
             self._text((box.left + box.right) / 2, box.bottom - 3.0, text, css, anchor="middle")
 
@@ -293,6 +330,11 @@ _MEANINGS = {
     model.RELEASE: "released without its cause",
     model.DISCARD: "discarded",
 }
+
+
+def _why(held: Held) -> str:
+    waits = f"waits for {', '.join(held.waits_for)}" if held.waits_for else "is held back"
+    return f"{held.label} {waits}"
 
 
 def _tip(text: str) -> str:

@@ -13,6 +13,7 @@ from antecede.diagram.model import Arrow, Diagram, Mark
 
 MIN_COLUMN, MAX_COLUMN = 6, 16
 NOTE_WIDTH = 24
+NARROW = 8
 
 _GLYPH = {
     model.SEND: "●",
@@ -24,6 +25,7 @@ _GLYPH = {
     model.LEAVE: "┴",
 }
 _WRONG = "✗"
+_ARRIVE = "arrive"
 _MEANING = {
     model.SEND: "sent",
     model.DELIVER: "delivered",
@@ -92,6 +94,9 @@ class _Sheet:
         self.margin = max([len(tick.label) for tick in diagram.ticks] + [4]) + 2
         notes = NOTE_WIDTH if any(mark.note for mark in diagram.marks) else 0
         fair = (width - self.margin - notes) // lanes
+        if fair < NARROW:
+            # The notes say what the heavy lines show: the lanes need the room more.
+            fair = (width - self.margin) // lanes
         self.column = max(MIN_COLUMN, min(MAX_COLUMN, fair))
         self.notes_at = self.margin + self.column * lanes
         self.width = max(width, self.notes_at)
@@ -112,14 +117,17 @@ class _Sheet:
         diagram = self.diagram
         labels = {tick.at: tick.label for tick in diagram.ticks}
         arrows = {(a.target, a.arrived, a.label): a for a in diagram.arrows}
-        seen: set[float] = set()
+        seen: set[str] = set()
         marks = sorted(diagram.marks, key=lambda mark: mark.at)
-        arrivals = _bare_arrivals(diagram)
+        arrivals = [
+            Mark(arrow.target, arrow.arrived, _ARRIVE, arrow.label)
+            for arrow in diagram.bare_arrivals()
+        ]
         for mark in sorted([*marks, *arrivals], key=lambda mark: mark.at):
             label = labels.get(mark.at, "") if diagram.unit == "step" else f"{mark.at:.0f}"
-            label = "" if mark.at in seen else label
-            seen.add(mark.at)
-            yield self._row(mark, arrows.get((mark.lane, mark.at, mark.label)), label)
+            shown = "" if label in seen else label
+            seen.add(label)
+            yield self._row(mark, arrows.get((mark.lane, mark.at, mark.label)), shown)
 
     def _row(self, mark: Mark, arrow: Arrow | None, label: str) -> _Line:
         line = _Line(self.width)
@@ -134,10 +142,10 @@ class _Sheet:
         if arrow is None and mark.kind not in (model.JOIN, model.LEAVE):
             room = self.column - 3
             line.put(x + 2, mark.label[:room], "wrong" if mark.wrong else "bold")
-        if mark.note:
+        if mark.note and self.notes_at + len(mark.label) + 8 <= self.width:
             style = "wrong" if mark.wrong else mark.kind
             line.put(self.notes_at, f"{mark.label} {mark.note}", style)
-        elif mark.kind in (model.JOIN, model.LEAVE):
+        elif mark.kind in (model.JOIN, model.LEAVE) and self.notes_at + 8 <= self.width:
             line.put(self.notes_at, f"{mark.label} {_MEANING[mark.kind]}", "bold")
         return line
 
@@ -165,9 +173,9 @@ class _Sheet:
             line.put(column, crossing, "arrow")
         line.put(source, "├" if source == left else "┤", "arrow")
         line.put(target + (1 if target == left else -1), "◀" if target == left else "▶", "arrow")
-        name = f" {arrow.label} "[: self.column - 3]
-        middle = (self.column - len(name)) // 2
-        beside = target + middle + 1 if target == left else target - self.column + middle
+        name = f" {arrow.label} "[: right - left - 2]
+        middle = max(1, (self.column - len(name)) // 2)
+        beside = target + middle + 1 if target == left else target - middle - len(name)
         line.put(beside, name, "bold")
 
     def legend(self) -> Iterator[_Line]:
@@ -189,16 +197,3 @@ class _Sheet:
         line = _Line(self.width)
         line.put(0, text, "faint")
         return line
-
-
-_ARRIVE = "arrive"
-
-
-def _bare_arrivals(diagram: Diagram) -> list[Mark]:
-    """Return a mark for each arrow that ends without a mark, as at a super peer."""
-    marked = {(mark.lane, mark.at) for mark in diagram.marks}
-    return [
-        Mark(arrow.target, arrow.arrived, _ARRIVE, arrow.label)
-        for arrow in diagram.arrows
-        if (arrow.target, arrow.arrived) not in marked
-    ]

@@ -151,6 +151,12 @@ class Shard:
         self._keep(rows, tokens, outcome.held)
         return outcome
 
+    def deadline(self) -> int | None:
+        """Return when patience for a held row is over next, after the present; None: never."""
+        ends = self.held["arrived"] + self.plan.patience
+        ends = ends[ends > self.clock]
+        return int(ends.min()) if len(ends) and self.plan.policy != "hold" else None
+
     # -- taking in --------------------------------------------------------------------------
 
     def _candidates(self, batch: Batch, before: int) -> drain.Rows:
@@ -210,11 +216,12 @@ class Shard:
         digest[:known] = self.digest
         row = np.full(size, -1, np.int32)
         row[rows.token[:held]] = np.arange(held, dtype=np.int32)
-        if self.plan.counted and len(self.runs.member):
-            member, count = self._numbers()
-            gone = covered(self.runs, member[:size], count[:size], flag, row)
+        member, number = np.empty(0, np.int32), np.empty(0, np.int64)
+        if self.plan.counted:
+            member, number = self._numbers()
+            gone = covered(self.runs, member, number, flag, row)
             flag[gone] = drain.DONE | drain.FORGOTTEN
-        return drain.Tokens(flag, released, digest, row)
+        return drain.Tokens(flag, released, digest, row, member, number)
 
     def _numbers(self) -> tuple[Ints, Longs]:
         """Return member and number of every token (clocks and FIFO)."""

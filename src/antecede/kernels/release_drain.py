@@ -50,12 +50,17 @@ class Rows(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """What is known of each identity; `row` is the candidate that has it, or -1."""
+    """What is known of each identity; `row` is the candidate that has it, or -1.
+
+    `member` and `number`: what the identity is made of (clocks and FIFO), else empty.
+    """
 
     flag: Bits
     released: Longs
     digest: Longs
     row: Ints
+    member: Ints
+    number: Longs
 
 
 class Order(NamedTuple):
@@ -87,6 +92,8 @@ class Rule(NamedTuple):
 @njit
 def _before(rows: Rows, names: Names, a: int, b: int) -> bool:
     if rows.time[a] != rows.time[b]:
+        if rows.time[a] == NO_TIME or rows.time[b] == NO_TIME:
+            return bool(rows.time[b] == NO_TIME)
         return bool(rows.time[a] < rows.time[b])
     x, y = rows.name[a], rows.name[b]
     if x != y:
@@ -268,17 +275,41 @@ def _hopeless(rows: Rows, tokens: Tokens, rule: Rule, row: int) -> bool:
 
 
 @njit
-def _give_up(rows: Rows, tokens: Tokens, rule: Rule, row: int, wait: Ints) -> None:
-    """Policy release: when patience is over, no longer wait for causes that never came."""
-    if rule.now == NO_TIME or rows.arrived[row] > rule.now - rule.patience:
-        return
-    for link in range(rows.first[row], rows.first[row + 1]):
-        cause = rows.cause[link]
-        absent = not tokens.flag[cause] & DONE and tokens.row[cause] < 0
-        if absent and not rows.link[link] & GIVEN:
-            rows.link[link] |= GIVEN
-            tokens.flag[cause] |= GIVEN_UP
-            wait[row] -= 1
+def _lowest(rows: Rows, tokens: Tokens) -> Longs:
+    """Return, by member, the least number that is held back."""
+    lowest = np.full(max(rows.name.max(), tokens.member.max()) + 1, 2**63 - 1, np.int64)
+    for row in range(len(rows.token)):
+        if rows.status[row] == PENDING:
+            member = rows.name[row]
+            lowest[member] = min(lowest[member], rows.count[row])
+    return lowest
+
+
+@njit
+def _give_up(rows: Rows, tokens: Tokens, rule: Rule, wait: Ints) -> bool:
+    """Policy release: when patience is over, no longer wait for causes that never came.
+
+    An earlier number of the same member that is here and held stands in for one that never
+    came: it goes first. Returns whether any cause was given up.
+    """
+    counted = len(tokens.member) > 0
+    lowest = _lowest(rows, tokens) if counted else np.empty(0, np.int64)
+    any_given = False
+    for row in range(len(rows.token)):
+        overdue = rule.now != NO_TIME and rows.arrived[row] <= rule.now - rule.patience
+        if rows.status[row] != PENDING or not overdue:
+            continue
+        for link in range(rows.first[row], rows.first[row + 1]):
+            cause = rows.cause[link]
+            absent = not tokens.flag[cause] & DONE and tokens.row[cause] < 0
+            if counted and lowest[tokens.member[cause]] < tokens.number[cause]:
+                absent = False
+            if absent and not rows.link[link] & GIVEN:
+                rows.link[link] |= GIVEN
+                tokens.flag[cause] |= GIVEN_UP
+                wait[row] -= 1
+                any_given = True
+    return any_given
 
 
 @njit
@@ -399,22 +430,22 @@ def settle(rows: Rows, tokens: Tokens, names: Names, rule: Rule, order: Order) -
             size = _push(heap, size, row, rows, names)
     released = _drain(rows, tokens, names, rule, order, wait, start, dependents, heap, size, 0)
     _break_cycles(rows, tokens, wait, start, dependents)
-    size = 0
-    for row in range(len(wait)):
-        if rows.status[row] == PENDING:
-            if rule.policy == DROP and _hopeless(rows, tokens, rule, row):
+    if rule.policy == DROP:
+        size = 0
+        for row in range(len(wait)):
+            if rows.status[row] == PENDING and _hopeless(rows, tokens, rule, row):
                 heap[size] = row
                 size += 1
-            elif rule.policy == RELEASE:
-                _give_up(rows, tokens, rule, row, wait)
-                if wait[row] == 0:
-                    size = _push(heap, size, row, rows, names)
-    if rule.policy == DROP:
         _drop(rows, tokens, heap, size, start, dependents)
-        return released
-    return _drain(
-        rows, tokens, names, rule, order, wait, start, dependents, heap, size, released
-    )
+    while rule.policy == RELEASE and _give_up(rows, tokens, rule, wait):
+        size = 0
+        for row in range(len(wait)):
+            if rows.status[row] == PENDING and wait[row] == 0:
+                size = _push(heap, size, row, rows, names)
+        released = _drain(
+            rows, tokens, names, rule, order, wait, start, dependents, heap, size, released
+        )
+    return released
 
 
 @njit

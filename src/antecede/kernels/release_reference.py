@@ -52,7 +52,7 @@ class Item(NamedTuple):
 
     def tie(self) -> tuple[Any, ...]:
         """The rule for rows that may go at the same time."""
-        return (self.time, self.name, self.count, self.digest)
+        return (self.time == NO_TIME, self.time, self.name, self.count, self.digest)
 
 
 class Left(NamedTuple):
@@ -100,8 +100,8 @@ class Reference:
         if self.plan.policy == "drop":
             self._drop()
         elif self.plan.policy == "release":
-            self._give_up()
-            out += self._drain()
+            while self._give_up():
+                out += self._drain()
         if not self.plan.timed:
             for key in new & self.held.keys():
                 waiting = self.held[key]
@@ -226,9 +226,18 @@ class Reference:
             for key in doomed:
                 self._set_aside(key, DROPPED)
 
-    def _give_up(self) -> None:
+    def _give_up(self) -> bool:
+        """Give up causes of overdue rows, but not where an earlier number is still held."""
+        lowest: dict[tuple[bytes, bytes], int] = {}
+        for group, name, count in self.held:
+            lowest[group, name] = min(count, lowest.get((group, name), count))
+        any_given = False
         for waiting in self.held.values():
             if self._overdue(waiting):
-                absent = {c for c in waiting.item.needs if self._absent(c)}
-                waiting.given |= absent
-                self.given_up |= absent
+                for cause in waiting.item.needs:
+                    stand_in = lowest.get(cause[:2], cause[2]) < cause[2]
+                    if self._absent(cause) and not stand_in and cause not in waiting.given:
+                        waiting.given.add(cause)
+                        self.given_up.add(cause)
+                        any_given = True
+        return any_given

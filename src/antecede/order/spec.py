@@ -63,6 +63,7 @@ class OrderSpec:
     streams: in a batch a cause that is nowhere in the data counts as satisfied and the row is
     marked. `content` lists the columns that tell a repeated row from a conflicting one (None:
     all but `time`). `shards` is the number of partitions (None: the session's).
+    `remember` is how long a stream knows an id after its release (None: for good).
     Raises InputError when the columns do not make up exactly one of the three ways.
     """
 
@@ -79,6 +80,7 @@ class OrderSpec:
     missing: MissingPolicy = "hold"
     patience: str = "10 minutes"
     shards: int | None = None
+    remember: str | None = None
     content: tuple[str, ...] | None = None
     position: str = "position"
     waited_for: str = "waited_for"

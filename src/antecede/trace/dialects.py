@@ -30,9 +30,12 @@ NARROW = (
 DELIMITER = r"^=== (?<trace>.*) ===$"
 SAMPLE = 32_768
 """Characters at the beginning of a log that are looked at."""
+CLOCK_LIKE = re.compile(r'\{\s*\\?"[^"\n]*"\s*:\s*\d')
+"""Text that begins like a clock."""
 GROUPS = ("host", "clock", "event")
 
 _JAVASCRIPT_GROUP = re.compile(r"\(\?<(?![=!])")
+_LONG_LINE = re.compile(r"([^\n]{4096})[^\n]+")
 _JAVASCRIPT_REFERENCE = re.compile(r"\\k<(\w+)>")
 
 
@@ -78,6 +81,9 @@ def look(text: str) -> Dialect | None:
     The dialect that finds most events wins; a narrow one also with a few less. Of the two
     widest, the one that leaves less text unmatched wins.
     """
+    if not CLOCK_LIKE.search(text):
+        return None
+    text = _LONG_LINE.sub(r"\1", text)  # the expressions need quadratic time for a line
     found = [(dialect, *_fit(dialect, text)) for dialect in _KNOWN]
     most = max(events for _, events, _ in found)
     if not most:

@@ -22,8 +22,6 @@ from antecede.trace import dialects, text
 from antecede.trace.reader import Detail, Item, ReadOptions
 from antecede.trace.schema import Event, Quarantined
 
-_CLOCK_LIKE = re.compile(r'\{\s*\\?"[^"\n]*"\s*:\s*\d')
-
 
 class ShivizReader:
     """Reader of vector-clock logs; see the module."""
@@ -134,7 +132,7 @@ class _Log:
             return
         for line in re.finditer(r"[^\n]*\S[^\n]*", between):
             self.unmatched_lines += 1
-            if _CLOCK_LIKE.search(line[0]):
+            if dialects.CLOCK_LIKE.search(line[0]):
                 problem = "holds a clock, but does not follow the expression"
                 yield self.quarantined(start + line.start(), problem, line[0])
 

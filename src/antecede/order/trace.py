@@ -1,0 +1,133 @@
+"""A trace in causal order: what `antecede order` does between reading and writing.
+
+Theory of operation
+-------------------
+The same events take part as in an audit: the first row of an id, receipts and deliveries only
+where nothing tells of the sending. Vector-clock logs are ordered by their clocks, all other
+traces by declared parents, each `run` by itself. Ties are broken by the first of the trace's
+times that is known (`TIMES`; file order where there is none), then by identity.
+
+Either engine gets the same prepared events and gives the same table. Rows that cannot have a
+position leave it for the quarantine, with a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pyarrow
+import pyarrow.compute
+
+from antecede.audit.rows import CONTENT, conform, distinct, refuse
+from antecede.errors import InputError
+from antecede.order.spec import POSITIONED, OrderSpec, Status
+from antecede.order.table import order_table
+from antecede.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, Trace
+
+pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pc: Any = pyarrow.compute
+
+TIMES = ("arrival", "send_time", "commit_time", "author_time", "start_time", "ingest")
+"""Columns that may break ties, best first; after them `file_order`."""
+UNTIMED = ("ingest", "file_order")
+"""Columns that give an order but no duration."""
+RUN, VECTOR = "order_run", "order_vector"
+"""Columns made for ordering and dropped afterwards."""
+
+_REASONS = {
+    Status.DUPLICATE: "the same identity came before",
+    Status.CONFLICT: "the same identity came before, with other content",
+    Status.SELF_PARENT: "names itself as its cause",
+    Status.CYCLE: "is its own cause, by way of others",
+    Status.NULL_KEY: "no member",
+    Status.BAD_CLOCK: "the clock lacks the event's own member, or holds a bad number",
+}
+
+Engine = Callable[[pyarrow.Table, OrderSpec], pyarrow.Table]
+"""Adds the columns of a spec to a table; rows in any order."""
+
+
+class Prepared(NamedTuple):
+    """Distinct events with the spec that orders them, and the rows that are none."""
+
+    events: pyarrow.Table
+    spec: OrderSpec
+    quarantine: pyarrow.Table
+    duplicates: int
+    receipts: int
+    deliveries: int
+
+
+class Ordered(NamedTuple):
+    """Events in causal order, by (run, position), and rows set aside with reasons."""
+
+    events: pyarrow.Table
+    quarantine: pyarrow.Table
+
+
+def prepare(trace: Trace, by: str | None = None) -> Prepared:
+    """Choose events, the way to tell causes, and the column that breaks ties (`by`).
+
+    Raises InputError when the trace knows no value of `by`.
+    """
+    table = conform(trace.events)
+    clocked = _clocked(table, trace.format)
+    rows = distinct(table, clocked)
+    events: Any = rows.events
+    time = _time(events, by)
+    group = RUN if events["run"].null_count < len(events) else None
+    if group:
+        events = events.append_column(RUN, pc.fill_null(events["run"], ""))
+    common: dict[str, Any] = {
+        "group": group,
+        "time": time,
+        "time_unit": None if time in UNTIMED else "ns",
+        "content": CONTENT,
+    }
+    if clocked:
+        events = events.append_column(VECTOR, _vectors(events))
+        spec = OrderSpec(clock=VECTOR, member="member", **common)
+    else:
+        spec = OrderSpec(id="id", after=("parents",), **common)
+    aside = pyarrow.concat_tables([trace.quarantine, rows.quarantine])
+    return Prepared(events, spec, aside, rows.duplicates, rows.receipts, rows.deliveries)
+
+
+def order_trace(prepared: Prepared, engine: Engine = order_table) -> Ordered:
+    """Order prepared events by an engine; the result does not depend on which."""
+    spec = prepared.spec
+    table: Any = engine(prepared.events, spec)
+    table = table.sort_by(
+        [("run", "ascending"), (spec.position, "ascending"), ("file_order", "ascending")]
+    )
+    table = table.drop_columns([name for name in (RUN, VECTOR) if name in table.column_names])
+    placed = pc.is_in(table[spec.status], pa.array([str(status) for status in POSITIONED]))
+    good, bad = table.filter(placed), table.filter(pc.invert(placed))
+    reasons = [_REASONS[Status(status)] for status in bad[spec.status].to_pylist()]
+    refused = refuse(bad.select(SCHEMA.names), reasons)
+    aside = [QUARANTINE_SCHEMA.empty_table(), prepared.quarantine, refused]
+    return Ordered(good, pyarrow.concat_tables(aside))
+
+
+def _clocked(table: Any, format: str) -> bool:
+    """Tell, as an audit does, whether clocks and not parents say what came before what."""
+    if format == "shiviz":
+        return True
+    clocks = table["clock_members"].null_count < len(table)
+    return clocks and not pc.sum(pc.list_value_length(table["parents"])).as_py()
+
+
+def _time(events: Any, by: str | None) -> str:
+    known = [name for name in (*TIMES, "file_order") if events[name].null_count < len(events)]
+    if by is None:
+        return known[0] if known else "file_order"
+    if by not in known:
+        raise InputError(f"no event has a value of {by}; known are {', '.join(known)}")
+    return by
+
+
+def _vectors(events: Any) -> Any:
+    names = events["clock_members"].combine_chunks()
+    counts = events["clock_counts"].combine_chunks()
+    return pa.StructArray.from_arrays([names, counts], ["members", "counts"])

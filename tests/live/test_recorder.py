@@ -1,0 +1,87 @@
+"""The recorder: real processes, real sockets; the trace is held against the oracle."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from antecede.errors import LocalError
+from antecede.live import talk
+from antecede.live.recorder import Recording, member_names, record
+from antecede.live.regions import REGIONS, base_delay_ms, delay_s
+from antecede.oracle.history import History
+from antecede.trace.schema import DELIVER, RECEIVE, SEND
+
+
+@pytest.fixture(scope="module")
+def recording() -> Iterator[Recording]:
+    yield record(4, 1.5, seed=3)
+
+
+def test_every_copy_arrives_and_is_delivered_once(recording: Recording) -> None:
+    assert recording.sent > 0
+    assert recording.received == recording.delivered == recording.expected
+    delivered = [(e.member, e.id) for e in recording.events if e.kind == DELIVER]
+    assert len(delivered) == len(set(delivered))
+
+
+def test_no_member_delivered_an_effect_before_its_cause(recording: Recording) -> None:
+    history = History(recording.events)
+    assert history.early("delivery") == []
+    assert history.faults("delivery") == []
+
+
+def test_without_order_effects_come_before_causes() -> None:
+    chaos = record(4, 2.5, order="none", seed=3)
+    assert History(chaos.events).early("delivery"), "the emulated delays reorder, or the recorder is too kind"
+
+
+def test_receipts_name_the_causes_that_the_sender_had_delivered(recording: Recording) -> None:
+    known: dict[str, set[str]] = {}
+    for event in recording.events:
+        at = known.setdefault(event.member or "", set())
+        if event.kind == SEND:
+            assert set(event.parents) <= at
+        if event.kind in (SEND, DELIVER):
+            at.add(event.id)
+
+
+def test_causes_of_a_receipt_are_those_of_the_sending(recording: Recording) -> None:
+    sent = {e.id: e.parents for e in recording.events if e.kind == SEND}
+    receipts = [e for e in recording.events if e.kind == RECEIVE]
+    assert receipts
+    assert all(sorted(e.parents) == sorted(sent[e.id]) for e in receipts)
+
+
+@pytest.mark.parametrize("members", [1, 0, 65])
+def test_an_impossible_number_of_members(members: int) -> None:
+    with pytest.raises(LocalError, match="2 to 64 can talk"):
+        record(members, 0.1)
+
+
+def test_names_repeat_the_regions_with_numbers() -> None:
+    names = member_names(18)
+    assert names[:8] == tuple(region.name for region in REGIONS)
+    assert names[8] == REGIONS[0].name + "2"
+    assert names[17] == REGIONS[1].name + "3"
+    assert len(set(names)) == 18
+
+
+def test_delays_are_never_below_the_empty_route() -> None:
+    rng = random.Random(1)
+    for a in REGIONS:
+        for b in REGIONS:
+            assert delay_s(a, b, rng) * 1000 >= base_delay_ms(a, b) >= 0
+    assert base_delay_ms(REGIONS[0], REGIONS[7]) == pytest.approx(123, rel=0.05)
+
+
+def test_a_saying_survives_the_wire() -> None:
+    rng = random.Random(2)
+    asked = talk.question(rng)
+    assert talk.Saying.from_bytes(asked.to_bytes()) == asked
+    answers = [talk.reply(rng, asked, ("bob", 3)) for _ in range(50)]
+    given = [answer for answer in answers if answer is not None]
+    assert 0 < len(given) < 50
+    assert all(talk.Saying.from_bytes(answer.to_bytes()) == answer for answer in given)

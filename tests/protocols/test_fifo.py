@@ -1,0 +1,48 @@
+"""FIFO: each sender's order, and nothing across senders."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from antecede.protocols.base import Deliver, Hold
+from antecede.protocols.fifo import Fifo, FifoMessage
+
+MESSAGES = [FifoMessage(1, number, f"m{number}") for number in (1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize("order", permutations(MESSAGES))
+def test_every_order_of_arrival_gives_the_order_of_sending(order: list[FifoMessage]) -> None:
+    member = Fifo(0, range(2))
+    delivered = []
+    for message in order:
+        for effect in member.receive(message):
+            if isinstance(effect, Deliver):
+                delivered.append(effect.message)
+            else:
+                assert isinstance(effect, Hold)
+                (missing,) = effect.missing
+                arrived = {m.seq for m in order[: order.index(message) + 1]}
+                assert missing.seq == max(set(range(1, message.seq)) - arrived)
+    assert delivered == MESSAGES
+    assert member.delivered(1) == 4
+    assert member.storage_bytes() == 8
+    assert member.control_bytes(MESSAGES[0]) == 4
+
+
+def test_senders_do_not_wait_for_each_other() -> None:
+    member = Fifo(0, range(3))
+    member.receive(MESSAGES[1])
+    other = FifoMessage(2, 1, "other")
+    assert list(member.receive(other)) == [Deliver(other)]
+
+
+def test_a_newcomer_starts_behind_a_gap() -> None:
+    sponsor = Fifo(0, range(2))
+    for message in (MESSAGES[0], MESSAGES[3]):
+        sponsor.receive(message)
+    newcomer = Fifo(2, [2])
+    newcomer.adopt(sponsor.frontier())
+    assert newcomer.delivered(1) == 1
+    assert list(newcomer.receive(MESSAGES[1])) == [Deliver(MESSAGES[1])]

@@ -1,0 +1,337 @@
+"""What all flat protocols promise: order, nothing twice, nothing stuck, refusals, bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from antecede.clocks.lanes import MAX_MEMBER, MAX_VALUE, pack
+from antecede.clocks.wire import varint
+from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError, UnknownMemberError
+from antecede.protocols.base import AFTER_LEAVE, OWN, Deliver, Discard, Hold, Protocol, Transmit
+from antecede.protocols.bss import Bss
+from antecede.protocols.fifo import Fifo
+from antecede.protocols.idr import Idr
+from antecede.protocols.unordered import Unordered
+from tests.protocols.flat_tools import Make, play, play_with_churn
+
+
+def bss_by_differences(me: int, members: Any) -> Protocol:
+    return Bss(me, members, differences=True)
+
+
+MAKES: dict[str, Make] = {
+    "unordered": Unordered,
+    "fifo": Fifo,
+    "bss": Bss,
+    "bss-differences": bss_by_differences,
+    "idr": Idr,
+}
+ORDERED = ["fifo", "bss", "bss-differences", "idr"]
+CAUSAL = ORDERED[1:]
+
+every = pytest.mark.parametrize("name", MAKES)
+ordered = pytest.mark.parametrize("name", ORDERED)
+causal = pytest.mark.parametrize("name", CAUSAL)
+
+
+def sent(protocol: Protocol, payload: object = None) -> Any:
+    (effect,) = protocol.send(payload)
+    assert isinstance(effect, Transmit)
+    return effect.message
+
+
+@every
+@given(seed=st.integers(0, 2**32), members=st.integers(2, 6))
+def test_an_adversarial_network(name: str, seed: int, members: int) -> None:
+    play(MAKES[name], seed, members=members)
+
+
+@every
+@given(seed=st.integers(0, 2**32))
+def test_members_come_and_go(name: str, seed: int) -> None:
+    play_with_churn(MAKES[name], seed)
+
+
+@ordered
+def test_the_network_is_adversarial(name: str) -> None:
+    """The properties above are worth something: messages are held, copies are doubled."""
+    networks = [play(MAKES[name], seed) for seed in range(5)]
+    assert all(network.holds > 5 for network in networks)
+    assert sum(network.duplicates for network in networks) > 5
+
+
+@every
+def test_an_own_copy_is_discarded(name: str) -> None:
+    member = MAKES[name](0, range(2))
+    message = sent(member)
+    before = member.snapshot()
+    assert member.receive(message) == (Discard(message, OWN),)
+    assert member.snapshot() == before
+
+
+@every
+@pytest.mark.parametrize("seq", [0, -1])
+def test_a_number_below_one_is_refused(name: str, seq: int) -> None:
+    member = MAKES[name](0, range(2))
+    message = sent(MAKES[name](1, range(2)))._replace(seq=seq)
+    before = member.snapshot()
+    with pytest.raises(SequenceError):
+        member.receive(message)
+    assert member.snapshot() == before
+
+
+@every
+def test_a_stranger_is_refused(name: str) -> None:
+    member = MAKES[name](0, range(2))
+    message = sent(MAKES[name](2, range(3)))
+    before = member.snapshot()
+    with pytest.raises(UnknownMemberError, match="member 2"):
+        member.receive(message)
+    assert member.snapshot() == before
+    member.join(2)
+    assert list(member.receive(message)) == [Deliver(message)]
+
+
+@every
+def test_an_absurd_number_costs_one_held_message(name: str) -> None:
+    member = MAKES[name](0, range(2))
+    message = sent(MAKES[name](1, range(2)))._replace(seq=10**15)
+    size = len(repr(member.snapshot()))
+    effects = member.receive(message)
+    assert len(repr(member.snapshot())) < size + 200
+    if name == "unordered":
+        assert effects == (Deliver(message),)
+    else:
+        assert effects == (Hold(message, ((1, 10**15 - 1),)),)
+
+
+@every
+def test_wrong_membership_calls_change_nothing(name: str) -> None:
+    member = MAKES[name](0, range(3))
+    other = MAKES[name](1, range(3))
+    member.receive(sent(other))
+    member.receive(sent(other))
+    before = member.snapshot()
+    for call, arguments in [
+        (member.join, (0,)),
+        (member.join, (1,)),
+        (member.leave, (0, 0)),
+        (member.leave, (7, 0)),
+        (member.leave, (1, 1)),  # 2 messages of it are delivered
+        (member.adopt, (MAKES[name](5, [5]).frontier(),)),
+    ]:
+        with pytest.raises(LocalError):
+            call(*arguments)
+        assert member.snapshot() == before
+    member.leave(1, 2)
+    before = member.snapshot()
+    for call, arguments in [(member.leave, (1, 2)), (member.join, (1,))]:
+        with pytest.raises(LocalError):
+            call(*arguments)
+        assert member.snapshot() == before
+
+
+@every
+def test_after_a_leave_late_messages_count_and_later_ones_are_refused(name: str) -> None:
+    member, gone = MAKES[name](0, range(3)), MAKES[name](1, range(3))
+    messages = [sent(gone, k) for k in range(3)]
+    member.receive(messages[0])
+    member.leave(1, 2)
+    assert member.members == (0, 2)
+    before = member.snapshot()
+    with pytest.raises(SequenceError):
+        member.receive(messages[2])
+    assert member.snapshot() == before
+    assert list(member.receive(messages[1])) == [Deliver(messages[1])]
+    assert isinstance(member.receive(messages[1])[0], Discard)
+    newcomer = MAKES[name](3, [3])
+    newcomer.adopt(member.frontier())
+    assert newcomer.members == (0, 2, 3)
+    assert isinstance(newcomer.receive(messages[0])[0], Discard)
+    with pytest.raises(SequenceError):
+        newcomer.receive(messages[2])
+
+
+@ordered
+def test_a_leave_discards_what_can_not_be_right(name: str) -> None:
+    member, gone = MAKES[name](0, range(3)), MAKES[name](1, range(3))
+    messages = [sent(gone, k) for k in range(4)]
+    for message in messages[1:]:
+        member.receive(message)
+    assert member.leave(1, 2) == tuple(Discard(m, AFTER_LEAVE) for m in messages[2:])
+    assert [line.message for line in member.blocked_on()] == [messages[1]]
+    assert list(member.receive(messages[0])) == [Deliver(m) for m in messages[:2]]
+
+
+@ordered
+def test_a_long_cascade_neither_recurses_nor_rescans(name: str) -> None:
+    member, other = MAKES[name](0, range(2)), MAKES[name](1, range(2))
+    messages = [sent(other, k) for k in range(5000)]
+    for message in messages[:0:-1]:
+        member.receive(message)
+    assert list(member.receive(messages[0])) == [Deliver(message) for message in messages]
+    assert member.blocked_on() == ()
+
+
+# -- bytes -----------------------------------------------------------------------------------
+
+
+@every
+@given(data=st.binary(max_size=40))
+@settings(max_examples=200)
+def test_random_bytes_decode_or_are_refused(name: str, data: bytes) -> None:
+    member = MAKES[name](0, range(4))
+    before = member.snapshot()
+    try:
+        message = member.decode(data, None)
+    except RemoteError:
+        return
+    assert member.encode(message) == data
+    try:
+        member.receive(message)
+    except RemoteError:
+        assert member.snapshot() == before
+
+
+@every
+@given(seed=st.integers(0, 2**32), where=st.floats(0, 1), byte=st.integers(0, 255))
+def test_a_damaged_message_is_refused_whole_or_read_as_another(
+    name: str, seed: int, where: float, byte: int
+) -> None:
+    network = play(MAKES[name], seed, members=3, steps=20)
+    member = network.members[0]
+    for message in list(network.sent.values())[-3:]:
+        control = bytearray(member.encode(message))
+        control[int(where * (len(control) - 1))] = byte
+        before = member.snapshot()
+        try:
+            read = member.decode(bytes(control), message.payload)
+            member.receive(read)
+        except RemoteError:
+            assert member.snapshot() == before
+
+
+@every
+def test_bytes_left_over_or_cut_short_are_refused(name: str) -> None:
+    network = play(MAKES[name], 3)
+    for message in network.sent.values():
+        control = network.members[0].encode(message)
+        with pytest.raises(DecodeError):
+            network.members[0].decode(control + b"\x00", None)
+        for cut in range(len(control)):
+            with pytest.raises(RemoteError):
+                network.members[0].decode(control[:cut], None)
+
+
+@causal
+def test_absurd_control_information_is_refused(name: str) -> None:
+    member = MAKES[name](0, range(3))
+    pairs = name != "bss"
+    head = varint(1) + varint(1)
+    cases: list[tuple[bytes, type[RemoteError]]] = [
+        (head + varint(10**9), DecodeError),  # announces more than there is
+        (head + varint(1) + (b"\x02" if pairs else b"") + varint(MAX_VALUE + 1), SequenceError),
+        (head + b"\x02\x01\x00\x00\x00"[: 3 if pairs else 3], DecodeError),
+    ]
+    if pairs:
+        cases += [
+            (head + b"\x01" + varint(MAX_MEMBER + 1) + b"\x05", UnknownMemberError),
+            (head + b"\x01\x02\x00", DecodeError),  # a counter of 0 has a shorter spelling
+        ]
+    else:
+        cases.append((head + b"\x02\x01\x00", DecodeError))
+    for control, error in cases:
+        with pytest.raises(error):
+            member.decode(control, None)
+
+
+# -- causes ----------------------------------------------------------------------------------
+
+
+@causal
+@pytest.mark.parametrize("seq", [1, 2])
+@pytest.mark.parametrize(
+    ("causes", "error"),
+    [
+        ({0: 1}, SequenceError),  # of my own, which I have not sent
+        ({1: 2}, SequenceError),  # of its sender, later than itself
+        ({3: 6}, SequenceError),  # of a member that left after message 5
+        ({2: 1}, UnknownMemberError),  # a number in the gap that nobody ever had
+        ({9: 1}, UnknownMemberError),  # a number above all
+    ],
+)
+def test_impossible_causes_are_refused(
+    name: str, seq: int, causes: dict[int, int], error: type[RemoteError]
+) -> None:
+    member = MAKES[name](0, [0, 1, 3])
+    member.leave(3, 5)
+    message = sent(MAKES[name](1, [0, 1, 3]))._replace(seq=seq, causes=pack(causes.items()))
+    before = member.snapshot()
+    with pytest.raises(error):
+        member.receive(message)
+    assert member.snapshot() == before
+
+
+@causal
+def test_released_messages_come_by_generation_then_sender(name: str) -> None:
+    """a is missing; b of 1 and c of 2 answer it; d of 3 answers b alone."""
+    group = {k: MAKES[name](k, range(5)) for k in range(5)}
+    a = sent(group[4], "a")
+    group[1].receive(a)
+    b = sent(group[1], "b")
+    group[2].receive(a)
+    c = sent(group[2], "c")
+    group[3].receive(a)
+    group[3].receive(b)
+    d = sent(group[3], "d")
+    for message in (d, c, b):
+        assert isinstance(group[0].receive(message)[0], Hold)
+    state = group[0].snapshot()
+    assert [effect.message.payload for effect in group[0].receive(a)] == ["a", "b", "c", "d"]
+    again = MAKES[name](0, range(5))
+    again.restore(state)
+    assert [effect.message.payload for effect in again.receive(a)] == ["a", "b", "c", "d"]
+
+
+@causal
+def test_states_that_behave_alike_are_equal(name: str) -> None:
+    """Whatever order the held messages came in: the explorer visits fewer states."""
+    group = {k: MAKES[name](k, range(3)) for k in range(3)}
+    a = sent(group[1], "a")
+    group[2].receive(a)
+    b, c, d = sent(group[2], "b"), sent(group[1], "c"), sent(group[1], "d")
+    one, two = MAKES[name](0, range(3)), MAKES[name](0, range(3))
+    for message in (b, c, d):
+        one.receive(message)
+    for message in (d, c, b):
+        two.receive(message)
+    assert one.snapshot() == two.snapshot()
+    assert hash(one.snapshot()) == hash(two.snapshot())
+    assert one.receive(a) == two.receive(a)
+
+
+@causal
+def test_blocked_on_names_the_cause(name: str) -> None:
+    group = {k: MAKES[name](k, range(3)) for k in range(3)}
+    a = sent(group[1])
+    group[2].receive(a)
+    b = sent(group[2])
+    assert group[0].receive(b) == (Hold(b, ((1, 1),)),)
+    assert [(line.message, line.missing) for line in group[0].blocked_on()] == [(b, ((1, 1),))]
+    assert group[0].causes(b) == ((1, 1),)
+    assert group[0].mentions(b) == (1, 2)
+
+
+@every
+def test_renumbering_moves_sender_and_causes(name: str) -> None:
+    group = {k: MAKES[name](k, range(3)) for k in range(3)}
+    a = sent(group[1])
+    group[2].receive(a)
+    b = group[0].renumber(sent(group[2]), {0: 7, 1: 5, 2: 3})
+    assert b.sender == 3
+    assert set(group[0].mentions(b)) == ({3, 5} if name in CAUSAL else {3})
+    assert group[0].causes(b) == (((5, 1),) if name in CAUSAL else ())

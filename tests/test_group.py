@@ -1,0 +1,213 @@
+"""`Group`: bytes and names around every protocol, open and closed, with joins and snapshots."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antecede import Group
+from antecede.errors import DecodeError, LocalError, RemoteError, UnknownMemberError
+
+ORDERS = ["causal", "bss", "fifo", "none", "reply"]
+CAUSAL = ["causal", "bss"]
+NAMES = ["alice", "bob", "carol"]
+
+
+def texts(messages: list) -> list[bytes]:  # type: ignore[type-arg]
+    return [message.payload for message in messages]
+
+
+def closed(order: str, **options: object) -> list[Group]:
+    return [Group(name, NAMES, order=order, **options) for name in NAMES]
+
+
+@pytest.mark.parametrize("order", CAUSAL)
+@pytest.mark.parametrize("members", [NAMES, None], ids=["closed", "open"])
+def test_a_reply_waits_for_what_it_answers(order: str, members: list[str] | None) -> None:
+    alice, bob, carol = (Group(name, members, order=order) for name in NAMES)
+    question = alice.send(b"lunch?")
+    assert texts(bob.receive(question)) == [b"lunch?"]
+    answer = bob.send(b"yes")
+    assert carol.receive(answer) == []
+    assert [str(b) for b in carol.blocked_on()] == ["bob's message 1 waits for alice's message 1"]
+    assert texts(carol.receive(question)) == [b"lunch?", b"yes"]
+    assert carol.blocked_on() == []
+    assert carol.receive(answer) == [], "a duplicate is dropped"
+
+
+def test_replies_wait_for_their_parent_only() -> None:
+    alice, bob, carol = closed("reply")
+    first, second = alice.send(b"chennai?"), alice.send(b"delhi?")
+    bob.receive(first)
+    (delhi,) = bob.receive(second)
+    answer = bob.send(b"yes", reply_to=delhi)
+    assert carol.receive(answer) == []
+    assert texts(carol.receive(second)) == [b"delhi?", b"yes"], "chennai is not waited for"
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_snapshot_goes_on_where_it_was(order: str) -> None:
+    alice, bob, carol = closed(order)
+    wires = [alice.send(b"1"), alice.send(b"2")]
+    bob.receive(wires[0])
+    carol.receive(wires[1])
+    state = carol.snapshot()
+    again = Group("carol", NAMES, order=order)
+    again.restore(state)
+    assert again.blocked_on() == carol.blocked_on()
+    assert again.receive(wires[0]) == carol.receive(wires[0])
+    assert again.send(b"x") == carol.send(b"x")
+
+
+def test_a_snapshot_of_another_order_or_a_forged_one_is_refused() -> None:
+    carol = Group("carol", NAMES)
+    with pytest.raises(LocalError, match="snapshot of a fifo group"):
+        carol.restore(Group("carol", NAMES, order="fifo").snapshot())
+    good = carol.snapshot()
+    for bad in (b"", b"nonsense", good[:-1], good[:30] + bytes((good[30] ^ 255,)) + good[31:]):
+        with pytest.raises(DecodeError):
+            carol.restore(bad)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_newcomer_starts_from_its_invitation(order: str) -> None:
+    alice, bob, carol = closed(order)
+    before = alice.send(b"before")
+    bob.receive(before)
+    invitation = bob.invite("dave")
+    dave = Group.accept("dave", invitation)
+    alice.join("dave")
+    carol.join("dave")
+    assert dave.members == ("alice", "bob", "carol", "dave")
+    assert dave.receive(before) == [], "covered by the frontier"
+    after = alice.send(b"after")
+    assert texts(dave.receive(after)) == [b"after"]
+    hello = dave.send(b"hello")
+    assert texts(alice.receive(hello)) == [b"hello"]
+    if order in CAUSAL:
+        assert carol.receive(hello) == [], "dave knows what bob knew, and has read alice's"
+        carol.receive(after)
+        assert texts(carol.receive(before)) == [b"before", b"after", b"hello"]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_member_leaves_after_its_last_message(order: str) -> None:
+    alice, _, carol = closed(order)
+    last = alice.send(b"bye")
+    carol.leave("alice", 1)
+    assert texts(carol.receive(last)) == [b"bye"]
+    assert carol.members == ("bob", "carol")
+    with pytest.raises(RemoteError):
+        carol.receive(alice.send(b"ghost"))
+
+
+def test_an_invitation_is_for_one_newcomer() -> None:
+    alice = Group("alice", NAMES)
+    invitation = alice.invite("dave")
+    with pytest.raises(LocalError, match="not for 'eve'"):
+        Group.accept("eve", invitation)
+    with pytest.raises(LocalError, match="never reused"):
+        alice.invite("dave")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"name": ""}, "1 to 255 bytes"),
+        ({"name": "x" * 256}, "1 to 255 bytes"),
+        ({"name": "dave", "members": NAMES}, "not in the list of members"),
+        ({"name": "alice", "order": "chronological"}, "no protocol is called 'chronological'"),
+        ({"name": "alice", "order": "hierarchical"}, "several roles"),
+    ],
+)
+def test_a_group_that_cannot_be(arguments: dict, words: str) -> None:  # type: ignore[type-arg]
+    with pytest.raises(LocalError, match=words):
+        Group(**arguments)
+
+
+def test_frames_of_other_groups_are_refused() -> None:
+    alice, bob, _ = closed("causal")
+    with pytest.raises(DecodeError, match="another protocol; this group runs idr"):
+        bob.receive(Group("alice", NAMES, order="fifo").send(b"x"))
+    with pytest.raises(DecodeError, match="closed, this one is open"):
+        Group("bob").receive(alice.send(b"x"))
+    with pytest.raises(DecodeError, match="open, this one is closed"):
+        bob.receive(Group("alice").send(b"x"))
+    with pytest.raises(DecodeError, match="not a message of an antecede group"):
+        bob.receive(b"GET / HTTP/1.1")
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("members", [NAMES, None], ids=["closed", "open"])
+@given(data=st.data())
+def test_broken_bytes_raise_a_remote_error_and_change_nothing(
+    order: str, members: list[str] | None, data: st.DataObject
+) -> None:
+    alice, bob = (Group(name, members, order=order) for name in NAMES[:2])
+    wire = bytearray(alice.send(b"payload"))
+    before = bob.snapshot()
+    end = len(wire) - len(b"payload")
+    for _ in range(data.draw(st.integers(1, 3))):
+        wire[data.draw(st.integers(0, end - 1))] = data.draw(st.integers(0, 255))
+    wire = wire[: data.draw(st.integers(0, len(wire)))]
+    try:
+        bob.receive(bytes(wire))
+    except RemoteError:
+        assert bob.snapshot() == before
+
+
+@pytest.mark.parametrize("members", [NAMES, None], ids=["closed", "open"])
+@pytest.mark.parametrize("order", CAUSAL)
+@given(seed=st.integers(0, 10**6))
+def test_every_member_delivers_everything_in_causal_order(
+    order: str, members: list[str] | None, seed: int
+) -> None:
+    """An adversarial network over bytes: reordered and duplicated copies."""
+    rng = random.Random(seed)
+    groups = {name: Group(name, members, order=order) for name in NAMES}
+    read: dict[str, list[bytes]] = {name: [] for name in NAMES}
+    past: dict[bytes, set[bytes]] = {}
+    flying: list[tuple[str, bytes]] = []
+    for k in range(12):
+        sender = rng.choice(NAMES)
+        payload = str(k).encode()
+        past[payload] = set(read[sender])
+        read[sender].append(payload)
+        wire = groups[sender].send(payload)
+        flying += [(name, wire) for name in NAMES if name != sender for _ in range(2)]
+        rng.shuffle(flying)
+        for name, copy in flying[: rng.randrange(6)]:
+            read[name] += texts(groups[name].receive(copy))
+            flying.remove((name, copy))
+    for name, copy in flying:
+        read[name] += texts(groups[name].receive(copy))
+    for name in NAMES:
+        assert sorted(read[name]) == sorted(past), "everything, once"
+        for position, payload in enumerate(read[name]):
+            assert past[payload] <= set(read[name][:position])
+
+
+def test_an_open_group_has_a_bound() -> None:
+    bob = Group("bob")
+    from antecede import group
+
+    original, group.MAX_OPEN_MEMBERS = group.MAX_OPEN_MEMBERS, 2
+    try:
+        bob.receive(Group("alice").send(b"x"))
+        with pytest.raises(UnknownMemberError, match="would be member 3"):
+            bob.receive(Group("carol").send(b"x"))
+        assert bob.members == ("alice", "bob") or set(bob.members) == {"alice", "bob"}
+    finally:
+        group.MAX_OPEN_MEMBERS = original
+
+
+def test_inspect_names_sender_and_causes() -> None:
+    alice, bob, carol = closed("causal")
+    bob.receive(alice.send(b"q"))
+    bob.send(b"first")
+    envelope = carol.inspect(bob.send(b"second"))
+    assert (envelope.sender, envelope.seq, envelope.payload) == ("bob", 2, b"second")
+    assert envelope.causes == (("bob", 1),), "alice's message is implied by bob's first"
