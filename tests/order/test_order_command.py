@@ -3,6 +3,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -51,7 +52,7 @@ def test_writes_causal_order_and_quarantine(
     assert sorted(str(i) for i in aside["id"].to_pylist()) == ["None", "a", "p", "q", "self"]
     assert aside.num_rows + table.num_rows == 9  # and one repeated row, which says nothing new
     printed = capsys.readouterr().out
-    assert "engine      local (9 events" in printed or "engine      local (7 events" in printed
+    assert "engine      local (7 events" in printed
     assert "1 events name causes that are nowhere" in printed
     assert "2 is its own cause" in printed
 
@@ -96,14 +97,14 @@ def test_real_mail_comes_out_with_every_parent_first(
     out = tmp_path / "out.parquet"
     run(shared_data / "lore" / f"{name}.jsonl.gz", "-o", out)
     table = pq.read_table(str(out), columns=["id", "parents", "arrival", "waited_for"])
-    place = {ident: k for k, ident in enumerate(table["id"].to_pylist())}
-    arrival = dict(zip(table["id"].to_pylist(), table["arrival"].to_pylist(), strict=True))
+    rows: list[dict[str, Any]] = table.to_pylist()
+    place = {row["id"]: k for k, row in enumerate(rows)}
     before = 0
-    for child, parents in zip(place, table["parents"].to_pylist(), strict=True):
-        for parent in parents:
+    for k, row in enumerate(rows):
+        for parent in row["parents"]:
             if parent in place:
-                assert place[parent] < place[child]
-                before += arrival[child] < arrival[parent]
+                assert place[parent] < k
+                before += row["arrival"] < rows[place[parent]]["arrival"]
     assert before == late  # the truth file's count: what sorting by arrival gets wrong
 
 

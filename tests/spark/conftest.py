@@ -12,7 +12,6 @@ from antecede.errors import SetupError
 from antecede.spark.java import find_java
 from antecede.spark.session import local_session
 
-
 PANDAS = "ignore:PySpark does not yet fully support pandas:FutureWarning"
 """The one warning that PySpark causes by itself; antecede uses no pandas."""
 

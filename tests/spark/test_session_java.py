@@ -96,7 +96,7 @@ def test_the_wrapper_is_made_once_and_mended_when_torn(tmp_path: Path, env: dict
 def test_a_full_java_serves_unwrapped_where_nothing_can_be_written(
     tmp_path: Path, env: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(java.sys, "prefix", sys.base_prefix)
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     env["XDG_CACHE_HOME"] = str(blocked)
@@ -122,7 +122,7 @@ def test_pips_java_is_taken_when_there_is_no_other(
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     env = {"PATH": "", "XDG_CACHE_HOME": str(blocked)}
-    monkeypatch.setattr(java.sys, "prefix", sys.base_prefix)
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     with pytest.raises(SetupError, match="XDG_CACHE_HOME"):
         java.use_java(env)
 
