@@ -226,4 +226,4 @@ def test_bytes_by_the_accounting_of_the_source() -> None:
     outer.receive(External(1, 3, (), (), NOTHING, "p"))
     outer.receive(External(3, 1, (), (), NOTHING, "p"))
     assert outer.storage_bytes() == 2 * 4 + 1 + 1 + 8
-    assert members[1].storage_bytes() == 3 * 4 + 2 * 12 + 2 * 4
+    assert members[1].storage_bytes() == 3 * 4 + 2 * 8 + 2 * 4

@@ -37,7 +37,6 @@ from antecede.protocols.hierarchical_clock import ExternalClock
 from antecede.protocols.hierarchical_internal import follow, notation
 from antecede.protocols.hierarchical_messages import (
     EMPTY,
-    INTEGER_BYTES,
     PAIR_BYTES,
     Acknowledgement,
     Downward,
@@ -313,5 +312,4 @@ class SuperPeer(Protocol):
 
     def storage_bytes(self) -> int:
         """Return VTx, 8 for each peer in LR, TT, I and the floors (000 gives no figure)."""
-        lr = (PAIR_BYTES + INTEGER_BYTES) * len(self.lr)
-        return self.clock.storage_bytes() + lr + self.table.storage_bytes()
+        return self.clock.storage_bytes() + PAIR_BYTES * len(self.lr) + self.table.storage_bytes()
