@@ -158,7 +158,9 @@ def test_batch_boundaries_change_neither_what_is_released_nor_the_wait(seed: int
     for item in items:
         assert all(place[name] < place[item.row] for name, _ in item.causes)
     for group in (b"g", b"h"):
-        of_group = [left for left in parts if left.row in {i.row for i in items if i.group == group}]
+        of_group = [
+            left for left in parts if left.row in {i.row for i in items if i.group == group}
+        ]
         assert [left.position for left in of_group] == list(range(len(of_group)))
     for left in parts:
         assert left._replace(position=0) == whole[left.row]._replace(position=0)

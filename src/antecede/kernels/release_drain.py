@@ -292,7 +292,7 @@ def _give_up(rows: Rows, tokens: Tokens, rule: Rule, wait: Ints) -> bool:
     An earlier number of the same member that is here and held stands in for one that never
     came: it goes first. Returns whether any cause was given up.
     """
-    counted = len(tokens.member) > 0
+    counted = len(tokens.member) > 0 and len(rows.token) > 0
     lowest = _lowest(rows, tokens) if counted else np.empty(0, np.int64)
     any_given = False
     for row in range(len(rows.token)):
@@ -313,9 +313,7 @@ def _give_up(rows: Rows, tokens: Tokens, rule: Rule, wait: Ints) -> bool:
 
 
 @njit
-def _break_cycles(
-    rows: Rows, tokens: Tokens, wait: Ints, start: Longs, dependents: Ints
-) -> int:
+def _break_cycles(rows: Rows, tokens: Tokens, wait: Ints, start: Longs, dependents: Ints) -> int:
     """Set aside every pending row that is its own cause by way of others; return how many.
 
     Rows that no cycle can hold back are peeled off first (absent causes count as satisfied);
@@ -358,9 +356,7 @@ def _break_cycles(
 
 
 @njit
-def _components(
-    rows: Rows, tokens: Tokens, inside: Ints, start: Longs, dependents: Ints
-) -> int:
+def _components(rows: Rows, tokens: Tokens, inside: Ints, start: Longs, dependents: Ints) -> int:
     total = len(rows.token)
     number = np.zeros(total, np.int32)
     low = np.zeros(total, np.int32)

@@ -39,16 +39,16 @@ class Runs(NamedTuple):
 
 
 @njit
-def _merge(
-    owner: Ints, low: Longs, high: Longs, by: NDArray[np.intp]
-) -> tuple[Ints, Longs, Longs]:
+def _merge(owner: Ints, low: Longs, high: Longs, by: NDArray[np.intp]) -> tuple[Ints, Longs, Longs]:
     out_owner, out_low, out_high = np.empty_like(owner), np.empty_like(low), np.empty_like(high)
     size = 0
     for index in by:
         last = size - 1
         # high + 1 would overflow at the greatest number; low - 1 can not, as high >= low > min.
-        if size and out_owner[last] == owner[index] and (
-            low[index] <= out_high[last] or low[index] - 1 == out_high[last]
+        if (
+            size
+            and out_owner[last] == owner[index]
+            and (low[index] <= out_high[last] or low[index] - 1 == out_high[last])
         ):
             out_high[last] = max(out_high[last], high[index])
         else:
