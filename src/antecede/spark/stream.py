@@ -1,0 +1,148 @@
+"""Causal order of a streaming DataFrame: the plan around the operator in `stream_processor`.
+
+The shape, mapInArrow -> transformWithState over one binary row a shard -> mapInArrow, and
+what it costs: `docs/design/streaming.md`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as t
+
+from antecede.errors import InputError, SetupError
+from antecede.kernels.release import Plan
+from antecede.order.spec import OrderSpec, Status
+from antecede.spark.stream_processor import (
+    PACKED,
+    RELEASED,
+    SHARD,
+    Job,
+    Pack,
+    Processor,
+    unpack,
+)
+from antecede.spark.stream_rows import DIGEST
+
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_UNITS_MS = {
+    "millisecond": 1,
+    "second": 1000,
+    "minute": 60_000,
+    "hour": 3_600_000,
+    "day": 86_400_000,
+    "week": 604_800_000,
+}
+_PER_MS = {"s": 0.001, "ms": 1.0, "us": 1e3, "ns": 1e6}
+
+
+def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
+    """Return the rows of a streaming DataFrame in causal order within each group.
+
+    Every input row comes out once, with the four columns of `spec.added`, as soon as its
+    causes have come out; within a group positions follow the causes and never repeat. Raises
+    InputError for columns that cannot serve, SetupError when the session's state store is not
+    RocksDB. Without a `time` that is a timestamp, the policies `release` and `drop` and
+    `remember` run on processing time; such a query does not end by itself under
+    `availableNow`, because Spark then waits for timers.
+    """
+    spec.check_columns(df.columns)
+    _check_store(df)
+    job = job_of(df, spec)
+    key = F.lit(0) if spec.group is None else F.xxhash64(_hashable(df, spec.group))
+    with_keys = df.withColumns(
+        {
+            SHARD: F.pmod(key, F.lit(job.shards)).cast("int"),
+            DIGEST: F.xxhash64(*(_hashable(df, name) for name in _content(df, spec))),
+        }
+    )
+    packed = with_keys.mapInArrow(Pack(job), PACKED)
+    on_timers = not job.plan.timed and (spec.missing != "hold" or spec.remember is not None)
+    released = packed.groupBy("shard").transformWithState(
+        Processor(job), RELEASED, "Append", "ProcessingTime" if on_timers else "None"
+    )
+    return released.mapInArrow(unpack, released_schema(df, spec))
+
+
+def count_statuses(df: DataFrame, spec: OrderSpec, name: str = "antecede") -> DataFrame:
+    """Count the rows of each status as observed metrics, for an ordered DataFrame.
+
+    A running query shows them in `query.lastProgress["observedMetrics"][name]`, one number a
+    status and micro-batch; rows still held are the input rows so far less all of these.
+    """
+    status = F.col(spec.status)
+    return df.observe(name, *(F.count_if(status == str(s)).alias(str(s)) for s in Status))
+
+
+def released_schema(df: DataFrame, spec: OrderSpec) -> t.StructType:
+    """Return the schema of the result: the user's columns, then those of `spec.added`."""
+    kinds = (t.LongType(), t.ArrayType(t.StringType()), t.DoubleType(), t.StringType())
+    added = [t.StructField(n, kind) for n, kind in zip(spec.added, kinds, strict=True)]
+    return t.StructType([*df.schema.fields, *added])
+
+
+def job_of(df: DataFrame, spec: OrderSpec) -> Job:
+    """Work out what the workers need. Raises InputError for durations that do not parse."""
+    per_ms = _units_per_ms(df, spec)
+    scale = 1.0 if per_ms is None else per_ms
+    remember = -1 if spec.remember is None else _units(spec.remember, scale)
+    patience = _units(spec.patience, scale)
+    plan = Plan(spec.id is None, per_ms is not None, spec.missing, patience, remember)
+    partitions = str(df.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+    waits = spec.missing != "hold" or spec.remember is not None
+    return Job(spec, plan, spec.shards or int(partitions), scale, plan.timed and waits)
+
+
+def duration_ms(text: str) -> int:
+    """Return the length of "10 minutes", "1 hour 30 minutes", ... in milliseconds."""
+    parts = re.findall(r"(\d+)\s*([a-z]+?)s?\b", text.lower())
+    rest = re.sub(r"\d+\s*[a-z]+", "", text.lower()).strip()
+    if rest or not parts or any(unit not in _UNITS_MS for _, unit in parts):
+        raise InputError(f"cannot read the duration {text!r}; write for instance '10 minutes'")
+    return sum(int(number) * _UNITS_MS[unit] for number, unit in parts)
+
+
+def _units(duration: str, per_ms: float) -> int:
+    return min(math.ceil(duration_ms(duration) * per_ms), 2**61)
+
+
+def _units_per_ms(df: DataFrame, spec: OrderSpec) -> float | None:
+    """Return the units of `time` in a millisecond as Arrow will have them; None: no clock."""
+    if spec.time is None:
+        return None
+    kind = df.schema[spec.time].dataType
+    if isinstance(kind, t.TimestampType | t.TimestampNTZType):
+        return _PER_MS["us"]
+    if isinstance(kind, t.DateType):
+        return _PER_MS["ms"]
+    if not isinstance(kind, t.IntegralType):
+        raise InputError(f"time column {spec.time} must be a timestamp, not {kind.simpleString()}")
+    return None if spec.time_unit is None else _PER_MS[spec.time_unit]
+
+
+def _content(df: DataFrame, spec: OrderSpec) -> list[str]:
+    if spec.content is not None:
+        return list(spec.content)
+    return [name for name in df.columns if name != spec.time] or df.columns
+
+
+def _hashable(df: DataFrame, name: str) -> Column:
+    """Spark does not hash maps and variants; their text will do."""
+    kind = df.schema[name].dataType
+    text = kind.simpleString()
+    column = F.col("`" + name.replace("`", "``") + "`")
+    return column.cast("string") if "map<" in text or "variant" in text else column
+
+
+def _check_store(df: DataFrame) -> None:
+    provider: Any = df.sparkSession.conf.get(_PROVIDER, "")
+    if not str(provider).endswith("RocksDBStateStoreProvider"):
+        raise SetupError(
+            "causal order of a stream needs Spark's RocksDB state store; before starting the "
+            f'query run spark.conf.set("{_PROVIDER}", "{_ROCKSDB}")'
+        )

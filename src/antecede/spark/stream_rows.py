@@ -1,0 +1,138 @@
+"""Between Arrow tables and the release kernel: control columns in, added columns out.
+
+Rows travel, and wait in the state, as Arrow IPC streams: whatever Spark hands to Arrow comes
+back as it was. Identities and causes are read by the same code as in a batch
+(`antecede.order.keys`), and are compared as text, which stays the same over restarts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.compute
+from numpy.typing import NDArray
+
+from antecede.errors import InputError
+from antecede.kernels import release_drain as drain
+from antecede.kernels.release import Batch, Outcome
+from antecede.kernels.release_names import Text
+from antecede.order.keys import STATUSES, code, keys_of
+from antecede.order.spec import OrderSpec, Status
+from antecede.order.table import added, times_of
+
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
+
+DIGEST = "__antecede_digest"
+"""Hidden column: 64-bit digest of the row's content, to tell a repeat from a conflict."""
+_FAR = 2**62
+_INVALID = {Status.NULL_KEY: drain.NULL, Status.BAD_CLOCK: drain.BAD}
+
+
+def batch_of(table: pyarrow.Table, spec: OrderSpec) -> Batch:
+    """Read the control columns of new rows. Raises InputError for types that cannot serve."""
+    if table.num_rows == 0:
+        return _nothing()
+    keys = keys_of(table, spec)
+    status = np.zeros(table.num_rows, np.uint8)
+    for reason, outcome in _INVALID.items():
+        status[keys.status == code(reason)] = outcome
+    labels = keys.labels.cast(pa.string())
+    name = keys.actor - keys.group * len(labels)
+    row = np.repeat(np.arange(table.num_rows), np.diff(keys.offsets))
+    edge = np.flatnonzero(keys.required & (status[row] == 0))
+    first = np.zeros(table.num_rows + 1, np.int64)
+    np.cumsum(np.bincount(row[edge], minlength=table.num_rows), out=first[1:])
+    time, timed, _ = times_of(table, spec)
+    counted = spec.id is None
+    return Batch(
+        group=_group_text(table, spec),
+        name=text_of(labels.take(pa.array(name, mask=status != 0))),
+        count=keys.count if counted else np.zeros(table.num_rows, np.int64),
+        time=np.where(timed, np.clip(time, -_FAR, _FAR), drain.NO_TIME),
+        digest=table.column(DIGEST).to_numpy(),
+        status=status,
+        first=first,
+        cause_name=text_of(labels.take(pa.array(keys.label[edge]))),
+        cause_count=keys.cause_count[edge] if counted else np.zeros(len(edge), np.int64),
+    )
+
+
+def _nothing() -> Batch:
+    none = np.zeros(0, np.int64)
+    text = Text(np.zeros(0, np.uint8), np.zeros(1, np.int64))
+    bits = np.zeros(0, np.uint8)
+    return Batch(text, text, none, none, none, bits, np.zeros(1, np.int64), text, none)
+
+
+def _group_text(table: pyarrow.Table, spec: OrderSpec) -> Text:
+    if spec.group is None:
+        return Text(np.zeros(0, np.uint8), np.zeros(table.num_rows + 1, np.int64))
+    column: Any = table.column(spec.group)
+    try:
+        return text_of(pc.fill_null(column.cast(pa.string()), ""))
+    except pa.ArrowNotImplementedError as error:
+        raise InputError(f"group column {spec.group} of type {column.type}: {error}") from error
+
+
+def text_of(array: Any) -> Text:
+    """Return the bytes of an Arrow string array; null is empty."""
+    if isinstance(array, pyarrow.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], pa.string())
+    _, ends, data = array.buffers()
+    where = np.frombuffer(ends, np.int32)[array.offset : array.offset + len(array) + 1]
+    return Text(np.frombuffer(data or b"", np.uint8), where.astype(np.int64))
+
+
+def with_added(rows: pyarrow.Table, out: Outcome, spec: OrderSpec, per_ms: float) -> pyarrow.Table:
+    """Append position, causes waited for, wait and status to the rows that leave.
+
+    `per_ms` is the number of time units in a millisecond.
+    """
+    aside = out.position < 0
+    unknown = out.waited_units < 0
+    names = pa.StringArray.from_buffers(
+        out.waited_name.size,
+        pa.py_buffer(out.waited_name.ends.astype(np.int32)),
+        pa.py_buffer(out.waited_name.data),
+    )
+    if spec.id is None:
+        counts = pa.array(out.waited_count).cast(pa.string())
+        names = pc.binary_join_element_wise(names, counts, ":")
+    ends = pa.array(out.waited_first.astype(np.int32))
+    waited: NDArray[np.float64] = out.waited_units / per_ms
+    columns = [
+        pa.array(out.position, mask=aside),
+        pa.ListArray.from_arrays(ends, names, mask=pa.array(aside)),
+        pa.array(waited, mask=unknown),
+        pa.array([str(status) for status in STATUSES]).take(pa.array(out.status - 1)),
+    ]
+    for field, column in zip(added(spec), columns, strict=True):
+        rows = rows.append_column(field, column)
+    return rows
+
+
+def to_bytes(table: pyarrow.Table) -> bytes:
+    """Return a table as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def from_bytes(parts: list[bytes]) -> pyarrow.Table:
+    """Return the tables of some Arrow IPC streams as one; at least one part.
+
+    Raises InputError when the columns differ: the checkpoint holds rows of another schema.
+    """
+    tables = [pa.ipc.open_stream(part).read_all() for part in parts]
+    try:
+        return pa.concat_tables(tables)
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            "the rows held back in the checkpoint have other columns than the stream has now: "
+            f"start from a new checkpoint, or bring the columns back ({error})"
+        ) from error
