@@ -43,7 +43,8 @@ def bad(trace: Trace) -> list[tuple[int | None, str]]:
 
 
 def test_shiviz_declared_expression_crlf_and_zero_entries(tmp_path: Path) -> None:
-    log = '(?<event>.*)\\|(?<host>\\w+)\\|(?<clock>{.*})\r\n\r\nhi|a|{"a":1,"b":0}\r\nyo|b|{"b":1,"a":1}\r\n'
+    expression = r"(?<event>.*)\|(?<host>\w+)\|(?<clock>{.*})"
+    log = f'{expression}\r\n\r\nhi|a|{{"a":1,"b":0}}\r\nyo|b|{{"b":1,"a":1}}\r\n'
     trace = read([written(tmp_path, log)])
     assert trace.format == "shiviz"
     assert column(trace, "id") == ["a:1", "b:1"]
@@ -128,8 +129,8 @@ def test_mbox(tmp_path: Path) -> None:
     ten = int(datetime.datetime(2020, 1, 6, 10, tzinfo=datetime.UTC).timestamp()) * S
     assert column(trace, "send_time") == [ten, None]
     assert column(trace, "arrival") == [ten + S, ten + 1800 * S]
-    assert column(trace, "line") == [1, 14]
-    assert bad(trace) == [(21, "no id")]
+    assert column(trace, "line") == [1, 15]
+    assert bad(trace) == [(22, "no id")]
 
 
 def test_mail_json_lines(tmp_path: Path) -> None:

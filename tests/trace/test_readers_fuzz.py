@@ -16,35 +16,16 @@ from antecede.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, read
 
 FORMATS = (None, "shiviz", "mail", "table", "git")
 
-pieces = st.sampled_from(
-    [
-        *(
-            'a {"a":1}\n',
-            'b {"a":1,"b":2}\n',
-            "(?<host>\\w) (?<clock>.*) (?<event>.*)\n",
-            "hello\n",
-        ),
-        *("From a@b Mon Jan  6 10:00:05 2020\n", "Message-ID: <x@y>\n", "In-Reply-To: <x@y>\n"),
-        *('{"id":"a","parent":null,"sender":1,"date":1,"arrived":2}\n', '{"id":[]}\n', "{\n"),
-        *(
-            "id,parents,time\n",
-            "a,b,1\n",
-            'c,"["\n',
-            '"\n',
-            "x\x00y\n",
-            "commit\tparents\n",
-            "p\tq\n",
-        ),
-        *(
-            "=== run ===\n",
-            "\n",
-            "\r\n",
-            '{"a":1e999}',
-            "\ud800".encode("utf-8", "replace").decode(),
-        ),
-        *("NaN", "[[[[", '{"id":1,"time":1e308,"seq":1e308}\n', '{"clock":{"a":true}}\n', "PAR1"),
-    ]
-)
+PIECES = r"""
+a {"a":1}~b {"a":1,"b":2}~(?<host>\w) (?<clock>.*) (?<event>.*)~hello~=== run ===~
+From a@b Mon Jan  6 10:00:05 2020~Message-ID: <x@y>~In-Reply-To: <x@y>~
+{"id":"a","parent":null,"sender":1,"date":1,"arrived":2}~{"id":[]}~{~{"a":1e999}~NaN~[[[[~
+{"id":1,"time":1e308,"seq":1e308}~{"clock":{"a":true}}~{"id":"\ud800"}~PAR1~
+id,parents,time~a,b,1~c,"["~"~commit,parents~p,q
+"""
+lines = [piece.strip("\n") for piece in PIECES.split("~")]
+tabbed = [line.replace(",", "\t") for line in lines if "," in line]
+pieces = st.sampled_from([*(line + "\n" for line in lines + tabbed), *lines, "\r\n", "\x00", "\n"])
 texts = st.lists(pieces | st.text(max_size=8), max_size=12).map("".join)
 contents = st.binary(max_size=80) | texts.map(lambda text: text.encode("utf-8", "surrogatepass"))
 
@@ -65,8 +46,7 @@ def test_any_bytes(format: str | None, name: str, content: bytes) -> None:
         path.write_bytes(content)
         try:
             trace = read([path], format)
-        except InputError as error:
-            assert str(error)
+        except InputError:
             return
     trace.events.validate(full=True)
     assert trace.events.schema.equals(SCHEMA)
