@@ -35,7 +35,9 @@ def test_no_member_delivered_an_effect_before_its_cause(recording: Recording) ->
 
 def test_without_order_effects_come_before_causes() -> None:
     chaos = record(4, 2.5, order="none", seed=3)
-    assert History(chaos.events).early("delivery"), "the emulated delays reorder, or the recorder is too kind"
+    assert History(chaos.events).early("delivery"), (
+        "the emulated delays reorder, or the recorder is too kind"
+    )
 
 
 def test_receipts_name_the_causes_that_the_sender_had_delivered(recording: Recording) -> None:

@@ -8,13 +8,13 @@ the keyword arguments of the protocol's class; their text is read by the type de
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
 from antecede.check.company import relation_of
+from antecede.check.loader import is_file_target, load_class
 from antecede.check.scenario_parse import Setting
 from antecede.errors import LocalError, ScenarioError
 from antecede.protocols.base import Protocol, Relation
@@ -46,7 +46,8 @@ class Cast(NamedTuple):
 def cast_members(setting: Setting, folder: Path = Path()) -> Cast:
     """Make the protocol objects of a setting; raises ScenarioError for what cannot be.
 
-    `folder` is where the FILE.py of a protocol of one's own is looked for.
+    `folder` is where the FILE.py of a protocol of one's own is looked for; raises InputError
+    when it cannot be used.
     """
     factory, flat = _factory(setting.protocol, folder)
     options = _options(factory, setting)
@@ -95,8 +96,8 @@ def _hierarchy(factory: Callable[..., Any], setting: Setting, options: Mapping[s
 
 def _factory(name: str, folder: Path) -> tuple[Callable[..., Any], bool]:
     """Return what makes the members, and whether they are all alike."""
-    if ".py:" in name:
-        return _own_class(name, folder), True
+    if is_file_target(name):
+        return load_class(str(folder / name)), True
     try:
         found = entry(name)
         return found.load(), found.flat
@@ -105,21 +106,6 @@ def _factory(name: str, folder: Path) -> tuple[Callable[..., Any], bool]:
         raise ScenarioError(
             f"no protocol is called '{name}'; there are {known}, or your own FILE.py:CLASS"
         ) from error
-
-
-def _own_class(name: str, folder: Path) -> Callable[..., Any]:
-    """Load the class of a protocol that the user wrote."""
-    file, _, cls = name.rpartition(":")
-    path = folder / file
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise ScenarioError(f"protocol {name}: there is no file {path}")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found = getattr(module, cls, None)
-    if not isinstance(found, type) or not issubclass(found, Protocol):
-        raise ScenarioError(f"protocol {name}: {file} has no class {cls} derived from Protocol")
-    return found
 
 
 def _options(factory: Callable[..., Any], setting: Setting) -> dict[str, Any]:

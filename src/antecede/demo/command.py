@@ -95,17 +95,16 @@ def _own(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
 
 
 def _say_overtaking(arrivals: Arrivals) -> None:
-    names = arrivals.table.column("id").to_pylist()
-    members = arrivals.table.column("member").to_pylist()
-    streams = members if arrivals.by_member else [""] * len(names)
-    when = arrivals.table.column(arrivals.arrived_by).to_pylist()
-    arrived = dict(zip(zip(streams, names, strict=True), when, strict=True))
+    names = ("member", "id", "parents", arrivals.arrived_by)
+    columns = [arrivals.table.column(name).to_pylist() for name in names]
+    rows = [
+        (member if arrivals.by_member else "", name, parents, at)
+        for member, name, parents, at in zip(*columns, strict=True)
+    ]
+    arrived = {(stream, name): at for stream, name, _, at in rows}
     early = sum(
         any(arrived.get((stream, parent), at) > at for parent in parents)
-        for stream, parents, at in zip(
-            streams, arrivals.table.column("parents").to_pylist(), when, strict=True
-        )
+        for stream, _, parents, at in rows
     )
-    tour.say(
-        f"{count_and_part(early, len(names))} of {len(names):,} came before one of their causes"
-    )
+    part = count_and_part(early, len(rows))
+    tour.say(f"{part} of {len(rows):,} came before one of their causes")

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from antecede.check.company import flat
 from antecede.check.explorer import Limits, explore
-from antecede.check.scenario import Run, run_scenario
+from antecede.check.happenings import Run
+from antecede.check.scenario import run_scenario
 from antecede.check.scenario_parse import Setting, parse_scenario, scenario_text
 from antecede.check.verdict import Failure
 from antecede.protocols.base import Guarantee, Relation

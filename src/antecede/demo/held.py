@@ -29,6 +29,18 @@ class HeldMessage(NamedTuple):
         return ((self.delivered.arrival or 0) - (self.arrived.arrival or 0)) / NS_PER_MS
 
     @property
+    def is_middling(self) -> bool:
+        """Tell whether the wait is long enough to see and short enough to draw."""
+        return SHORT_MS < self.wait_ms < LONG_MS
+
+    @property
+    def is_reply(self) -> bool:
+        """Tell whether it reads like an answer that overtook its question."""
+        question, answer = self.cause.text or "", self.sent.text or ""
+        same_topic = self.cause.topics == self.sent.topics
+        return same_topic and question.endswith("?") and not answer.endswith("?")
+
+    @property
     def members(self) -> tuple[str, ...]:
         """The members that the story needs: cause's sender, the message's sender, where held."""
         names = (self.cause.member or "", self.sent.member or "", self.at)
@@ -62,7 +74,7 @@ def find_held(events: Sequence[Event]) -> HeldMessage | None:
         if event.kind == DELIVER
         for held in _stories(event, sends, receipts)
     ]
-    found.sort(key=lambda held: (not SHORT_MS < held.wait_ms < LONG_MS, -held.wait_ms))
+    found.sort(key=lambda held: (not held.is_reply, not held.is_middling, -held.wait_ms))
     return found[0] if found else None
 
 

@@ -64,7 +64,9 @@ def record(
         for name in names:
             ours, theirs = context.Pipe()
             plan = Plan(name, names, order, seed, seconds, DRAIN_S)
-            process = context.Process(target=run_member, args=(plan, theirs), daemon=True)
+            process: BaseProcess = context.Process(
+                target=run_member, args=(plan, theirs), daemon=True
+            )
             process.start()
             theirs.close()
             running.append((process, ours))

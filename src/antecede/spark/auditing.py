@@ -1,0 +1,167 @@
+"""`audit`: the exact counts of `antecede audit` over a DataFrame in the event schema.
+
+Theory of operation
+-------------------
+Every count comes from `antecede.audit.engine.audit_events`, the local engine, run inside
+Python workers. Causes never cross from one `run` to another, so where traces are counted by
+declared parents each partition of runs is counted by itself and the reports are added up;
+concurrent pairs follow from the totals, members are united.
+
+What does not split is counted in ONE task: a single run (a chain may pass through any of its
+rows), vector-clock logs (which way of counting applies depends on all rows), and formats with
+details of their own. That task's worker must hold the trace.
+
+A DataFrame has no order of rows: "the first row of an id wins" goes by `file_order`. Without
+that column repeated rows are told apart by content, and no inversions of it are counted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from antecede.audit.engine import audit_events
+from antecede.errors import InputError
+from antecede.trace import schema
+from antecede.trace.arrow import SCHEMA
+
+_TIMES = tuple(name for name in schema.NAMES if name.endswith("_time") or name == "arrival")
+_ADDED = (
+    "messages",
+    "duplicates",
+    "edges",
+    "cross_member_edges",
+    "immediate_edges",
+    "redundant_edges",
+    "roots",
+    "merges",
+    "missing_parents",
+    "self_parents",
+    "ordered_pairs",
+)
+Part = dict[str, Any]
+
+
+def audit(df: DataFrame, format: str = "table") -> dict[str, Any]:
+    """Count over a DataFrame of events and return the keys of `antecede audit --json`.
+
+    Columns are those of `antecede.trace.schema`; all but `id` may be absent, others are left
+    alone, and timestamps serve as times. `format` says where the events came from; it chooses
+    between parents and clocks and adds the format's own details. Runs Spark jobs.
+    Raises InputError when there is no `id` or a column is not of the schema's type.
+    """
+    events = _events(df)
+    ordered = "file_order" in events.columns
+    one_task = format != "table" or _has_clocks(events)
+    placed = events.repartition(1) if one_task else _by_run(events)
+    rows = placed.mapInArrow(_counter(format, ordered), "report string").collect()
+    parts = [json.loads(row.report) for row in rows]
+    if not parts:
+        parts = [_report(SCHEMA.empty_table(), format, ordered)]
+    return _added_up(parts)
+
+
+def _events(df: DataFrame) -> DataFrame:
+    """Return the schema's columns, timestamps as nanoseconds."""
+    if "id" not in df.columns:
+        raise InputError(f"no column id; there are {', '.join(df.columns)}")
+    chosen = []
+    for name in schema.NAMES:
+        if name not in df.columns:
+            continue
+        column = df[name]
+        if name in _TIMES and isinstance(df.schema[name].dataType, t.TimestampType):
+            column = f.unix_micros(column) * 1000
+        wanted = str(SCHEMA.field(name).type)
+        if ("list" in wanted) != isinstance(df.schema[name].dataType, t.ArrayType):
+            kind = df.schema[name].dataType.simpleString()
+            raise InputError(f"column {name} must be {wanted}; it is {kind}")
+        chosen.append(column.alias(name))
+    return df.select(*chosen)
+
+
+def _has_clocks(events: DataFrame) -> bool:
+    if "clock_members" not in events.columns:
+        return False
+    return not events.where(f.col("clock_members").isNotNull()).isEmpty()
+
+
+def _by_run(events: DataFrame) -> DataFrame:
+    return events.repartition(events["run"]) if "run" in events.columns else events.repartition(1)
+
+
+def _counter(
+    format: str, ordered: bool
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what a worker runs: the chunks of a partition become one row, a report as JSON."""
+
+    def run(chunks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        batches = list(chunks)
+        if batches:
+            report = _report(pa.Table.from_batches(batches), format, ordered)
+            yield pa.RecordBatch.from_pydict({"report": [json.dumps(report)]})
+
+    return run
+
+
+def _report(table: pa.Table, format: str, ordered: bool) -> Part:
+    """Count one partition; adds `member_names`, which reports that are added up need."""
+    if ordered:
+        table = table.sort_by("file_order")
+    else:
+        rows = sorted(range(len(table)), key=[repr(row) for row in table.to_pylist()].__getitem__)
+        table = table.take(pa.array(rows, pa.int64()))
+    report: Part = audit_events(table, format).to_dict()
+    if not ordered:
+        report["inversions"].pop("file_order", None)
+        report["details"].get("max_inversions", {}).pop("file_order", None)
+    names: set[str | None] = set()
+    if "member" in table.column_names:
+        names = set(table["member"].unique().to_pylist()) - {None}
+    report["member_names"] = sorted(map(str, names))
+    return report
+
+
+def _added_up(parts: list[Part]) -> Part:
+    """Return one report of the reports of disjoint sets of runs."""
+    if len(parts) == 1:
+        total = dict(parts[0])
+        del total["member_names"]
+        return total
+    total = {key: _sum(part[key] for part in parts) for key in _ADDED}
+    total["max_parents"] = max(part["max_parents"] for part in parts)
+    total["members"] = len({name for part in parts for name in part["member_names"]}) or None
+    pairs = total["messages"] * (total["messages"] - 1) // 2
+    total["concurrent_pairs"] = pairs - total["ordered_pairs"]
+    total["inversions"] = _merged([part["inversions"] for part in parts], lambda a, b: a + b)
+    total["details"] = _details([part["details"] for part in parts])
+    return {key: total.get(key, parts[0][key]) for key in parts[0] if key != "member_names"}
+
+
+def _details(parts: list[Part]) -> Part:
+    maxima = _merged([part["max_inversions"] for part in parts], max)
+    reasons = _merged([part["quarantine"] for part in parts], lambda a, b: a + b)
+    rest = [{k: v for k, v in p.items() if isinstance(v, int)} for p in parts]
+    details: Part = _merged(rest, lambda a, b: a + b)
+    details["max_inversions"] = maxima
+    details["quarantine"] = dict(sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0])))
+    return details
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _merged(parts: list[dict[str, int]], join: Callable[[int, int], int]) -> dict[str, int]:
+    merged: dict[str, int] = {}
+    for part in parts:
+        for key, value in part.items():
+            merged[key] = join(merged[key], value) if key in merged else value
+    return merged
