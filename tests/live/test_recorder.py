@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-
 import pytest
 
 from antecede.errors import LocalError
@@ -16,8 +14,8 @@ from antecede.trace.schema import DELIVER, RECEIVE, SEND
 
 
 @pytest.fixture(scope="module")
-def recording() -> Iterator[Recording]:
-    yield record(4, 1.5, seed=3)
+def recording() -> Recording:
+    return record(4, 1.5, seed=3)
 
 
 def test_every_copy_arrives_and_is_delivered_once(recording: Recording) -> None:

@@ -35,7 +35,9 @@ def test_sorting_by_a_skewed_timestamp_inverts_the_edge() -> None:
 
 
 def test_sorting_by_a_true_timestamp_inverts_nothing() -> None:
-    true = [row._replace(sent_ns=sent * MS) for row, sent in zip(OVERTAKEN, (110, 90, 280))]
+    true = [
+        row._replace(sent_ns=sent * MS) for row, sent in zip(OVERTAKEN, (110, 90, 280), strict=True)
+    ]
     assert by_timestamp(streams(true)).inverted == 0
 
 

@@ -78,7 +78,7 @@ def arrivals_of(events: pyarrow.Table) -> Arrivals:
 
 def events_of(table: pyarrow.Table) -> list[Event]:
     """Return the rows of a trace as plain events."""
-    columns = dict(zip(NAMES, (table.column(name).to_pylist() for name in NAMES), strict=True))
+    columns: dict[str, list[Any]] = {name: table.column(name).to_pylist() for name in NAMES}
     columns["parents"] = [tuple(parents) for parents in columns["parents"]]
     columns["topics"] = [tuple(topics) for topics in columns["topics"]]
     return [Event(*row) for row in zip(*columns.values(), strict=True)]

@@ -1,0 +1,319 @@
+"""The streaming operator on a real session: types, ways, policies, duplicates, null keys."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+import time
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from antecede.errors import InputError, SetupError
+from antecede.order.table import order_table
+from antecede.spark.spec import OrderSpec
+from antecede.spark.stream import count_statuses, duration_ms, order_stream
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+DECLARED = OrderSpec(id="id", after=("after",), group="group", time="at")
+
+Run = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture
+def rocks(spark: SparkSession) -> Iterator[SparkSession]:
+    spark.conf.set(PROVIDER, ROCKSDB)
+    yield spark
+    spark.conf.unset(PROVIDER)
+
+
+def source(spark: SparkSession, folder: Path, tables: list[pa.Table]) -> DataFrame:
+    """Write one Parquet file a micro-batch and return the stream over them."""
+    folder.mkdir()
+    for index, table in enumerate(tables):
+        pq.write_table(table, folder / f"part-{index:03}.parquet")
+        stamp = 1_700_000_000 + index  # Spark reads the files by their time of change
+        __import__("os").utime(folder / f"part-{index:03}.parquet", (stamp, stamp))
+    schema = spark.read.parquet(str(folder)).schema
+    reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+    return reader.parquet(str(folder))
+
+
+def finish(df: DataFrame, folder: Path) -> pa.Table:
+    """Run a stream over all there is into Parquet and read what the sink has committed."""
+    out = folder / "out"
+    query = (
+        df.writeStream.format("parquet")
+        .option("path", str(out))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    try:
+        assert query.awaitTermination(120)
+    finally:
+        query.stop()
+    return df.sparkSession.read.parquet(str(out)).toArrow()
+
+
+def history(size: int, seed: int = 1) -> pa.Table:
+    rng = random.Random(seed)
+    past: dict[str, list[str]] = {"g": [], "h": [], "": []}
+    rows = []
+    for number in range(size):
+        group = rng.choice(["g", "h", ""])
+        name = f"{rng.randrange(1000)}-{number}"
+        after = rng.sample(past[group], min(len(past[group]), rng.randrange(3)))
+        at = START + dt.timedelta(milliseconds=rng.randrange(5000))
+        rows.append({"id": name, "after": after, "group": group, "at": at})
+        past[group].append(name)
+    schema = pa.schema(
+        {
+            "id": pa.string(),
+            "after": pa.list_(pa.string()),
+            "group": pa.string(),
+            "at": pa.timestamp("us", "UTC"),
+        }
+    )
+    return pa.Table.from_pylist(rows, schema)
+
+
+def pieces(table: pa.Table, count: int, seed: int = 2) -> list[pa.Table]:
+    order = random.Random(seed).sample(range(table.num_rows), table.num_rows)
+    size = -(-table.num_rows // count)
+    return [table.take(order[k : k + size]) for k in range(0, table.num_rows, size)]
+
+
+def by_id(table: pa.Table) -> dict[str, dict[str, Any]]:
+    rows = table.to_pylist()
+    assert len({row["id"] for row in rows}) == len(rows)
+    return {row["id"]: row for row in rows}
+
+
+def test_stream_and_batch_agree_on_all_but_the_position(
+    rocks: SparkSession, tmp_path: Path
+) -> None:
+    table = history(150)
+    df = order_stream(source(rocks, tmp_path / "in", pieces(table, 4)), DECLARED)
+    assert df.isStreaming
+    streamed = by_id(finish(df, tmp_path))
+    batch = by_id(order_table(table, DECLARED))
+    assert streamed.keys() == batch.keys()
+    for name, row in streamed.items():
+        for cause in row["after"]:
+            assert streamed[cause]["position"] < row["position"]
+        rest = {key: value for key, value in row.items() if key != "position"}
+        assert rest == {k: v for k, v in batch[name].items() if k != "position"}
+    for group in ("g", "h", ""):
+        places = sorted(r["position"] for r in streamed.values() if r["group"] == group)
+        assert places == list(range(len(places)))
+
+
+def test_all_at_once_the_stream_gives_the_very_order_of_the_batch(
+    rocks: SparkSession, tmp_path: Path
+) -> None:
+    table = history(80, seed=5)
+    spec = OrderSpec(id="id", after=("after",), group="group", time="at", shards=3)
+    df = order_stream(source(rocks, tmp_path / "in", [table]), spec)
+    assert by_id(finish(df, tmp_path)) == by_id(order_table(table, spec))
+
+
+def test_every_type_comes_back_from_the_state_as_it_was(
+    rocks: SparkSession, tmp_path: Path
+) -> None:
+    values = rocks.sql(
+        """SELECT 'b' AS id, 'a' AS after, cast(1 AS byte) AS i8, cast(2 AS short) AS i16, 3 AS i32,
+        cast(0.1 AS float) AS f32, double('NaN') AS f64, cast(1.10 AS decimal(38, 18)) AS dec,
+        true AS flag, X'00ff' AS raw, date'1582-10-15' AS day,
+        timestamp'2026-01-01 12:00:00.123456' AS ts, timestamp_ntz'2026-01-01 12:00:00.5' AS ntz,
+        interval '1 02:03:04.5' day to second AS span, array(1, null) AS list,
+        map('k', named_struct('x', array('y'))) AS nested, cast(null AS string) AS nothing,
+        'Ünïcode \U0001f600' AS text, named_struct('a b', 1, 'c', map(1, null)) AS struct"""
+    )
+    first, second = values, values.selectExpr("'a' AS id", "'' AS after", "* EXCEPT (id, after)")
+    second = second.selectExpr("id", "cast(null AS string) AS after", "* EXCEPT (id, after)")
+    folder = tmp_path / "in"
+    for k, part in enumerate((first, second)):
+        part.coalesce(1).write.mode("append").parquet(str(folder / f"k={k}"))
+    reader = rocks.readStream.schema(first.schema).option("maxFilesPerTrigger", 1)
+    df = reader.parquet(str(folder / "k=*"))
+    spec = OrderSpec(id="id", after=("after",))
+    assert order_stream(df, spec).schema[: len(first.schema)] == first.schema[:]
+    finish(order_stream(df, spec), tmp_path)
+    got = rocks.read.parquet(str(tmp_path / "out"))
+    assert [row.id for row in got.orderBy("position").collect()] == ["a", "b"]
+    plain = got.select(*first.columns)
+    assert [f.dataType for f in plain.schema] == [f.dataType for f in first.schema]
+    assert sorted(map(repr, plain.collect())) == sorted(map(repr, first.union(second).collect()))
+    assert got.where("id = 'b'").head().dec == Decimal("1.10")
+
+
+def rows(*items: dict[str, Any]) -> pa.Table:
+    return pa.Table.from_pylist(list(items))
+
+
+def test_repeats_and_null_keys_are_marked_and_no_row_is_lost(
+    rocks: SparkSession, tmp_path: Path
+) -> None:
+    kinds = pa.schema({"id": pa.int64(), "after": pa.int32(), "text": pa.string()})
+    batches = [
+        pa.Table.from_pylist(part, kinds)
+        for part in (
+            [{"id": 1, "after": 0, "text": "x"}, {"id": None, "after": 1, "text": "lost"}],
+            [{"id": 0, "text": "y"}, {"id": 1, "after": 0, "text": "x"}, {"id": 5, "after": 5}],
+            [{"id": 0, "text": "z"}, {"id": 7, "after": 8}],
+            [{"id": 8, "after": 7}],
+        )
+    ]
+    spec = OrderSpec(id="id", after=("after",))
+    df = count_statuses(order_stream(source(rocks, tmp_path / "in", batches), spec), spec)
+    got = finish(df, tmp_path).to_pylist()
+    seen = sorted((r["id"] is None, r["id"], r["text"] or "", r["antecede_status"]) for r in got)
+    assert [s[1:] for s in seen if not s[0]] == [
+        (0, "y", "ordered"),
+        (0, "z", "conflict"),
+        (1, "x", "duplicate"),
+        (1, "x", "ordered"),
+        (5, "", "self_parent"),
+        (7, "", "cycle"),
+        (8, "", "cycle"),
+    ]
+    assert [s[2:] for s in seen if s[0]] == [("lost", "null_key")]
+    waited = {(r["id"], r["position"]): r["waited_for"] for r in got if r["position"] is not None}
+    assert waited == {(0, 0): [], (1, 1): ["0"]}
+    assert {r["waited_ms"] for r in got} == {None}
+
+
+def test_sender_and_number(rocks: SparkSession, tmp_path: Path) -> None:
+    numbers = [4, 2, 5, 1, 3, 3, 8]
+    batches = [rows({"who": who, "n": n}) for n in numbers for who in ("a", "b")]
+    merged = [pa.concat_tables(batches[k : k + 4]) for k in range(0, 14, 4)]
+    spec = OrderSpec(sender="who", seq="n")
+    got = finish(order_stream(source(rocks, tmp_path / "in", merged), spec), tmp_path)
+    for who in ("a", "b"):
+        own = [r for r in got.to_pylist() if r["who"] == who]
+        placed = sorted((r["position"], r["n"]) for r in own if r["position"] is not None)
+        assert [n for _, n in placed] == [1, 2, 3, 4, 5]
+        assert [r["n"] for r in own if r["antecede_status"] == "duplicate"] == [3]
+        assert {r["n"]: r["waited_for"] for r in own}[4] == [f"{who}:3"]
+
+
+def test_vector_clock(rocks: SparkSession, tmp_path: Path) -> None:
+    kind = pa.schema({"host": pa.string(), "clock": pa.map_(pa.string(), pa.int64())})
+    events = [
+        ("a", {"a": 1}),
+        ("b", {"b": 1, "a": 1}),
+        ("b", {"b": 2, "a": 1}),
+        ("a", {"a": 2, "b": 2}),
+        ("c", {"c": 1, "a": 2, "b": 2}),
+    ]
+    parts = [
+        pa.Table.from_pylist([{"host": h, "clock": list(c.items())}], kind)
+        for h, c in [*reversed(events), ("c", {"a": 1})]
+    ]
+    spec = OrderSpec(clock="clock", member="host")
+    df = order_stream(
+        source(rocks, tmp_path / "in", [*parts[:2], pa.concat_tables(parts[2:])]), spec
+    )
+    got = finish(df, tmp_path).to_pylist()
+    placed = {r["position"]: (r["host"], dict(r["clock"])) for r in got}
+    assert [placed[k] for k in range(5)] == events
+    assert [r["antecede_status"] for r in got if r["position"] is None] == ["bad_clock"]
+
+
+@pytest.mark.parametrize(
+    ("missing", "statuses"),
+    [
+        ("hold", {"z": "ordered", "free": "ordered"}),
+        (
+            "release",
+            {"b": "missing_cause", "c": "ordered", "a": "late", "z": "ordered", "free": "ordered"},
+        ),
+        (
+            "drop",
+            {"b": "dropped", "c": "dropped", "a": "ordered", "z": "ordered", "free": "ordered"},
+        ),
+    ],
+)
+def test_causes_that_do_not_come_in_time(
+    rocks: SparkSession, tmp_path: Path, missing: Any, statuses: dict[str, str]
+) -> None:
+    def at(name: str, after: str | None, second: int, group: str = "g") -> dict[str, Any]:
+        stamp = START + dt.timedelta(seconds=second)
+        return {"id": name, "after": after, "group": group, "at": stamp}
+
+    late = [] if missing == "hold" else [rows(at("a", None, 100))]
+    # Time is told by a row of another group, in another shard: quiet shards hear of it too.
+    batches = [
+        pa.concat_tables([rows(at("b", "a", 0)), rows(at("c", "b", 1))]),
+        rows(at("free", "x", 5, "h")),
+        rows(at("x", None, 60, "h")),
+        *late,
+    ]
+    batches[0] = batches[0].append_column("k", pa.array([0, 0]))
+    batches[1:] = [b.append_column("k", pa.array([1])) for b in batches[1:]]
+    spec = OrderSpec(
+        id="id", after=("after",), group="group", time="at",
+        missing=missing, patience="58 seconds", shards=8,
+    )  # fmt: skip
+    df = order_stream(source(rocks, tmp_path / "in", batches), spec)
+    got = by_id(finish(df, tmp_path))
+    want = {("x" if k == "z" else k): v for k, v in statuses.items()}
+    assert {name: row["antecede_status"] for name, row in got.items()} == want
+    if missing == "release":
+        assert got["b"]["waited_for"] == ["a"]
+        assert got["b"]["waited_ms"] == 58_000.0
+        assert got["c"]["waited_ms"] == 57_000.0
+
+
+def test_patience_on_processing_time_needs_no_further_rows(
+    rocks: SparkSession, tmp_path: Path
+) -> None:
+    spec = OrderSpec(id="id", after=("after",), missing="release", patience="1 second")
+    df = order_stream(source(rocks, tmp_path / "in", [rows({"id": "b", "after": "a"})]), spec)
+    query = (
+        df.writeStream.format("memory")
+        .queryName("patience")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(processingTime="300 milliseconds")
+        .start()
+    )
+    try:
+        for _ in range(200):
+            got = rocks.table("patience").collect()
+            if got:
+                break
+            time.sleep(0.2)
+    finally:
+        query.stop()
+    assert [(r.id, r.waited_for, r.antecede_status) for r in got] == [("b", ["a"], "missing_cause")]
+
+
+def test_wrong_calls_say_what_to_do(rocks: SparkSession, tmp_path: Path) -> None:
+    df = source(rocks, tmp_path / "in", [rows({"id": "b", "after": "a"})])
+    with pytest.raises(InputError, match="no column nope"):
+        order_stream(df, OrderSpec(id="nope", after=("after",)))
+    with pytest.raises(InputError, match="10 minutes"):
+        order_stream(df, OrderSpec(id="id", after=("after",), patience="soon"))
+    with pytest.raises(InputError, match="must be a timestamp"):
+        order_stream(df, OrderSpec(id="id", after=("after",), time="id"))
+    rocks.conf.unset(PROVIDER)
+    if not str(rocks.conf.get(PROVIDER, "")).endswith("RocksDBStateStoreProvider"):
+        with pytest.raises(SetupError, match=r"spark\.conf\.set"):
+            order_stream(df, OrderSpec(id="id", after=("after",)))
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [("10 minutes", 600_000), ("1 hour 30 minutes", 5_400_000), ("250 milliseconds", 250)],
+)
+def test_durations(text: str, milliseconds: int) -> None:
+    assert duration_ms(text) == milliseconds
