@@ -76,7 +76,7 @@ def test_a_cycle_is_named_and_the_rest_is_counted() -> None:
     assert found.quarantine["id"].to_pylist() == ["a", "b", "c"]
     assert set(reasons(found)) == {"causes form a cycle: a <- c <- b <- a"}
     assert (found.details["cycles"], found.details["events_on_cycles"]) == (1, 3)
-    assert "1 cycles" in found.summary()
+    assert "3 events that cause each other set aside, in 1 cycle" in found.summary()
 
 
 def test_later_rows_of_an_id() -> None:

@@ -71,7 +71,7 @@ def findings(report: AuditReport) -> Iterator[Finding]:
     _, _, edges = _words(report)
     if report.missing_parents:
         yield Finding(
-            f"{report.missing_parents:,} named causes are not in the trace",
+            f"{_many(report.missing_parents, 'named cause')} not in the trace",
             "a consumer that waits for them waits for ever: give `order` a policy for them",
         )
     if report.details.get("shallow"):
@@ -80,9 +80,12 @@ def findings(report: AuditReport) -> Iterator[Finding]:
             "`git fetch --unshallow`, then audit again",
         )
     if report.self_parents:
-        yield Finding(f"{report.self_parents:,} events name themselves as cause", "left out")
+        yield Finding(f"{_many(report.self_parents, 'event')} named as its own cause", "left out")
     if report.duplicates:
-        yield Finding(f"{report.duplicates:,} rows repeat an id", "the first row of an id counts")
+        yield Finding(
+            f"{_many(report.duplicates, 'later row')} of an id already seen",
+            "the first row of an id counts",
+        )
     if report.redundant_edges and report.format != "shiviz":
         part = count_and_part(report.redundant_edges, report.edges)
         yield Finding(
@@ -97,40 +100,42 @@ def _clock_findings(report: AuditReport) -> Iterator[Finding]:
         shown = ", ".join(_defect(defect) for defect in defects[:SHOWN_DEFECTS])
         more = f" and {len(defects) - SHOWN_DEFECTS:,} more" if len(defects) > SHOWN_DEFECTS else ""
         yield Finding(
-            f"{len(defects):,} clocks lose or lower an entry: {shown}{more}",
+            f"{_many(len(defects), 'clock')} with an entry lost or lowered: {shown}{more}",
             "a restart, or several executions in one file (--delimiter)? pairs are not counted",
         )
     if count := report.details.get("repeated_counters"):
         yield Finding(
-            f"{count:,} events have the same number as the one before at their host",
+            f"{_many(count, 'event')} with the same number as the one before at the host",
             "such events cannot be told apart by their clocks: pairs are not counted",
         )
     if count := report.details.get("mutual_events"):
         yield Finding(
-            f"{count:,} events are, by their clocks, before themselves",
+            f"{_many(count, 'event')} before itself, by the clocks",
             "two events know each other: a merge gone wrong; pairs are not counted",
         )
     if count := report.details.get("unmerged_events"):
         yield Finding(
-            f"{count:,} events know an event, but not all that it knew",
+            f"{_many(count, 'event')} aware of another, but not of all that it knew",
             "their clocks were not merged entry by entry: order may be lost",
         )
     if count := report.details.get("clock_gaps"):
-        yield Finding(f"{count:,} gaps in the hosts' own numbers", "events are missing in the log")
+        yield Finding(
+            f"{_many(count, 'gap')} in the hosts' own numbers", "events are missing in the log"
+        )
 
 
 def _lost_rows(report: AuditReport) -> Iterator[Finding]:
     if cycles := report.details.get("cycles"):
         count = report.details["events_on_cycles"]
         yield Finding(
-            f"{count:,} events cause each other in {cycles:,} cycles and were set aside",
+            f"{count:,} events that cause each other set aside, in {_many(cycles, 'cycle')}",
             "no order has every cause first; the reasons name the ids (--quarantine FILE)",
         )
     reasons = list(report.details.get("quarantine", {}).items())
     if reasons:
         shown = "; ".join(f"{count:,} x {reason}" for reason, count in reasons[:SHOWN_REASONS])
         yield Finding(
-            f"{report.details['quarantined']:,} bad rows were set aside: {shown}",
+            f"{_many(report.details['quarantined'], 'bad row')} set aside: {shown}",
             "the others were counted; see them with --quarantine FILE",
         )
 
@@ -177,6 +182,10 @@ def _counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
 
 def _program_order(report: AuditReport) -> str:
     return "program order included" if report.format == "shiviz" else ""
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _defect(defect: dict[str, object]) -> str:
