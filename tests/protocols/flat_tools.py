@@ -59,6 +59,10 @@ class Network:
             if target in self.members:
                 self.hand_over(target, message)  # a duplicate: the first copy stays in flight
 
+    def run(self, steps: int) -> None:
+        for _ in range(steps):
+            self.step()
+
     def send(self, at: int) -> Id:
         effects = self.members[at].send(f"from {at}")
         assert len(effects) == 1
@@ -84,9 +88,7 @@ class Network:
 
     def arrive(self, position: int) -> None:
         target, message = self.flight[position]
-        if target not in self.members:
-            self.flight.pop(position)
-        elif self.hand_over(target, message):
+        if target not in self.members or self.hand_over(target, message):
             self.flight.pop(position)
 
     def hand_over(self, target: int, key: Id) -> bool:
@@ -203,8 +205,7 @@ class Network:
 def play(make: Make, seed: int, *, members: int = 4, steps: int = 60) -> Network:
     """Run a group of constant membership to its end."""
     network = Network(make, members, seed)
-    for _ in range(steps):
-        network.step()
+    network.run(steps)
     network.finish()
     return network
 
@@ -214,17 +215,14 @@ def play_with_churn(make: Make, seed: int, *, rounds: int = 4) -> Network:
     network = Network(make, 3, seed)
     newest = 2
     for _ in range(rounds):
-        for _ in range(network.random.randrange(15)):
-            network.step()
+        network.run(network.random.randrange(15))
         newest += 1
         network.join(newest, network.random.choice(sorted(network.members)))
-        for _ in range(network.random.randrange(15)):
-            network.step()
+        network.run(network.random.randrange(15))
         if network.random.random() < 0.5:
             network.tell()
             network.leave(network.random.choice(sorted(network.members)))
-            for _ in range(network.random.randrange(10)):
-                network.step()
+            network.run(network.random.randrange(10))
         network.tell()
     network.finish()
     return network

@@ -12,7 +12,7 @@ from antecede.protocols.fifo import Fifo, FifoMessage
 MESSAGES = [FifoMessage(1, number, f"m{number}") for number in (1, 2, 3, 4)]
 
 
-@pytest.mark.parametrize("order", permutations(MESSAGES))
+@pytest.mark.parametrize("order", list(permutations(MESSAGES)))
 def test_every_order_of_arrival_gives_the_order_of_sending(order: list[FifoMessage]) -> None:
     member = Fifo(0, range(2))
     delivered = []
