@@ -117,9 +117,7 @@ class _Parser:
         )
         everybody = setting.everybody()
         if self.members and (self.internal or self.external):
-            raise self.error(
-                "'members' describes a flat group; leave out 'internal' and 'external'"
-            )
+            raise self.error("a group has either 'members', or 'internal' and 'external' peers")
         if not everybody:
             raise self.error("nobody takes part; add, for example, 'members P1 P2 P3'")
         if twice := [name for k, name in enumerate(everybody) if name in everybody[:k]]:

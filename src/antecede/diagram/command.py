@@ -126,7 +126,8 @@ class _Words:
 
     def waits(self, held: Happening) -> str:
         """Say what a message waits for, and from whom."""
-        return f"it waits for {self._causes(held.others) or 'causes that it can not name'}"
+        causes = self._causes(held.others) if held.others else "causes that it can not name"
+        return f"it waits for {causes}"
 
     def _causes(self, labels: tuple[str, ...]) -> str:
         return _list(

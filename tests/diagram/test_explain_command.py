@@ -1,0 +1,72 @@
+"""`antecede explain`: words, diagram, SVG and exit codes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from antecede.cli import main
+from tests.diagram.pictures import BROKEN, HELD, HIERARCHY, MOVES
+
+
+def explain(
+    text: str, folder: Path, capsys: pytest.CaptureFixture[str], *options: str
+) -> tuple[int, str, str]:
+    path = folder / "x.scenario"
+    path.write_text(text, encoding="utf-8")
+    code = main(["explain", str(path), *options])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_every_step_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = explain(HELD, tmp_path, capsys, "--width", "80")
+    assert (code, err) == (0, "")
+    assert out.startswith("b waits\nprotocol bss\n")
+    assert "   1  P3 sends a to P1 and P2.\n" in out
+    assert "   4  b arrives at P1. P1 holds it: it waits for a from P3.\n" in out
+    assert "   6  a arrives at P1. P1 delivers a. P1 delivers b, held since step 4.\n" in out
+    assert "○◀" in out
+    assert "\x1b" not in out  # not a terminal
+
+
+def test_a_violation_and_what_stays_held(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = explain(BROKEN, tmp_path, capsys)
+    assert code == 0
+    assert "P1 delivers b BEFORE a from P3: the causal order is violated." in out
+    assert "At the end P1 still holds a: it waits for causes that it can not name." in out
+
+
+def test_forwarding_joins_leaves_and_duplicates(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = explain(HIERARCHY, tmp_path, capsys)
+    assert "   2  m arrives at S. S forwards it to A, B, X and Y.\n" in out
+    _, out, _ = explain(MOVES, tmp_path, capsys)
+    assert "C joins and begins from what A has delivered." in out
+    assert "B leaves." in out
+    assert "A discards n: duplicate." in out
+
+
+def test_the_svg_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "x.svg"
+    code, out, _ = explain(HELD, tmp_path, capsys, "--svg", str(target))
+    assert code == 0
+    assert f"The diagram as SVG: {target}" in out
+    assert target.read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = explain(HELD + "= P1 does something else\n", tmp_path, capsys)
+    assert code == 1
+    assert "x.scenario:9: expected ['P1 does something else']" in err
+    code, _, err = explain(HELD + "send P9 z\n", tmp_path, capsys)
+    assert code == 2
+    assert "x.scenario:10: unknown member P9; in the group are P1, P2, P3" in err
+    code, _, err = explain(HELD, tmp_path, capsys, "--svg", str(tmp_path / "no" / "x.svg"))
+    assert code == 2
+    assert "cannot be written" in err
+    assert main(["explain", str(tmp_path / "none")]) == 2
