@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+
 import pytest
 
 from antecede.errors import LocalError

@@ -240,7 +240,8 @@ def test_vectors_may_be_pairs_of_arrays_or_arrays_by_number() -> None:
 def test_vectors_of_a_random_run_agree_with_declared_causes(seed: int) -> None:
     rng = np.random.default_rng(seed)
     latest: dict[str, dict[str, int]] = {m: {} for m in "abc"}
-    rows, declared = [], []
+    rows: list[tuple[str | None, dict[str, int | None] | None]] = []
+    declared = []
     for _ in range(30):
         me, other = rng.choice(list("abc"), 2)
         after = [f"{m}:{latest[m][m]}" for m in {me, other} if m in latest[m]]
@@ -295,9 +296,8 @@ def test_absurd_numbers_cost_no_memory_and_extreme_times_do_not_wrap() -> None:
 
 @pytest.mark.parametrize("extra", [{}, {"group": "g"}, {"time": "t"}])
 def test_an_empty_table_gains_the_columns(extra: dict[str, Any]) -> None:
-    empty = pa.schema(
-        [("id", pa.string()), ("after", pa.string()), ("g", pa.string()), ("t", pa.date32())]
-    ).empty_table()
+    kinds: dict[str, Any] = {"id": pa.string(), "after": pa.string(), "g": pa.string()}
+    empty = pa.schema(kinds | {"t": pa.date32()}).empty_table()
     table = order_table(empty, dataclasses.replace(DECLARED, **extra))
     assert table.num_rows == 0
     assert table.column_names[-4:] == list(DECLARED.added)

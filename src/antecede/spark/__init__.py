@@ -14,7 +14,8 @@ try:
 except ImportError as error:
     raise MissingExtraError("antecede.spark", "spark") from error
 
+from antecede.spark.auditing import audit
 from antecede.spark.ordering import order
 from antecede.spark.spec import OrderSpec, Status
 
-__all__ = ["OrderSpec", "Status", "order"]
+__all__ = ["OrderSpec", "Status", "audit", "order"]

@@ -26,7 +26,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from antecede.audit.counts import by_causes
 from antecede.audit.engine import audit_events
+from antecede.audit.rows import conform, distinct
 from antecede.errors import InputError
 from antecede.trace import schema
 from antecede.trace.arrow import SCHEMA
@@ -60,7 +62,7 @@ def audit(df: DataFrame, format: str = "table") -> dict[str, Any]:
     ordered = "file_order" in events.columns
     one_task = format != "table" or _has_clocks(events)
     placed = events.repartition(1) if one_task else _by_run(events)
-    rows = placed.mapInArrow(_counter(format, ordered), "report string").collect()
+    rows = placed.mapInArrow(_counter(format, ordered, not one_task), "report string").collect()
     parts = [json.loads(row.report) for row in rows]
     if not parts:
         parts = [_report(SCHEMA.empty_table(), format, ordered)]
@@ -97,44 +99,55 @@ def _by_run(events: DataFrame) -> DataFrame:
 
 
 def _counter(
-    format: str, ordered: bool
+    format: str, ordered: bool, split: bool
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what a worker runs: the chunks of a partition become one row, a report as JSON."""
+    """Return what a worker runs: the chunks of a partition become one row, a report as JSON.
+
+    A `split` report has the key `member_names` too, since members may be in many runs.
+    """
 
     def run(chunks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         batches = list(chunks)
         if batches:
-            report = _report(pa.Table.from_batches(batches), format, ordered)
+            table = _in_order(pa.Table.from_batches(batches), ordered)
+            report = _report(table, format, ordered)
+            if split:
+                report["member_names"] = _members(table, report["messages"])
             yield pa.RecordBatch.from_pydict({"report": [json.dumps(report)]})
 
     return run
 
 
-def _report(table: pa.Table, format: str, ordered: bool) -> Part:
-    """Count one partition; adds `member_names`, which reports that are added up need."""
+def _in_order(table: pa.Table, ordered: bool) -> pa.Table:
+    """Return the rows in the order of the file, else in one that their content decides."""
     if ordered:
-        table = table.sort_by("file_order")
-    else:
-        rows = sorted(range(len(table)), key=[repr(row) for row in table.to_pylist()].__getitem__)
-        table = table.take(pa.array(rows, pa.int64()))
+        return table.sort_by("file_order")
+    rows = sorted(range(len(table)), key=[repr(row) for row in table.to_pylist()].__getitem__)
+    return table.take(pa.array(rows, pa.int64()))
+
+
+def _report(table: pa.Table, format: str, ordered: bool) -> Part:
+    """Count the rows of one partition, which are in order."""
     report: Part = audit_events(table, format).to_dict()
     if not ordered:
         report["inversions"].pop("file_order", None)
         report["details"].get("max_inversions", {}).pop("file_order", None)
-    names: set[str | None] = set()
-    if "member" in table.column_names:
-        names = set(table["member"].unique().to_pylist()) - {None}
-    report["member_names"] = sorted(map(str, names))
     return report
+
+
+def _members(table: pa.Table, messages: int) -> list[str]:
+    """Return the names of the members of the counted events."""
+    table = conform(table)
+    if messages != len(table):  # some rows are no events: receipts, repetitions, cycles
+        table = by_causes(distinct(table, by_clock=False).events).events
+    return sorted({str(name) for name in table["member"].unique().to_pylist() if name is not None})
 
 
 def _added_up(parts: list[Part]) -> Part:
     """Return one report of the reports of disjoint sets of runs."""
     if len(parts) == 1:
-        total = dict(parts[0])
-        del total["member_names"]
-        return total
-    total = {key: _sum(part[key] for part in parts) for key in _ADDED}
+        return {key: value for key, value in parts[0].items() if key != "member_names"}
+    total: Part = {key: _sum(part[key] for part in parts) for key in _ADDED}
     total["max_parents"] = max(part["max_parents"] for part in parts)
     total["members"] = len({name for part in parts for name in part["member_names"]}) or None
     pairs = total["messages"] * (total["messages"] - 1) // 2

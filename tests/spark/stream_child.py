@@ -1,0 +1,46 @@
+"""Run by `test_stream_kill.py` in a process of its own: a streaming query that gets killed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from pathlib import Path
+
+from antecede.spark.session import local_session
+from antecede.spark.spec import OrderSpec
+from antecede.spark.stream import order_stream
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+SPEC = OrderSpec(id="id", after=("after",), group="group", time="at")
+
+
+def main(folder: Path) -> None:
+    warnings.simplefilter("ignore")
+    spark = local_session(
+        2,
+        partitions=2,
+        java_options=("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+        settings={
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        },
+    )
+    java = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
+    (folder / "pids").write_text(f"{os.getpid()} {java}")
+    schema = spark.read.parquet(str(folder / "in")).schema
+    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+    query = (
+        order_stream(stream.parquet(str(folder / "in")), SPEC)
+        .writeStream.format("parquet")
+        .option("path", str(folder / "out"))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
