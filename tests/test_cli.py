@@ -1,0 +1,78 @@
+"""The command line: exit codes, help, errors without a traceback."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from antecede import __version__
+from antecede.cli import COMMANDS, main
+from antecede.errors import MissingExtraError
+
+SRC = Path(__file__).resolve().parents[1] / "src"
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main([name, "--help"])
+    assert COMMANDS[name].help.split(":")[0] in " ".join(capsys.readouterr().out.split())
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"antecede {__version__}\n"
+
+
+def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["sort"])
+    assert "invalid choice: 'sort'" in capsys.readouterr().err
+
+
+def test_an_error_is_one_line_and_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "lamport"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("antecede: ")
+    assert "Traceback" not in captured.err
+
+
+def test_the_core_needs_nothing_but_the_standard_library() -> None:
+    """Run a check and a group in an interpreter that has no site-packages at all."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from antecede import Group\n"
+        "from antecede.cli import main\n"
+        "Group('a').send(b'x')\n"
+        "assert main(['check', 'fifo', '--members', '2', '--messages', '2']) == 0\n"
+    )
+    command = [sys.executable, "-I", "-S", "-c", code, str(SRC)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "PASS" in done.stdout
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.import_module
+
+    def without_pyarrow(name: str) -> object:
+        if name == COMMANDS["audit"].module:
+            raise ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow")
+        return real(name)
+
+    monkeypatch.setattr(importlib, "import_module", without_pyarrow)
+    assert main(["audit", "x"]) == 2
+    with pytest.raises(MissingExtraError, match=r"pip install 'antecede\[trace\]'"):
+        raise MissingExtraError("antecede audit", "trace")
