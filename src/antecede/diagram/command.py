@@ -10,6 +10,7 @@ import argparse
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from antecede.diagram.svg import draw_svg
 from antecede.diagram.text import draw_text
 from antecede.errors import ScenarioError
 
-MAX_WIDTH = 100
+MIN_WIDTH, MAX_WIDTH = 40, 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,9 +39,11 @@ def run(args: argparse.Namespace) -> int:
     diagram = from_run(done)
     width = args.width or min(MAX_WIDTH, shutil.get_terminal_size().columns)
     color = not args.no_color and sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    print("\n".join(explain(done)))
+    width = max(MIN_WIDTH, width)
+    for line in explain(done):
+        print(textwrap.fill(line, width, subsequent_indent=" " * 6) if line else "")
     print()
-    print(draw_text(diagram, width=max(40, width), color=color))
+    print(draw_text(diagram, width=width, color=color))
     if args.svg:
         _write(Path(args.svg), draw_svg(diagram))
     differences = check_output(done) if any(m.command.expected for m in done.moments) else ()

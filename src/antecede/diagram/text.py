@@ -25,6 +25,7 @@ _GLYPH = {
     model.LEAVE: "┴",
 }
 _WRONG = "✗"
+_PASSED = "◦"
 _ARRIVE = "arrive"
 _MEANING = {
     model.SEND: "sent",
@@ -136,7 +137,9 @@ class _Sheet:
         if arrow is not None:
             self._arrow(line, arrow)
         x = self.x(mark.lane)
-        if mark.kind != _ARRIVE:
+        if mark.kind == _ARRIVE:
+            line.put(x, _PASSED, "arrow")
+        else:
             glyph = _WRONG if mark.wrong else _GLYPH[mark.kind]
             line.put(x, glyph, "wrong" if mark.wrong else mark.kind)
         if arrow is None and mark.kind not in (model.JOIN, model.LEAVE):
@@ -181,6 +184,8 @@ class _Sheet:
     def legend(self) -> Iterator[_Line]:
         used = {mark.kind for mark in self.diagram.marks}
         parts = [f"{_GLYPH[kind]} {_MEANING[kind]}" for kind in _GLYPH if kind in used]
+        if self.diagram.bare_arrivals():
+            parts.append(f"{_PASSED} taken in, passed on")
         if self.diagram.holds:
             parts.append("┃ holds messages back")
         if any(mark.wrong for mark in self.diagram.marks):
