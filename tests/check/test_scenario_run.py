@@ -90,6 +90,13 @@ def test_a_newcomer_is_not_blamed_for_what_its_sponsor_had() -> None:
     assert "C delivers n" in printed(text)
 
 
+def test_a_newcomer_is_not_blamed_for_what_its_sponsor_sent() -> None:
+    done = run(
+        "protocol bss\nmembers A B\nsend A m\narrive B m\njoin C sponsor A\nsend B n\narrive C n\n"
+    )
+    assert done.moments[-1].output == ("C delivers n",)
+
+
 def test_a_newcomer_is_owed_what_its_sponsor_lacks() -> None:
     lines = printed("protocol bss\nmembers A B\nsend A m\njoin C sponsor B\narrive C m\n")
     assert lines == [

@@ -67,6 +67,14 @@ def test_a_trace_is_drawn_with_its_times() -> None:
     assert Arrow("z", 2, 100.0, 0, 140.0, faint=True) in drawn.arrows
 
 
+def test_a_hold_names_only_the_parents_that_were_still_missing() -> None:
+    rows = [row("send", "w", "A", -20.0), row("receive", "w", "C", -10.0)]
+    rows += [row("deliver", "w", "C", -10.0), *trace()]
+    rows = [event._replace(parents=("w", "x")) if event.id == "y" else event for event in rows]
+    (held,) = from_events(rows).holds
+    assert held.waits_for == ("x",)
+
+
 def test_a_stretch_of_a_trace_shows_what_reaches_into_it() -> None:
     drawn = from_events(trace(), first=T0 + 40 * MS, last=T0 + 120 * MS, members=("C", "A"))
     assert [lane.name for lane in drawn.lanes] == ["C", "A"]

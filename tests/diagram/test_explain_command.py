@@ -34,7 +34,7 @@ def test_every_step_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 def test_a_violation_and_what_stays_held(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out, _ = explain(BROKEN, tmp_path, capsys)
+    code, out, _ = explain(BROKEN, tmp_path, capsys, "--width", "100")
     assert code == 0
     assert "P1 delivers b BEFORE a from P3: the causal order is violated." in out
     assert "At the end P1 still holds a: it waits for causes that it can not name." in out
@@ -57,6 +57,14 @@ def test_the_svg_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert code == 0
     assert f"The diagram as SVG: {target}" in out
     assert target.read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_words_and_diagram_stay_within_the_width(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for text in (BROKEN, HIERARCHY, MOVES):
+        _, out, _ = explain(text, tmp_path, capsys, "--width", "50")
+        assert max(map(len, out.splitlines())) <= 50
 
 
 def test_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
