@@ -48,7 +48,7 @@ def conform(
     deliveries = 0
     words = f"{company.describe()}, {plan.messages} messages, seed {seed}"
     for run in range(plan.runs):
-        trial = _Adversary(company, plan, random.Random(f"{seed}/{run}")).play()
+        trial = play(company, plan, f"{seed}/{run}")
         failure = trial.failure or trial.judge() or _twin(trial)
         deliveries += sum(len(labels) for labels in trial.world.covered.values())
         if failure is not None:
@@ -56,6 +56,11 @@ def conform(
         if progress is not None:
             progress(run + 1)
     return Suite(words, plan.runs, deliveries, None)
+
+
+def play(company: Company, plan: Plan, seed: str) -> Trial:
+    """Return one random run, its actions chosen by the seed; not yet judged."""
+    return _Adversary(company, plan, random.Random(seed)).play()
 
 
 def _twin(trial: Trial) -> Failure | None:

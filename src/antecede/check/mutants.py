@@ -12,17 +12,19 @@ import ast
 import inspect
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module, resources
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
 from antecede.check.budget import Target
 from antecede.check.company import Company, flat, hierarchy
-from antecede.check.conformance import Plan, conform
+from antecede.check.conformance import Plan, conform, play
 from antecede.check.explorer import Limits, explore
 from antecede.check.mutation import Mutant, bounded, find_mutants, mutate, rounds
+from antecede.check.trial import Trial
 from antecede.check.verdict import RAISED, Failure
+from antecede.protocols.registry import ENTRIES
 
 _SHARED = frozenset(
     f"antecede.protocols.{name}" for name in ("base", "state", "storage", "registry")
@@ -30,19 +32,26 @@ _SHARED = frozenset(
 """Modules under `protocols` that are part of no single protocol."""
 
 
+RUNS, DIFFERENCE_RUNS = 8, 3
+
+
 class Outcome(NamedTuple):
     """What became of one mutant."""
 
     mutant: Mutant
     killed_by: Failure | None
+    difference: str = ""
+    """For a survivor: what it sends or keeps otherwise than the original, on the same runs."""
     explanation: str = ""
-    """Why it survives; empty when it was killed, or when nobody has said why."""
+    """For a survivor without a difference: why nothing can tell; empty when nobody has said."""
 
     def line(self) -> str:
         """Return the outcome as one line."""
         where = f"{self.mutant.module.rpartition('.')[2]}:{self.mutant.line}"
         what = f"{where} {self.mutant.function}: {self.mutant.change}"
         if self.killed_by is None:
+            if self.difference:
+                return f"harmless  {what}\n          breaks no promise; {self.difference}"
             return f"SURVIVED  {what}\n          {self.explanation or 'NOT EXPLAINED'}"
         by = self.killed_by
         actions = "; ".join(by.lines()) or "no action"
@@ -59,8 +68,18 @@ class Score(NamedTuple):
 
     @property
     def survivors(self) -> tuple[Outcome, ...]:
-        """Mutants that nothing killed."""
-        return tuple(outcome for outcome in self.outcomes if outcome.killed_by is None)
+        """Mutants that break no promise and do nothing otherwise than the original."""
+        return tuple(o for o in self.outcomes if o.killed_by is None and not o.difference)
+
+    @property
+    def harmless(self) -> tuple[Outcome, ...]:
+        """Mutants that break no promise, but send or keep something else."""
+        return tuple(o for o in self.outcomes if o.killed_by is None and o.difference)
+
+    @property
+    def killed(self) -> int:
+        """Number of mutants that break a promise, seen by the checker."""
+        return sum(outcome.killed_by is not None for outcome in self.outcomes)
 
     @property
     def unexplained(self) -> tuple[Outcome, ...]:
@@ -76,17 +95,21 @@ class Score(NamedTuple):
         """Return all outcomes and the score as lines for people."""
         lines = [outcome.line() for outcome in self.outcomes]
         lines += [f"STALE     {key}: no such survivor; take it out" for key in self.stale]
-        killed = len(self.outcomes) - len(self.survivors)
-        score = f"{self.target}: {killed} of {len(self.outcomes)} mutants killed"
+        score = f"{self.target}: {self.killed} of {len(self.outcomes)} mutants killed"
+        score += f", {len(self.harmless)} break no promise but send or keep something else"
         explained = len(self.survivors) - len(self.unexplained)
-        return [*lines, "", f"{score}; {explained} of {len(self.survivors)} survivors explained"]
+        score += f", {len(self.survivors)} do nothing otherwise ({explained} explained)"
+        return [*lines, "", score]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the score as plain values for JSON."""
         return {
             "target": self.target,
             "mutants": len(self.outcomes),
-            "killed": len(self.outcomes) - len(self.survivors),
+            "killed": self.killed,
+            "harmless": [
+                {"mutant": o.mutant.key, "difference": o.difference} for o in self.harmless
+            ],
             "survivors": [
                 {"mutant": outcome.mutant.key, "explanation": outcome.explanation}
                 for outcome in self.survivors
@@ -97,61 +120,117 @@ class Score(NamedTuple):
 
 
 def judge_mutants(target: Target, progress: Callable[[str, int], None] | None = None) -> Score:
-    """Judge every mutant of a protocol; what survives is looked up in `survivors.toml`."""
+    """Judge every mutant of a protocol; what survives is looked up in `survivors.toml`.
+
+    Besides the target itself the variants of a built-in protocol that keep its promise are
+    examined, so that their code is judged too.
+    """
     bodies = Bodies(target.factory)
     reasons = explanations()
+    targets = [target, *_variants(target)]
     outcomes = []
     for mutant in find_mutants(bodies.sources):
-        failure = _first_failure(target, bodies, mutant)
-        reason = "" if failure else reasons.get(mutant.key, "")
-        outcomes.append(Outcome(mutant, failure, reason))
+        outcomes.append(_outcome(targets, bodies, mutant, reasons))
         if progress is not None:
             progress(f"mutants of {target.name}", len(outcomes))
-    surviving = {outcome.mutant.key for outcome in outcomes if outcome.killed_by is None}
+    surviving = {o.mutant.key for o in outcomes if o.killed_by is None and not o.difference}
     prefixes = tuple(f"{name.rpartition('.')[2]}." for name in bodies.sources)
     stale = tuple(key for key in reasons if key.startswith(prefixes) and key not in surviving)
     return Score(target.name, tuple(outcomes), stale)
 
 
-def explanations() -> Mapping[str, str]:
-    """Return the table of survivors: key of the mutant -> why nothing can notice it."""
-    text = resources.files("antecede.check").joinpath("survivors.toml").read_text("utf-8")
-    return {row["mutant"]: row["why"] for row in tomllib.loads(text).get("survivor", [])}
+def _variants(target: Target) -> list[Target]:
+    if target.name not in ENTRIES or target.options:
+        return []
+    entry = ENTRIES[target.name]
+    kept = (name for name in entry.variants if name not in entry.defective)
+    return [target._replace(options=entry.variants[name]) for name in kept]
 
 
-def _first_failure(target: Target, bodies: Bodies, mutant: Mutant) -> Failure | None:
+def _outcome(
+    targets: Sequence[Target], bodies: Bodies, mutant: Mutant, reasons: Mapping[str, str]
+) -> Outcome:
     try:
         with_change = bodies.build(mutant)
-        changed = target._replace(
-            factory=with_change(target.factory),
-            topology=with_change(target.topology) if target.topology else None,
-        )
-        return next((f for f in _examinations(changed) if f is not None), None)
+        changed = [
+            target._replace(
+                factory=with_change(target.factory),
+                topology=with_change(target.topology) if target.topology else None,
+            )
+            for target in targets
+        ]
+        failure = next((f for f in _examinations(changed) if f is not None), None)
     except Exception as error:
         # The explorer reports what members raise; this is code that does not even start.
         what = f"{type(error).__name__}: {error}"
-        scene = _small(target).scene
-        return Failure(RAISED, "everybody", "", (), what, (), "any group", scene)
+        scene = _small(targets[0]).scene
+        failure = Failure(RAISED, "everybody", "", (), what, (), "any group", scene)
+    if failure is not None:
+        return Outcome(mutant, failure)
+    pairs = zip(targets, changed, strict=True)
+    difference = next(filter(None, (_difference(old, new) for old, new in pairs)), "")
+    return Outcome(mutant, None, difference, "" if difference else reasons.get(mutant.key, ""))
 
 
-def _examinations(target: Target) -> Iterator[Failure | None]:
-    """Yield what each examination finds, the cheapest first."""
+def _difference(original: Target, changed: Target) -> str:
+    """Play the same runs with both, and say what the changed one sends or keeps otherwise."""
+    for old, new in zip(_groups(original), _groups(changed), strict=True):
+        for run in range(DIFFERENCE_RUNS):
+            actions = play(old, Plan(parents=original.parents), f"difference/{run}").actions
+            one, other = Trial(old), Trial(new)
+            for action in actions:
+                one.take(action)
+                other.take(action)
+            for label, copies in one.world.sent.items():
+                for (_, a), (_, b) in zip(copies, other.world.sent.get(label, []), strict=False):
+                    if tuple(a) != tuple(b):
+                        return f"sends {_short(b)} for {_short(a)}"
+            for at, member in one.world.members.items():
+                kept, instead = member.snapshot(), other.world.members[at].snapshot()
+                if repr(kept) != repr(instead):
+                    return f"keeps other state at {one.names[at]} in the end"
+    return ""
+
+
+def _short(message: Any) -> str:
+    text = repr(message)
+    return text if len(text) <= 100 else text[:97] + "..."
+
+
+def explanations() -> Mapping[str, str]:
+    """Return the table of survivors: key of the mutant -> why nothing can tell it."""
+    text = resources.files("antecede.check").joinpath("survivors.toml").read_text("utf-8")
+    rows = tomllib.loads(text).get("survivors", [])
+    return {mutant: row["why"] for row in rows for mutant in row["mutants"]}
+
+
+def _groups(target: Target) -> Iterator[Company]:
+    """Yield the groups of the random runs."""
     if target.topology is None:
-        for size, limits in ((2, Limits(2, duplicates=1)), (3, Limits(3)), (2, Limits(4))):
-            company = flat(target.name, target.factory, size, target.options)
-            yield explore(company, limits).failure
-        company = flat(target.name, target.factory, 4, target.options)
-        yield conform(company, Plan(runs=12, parents=target.parents)).failure
+        yield flat(target.name, target.factory, 4, target.options)
         return
-    yield explore(_small(target), Limits(2, duplicates=1)).failure
-    for groups, external, ack_after in (((2,), 2, 1), ((2, 1), 1, 1), ((1, 1, 1), 1, 64)):
-        options = {**target.options, "ack_after": ack_after}
-        company = hierarchy(target.name, target.factory, target.topology, groups, external, options)
-        yield conform(company, Plan(runs=12, messages=16)).failure
-    company = hierarchy(target.name, target.factory, target.topology, (2,), 2, target.options)
-    first, *_, last = company.names
-    yield explore(company, Limits(2)).failure
-    yield explore(company, Limits(3, script=(last, last, first))).failure
+    for groups, external in (((2,), 2), ((2, 1), 1), ((1, 1, 1), 1)):
+        yield hierarchy(
+            target.name, target.factory, target.topology, groups, external, target.options
+        )
+
+
+def _examinations(targets: Sequence[Target]) -> Iterator[Failure | None]:
+    """Yield what each examination finds, the cheapest first."""
+    for target in targets:
+        yield explore(_small(target), Limits(2, duplicates=1)).failure
+    for target in targets:
+        for company in _groups(target):
+            yield conform(company, Plan(runs=RUNS, parents=target.parents)).failure
+    target = targets[0]
+    if target.topology is None:
+        yield explore(flat(target.name, target.factory, 3, target.options), Limits(3)).failure
+        yield explore(_small(target), Limits(4)).failure
+    else:
+        whole = next(_groups(target))
+        first, *_, last = whole.names
+        yield explore(whole, Limits(2)).failure
+        yield explore(whole, Limits(3, script=(last, last, first))).failure
 
 
 def _small(target: Target) -> Company:

@@ -12,8 +12,9 @@ mutant is one change at one place:
                 effect: left out; += for -=, |= for &= and back; + for -, | for & and back;
                 a bitwise NOT left out
 
-Refusals (`if ...: raise`) are no part of a delivery condition and stay. A loop that a mutant
-makes endless ends with an error after `LOOPS` rounds.
+Refusals (`if ...: raise`, calls of checks) are no part of a delivery condition and stay, and so
+does what only a defective variant does: choices by the words of `DEFECTIVE`. A loop that a
+mutant makes endless ends with an error after `LOOPS` rounds.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ UNTOUCHED = frozenset(
         "_missing",
     }
 )
+DEFECTIVE = frozenset({"as_published", "as_printed", "printed", "insert_printed", "PUBLISHED"})
+"""Names by which protocols choose what they do only as printed."""
 _SWAPS: Mapping[type, type] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -94,6 +97,8 @@ def find_mutants(sources: Mapping[str, str]) -> list[Mutant]:
     reachable = _reachable(trees.values())
     found = []
     for name, tree in trees.items():
+        if name.endswith("_printed"):
+            continue
         seen: dict[str, int] = {}
         for number, site in enumerate(_sites(tree, reachable)):
             key = f"{site.function}: {site.change}"
@@ -164,7 +169,7 @@ def _reachable(trees: Iterable[ast.Module]) -> frozenset[str]:
 
 def _sites(tree: ast.Module, reachable: frozenset[str]) -> Iterator[_Site]:
     for function in _functions(tree):
-        if function.name in reachable:
+        if function.name in reachable and "printed" not in function.name:
             for line, change, apply in _in_block(function, "body"):
                 yield _Site(function.name, line, change, apply)
 
@@ -175,6 +180,11 @@ _Change = tuple[int, str, Apply]
 def _in_block(owner: ast.AST, field: str) -> Iterator[_Change]:
     block: list[ast.stmt] = getattr(owner, field)
     for position, statement in enumerate(block):
+        if isinstance(statement, ast.If) and _is_defective(statement.test):
+            if isinstance(statement.test, ast.UnaryOp):
+                # `if not as printed: return ...`: all that follows is as printed.
+                return
+            continue
         if _refuses(statement) or isinstance(statement, ast.FunctionDef | ast.Raise):
             continue
         if _is_update(statement):
@@ -183,6 +193,14 @@ def _in_block(owner: ast.AST, field: str) -> Iterator[_Change]:
         for inner in ("body", "orelse", "finalbody"):
             if isinstance(getattr(statement, inner, None), list):
                 yield from _in_block(statement, inner)
+
+
+def _is_defective(test: ast.AST) -> bool:
+    """Tell whether a choice is between the repaired and the printed rule."""
+    if isinstance(test, ast.BoolOp):
+        return False
+    names = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(test)}
+    return bool(names & DEFECTIVE)
 
 
 def _refuses(statement: ast.stmt) -> bool:
@@ -199,7 +217,9 @@ def _is_update(statement: ast.stmt) -> bool:
             return any(isinstance(t, ast.Attribute | ast.Subscript) for t in targets)
         case ast.AnnAssign(target=target, value=value):
             return value is not None and not isinstance(target, ast.Name)
-        case ast.AugAssign() | ast.Delete() | ast.Expr(value=ast.Call()):
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name))):
+            return name not in UNTOUCHED and not name.startswith("_check")
+        case ast.AugAssign() | ast.Delete():
             return True
     return False
 
@@ -271,6 +291,8 @@ def _guard(owner: object, field: str | int, *, endless: bool = False) -> Iterato
 def _operands(node: ast.BoolOp) -> Iterator[_Change]:
     before = ast.unparse(node)
     for operand in tuple(node.values):
+        if _is_defective(operand):
+            continue
 
         def apply(operand: ast.expr = operand) -> None:
             node.values = [value for value in node.values if value is not operand]

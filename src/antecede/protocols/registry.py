@@ -76,6 +76,7 @@ ENTRIES: Mapping[str, Entry] = {
             "hierarchical",
             {
                 "no-pruning": {"pruning": "none"},
+                "acknowledging": {"ack_after": 1},
                 "published-pruning": {"pruning": "published"},
                 "listing6": {"printed": ("listing6",)},
                 "listing12": {"printed": ("listing12",)},
@@ -91,6 +92,13 @@ ENTRIES: Mapping[str, Entry] = {
             "Sb",
             {
                 "several-parents": {"several_parents": True},
+                "set-aside": {"missing_parent": "set_aside", "patience_s": 5.0},
+                "release": {"missing_parent": "release", "patience_s": 5.0},
+                "small-store": {
+                    "several_parents": True,
+                    "store_limit": 1,
+                    "overflow": "release",
+                },
                 "algorithm-1": {"as_published": "algorithm-1"},
                 "algorithm-2": {"as_published": "algorithm-2"},
             },
