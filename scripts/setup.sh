@@ -46,5 +46,8 @@ if ! .venv/bin/python -m antecede.spark.java --quiet; then
         exit 1
     }
 fi
+say "compiling the kernels, once"
+.venv/bin/antecede compile >/dev/null
+
 touch .venv/.user
 [ "$want" = dev ] && touch .venv/.dev || true

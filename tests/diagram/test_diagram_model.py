@@ -48,6 +48,15 @@ def test_messages_go_on_from_the_super_peer() -> None:
     assert {(a.label, names[a.target]) for a in drawn.bare_arrivals()} == {("m", "S"), ("n", "S")}
 
 
+def test_each_acknowledgement_starts_when_it_was_sent() -> None:
+    text = (
+        "protocol hierarchical ack_after=1\ninternal S: A\nexternal X\nsend X m\nsend X n\n"
+        "arrive S m\narrive S n\narrive A m\narrive A n\narrive S ack-A\narrive S ack-A\n"
+    )
+    acks = [arrow for arrow in diagram(text).arrows if arrow.label == "ack-A"]
+    assert [(arrow.sent, arrow.arrived) for arrow in acks] == [(5.0, 7.0), (6.0, 8.0)]
+
+
 def test_lanes_begin_with_a_join_and_end_with_a_leave() -> None:
     drawn = diagram(MOVES)
     assert [(lane.name, lane.begin, lane.end) for lane in drawn.lanes] == [

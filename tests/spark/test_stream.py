@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError, SetupError
 from antecede.order.table import order_table
@@ -139,22 +140,26 @@ def test_every_type_comes_back_from_the_state_as_it_was(
         map('k', named_struct('x', array('y'))) AS nested, cast(null AS string) AS nothing,
         'Ünïcode \U0001f600' AS text, named_struct('a b', 1, 'c', map(1, null)) AS struct"""
     )
-    first, second = values, values.selectExpr("'a' AS id", "'' AS after", "* EXCEPT (id, after)")
-    second = second.selectExpr("id", "cast(null AS string) AS after", "* EXCEPT (id, after)")
+    first, second = values, values.withColumns({"id": F.lit("a"), "after": F.lit(None)})
+    second = second.withColumn("after", F.col("after").cast("string"))
     folder = tmp_path / "in"
-    for k, part in enumerate((first, second)):
-        part.coalesce(1).write.mode("append").parquet(str(folder / f"k={k}"))
+    for part in (first, second):
+        part.coalesce(1).write.mode("append").parquet(str(folder))
+    for path in folder.glob("*.parquet"):  # the row that must wait comes in the first batch
+        stamp = 1_700_000_000 + (pq.read_table(path, columns=["id"])[0][0].as_py() == "a")
+        os.utime(path, (stamp, stamp))
     reader = rocks.readStream.schema(first.schema).option("maxFilesPerTrigger", 1)
-    df = reader.parquet(str(folder / "k=*"))
+    df = reader.parquet(str(folder))
     spec = OrderSpec(id="id", after=("after",))
-    assert order_stream(df, spec).schema[: len(first.schema)] == first.schema[:]
+    assert order_stream(df, spec).schema[: len(first.columns)] == df.schema[:]
     finish(order_stream(df, spec), tmp_path)
     got = rocks.read.parquet(str(tmp_path / "out"))
     assert [row.id for row in got.orderBy("position").collect()] == ["a", "b"]
     plain = got.select(*first.columns)
     assert [f.dataType for f in plain.schema] == [f.dataType for f in first.schema]
     assert sorted(map(repr, plain.collect())) == sorted(map(repr, first.union(second).collect()))
-    assert got.where("id = 'b'").head().dec == Decimal("1.10")
+    assert got.where("id = 'b'").collect()[0].dec == Decimal("1.10")
+    assert got.where("id = 'b'").collect()[0].waited_for == ["a"]
 
 
 def rows(*items: dict[str, Any]) -> pa.Table:

@@ -23,7 +23,7 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-LOOPS = 10_000
+LOOPS = 1_000
 ROOTS = ("send", "receive")
 UNTOUCHED = frozenset(
     {

@@ -34,6 +34,8 @@ class _Steps:
         self.lanes = [Lane(name, forwards=name in supers) for name in names]
         self.time = 0.0
         self.sent: dict[tuple[int, str], float] = {}
+        self.acknowledged: dict[tuple[int, str], list[float]] = {}
+        """Acknowledgements of one member share a name; their times, oldest first."""
         self.marks: list[Mark] = []
         self.arrows: list[Arrow] = []
         self.waiting: dict[tuple[int, str], Held] = {}
@@ -72,10 +74,12 @@ class _Steps:
         if one.kind in (SENT, FORWARDED):
             self.sent[key] = self.time
         elif one.kind == ACKNOWLEDGED:
-            self.sent.setdefault(key, self.time)
+            if key not in self.sent:
+                self.acknowledged.setdefault(key, []).append(self.time)
         elif one.kind == ARRIVED:
             source = self.number[one.others[0]]
-            sent = self.sent[source, one.label]
+            waiting = self.acknowledged.get((source, one.label))
+            sent = waiting.pop(0) if waiting else self.sent[source, one.label]
             self.arrows.append(Arrow(one.label, source, sent, lane, self.time))
         elif one.kind == HELD:
             self.waiting[key] = Held(lane, one.label, self.time, None, one.others)

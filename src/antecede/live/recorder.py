@@ -23,6 +23,7 @@ from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 START_TIMEOUT_S = 30.0
 DRAIN_S = 1.6
 MAX_MEMBERS = 64
+EMULATED = "delays, jitter and clock offsets between the regions are emulated; the sockets are real"
 
 
 class Recording(NamedTuple):
@@ -114,3 +115,16 @@ def _recording(gathered: list[Event], members: int) -> Recording:
     count = {kind: sum(e.kind == kind for e in events) for kind in (SEND, RECEIVE, DELIVER)}
     expected = count[SEND] * (members - 1)
     return Recording(events, count[SEND], count[RECEIVE], count[DELIVER], expected)
+
+
+def summary(recording: Recording, members: int) -> str:
+    """Return what was recorded, in two or three lines."""
+    lines = [
+        f"{members} processes sent {recording.sent:,} messages over UDP; "
+        f"{recording.received:,} copies arrived, {recording.delivered:,} were delivered",
+        f"({EMULATED})",
+    ]
+    if recording.received < recording.expected:
+        lost = recording.expected - recording.received
+        lines.append(f"{lost:,} copies were lost by UDP: what depends on them stayed held back")
+    return "\n".join(lines)

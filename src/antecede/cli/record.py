@@ -6,11 +6,9 @@ import argparse
 from pathlib import Path
 
 from antecede.errors import InputError
-from antecede.live.recorder import Recording, record
+from antecede.live.recorder import record, summary
 from antecede.progress import Progress
 from antecede.trace.arrow import write_events
-
-EMULATED = "delays, jitter and clock offsets between the regions are emulated; the sockets are real"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,16 +34,3 @@ def run(args: argparse.Namespace) -> int:
     print(summary(recording, args.members))
     print(f"{len(recording.events):,} events written to {args.output}")
     return 0
-
-
-def summary(recording: Recording, members: int) -> str:
-    """Return what was recorded, in two or three lines."""
-    lines = [
-        f"{members} processes sent {recording.sent:,} messages over UDP; "
-        f"{recording.received:,} copies arrived, {recording.delivered:,} were delivered",
-        f"({EMULATED})",
-    ]
-    if recording.received < recording.expected:
-        lost = recording.expected - recording.received
-        lines.append(f"{lost:,} copies were lost by UDP: what depends on them stayed held back")
-    return "\n".join(lines)

@@ -16,8 +16,7 @@ from antecede.demo.arrivals import Arrivals, arrivals_of, events_of
 from antecede.demo.engines import SparkStart
 from antecede.demo.page import write_page
 from antecede.errors import InputError
-from antecede.live.command import summary
-from antecede.live.recorder import record
+from antecede.live.recorder import record, summary
 from antecede.progress import Progress
 from antecede.trace.arrow import read, to_batch
 from antecede.words import count_and_part

@@ -34,13 +34,16 @@ COMMANDS = {
         "antecede.diagram.command", None, "draw a scenario: who waits for what, and why"
     ),
     "audit": Command(
-        "antecede.audit.command", "trace", "what a trace says: orders, inversions, defects"
+        "antecede.cli.audit", "trace", "what a trace says: orders, inversions, defects"
     ),
     "order": Command("antecede.order.command", "trace", "write a trace in causal order as Parquet"),
     "record": Command(
-        "antecede.live.command", "trace", "let processes talk over UDP and write what happened"
+        "antecede.cli.record", "trace", "let processes talk over UDP and write what happened"
     ),
-    "demo": Command("antecede.demo.command", "all", "the tour: record, order, compare, explain"),
+    "compile": Command(
+        "antecede.cli.compile", "trace", "compile the kernels now, once, instead of at first use"
+    ),
+    "demo": Command("antecede.cli.demo", "all", "the tour: record, order, compare, explain"),
 }
 
 
@@ -89,7 +92,3 @@ def _load(name: str, command: Command):  # type: ignore[no-untyped-def]
             raise
         what = f"antecede {name} ({error.name} is missing)"
         raise MissingExtraError(what, command.extra) from error
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,118 @@
+"""Microseconds that `receive` takes for one message, and `decode` apart from it.
+
+    python -m bench.receive_path [PROTOCOL ...]
+
+One row a protocol and size of group: what a message carries, how many of the reordered were
+held, and the median of `REPEATS` runs over the same messages, in order and with one in ten
+reordered. `receive` takes a decoded message; `decode` makes one of bytes.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from antecede.protocols.base import Hold, Protocol
+from antecede.protocols.bss import Bss
+from antecede.protocols.fifo import Fifo
+from antecede.protocols.idr import Idr
+from antecede.protocols.unordered import Unordered
+from bench import counting_traffic, hierarchical_traffic, sb_traffic
+
+MEMBERS = (100, 300)
+MESSAGES = 3000
+SHARES = (0.0, 0.1)
+REPEATS = 9
+
+Traffic = tuple[Protocol, list[Any]]
+
+
+class Entry(NamedTuple):
+    """One protocol: a name, and its traffic by members, number of messages and shares."""
+
+    name: str
+    traffic: Callable[[int, int, tuple[float, ...]], list[Traffic]]
+
+
+def counting(make: counting_traffic.Make) -> Callable[[int, int, tuple[float, ...]], list[Traffic]]:
+    """Return the traffic of a protocol that runs as a mesh of peers."""
+    return partial(counting_traffic.traffic, make)
+
+
+def each_share(
+    traffic: Callable[[int, int, float], tuple[Protocol, list[Any]]],
+) -> Callable[[int, int, tuple[float, ...]], list[Traffic]]:
+    """Return the traffic of a generator that makes one share at a time."""
+    return lambda members, messages, shares: [traffic(members, messages, s) for s in shares]
+
+
+ENTRIES = [
+    Entry("unordered", counting(Unordered)),
+    Entry("fifo", counting(Fifo)),
+    Entry("bss", counting(Bss)),
+    Entry("bss by differences", counting(partial(Bss, differences=True))),
+    Entry("idr", counting(Idr)),
+    Entry("hierarchical internal", each_share(hierarchical_traffic.traffic)),
+    Entry("sb", each_share(sb_traffic.traffic)),
+]
+
+
+def main(names: list[str]) -> None:
+    """Print the table, for all entries or those whose names begin with one of `names`."""
+    print(f"{'protocol':22}{'members':>8}{'bytes':>8}{'held':>7}   us a message:", end="")
+    print(f"{'in order':>10}{'10% late':>10}{'decode':>9}")
+    for entry in ENTRIES:
+        if names and not entry.name.startswith(tuple(names)):
+            continue
+        for members in MEMBERS:
+            runs = entry.traffic(members, MESSAGES, SHARES)
+            size, held = _wire_bytes(*runs[0]), _held(*runs[1])
+            receive = [_median_us(protocol, arrivals) for protocol, arrivals in runs]
+            print(f"{entry.name:22}{members:8}{size:8.0f}{held:7.0%}{'':16}", end="")
+            print(f"{receive[0]:10.2f}{receive[1]:10.2f}{_decode_us(*runs[0]):9.2f}", flush=True)
+
+
+def _wire_bytes(protocol: Protocol, arrivals: list[Any]) -> float:
+    return statistics.mean(len(protocol.encode(message)) for message in arrivals)
+
+
+def _held(protocol: Protocol, arrivals: list[Any]) -> float:
+    """Return the share of messages that were held back, and leave the protocol as it was."""
+    start = protocol.snapshot()
+    held = sum(isinstance(e, Hold) for message in arrivals for e in protocol.receive(message))
+    if protocol.blocked_on():
+        raise RuntimeError(f"{type(protocol).__name__} did not deliver everything")
+    protocol.restore(start)
+    return held / len(arrivals)
+
+
+def _median_us(protocol: Protocol, arrivals: list[Any]) -> float:
+    start = protocol.snapshot()
+    spent = []
+    for _ in range(REPEATS):
+        protocol.restore(start)
+        receive = protocol.receive
+        before = time.perf_counter()
+        for message in arrivals:
+            receive(message)
+        spent.append(time.perf_counter() - before)
+    return statistics.median(spent) / len(arrivals) * 1e6
+
+
+def _decode_us(protocol: Protocol, arrivals: list[Any]) -> float:
+    controls = [protocol.encode(message) for message in arrivals]
+    spent = []
+    for _ in range(3):
+        before = time.perf_counter()
+        for control in controls:
+            protocol.decode(control, None)
+        spent.append(time.perf_counter() - before)
+    return statistics.median(spent) / len(controls) * 1e6
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

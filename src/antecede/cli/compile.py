@@ -1,0 +1,71 @@
+"""`antecede compile`: fill the kernels' cache, so that nobody waits for it later.
+
+Useful once after an installation, and in the image from which Spark's workers start. What is
+compiled is what runs: each engine is given a few rows of every kind that it takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import pyarrow as pa
+
+from antecede.audit import audit_events
+from antecede.kernels.jit import cache_folder
+from antecede.order.spec import OrderSpec
+from antecede.order.table import order_table
+from antecede.progress import Progress
+from antecede.trace.arrow import to_batch
+from antecede.trace.schema import Event
+
+_DECLARED = (
+    Event(id="a", member="x"),
+    Event(id="b", member="y", parents=("a",)),
+    Event(id="c", member="y", parents=("a", "b")),
+)
+_CLOCKS = (
+    Event(id="a", member="x", seq=1, clock_members=("x",), clock_counts=(1,)),
+    Event(id="b", member="y", seq=1, clock_members=("x", "y"), clock_counts=(1, 1)),
+)
+_ROWS = {
+    "id": ["b", "a"],
+    "causes": [["a"], []],
+    "member": ["y", "x"],
+    "seq": [1, 1],
+    "clock": [[("x", 1), ("y", 1)], [("x", 1)]],
+}
+_SPECS = (
+    OrderSpec(id="id", after=("causes",)),
+    OrderSpec(clock="clock", member="member"),
+    OrderSpec(sender="member", seq="seq"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare no options: there is one thing to do."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compile everything and say where it went."""
+    begin = time.monotonic()
+    jobs = [lambda events=events: _audit(events) for events in (_DECLARED, _CLOCKS)]
+    jobs += [lambda spec=spec: _order(spec) for spec in _SPECS]
+    with Progress("compiling") as progress:
+        for done, job in enumerate(jobs):
+            progress(done / len(jobs))
+            job()
+    folder = cache_folder()
+    where = f"cached in {folder}" if folder else "but no folder can be written: not kept"
+    print(f"kernels compiled in {time.monotonic() - begin:.1f} s, {where}")
+    return 0
+
+
+def _audit(events: tuple[Event, ...]) -> None:
+    audit_events(pa.Table.from_batches([to_batch(events)]))
+
+
+def _order(spec: OrderSpec) -> None:
+    kinds = {"clock": pa.map_(pa.string(), pa.int64())}
+    columns = {name: pa.array(values, kinds.get(name)) for name, values in _ROWS.items()}
+    order_table(pa.table(columns), spec)
