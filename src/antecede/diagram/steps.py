@@ -79,7 +79,7 @@ class _Steps:
         elif one.kind == ARRIVED:
             source = self.number[one.others[0]]
             waiting = self.acknowledged.get((source, one.label))
-            sent = waiting.pop(0) if waiting else self.sent[source, one.label]
+            sent = waiting.pop(0) if waiting else self.sent.get((source, one.label), self.time)
             self.arrows.append(Arrow(one.label, source, sent, lane, self.time))
         elif one.kind == HELD:
             self.waiting[key] = Held(lane, one.label, self.time, None, one.others)
