@@ -31,7 +31,7 @@ COMMANDS = {
         "antecede.check.command", None, "judge a protocol: built-in, or your own FILE.py:CLASS"
     ),
     "explain": Command(
-        "antecede.diagram.command", None, "draw a scenario: who waits for what, and why"
+        "antecede.cli.explain", None, "draw a scenario: who waits for what, and why"
     ),
     "audit": Command(
         "antecede.cli.audit", "trace", "what a trace says: orders, inversions, defects"
