@@ -10,7 +10,7 @@ import pytest
 
 from antecede.cli import main
 from antecede.demo.agreement import compare, delivered_by, released_by
-from antecede.demo.arrivals import arrivals_of, events_of, widths
+from antecede.demo.arrivals import arrivals_of, events_of, widths, with_declared_causes
 from antecede.demo.counterexample import printed_bss
 from antecede.demo.engines import order_locally
 from antecede.demo.held import find_held
@@ -160,3 +160,26 @@ def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: 
     code = main(["demo", "--engine", "local", "--trace", absent, "-o", str(tmp_path / "o")])
     assert code == 2
     assert "absent.log" in capsys.readouterr().err
+
+
+def test_a_vector_clock_log_gets_its_causes_from_the_clocks() -> None:
+    clocks = [("a1", "a", {"a": 1}), ("b1", "b", {"a": 1, "b": 1}), ("a2", "a", {"a": 2})]
+    events = [
+        Event(
+            id=name,
+            member=member,
+            seq=clock[member],
+            clock_members=tuple(clock),
+            clock_counts=tuple(clock.values()),
+            file_order=k,
+        )
+        for k, (name, member, clock) in enumerate(clocks)
+    ]
+    filled = with_declared_causes(table_of(events))
+    assert dict(zip(*(filled.column(c).to_pylist() for c in ("id", "parents")), strict=True)) == {
+        "a1": [],
+        "a2": ["a1"],
+        "b1": ["a1"],
+    }
+    told = table_of([event._replace(parents=("x",)) for event in events])
+    assert with_declared_causes(told) is told, "declared causes are left alone"

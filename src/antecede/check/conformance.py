@@ -36,6 +36,8 @@ class Plan(NamedTuple):
     """Probability of a join or a leave at each action, where members may come and go."""
     losses: float = 0.15
     """Probability that a copy is lost, where the protocol survives loss."""
+    twins: bool = True
+    """Repeat each run with snapshot and restore after every action."""
 
 
 def conform(
@@ -49,7 +51,7 @@ def conform(
     words = f"{company.describe()}, {plan.messages} messages, seed {seed}"
     for run in range(plan.runs):
         trial = play(company, plan, f"{seed}/{run}")
-        failure = trial.failure or trial.judge() or _twin(trial)
+        failure = trial.failure or trial.judge() or (_twin(trial) if plan.twins else None)
         deliveries += sum(len(labels) for labels in trial.world.covered.values())
         if failure is not None:
             return Suite(words, run + 1, deliveries, shorten(company, failure))
@@ -79,10 +81,14 @@ def _twin(trial: Trial) -> Failure | None:
     return failure
 
 
-def replay(company: Company, actions: Sequence[Action]) -> Failure | None:
-    """Return what fails when these actions are taken, those impossible left out."""
+def replay(company: Company, actions: Sequence[Action], *, twins: bool = False) -> Failure | None:
+    """Return what fails when these actions are taken, those impossible left out.
+
+    `twins`: with snapshot and restore after every action, too.
+    """
     trial = Trial(company)
-    return trial.run(actions) or _twin(trial)
+    failure = trial.run(actions)
+    return _twin(trial) if failure is None and twins else failure
 
 
 def shorten(company: Company, failure: Failure) -> Failure:
@@ -93,7 +99,7 @@ def shorten(company: Company, failure: Failure) -> Failure:
         start, shorter = 0, False
         while start < len(best.actions):
             left = best.actions[:start] + best.actions[start + block :]
-            found = replay(company, left)
+            found = replay(company, left, twins=failure.what == SNAPSHOT)
             if found is not None and found.what == failure.what:
                 best, shorter = found, True
             else:

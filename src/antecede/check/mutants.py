@@ -21,7 +21,7 @@ from antecede.check.budget import Target
 from antecede.check.company import Company, flat, hierarchy
 from antecede.check.conformance import Plan, conform, play
 from antecede.check.explorer import Limits, explore
-from antecede.check.mutation import Mutant, bounded, find_mutants, mutate, rounds
+from antecede.check.mutation import Mutant, bounded, find_mutants, mutate, reachable, rounds
 from antecede.check.trial import Trial
 from antecede.check.verdict import RAISED, Failure
 from antecede.protocols.registry import ENTRIES
@@ -221,7 +221,7 @@ def _examinations(targets: Sequence[Target]) -> Iterator[Failure | None]:
         yield explore(_small(target), Limits(2, duplicates=1)).failure
     for target in targets:
         for company in _groups(target):
-            yield conform(company, Plan(runs=RUNS, parents=target.parents)).failure
+            yield conform(company, Plan(runs=RUNS, parents=target.parents, twins=False)).failure
     target = targets[0]
     if target.topology is None:
         yield explore(flat(target.name, target.factory, 3, target.options), Limits(3)).failure
@@ -245,10 +245,10 @@ class Bodies:
     def __init__(self, factory: Callable[..., Any]) -> None:
         self.names = _modules_of(factory.__module__)
         self.sources = {name: inspect.getsource(sys.modules[name]) for name in self.names}
-        self.code = {name: self._compile(name, ast.parse(text)) for name, text in self._items()}
-
-    def _items(self) -> list[tuple[str, str]]:
-        return list(self.sources.items())
+        self.code = {
+            name: self._compile(name, ast.parse(text)) for name, text in self.sources.items()
+        }
+        self.reachable = reachable(self.sources)
 
     def _compile(self, name: str, tree: ast.Module) -> CodeType:
         file = sys.modules[name].__file__ or name
@@ -256,7 +256,7 @@ class Bodies:
 
     def build(self, mutant: Mutant) -> Callable[[Any], Any]:
         """Return what finds a class or function of the protocol among the changed modules."""
-        changed = mutate(self.sources, mutant)
+        changed = mutate(self.sources[mutant.module], mutant, self.reachable)
         code = {**self.code, mutant.module: self._compile(mutant.module, changed)}
         built: dict[str, ModuleType] = {}
         originals = {name: sys.modules[name] for name in self.names}

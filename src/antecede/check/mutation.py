@@ -20,7 +20,7 @@ mutant makes endless ends with an error after `LOOPS` rounds.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 LOOPS = 1_000
@@ -94,13 +94,13 @@ class _Site(NamedTuple):
 def find_mutants(sources: Mapping[str, str]) -> list[Mutant]:
     """Return every mutant of the modules (name -> source text)."""
     trees = {name: ast.parse(text) for name, text in sources.items()}
-    reachable = _reachable(trees.values())
+    names = reachable(sources)
     found = []
     for name, tree in trees.items():
         if name.endswith("_printed"):
             continue
         seen: dict[str, int] = {}
-        for number, site in enumerate(_sites(tree, reachable)):
+        for number, site in enumerate(_sites(tree, names)):
             key = f"{site.function}: {site.change}"
             seen[key] = seen.get(key, 0) + 1
             change = site.change + (f" (#{seen[key]})" if seen[key] > 1 else "")
@@ -108,11 +108,10 @@ def find_mutants(sources: Mapping[str, str]) -> list[Mutant]:
     return found
 
 
-def mutate(sources: Mapping[str, str], mutant: Mutant) -> ast.Module:
-    """Return the tree of the mutant's module with the change made."""
-    trees = {name: ast.parse(text) for name, text in sources.items()}
-    tree = trees[mutant.module]
-    list(_sites(tree, _reachable(trees.values())))[mutant.number].apply()
+def mutate(source: str, mutant: Mutant, names: frozenset[str]) -> ast.Module:
+    """Return the tree of the mutant's module with the change made; `names` are `reachable`."""
+    tree = ast.parse(source)
+    list(_sites(tree, names))[mutant.number].apply()
     return bounded(tree)
 
 
@@ -146,11 +145,11 @@ def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
     return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
 
 
-def _reachable(trees: Iterable[ast.Module]) -> frozenset[str]:
+def reachable(sources: Mapping[str, str]) -> frozenset[str]:
     """Return the names of all functions that sending and receiving may call."""
     calls: dict[str, set[str]] = {}
-    for tree in trees:
-        for function in _functions(tree):
+    for text in sources.values():
+        for function in _functions(ast.parse(text)):
             names = {n.attr for n in ast.walk(function) if isinstance(n, ast.Attribute)}
             names |= {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
             calls.setdefault(function.name, set()).update(names)
@@ -167,9 +166,9 @@ def _reachable(trees: Iterable[ast.Module]) -> frozenset[str]:
 # -- which changes -----------------------------------------------------------------------------
 
 
-def _sites(tree: ast.Module, reachable: frozenset[str]) -> Iterator[_Site]:
+def _sites(tree: ast.Module, names: frozenset[str]) -> Iterator[_Site]:
     for function in _functions(tree):
-        if function.name in reachable and "printed" not in function.name:
+        if function.name in names and "printed" not in function.name:
             for line, change, apply in _in_block(function, "body"):
                 yield _Site(function.name, line, change, apply)
 

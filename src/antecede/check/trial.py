@@ -46,7 +46,7 @@ _FAULTS = {
 
 
 class Trial:
-    """A group at work; `restoring` puts every member through its snapshot after each action."""
+    """A group at work; `restoring` puts members through their snapshot after each action."""
 
     def __init__(self, company: Company, *, restoring: bool = False) -> None:
         self.company = company
@@ -90,7 +90,7 @@ class Trial:
         # New copies are appended, and an arrival took at most one away before.
         self._check_wire(self.world.in_flight[max(in_flight - 1, 0) :])
         if self.restoring and self.failure is None:
-            self._restore_all()
+            self._restore(None if isinstance(action, Join | Leave | Tick) else self._at(action))
         return True
 
     def _at(self, action: Action) -> str:
@@ -151,10 +151,12 @@ class Trial:
 
     # -- snapshot and wire ------------------------------------------------------------------
 
-    def _restore_all(self) -> None:
-        """Replace every member by a new object that has only its snapshot."""
+    def _restore(self, name: str | None) -> None:
+        """Replace a member, or all (None), by a new object that has only the snapshot."""
         fresh = self.company.make()
         for at, member in self.world.members.items():
+            if name not in (None, self.names[at]):
+                continue
             copy = fresh[at] if at in fresh else self._fresh_newcomer(at)
             state = member.snapshot()
             copy.restore(state)

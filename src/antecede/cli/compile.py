@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import time
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -28,7 +30,7 @@ _CLOCKS = (
     Event(id="a", member="x", seq=1, clock_members=("x",), clock_counts=(1,)),
     Event(id="b", member="y", seq=1, clock_members=("x", "y"), clock_counts=(1, 1)),
 )
-_ROWS = {
+_ROWS: dict[str, Any] = {
     "id": ["b", "a"],
     "causes": [["a"], []],
     "member": ["y", "x"],
@@ -49,8 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compile everything and say where it went."""
     begin = time.monotonic()
-    jobs = [lambda events=events: _audit(events) for events in (_DECLARED, _CLOCKS)]
-    jobs += [lambda spec=spec: _order(spec) for spec in _SPECS]
+    jobs = [partial(_audit, events) for events in (_DECLARED, _CLOCKS)]
+    jobs += [partial(_order, spec) for spec in _SPECS]
     with Progress("compiling") as progress:
         for done, job in enumerate(jobs):
             progress(done / len(jobs))
@@ -66,6 +68,6 @@ def _audit(events: tuple[Event, ...]) -> None:
 
 
 def _order(spec: OrderSpec) -> None:
-    kinds = {"clock": pa.map_(pa.string(), pa.int64())}
-    columns = {name: pa.array(values, kinds.get(name)) for name, values in _ROWS.items()}
-    order_table(pa.table(columns), spec)
+    rows = pa.table({name: pa.array(values) for name, values in _ROWS.items() if name != "clock"})
+    clock = pa.array(_ROWS["clock"], pa.map_(pa.string(), pa.int64()))
+    order_table(rows.append_column("clock", clock), spec)

@@ -12,7 +12,7 @@ import pyarrow
 import pyarrow.parquet
 
 from antecede.demo import tour
-from antecede.demo.arrivals import Arrivals, arrivals_of, events_of
+from antecede.demo.arrivals import Arrivals, arrivals_of, events_of, with_declared_causes
 from antecede.demo.engines import SparkStart
 from antecede.demo.page import write_page
 from antecede.errors import InputError
@@ -90,7 +90,7 @@ def _own(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
         target = args.output / "quarantine.parquet"
         pyarrow.parquet.write_table(trace.quarantine, target, compression="zstd")
         tour.say(f"{trace.quarantine.num_rows:,} rows were not usable: see {target}")
-    return trace.events, f"{line}."
+    return with_declared_causes(trace.events), f"{line}."
 
 
 def _say_overtaking(arrivals: Arrivals) -> None:

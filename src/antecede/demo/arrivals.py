@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow
 import pyarrow.compute
 
+from antecede.kernels.clocks import clock_edges, clock_log
 from antecede.order.alternatives import Arrival
 from antecede.trace.schema import DELIVER, NAMES, RECEIVE, Event
 
@@ -44,10 +45,11 @@ class Arrivals(NamedTuple):
         return self.arrived_by == "arrival"
 
     def rows(self) -> list[Arrival]:
-        """Return the rows that have a timestamp of their sender."""
-        if self.sent_by is None:
-            return []
-        names = ["member", "id", "parents", self.arrived_by, self.sent_by]
+        """Return the rows, without those that lack the timestamp that others have.
+
+        Where no row has one, the order of arrival stands in for it.
+        """
+        names = ["member", "id", "parents", self.arrived_by, self.sent_by or self.arrived_by]
         columns = [self.table.column(name).to_pylist() for name in names]
         by_member = self.by_member
         return [
@@ -84,6 +86,31 @@ def events_of(table: pyarrow.Table) -> list[Event]:
     return [Event(*row) for row in zip(*columns.values(), strict=True)]
 
 
+def with_declared_causes(events: pyarrow.Table) -> pyarrow.Table:
+    """Return the events with `parents` filled in from vector clocks, where only these tell.
+
+    The parents are the member's event before, and the message edges that the clock shows.
+    """
+    declared = pc.sum(pc.list_value_length(events.column("parents"))).as_py() or 0
+    clocked = events.filter(pc.is_valid(events.column("clock_members"))).combine_chunks()
+    if declared or not clocked.num_rows:
+        return events
+    log = clock_log(clocked)
+    edges = clock_edges(log)
+    names = pc.take(clocked.column("id"), pa.array(log.row)).to_pylist()
+    causes: list[list[str]] = [[] for _ in names]
+    for event in range(1, len(names)):
+        if log.member[event] == log.member[event - 1]:
+            causes[event].append(names[event - 1])
+    for sender, receiver in zip(edges.sender.tolist(), edges.receiver.tolist(), strict=True):
+        causes[receiver].append(names[sender])
+    by_row = dict(zip(log.row.tolist(), causes, strict=True))
+    column = pa.array(
+        [by_row[row] for row in range(len(names))], events.schema.field("parents").type
+    )
+    return clocked.set_column(clocked.column_names.index("parents"), "parents", column)
+
+
 def _with_send_times(receipts: pyarrow.Table, events: pyarrow.Table) -> pyarrow.Table:
     sends = events.filter(pc.equal(events.column("kind"), "send"))
     sent = dict(zip(*(sends.column(name).to_pylist() for name in ("id", "send_time")), strict=True))
@@ -100,6 +127,9 @@ def widths(split: Mapping[str, Sequence[Arrival]]) -> list[tuple[int, str]]:
     if not late:
         return [(_LADDER[0][0] * MS, _LADDER[0][1])]
     late.sort()
+    if late[0] > _LADDER[-1][0] * MS // 100:
+        # One row dated decades ahead has moved the watermark past everything that follows.
+        return [(ms * MS, name) for ms, name in _LADDER if name in ("1 h", "7 days", "365 days")]
     marks = [late[min(int(part * len(late)), len(late) - 1)] for part in (0.5, 0.9, 0.99, 1.0)]
     chosen = [next((w for w in _LADDER if w[0] * MS >= mark), _LADDER[-1]) for mark in marks]
     return [(ms * MS, name) for ms, name in dict.fromkeys(chosen)]

@@ -102,8 +102,8 @@ def same_order(a: pyarrow.Table, b: pyarrow.Table) -> bool:
 def alternatives(arrivals: Arrivals) -> list[Outcome]:
     """Return what as-they-come, timestamp sort and watermarks do with the same arrivals."""
     split = streams(arrivals.rows())
-    if not split:
-        return []
+    if arrivals.sent_by is None:
+        return [as_they_come(split)]
     tried = [as_they_come(split), by_timestamp(split)]
     if arrivals.timed:
         tried += [by_watermark(split, width, name) for width, name in widths(split)]
