@@ -25,6 +25,7 @@ _LADDER = (
     *((d * 86_400_000, f"{d} days") for d in (1, 7, 30, 365, 3650, 36500)),
 )
 """Widths in milliseconds, with their names, that people would write into a query."""
+FAR_OFF_MS = 10 * 365 * 86_400_000
 _ARRIVED = ("arrival", "ingest", "file_order")
 _SENT = ("send_time", "author_time", "start_time", "commit_time")
 
@@ -127,7 +128,7 @@ def widths(split: Mapping[str, Sequence[Arrival]]) -> list[tuple[int, str]]:
     if not late:
         return [(_LADDER[0][0] * MS, _LADDER[0][1])]
     late.sort()
-    if late[0] > _LADDER[-1][0] * MS // 100:
+    if late[len(late) // 2] > FAR_OFF_MS * MS:
         # One row dated decades ahead has moved the watermark past everything that follows.
         return [(ms * MS, name) for ms, name in _LADDER if name in ("1 h", "7 days", "365 days")]
     marks = [late[min(int(part * len(late)), len(late) - 1)] for part in (0.5, 0.9, 0.99, 1.0)]
