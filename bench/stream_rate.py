@@ -91,7 +91,7 @@ def measure(
         query.awaitTermination()
         batches = [p for p in query.recentProgress if p["numInputRows"]]
         written = spark.read.parquet(f"{out}/out").count()
-        rate = sum(p["numInputRows"] for p in batches[1:]) / (
+        rate: float = sum(p["numInputRows"] for p in batches[1:]) / (
             sum(p["durationMs"]["triggerExecution"] for p in batches[1:]) / 1000
         )
         last = batches[-1]

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antecede.errors import InputError
-from antecede.kernels import release_drain as drain
+from antecede.kernels import release_rows as shape
 from antecede.kernels.release import Batch, Plan, Shard
-from antecede.kernels.release_drain import NO_TIME
 from antecede.kernels.release_names import Text, no_names
 from antecede.kernels.release_reference import Item, Left, Reference
+from antecede.kernels.release_rows import NO_TIME
 
 OUTCOMES = ["ORDERED", "MISSING", "DUPLICATE", "CONFLICT", "SELF", "CYCLE", "NULL", "BAD", "LATE"]
-NAMES = {getattr(drain, name): name for name in [*OUTCOMES, "DROPPED"]}
+NAMES = {getattr(shape, name): name for name in [*OUTCOMES, "DROPPED"]}
 
 
 def text(strings: list[bytes]) -> Text:
@@ -31,7 +31,7 @@ def batch(items: list[Item]) -> Batch:
     return Batch(
         text([item.group for item in items]),
         text([item.name for item in items]),
-        np.array([item.count for item in items], np.int64),
+        np.array([item.number for item in items], np.int64),
         np.array([item.time for item in items], np.int64),
         np.array([item.digest for item in items], np.int64),
         np.array([item.invalid for item in items], np.uint8),
@@ -63,7 +63,7 @@ class Packed:
                 int(out.position[k]),
                 int(out.waited_units[k]),
                 tuple(
-                    (out.waited_name[j], int(out.waited_count[j]))
+                    (out.waited_name.at(j), int(out.waited_count[j]))
                     for j in range(out.waited_first[k], out.waited_first[k + 1])
                 ),
             )
@@ -92,7 +92,7 @@ def streams(draw: st.DrawFn, plan: Plan) -> list[tuple[list[Item], int]]:
     for _ in range(draw(st.integers(1, 6))):
         items = []
         for _ in range(draw(st.integers(0, 6))):
-            invalid = draw(st.sampled_from([0] * 9 + [drain.NULL]))
+            invalid = draw(st.sampled_from([0] * 9 + [shape.NULL]))
             causes = () if invalid else tuple(draw(st.lists(cause, max_size=3)))
             items.append(
                 Item(
@@ -196,8 +196,8 @@ class TestPolicies:
         assert shard.step([one(b"b", b"a"), one(b"c", b"b")], 9) == []
         gone = shard.step([], 10)
         assert gone == [
-            Left(b"b", drain.MISSING, 0, 10, ((b"a", 0),)),
-            Left(b"c", drain.ORDERED, 1, 10, ((b"b", 0),)),
+            Left(b"b", shape.MISSING, 0, 10, ((b"a", 0),)),
+            Left(b"c", shape.ORDERED, 1, 10, ((b"b", 0),)),
         ]
         assert statuses(shard.step([one(b"a", time=11)], 11)) == {b"a": "LATE"}
 

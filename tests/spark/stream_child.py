@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 from antecede.spark.session import local_session
 from antecede.spark.spec import OrderSpec
@@ -26,7 +27,8 @@ def main(folder: Path) -> None:
             "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
         },
     )
-    java = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
+    jvm: Any = spark.sparkContext._jvm
+    java = jvm.java.lang.ProcessHandle.current().pid()
     (folder / "pids").write_text(f"{os.getpid()} {java}")
     schema = spark.read.parquet(str(folder / "in")).schema
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from antecede.errors import InputError
 from antecede.kernels import release_drain as drain
+from antecede.kernels import release_rows as shape
 from antecede.kernels.release_memory import Runs, covered, keep_tokens, unique_links
 from antecede.kernels.release_names import Names, Text, no_names, take_text
 from antecede.kernels.release_state import pack, unpack
@@ -31,7 +32,7 @@ from antecede.kernels.release_state import pack, unpack
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
 Bits = NDArray[np.uint8]
-POLICIES = {"hold": drain.HOLD, "release": drain.RELEASE, "drop": drain.DROP}
+POLICIES = {"hold": shape.HOLD, "release": shape.RELEASE, "drop": shape.DROP}
 
 
 class Plan(NamedTuple):
@@ -51,13 +52,13 @@ class Plan(NamedTuple):
 class Batch(NamedTuple):
     """Control columns of n new rows, in any order.
 
-    `name` is the id, or the member whose number `count` is. `status` is 0, or NULL or BAD for
+    `name` is the id, or the member whose `number` it is. `status` is 0, or NULL or BAD for
     rows without identity, which have no links. Links of row r: first[r]:first[r + 1].
     """
 
     group: Text
     name: Text
-    count: Longs
+    number: Longs
     time: Longs
     digest: Longs
     status: Bits
@@ -92,7 +93,7 @@ class Shard:
         arrays = {} if state is None else unpack(state)
         if arrays and bool(arrays["head"][0]) != plan.counted:
             raise InputError("this checkpoint was written with another way of naming causes")
-        self.clock = int(arrays["head"][1]) if arrays else drain.NO_TIME
+        self.clock = int(arrays["head"][1]) if arrays else shape.NO_TIME
         self.groups = _load_names(arrays, "group")
         self.members = _load_names(arrays, "member")
         self.events = _load_names(arrays, "event")
@@ -125,7 +126,7 @@ class Shard:
         arrays |= {f"held.{key}": self.held[key] for key, _ in _HELD}
         return pack(arrays)
 
-    def step(self, batch: Batch, now: int = drain.NO_TIME) -> Outcome:
+    def step(self, batch: Batch, now: int = shape.NO_TIME) -> Outcome:
         """Take in a micro-batch; `now` is the clock (timed: the greatest time seen anywhere)."""
         held, before = self.held_rows, self.clock
         batch = _writable(batch)
@@ -133,20 +134,20 @@ class Shard:
         rows = self._candidates(batch, before)
         tokens = self._tokens(rows, held)
         names = self.members if self.plan.counted else self.events
-        ties = drain.Names(names.pool, names.ends)
+        ties = shape.Names(names.pool, names.ends)
         drain.admit(rows, tokens, ties, held)
-        order = drain.Order(
+        order = shape.Order(
             np.empty(len(rows.token), np.int32),
             np.full(len(rows.token), -1, np.int64),
-            np.full(len(rows.token), drain.NO_TIME, np.int64),
+            np.full(len(rows.token), shape.NO_TIME, np.int64),
             np.concatenate([self.next, np.zeros(self.groups.size - len(self.next), np.int64)]),
         )
         plan = self.plan
-        rule = drain.Rule(POLICIES[plan.policy], plan.patience, self.clock, plan.timed)
+        rule = shape.Rule(POLICIES[plan.policy], plan.patience, self.clock, plan.timed)
         count = drain.settle(rows, tokens, ties, rule, order)
         self.next = order.next
         if not plan.timed:
-            drain.mark_waiting(rows, tokens, held)
+            shape.mark_waiting(rows, tokens, held)
         outcome = self._outcome(rows, order, count)
         self._keep(rows, tokens, outcome.held)
         return outcome
@@ -159,7 +160,7 @@ class Shard:
 
     # -- taking in --------------------------------------------------------------------------
 
-    def _candidates(self, batch: Batch, before: int) -> drain.Rows:
+    def _candidates(self, batch: Batch, before: int) -> shape.Rows:
         valid = np.flatnonzero(batch.status == 0).astype(np.int32)
         everything = len(valid) == len(batch.status)
         group = np.full(len(batch.status), -1, np.int32)
@@ -167,7 +168,7 @@ class Shard:
         group[valid] = self.groups.intern(np.zeros(len(valid), np.int32), text)
         token, name = np.full_like(group, -1), np.full_like(group, -1)
         text = batch.name if everything else Text(*take_text(*batch.name, valid))
-        name[valid], token[valid] = self._identify(group[valid], text, batch.count[valid])
+        name[valid], token[valid] = self._identify(group[valid], text, batch.number[valid])
         links = np.diff(batch.first)
         owner = np.repeat(group, links)
         _, cause = self._identify(owner, batch.cause_name, batch.cause_count)
@@ -180,14 +181,14 @@ class Shard:
             "arrived": arrived,
             "digest": batch.digest,
             "name": name,
-            "count": batch.count,
+            "number": batch.number,
             "first": first[1:] + self.held["first"][-1],
             "cause": cause,
             "link": np.zeros(len(cause), np.uint8),
         }
         joined = {key: np.concatenate([self.held[key], new[key]]) for key, _ in _HELD}
         status = np.concatenate([np.zeros(self.held_rows, np.uint8), batch.status])
-        return drain.Rows(**joined, status=status)
+        return shape.Rows(**joined, status=status)
 
     def _identify(self, group: Ints, text: Text, count: Longs) -> tuple[Ints, Ints]:
         """Return the number of the name that breaks ties, and the token of the identity."""
@@ -203,14 +204,14 @@ class Shard:
         """Patience runs from a row's time, or from the clock when the row came after it."""
         if not self.plan.timed:
             return np.full(len(time), self.clock, np.int64)
-        known = np.where(time == drain.NO_TIME, self.clock, time)
+        known = np.where(time == shape.NO_TIME, self.clock, time)
         return np.maximum(known, before)
 
-    def _tokens(self, rows: drain.Rows, held: int) -> drain.Tokens:
+    def _tokens(self, rows: shape.Rows, held: int) -> shape.Tokens:
         size, known = self.events.size, len(self.flag)
         flag = np.zeros(size, np.uint8)
         flag[:known] = self.flag
-        released = np.full(size, drain.NO_TIME, np.int64)
+        released = np.full(size, shape.NO_TIME, np.int64)
         released[:known] = self.released
         digest = np.zeros(size, np.int64)
         digest[:known] = self.digest
@@ -220,8 +221,8 @@ class Shard:
         if self.plan.counted:
             member, number = self._numbers()
             gone = covered(self.runs, member, number, flag, row)
-            flag[gone] = drain.DONE | drain.FORGOTTEN
-        return drain.Tokens(flag, released, digest, row, member, number)
+            flag[gone] = shape.DONE | shape.FORGOTTEN
+        return shape.Tokens(flag, released, digest, row, member, number)
 
     def _numbers(self) -> tuple[Ints, Longs]:
         """Return member and number of every token (clocks and FIFO)."""
@@ -230,14 +231,14 @@ class Shard:
 
     # -- giving out -------------------------------------------------------------------------
 
-    def _outcome(self, rows: drain.Rows, order: drain.Order, count: int) -> Outcome:
+    def _outcome(self, rows: shape.Rows, order: shape.Order, count: int) -> Outcome:
         positioned = order.row[:count]
-        aside = np.flatnonzero((rows.status != drain.PENDING) & (order.position < 0))
+        aside = np.flatnonzero((rows.status != shape.PENDING) & (order.position < 0))
         row = np.concatenate([positioned, aside.astype(np.int32)])
-        held = np.flatnonzero(rows.status == drain.PENDING).astype(np.int32)
-        timed = (order.released[row] != drain.NO_TIME) & (rows.time[row] != drain.NO_TIME)
+        held = np.flatnonzero(rows.status == shape.PENDING).astype(np.int32)
+        timed = (order.released[row] != shape.NO_TIME) & (rows.time[row] != shape.NO_TIME)
         units = np.where(timed & self.plan.timed, order.released[row] - rows.time[row], -1)
-        first, pick = drain.waited_links(rows, positioned)
+        first, pick = shape.waited_links(rows, positioned)
         first = np.concatenate([first, np.full(len(aside), first[-1], np.int64)])
         if self.plan.counted:
             member, number = self._numbers()
@@ -249,16 +250,16 @@ class Shard:
         status, position = rows.status[row], order.position[row]
         return Outcome(row, status, position, units, first, name, counts, held)
 
-    def _keep(self, rows: drain.Rows, tokens: drain.Tokens, held: Ints) -> None:
+    def _keep(self, rows: shape.Rows, tokens: shape.Tokens, held: Ints) -> None:
         """Keep held rows, and of the others what must be remembered."""
-        first, cause, link = drain.take_links(rows, held)
+        first, cause, link = shape.take_links(rows, held)
         if self.plan.counted:
             member, count = self._numbers()
             self.runs, forget = self.runs.extended(member, count, tokens.flag)
         else:
             forget = np.zeros(len(tokens.flag), np.bool_)
-        if self.plan.remember >= 0 and self.clock != drain.NO_TIME:
-            stamped = (tokens.flag != 0) & (tokens.released != drain.NO_TIME)
+        if self.plan.remember >= 0 and self.clock != shape.NO_TIME:
+            stamped = (tokens.flag != 0) & (tokens.released != shape.NO_TIME)
             forget |= stamped & (tokens.released < self.clock - self.plan.remember)
         keep, renumber = keep_tokens(tokens.flag, forget, rows.token[held], cause)
         text = Text(*take_text(self.events.pool, self.events.ends, keep))
@@ -280,7 +281,7 @@ _HELD: tuple[tuple[str, type[Any]], ...] = (
     ("arrived", np.int64),
     ("digest", np.int64),
     ("name", np.int32),
-    ("count", np.int64),
+    ("number", np.int64),
     ("first", np.int64),
     ("cause", np.int32),
     ("link", np.uint8),
@@ -294,14 +295,13 @@ _RUNS: tuple[tuple[str, type[Any]], ...] = (
 
 def _writable(batch: Batch) -> Batch:
     """Copy read-only arrays (Arrow's buffers): numba would compile every kernel once more."""
-    return Batch(
-        *(
-            Text(*(np.require(part, requirements="W") for part in column))
-            if isinstance(column, Text)
-            else np.require(column, requirements="W")
-            for column in batch
-        )
-    )
+    columns: list[Any] = [
+        Text(*(np.require(part, requirements="W") for part in column))  # type: ignore[arg-type]
+        if isinstance(column, Text)
+        else np.require(column, requirements="W")
+        for column in batch
+    ]
+    return Batch(*columns)
 
 
 def _load(arrays: dict[str, NDArray[Any]], key: str, kind: type[Any]) -> NDArray[Any]:

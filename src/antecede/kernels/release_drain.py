@@ -13,80 +13,37 @@ Everything is O((rows + links) log rows); nothing is recursive.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from antecede.kernels.jit import njit
-
-Bits = NDArray[np.uint8]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-
-PENDING, ORDERED, MISSING, DUPLICATE, CONFLICT, SELF, CYCLE, NULL, BAD, LATE, DROPPED = range(11)
-"""Outcome of a row; PENDING: it stays held back. NULL and BAD come from whoever read the row."""
-DONE, ASIDE, GIVEN_UP, FORGOTTEN = 1, 2, 4, 8
-WAITED, GIVEN = 1, 2
-"""Bits of a link: the row waited for this cause; the row was released without it."""
-HOLD, RELEASE, DROP = range(3)
-NO_TIME = -(2**63)
-
-
-class Rows(NamedTuple):
-    """Candidates: the held rows first, then the new ones; links of row r: first[r]:first[r+1]."""
-
-    token: Ints
-    group: Ints
-    time: Longs
-    arrived: Longs
-    digest: Longs
-    name: Ints
-    count: Longs
-    first: Longs
-    cause: Ints
-    link: Bits
-    status: Bits
-
-
-class Tokens(NamedTuple):
-    """What is known of each identity; `row` is the candidate that has it, or -1.
-
-    `member` and `number`: what the identity is made of (clocks and FIFO), else empty.
-    """
-
-    flag: Bits
-    released: Longs
-    digest: Longs
-    row: Ints
-    member: Ints
-    number: Longs
-
-
-class Order(NamedTuple):
-    """The result, in order of release: row, and by row its position and time of release."""
-
-    row: Ints
-    position: Longs
-    released: Longs
-    next: Longs
-    """By group: the next free position."""
-
-
-class Names(NamedTuple):
-    """The names that break ties: bytes of all, and where each ends."""
-
-    pool: Bits
-    ends: Longs
-
-
-class Rule(NamedTuple):
-    """Policy, patience and the clock's present, in units of the clock; `timed`: rows have times."""
-
-    policy: int
-    patience: int
-    now: int
-    timed: bool
+from antecede.kernels.release_cycles import break_cycles
+from antecede.kernels.release_rows import (
+    ASIDE,
+    CONFLICT,
+    DONE,
+    DROP,
+    DROPPED,
+    DUPLICATE,
+    FORGOTTEN,
+    GIVEN,
+    GIVEN_UP,
+    LATE,
+    MISSING,
+    NO_TIME,
+    ORDERED,
+    PENDING,
+    RELEASE,
+    SELF,
+    WAITED,
+    Ints,
+    Longs,
+    Names,
+    Order,
+    Rows,
+    Rule,
+    Tokens,
+    set_aside,
+)
 
 
 @njit
@@ -105,8 +62,8 @@ def _before(rows: Rows, names: Names, a: int, b: int) -> bool:
                 return bool(left < right)
         if long != short:
             return bool(long < short)
-    if rows.count[a] != rows.count[b]:
-        return bool(rows.count[a] < rows.count[b])
+    if rows.number[a] != rows.number[b]:
+        return bool(rows.number[a] < rows.number[b])
     if rows.digest[a] != rows.digest[b]:
         return bool(rows.digest[a] < rows.digest[b])
     return a < b
@@ -175,16 +132,8 @@ def admit(rows: Rows, tokens: Tokens, names: Names, held: int) -> None:
         elif rows.status[row] == PENDING:
             for link in range(rows.first[row], rows.first[row + 1]):
                 if rows.cause[link] == token:
-                    _set_aside(rows, tokens, row, SELF)
+                    set_aside(rows, tokens, row, SELF)
                     break
-
-
-@njit
-def _set_aside(rows: Rows, tokens: Tokens, row: int, status: int) -> None:
-    rows.status[row] = status
-    token = rows.token[row]
-    tokens.flag[token] |= ASIDE
-    tokens.row[token] = -1
 
 
 @njit
@@ -248,7 +197,7 @@ def _drop(
 ) -> None:
     """Set doomed rows aside, and with them whatever needs them."""
     for index in range(size):
-        _set_aside(rows, tokens, doomed[index], DROPPED)
+        set_aside(rows, tokens, doomed[index], DROPPED)
     done = 0
     while done < size:
         token = rows.token[doomed[done]]
@@ -256,7 +205,7 @@ def _drop(
         for entry in range(start[token], start[token + 1]):
             row = dependents[entry]
             if rows.status[row] == PENDING:
-                _set_aside(rows, tokens, row, DROPPED)
+                set_aside(rows, tokens, row, DROPPED)
                 doomed[size] = row
                 size += 1
 
@@ -281,7 +230,7 @@ def _lowest(rows: Rows, tokens: Tokens) -> Longs:
     for row in range(len(rows.token)):
         if rows.status[row] == PENDING:
             member = rows.name[row]
-            lowest[member] = min(lowest[member], rows.count[row])
+            lowest[member] = min(lowest[member], rows.number[row])
     return lowest
 
 
@@ -313,105 +262,6 @@ def _give_up(rows: Rows, tokens: Tokens, rule: Rule, wait: Ints) -> bool:
 
 
 @njit
-def _break_cycles(rows: Rows, tokens: Tokens, wait: Ints, start: Longs, dependents: Ints) -> int:
-    """Set aside every pending row that is its own cause by way of others; return how many.
-
-    Rows that no cycle can hold back are peeled off first (absent causes count as satisfied);
-    Tarjan's components of the rest, without recursion, are the cycles.
-    """
-    total = len(rows.token)
-    inside = np.zeros(total, np.int32)
-    queue = np.empty(total, np.int32)
-    filled = 0
-    for row in range(total):
-        inside[row] = -1
-        if rows.status[row] == PENDING:
-            inside[row] = 0
-            for link in range(rows.first[row], rows.first[row + 1]):
-                if not rows.link[link] & GIVEN and tokens.row[rows.cause[link]] >= 0:
-                    inside[row] += 1
-            if inside[row] == 0:
-                queue[filled] = row
-                filled += 1
-    done = 0
-    while done < filled:
-        row = queue[done]
-        inside[row] = -1
-        done += 1
-        token = rows.token[row]
-        for entry in range(start[token], start[token + 1]):
-            other = dependents[entry]
-            if rows.status[other] == PENDING:
-                inside[other] -= 1
-                if inside[other] == 0:
-                    queue[filled] = other
-                    filled += 1
-    left = 0
-    for row in range(total):
-        if inside[row] > 0:
-            left += 1
-    if left == 0:
-        return 0
-    return _components(rows, tokens, inside, start, dependents)
-
-
-@njit
-def _components(rows: Rows, tokens: Tokens, inside: Ints, start: Longs, dependents: Ints) -> int:
-    total = len(rows.token)
-    number = np.zeros(total, np.int32)
-    low = np.zeros(total, np.int32)
-    on_stack = np.zeros(total, np.uint8)
-    stack = np.empty(total, np.int32)
-    path = np.empty(total, np.int32)
-    edge = np.zeros(total, np.int64)
-    cyclic = np.zeros(total, np.uint8)
-    height = counter = found = 0
-    for root in range(total):
-        if inside[root] <= 0 or number[root]:
-            continue
-        depth = 0
-        path[0] = root
-        while depth >= 0:
-            row = path[depth]
-            token = rows.token[row]
-            if number[row] == 0:
-                counter += 1
-                number[row] = low[row] = counter
-                stack[height] = row
-                height += 1
-                on_stack[row] = 1
-                edge[row] = start[token]
-            if edge[row] < start[token + 1]:
-                other = dependents[edge[row]]
-                edge[row] += 1
-                if inside[other] > 0:
-                    if number[other] == 0:
-                        depth += 1
-                        path[depth] = other
-                    elif on_stack[other]:
-                        low[row] = min(low[row], number[other])
-                continue
-            if low[row] == number[row]:
-                alone = stack[height - 1] == row
-                while True:
-                    height -= 1
-                    member = stack[height]
-                    on_stack[member] = 0
-                    if not alone:
-                        cyclic[member] = 1
-                    if member == row:
-                        break
-            depth -= 1
-            if depth >= 0:
-                low[path[depth]] = min(low[path[depth]], low[row])
-    for row in range(total):
-        if cyclic[row]:
-            _set_aside(rows, tokens, row, CYCLE)
-            found += 1
-    return found
-
-
-@njit
 def settle(rows: Rows, tokens: Tokens, names: Names, rule: Rule, order: Order) -> int:
     """Release what can be released, then apply the policy; return how many rows got a position.
 
@@ -425,7 +275,7 @@ def settle(rows: Rows, tokens: Tokens, names: Names, rule: Rule, order: Order) -
         if rows.status[row] == PENDING and wait[row] == 0:
             size = _push(heap, size, row, rows, names)
     released = _drain(rows, tokens, names, rule, order, wait, start, dependents, heap, size, 0)
-    _break_cycles(rows, tokens, wait, start, dependents)
+    break_cycles(rows, tokens, wait, start, dependents)
     if rule.policy == DROP:
         size = 0
         for row in range(len(wait)):
@@ -472,46 +322,3 @@ def _drain(
                 if wait[other] == 0:
                     size = _push(heap, size, other, rows, names)
     return released
-
-
-@njit
-def mark_waiting(rows: Rows, tokens: Tokens, held: int) -> None:
-    """Without times: a new row that stays waits for the causes it has not seen by now."""
-    for row in range(held, len(rows.token)):
-        if rows.status[row] == PENDING:
-            for link in range(rows.first[row], rows.first[row + 1]):
-                if not tokens.flag[rows.cause[link]] & DONE:
-                    rows.link[link] |= WAITED
-
-
-@njit
-def waited_links(rows: Rows, pick: Ints) -> tuple[Longs, Ints]:
-    """Return the tokens that the picked rows waited for or were released without."""
-    first = np.zeros(len(pick) + 1, np.int64)
-    cause = np.empty(len(rows.cause), np.int32)
-    size = 0
-    for index in range(len(pick)):
-        row = pick[index]
-        for link in range(rows.first[row], rows.first[row + 1]):
-            if rows.link[link]:
-                cause[size] = rows.cause[link]
-                size += 1
-        first[index + 1] = size
-    return first, cause[:size].copy()
-
-
-@njit
-def take_links(rows: Rows, pick: Ints) -> tuple[Longs, Ints, Bits]:
-    """Return the links of the picked rows, renumbered."""
-    first = np.zeros(len(pick) + 1, np.int64)
-    cause = np.empty(len(rows.cause), np.int32)
-    bits = np.empty(len(rows.cause), np.uint8)
-    size = 0
-    for index in range(len(pick)):
-        row = pick[index]
-        for link in range(rows.first[row], rows.first[row + 1]):
-            cause[size] = rows.cause[link]
-            bits[size] = rows.link[link]
-            size += 1
-        first[index + 1] = size
-    return first, cause[:size].copy(), bits[:size].copy()

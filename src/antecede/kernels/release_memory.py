@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from antecede.kernels.jit import njit
-from antecede.kernels.release_drain import DONE, FORGOTTEN
+from antecede.kernels.release_rows import DONE, FORGOTTEN
 
 Bits = NDArray[np.uint8]
 Ints = NDArray[np.int32]

@@ -34,7 +34,8 @@ class Text(NamedTuple):
         """Number of strings."""
         return len(self.ends) - 1
 
-    def __getitem__(self, index: Any) -> bytes:
+    def at(self, index: int) -> bytes:
+        """Return one of the strings."""
         return self.data[self.ends[index] : self.ends[index + 1]].tobytes()
 
 

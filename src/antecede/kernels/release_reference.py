@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from antecede.kernels.release import Plan
-from antecede.kernels.release_drain import (
+from antecede.kernels.release_rows import (
     CONFLICT,
     CYCLE,
     DROPPED,
@@ -35,7 +35,7 @@ class Item(NamedTuple):
     group: bytes
     name: bytes
     causes: tuple[tuple[bytes, int], ...] = ()
-    count: int = 0
+    number: int = 0
     time: int = NO_TIME
     digest: int = 0
     invalid: int = 0
@@ -43,7 +43,7 @@ class Item(NamedTuple):
     @property
     def key(self) -> Key:
         """The identity."""
-        return (self.group, self.name, self.count)
+        return (self.group, self.name, self.number)
 
     @property
     def needs(self) -> tuple[Key, ...]:
@@ -52,7 +52,7 @@ class Item(NamedTuple):
 
     def tie(self) -> tuple[Any, ...]:
         """The rule for rows that may go at the same time."""
-        return (self.time == NO_TIME, self.time, self.name, self.count, self.digest)
+        return (self.time == NO_TIME, self.time, self.name, self.number, self.digest)
 
 
 class Left(NamedTuple):

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow
 from pyspark.sql import Row
-from pyspark.sql.streaming import StatefulProcessor
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from antecede.kernels.release import Plan, Shard
-from antecede.kernels.release_drain import NO_TIME
+from antecede.kernels.release_rows import NO_TIME
 from antecede.order.spec import OrderSpec
 from antecede.order.table import times_of
 from antecede.spark.stream_rows import DIGEST, batch_of, from_bytes, to_bytes, with_added
@@ -105,7 +105,7 @@ def unpack(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBat
             yield from pa.ipc.open_stream(payload.as_buffer())
 
 
-class Processor(StatefulProcessor):  # type: ignore[misc]
+class Processor(StatefulProcessor):
     """The stateful operator; one grouping key is one shard."""
 
     def __init__(self, job: Job) -> None:

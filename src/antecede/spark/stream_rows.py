@@ -15,7 +15,7 @@ import pyarrow.compute
 from numpy.typing import NDArray
 
 from antecede.errors import InputError
-from antecede.kernels import release_drain as drain
+from antecede.kernels import release_rows as shape
 from antecede.kernels.release import Batch, Outcome
 from antecede.kernels.release_names import Text
 from antecede.order.keys import STATUSES, code, keys_of
@@ -28,7 +28,7 @@ pc: Any = pyarrow.compute
 DIGEST = "__antecede_digest"
 """Hidden column: 64-bit digest of the row's content, to tell a repeat from a conflict."""
 _FAR = 2**62
-_INVALID = {Status.NULL_KEY: drain.NULL, Status.BAD_CLOCK: drain.BAD}
+_INVALID = {Status.NULL_KEY: shape.NULL, Status.BAD_CLOCK: shape.BAD}
 
 
 def batch_of(table: pyarrow.Table, spec: OrderSpec) -> Batch:
@@ -50,8 +50,8 @@ def batch_of(table: pyarrow.Table, spec: OrderSpec) -> Batch:
     return Batch(
         group=_group_text(table, spec),
         name=text_of(labels.take(pa.array(name, mask=status != 0))),
-        count=keys.count if counted else np.zeros(table.num_rows, np.int64),
-        time=np.where(timed, np.clip(time, -_FAR, _FAR), drain.NO_TIME),
+        number=keys.count if counted else np.zeros(table.num_rows, np.int64),
+        time=np.where(timed, np.clip(time, -_FAR, _FAR), shape.NO_TIME),
         digest=table.column(DIGEST).to_numpy(),
         status=status,
         first=first,
@@ -130,9 +130,10 @@ def from_bytes(parts: list[bytes]) -> pyarrow.Table:
     """
     tables = [pa.ipc.open_stream(part).read_all() for part in parts]
     try:
-        return pa.concat_tables(tables)
+        whole: pyarrow.Table = pa.concat_tables(tables)
     except pa.ArrowInvalid as error:
         raise InputError(
             "the rows held back in the checkpoint have other columns than the stream has now: "
             f"start from a new checkpoint, or bring the columns back ({error})"
         ) from error
+    return whole
