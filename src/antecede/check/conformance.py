@@ -1,9 +1,9 @@
 """The conformance suite: random runs on an adversarial network, judged by the oracle.
 
-The network reorders freely and brings copies twice; members join and leave, time passes, and
-copies are lost, each where the guarantee says that the protocol lives with it. Every run is
-then repeated with each member put through snapshot and restore after every action: all steps
-must be the same. Every message in flight goes through the wire encoding, if there is one. A
+The network reorders freely, brings copies twice, and in flat groups back to their sender;
+members join and leave, time passes, and copies are lost, each where the guarantee says that the
+protocol lives with it. Every run is then repeated with each member put through snapshot and
+restore after every action: all steps must be the same. Every message in flight goes through the wire encoding, if there is one. A
 failing run is shortened by leaving out actions for as long as it still fails in the same way.
 """
 
@@ -17,6 +17,7 @@ from antecede.check.actions import Action, Arrive, Join, Leave, Send, Tick
 from antecede.check.company import FLAT_NAMES, Company
 from antecede.check.trial import Trial
 from antecede.check.verdict import SNAPSHOT, Failure, Suite
+from antecede.check.world import InFlight
 from antecede.protocols.base import Relation
 
 LONG_S = 3600.0
@@ -32,8 +33,8 @@ class Plan(NamedTuple):
     """Most messages that one message may answer."""
     duplicates: float = 0.1
     """Probability that a copy comes twice."""
-    changes: float = 0.05
-    """Probability of a join or a leave at each action, where members may come and go."""
+    changes: float = 0.08
+    """Probability of a tick, or a join or leave where members may come and go."""
     losses: float = 0.15
     """Probability that a copy is lost, where the protocol survives loss."""
     twins: bool = True
@@ -135,18 +136,22 @@ class _Adversary:
         if self.left and (not in_flight or rng.random() < 0.25):
             return self._send()
         if rng.random() < self.plan.changes:
-            change = self._change()
-            if change is not None:
-                return change
+            return self._change()
         if self.trial.arrived and rng.random() < self.plan.duplicates:
-            copy = rng.choice(self.trial.arrived)
-            return Arrive(self._name(copy.target), str(copy.message.payload), again=True)
+            return self._again(rng.choice(self.trial.arrived))
         if rng.random() < self.losses:
             in_flight.remove(rng.choice(in_flight))
         if not in_flight:
             return Tick(1.0)
         copy = rng.choice(in_flight)
         return Arrive(self._name(copy.target), str(copy.message.payload))
+
+    def _again(self, copy: InFlight) -> Action:
+        """Bring a copy again, or back to a sender who hears everybody itself."""
+        label = str(copy.message.payload)
+        back = copy.source in self.trial.world.members and not self.company.internal
+        at = copy.source if back and self.rng.random() < 0.2 else copy.target
+        return Arrive(self._name(at), label, again=True)
 
     def _name(self, at: int) -> str:
         return self.trial.names[at]
@@ -166,14 +171,15 @@ class _Adversary:
             after = self.rng.sample(known, min(len(known), self.rng.randint(1, self.plan.parents)))
         return Send(name, f"{name.lower()}{self.sent[name]}", tuple(after))
 
-    def _change(self) -> Action | None:
+    def _change(self) -> Action:
         present = self._present()
         free = [n for n in FLAT_NAMES if n not in self.trial.names.values()]
-        if self.joins and free and len(present) < 6 and self.rng.random() < 0.5:
-            return Join(free[0], self._name(self.rng.choice(present)))
+        changes: list[Action] = [Tick(self.rng.choice((0.1, 1.0, 10.0)))]
+        if self.joins and free and len(present) < 6:
+            changes.append(Join(free[0], self._name(self.rng.choice(present))))
         if self.leaves and len(present) > 2:
-            return Leave(self._name(self.rng.choice(present)))
-        return Tick(self.rng.choice((0.1, 1.0, 10.0)))
+            changes.append(Leave(self._name(self.rng.choice(present))))
+        return self.rng.choice(changes)
 
     def _wait_for_recovery(self) -> None:
         """Let time pass and everything on its way arrive, some rounds long."""

@@ -24,6 +24,7 @@ from antecede.check.explorer import Limits, explore
 from antecede.check.mutation import Mutant, bounded, find_mutants, mutate, reachable, rounds
 from antecede.check.trial import Trial
 from antecede.check.verdict import RAISED, Failure
+from antecede.check.world import Step
 from antecede.protocols.registry import ENTRIES
 
 _SHARED = frozenset(
@@ -181,6 +182,10 @@ def _difference(original: Target, changed: Target) -> str:
             for action in actions:
                 one.take(action)
                 other.take(action)
+            steps = zip(one.world.steps, other.world.steps, strict=False)
+            changed_step = next(((a, b) for a, b in steps if a != b), None)
+            if changed_step is not None:
+                return f"does {_say(changed_step[1])} for {_say(changed_step[0])}"
             for label, copies in one.world.sent.items():
                 for (_, a), (_, b) in zip(copies, other.world.sent.get(label, []), strict=False):
                     if tuple(a) != tuple(b):
@@ -190,6 +195,10 @@ def _difference(original: Target, changed: Target) -> str:
                 if repr(kept) != repr(instead):
                     return f"keeps other state at {one.names[at]} in the end"
     return ""
+
+
+def _say(step: Step) -> str:
+    return " ".join((step.kind, step.label, *step.detail))
 
 
 def _short(message: Any) -> str:

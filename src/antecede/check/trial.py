@@ -14,6 +14,8 @@ from antecede.check.verdict import (
     EARLY,
     NEEDLESS,
     RAISED,
+    REASON,
+    SILENT,
     SNAPSHOT,
     STUCK,
     TWICE,
@@ -30,6 +32,7 @@ from antecede.check.world import (
     RELEASED,
     SENT,
     InFlight,
+    Step,
     World,
 )
 from antecede.oracle import history
@@ -77,7 +80,7 @@ class Trial:
 
     def take(self, action: Action) -> bool:
         """Take one action; False when it is impossible. Errors of members become `failure`."""
-        in_flight = len(self.world.in_flight)
+        in_flight, before = len(self.world.in_flight), len(self.world.steps)
         try:
             if not self._take(action):
                 return False
@@ -87,6 +90,7 @@ class Trial:
             self._fail(RAISED, self._at(action), label, f"{type(error).__name__}: {error}")
             return True
         self.actions.append(action)
+        self._check_steps(self.world.steps[before:])
         # New copies are appended, and an arrival took at most one away before.
         self._check_wire(self.world.in_flight[max(in_flight - 1, 0) :])
         if self.restoring and self.failure is None:
@@ -130,13 +134,24 @@ class Trial:
         copies = self.arrived if again else self.world.in_flight
         match = (copy for copy in copies if copy.target == at and copy.message.payload == label)
         copy = next(match, None)
-        if at is None or copy is None:
+        if at is None:
+            return False
+        if copy is None and again:
+            copy = self._echo(at, label)
+        if copy is None:
             return False
         if not again:
             self.world.in_flight.remove(copy)
             self.arrived.append(copy)
         self.world.hand_over(copy, now=self.now_s)
         return True
+
+    def _echo(self, at: int, label: str) -> InFlight | None:
+        """Return a copy of a member's own message that comes back to it."""
+        sent = self.world.sent.get(label, [])
+        if self.company.internal or not sent or sent[0][0] != at:
+            return None
+        return InFlight(at, at, sent[0][1])
 
     def _join(self, name: str, sponsor: int | None) -> bool:
         if sponsor is None or name in self.names.values() or self.company.newcomer is None:
@@ -148,6 +163,18 @@ class Trial:
         self.names[at] = name
         self.guarantees[at] = newcomer.guarantee
         return True
+
+    def _check_steps(self, steps: Sequence[Step]) -> None:
+        """An arrival must be answered, and a hold must name something that is not there."""
+        for step in steps:
+            if step.kind == ARRIVED and self._is_application(step.label):
+                if not any(s.label == step.label for s in steps if s.kind != ARRIVED):
+                    self._fail(SILENT, self.names[step.at], step.label)
+            elif step.kind == HELD and self.world.members[step.at].guarantee.never_idle:
+                delivered = self.world.covered[step.at].intersection(step.detail)
+                if not step.detail or delivered or step.label in step.detail:
+                    reason = f"it waits for {', '.join(step.detail) or 'nothing'}"
+                    self._fail(REASON, self.names[step.at], step.label, reason)
 
     # -- snapshot and wire ------------------------------------------------------------------
 

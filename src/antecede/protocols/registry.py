@@ -94,6 +94,8 @@ ENTRIES: Mapping[str, Entry] = {
                 "several-parents": {"several_parents": True},
                 "set-aside": {"missing_parent": "set_aside", "patience_s": 5.0},
                 "release": {"missing_parent": "release", "patience_s": 5.0},
+                "refusing": {"store_limit": 1},
+                "dropping": {"store_limit": 1, "overflow": "set_aside"},
                 "small-store": {
                     "several_parents": True,
                     "store_limit": 1,
