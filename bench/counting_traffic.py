@@ -55,7 +55,7 @@ def _run(make: Make, members: int, end_ms: int, rng: random.Random) -> list[Any]
                 delivered += [e.message for e in effects if isinstance(e, Deliver)]
         arrivals[now] = []
         for member in sends[now]:
-            message = group[member].send(None)[0].message  # type: ignore[union-attr]
+            message = group[member].send(None)[0].message
             first = rng.randrange(DELAYS)
             for target in range(members):
                 if target != member:

@@ -80,6 +80,7 @@ class Rule(NamedTuple):
 
 @njit
 def set_aside(rows: Rows, tokens: Tokens, row: int, status: int) -> None:
+    """Give a row a status without position; whoever needs it will wait or be dropped."""
     rows.status[row] = status
     token = rows.token[row]
     tokens.flag[token] |= ASIDE

@@ -80,9 +80,10 @@ class CountingProtocol(Protocol):
         self.width = self.lanes * LANE_BITS
         self.guard = guards(self.lanes)
         self.ones = self.guard >> VALUE_BITS
-        self.units = {member: unit(member) for member in known}
+        self.marks = {member: unit(member) << VALUE_BITS for member in known}
+        """The guard bit of each member."""
         self.strange = ((1 << self.width) - 1) - sum(unit(k, (1 << LANE_BITS) - 1) for k in known)
-        """All bits of the lanes below `width` that no member has."""
+        """All bits of the lanes below `width` that nobody ever had."""
         self.clock = self.guard + sum(unit(k, count) for k, count in known.items())
 
     # -- what a message lacks -----------------------------------------------------------------

