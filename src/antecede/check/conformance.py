@@ -2,9 +2,10 @@
 
 The network reorders freely, brings copies twice, and in flat groups back to their sender;
 members join and leave, time passes, and copies are lost, each where the guarantee says that the
-protocol lives with it. Every run is then repeated with each member put through snapshot and
-restore after every action: all steps must be the same. Every message in flight goes through the wire encoding, if there is one. A
-failing run is shortened by leaving out actions for as long as it still fails in the same way.
+protocol lives with it. Every run is then repeated with members put through snapshot and restore
+after every action: all steps must be the same. Every message in flight goes through the wire
+encoding, if there is one. A failing run is shortened by leaving out actions for as long as it
+still fails in the same way.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Plan(NamedTuple):
     """Most messages that one message may answer."""
     duplicates: float = 0.1
     """Probability that a copy comes twice."""
-    changes: float = 0.08
+    changes: float = 0.12
     """Probability of a tick, or a join or leave where members may come and go."""
     losses: float = 0.15
     """Probability that a copy is lost, where the protocol survives loss."""

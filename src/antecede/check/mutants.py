@@ -33,7 +33,7 @@ _SHARED = frozenset(
 """Modules under `protocols` that are part of no single protocol."""
 
 
-RUNS, DIFFERENCE_RUNS = 8, 3
+RUNS, DIFFERENCE_RUNS = 8, 8
 
 
 class Outcome(NamedTuple):
@@ -218,7 +218,7 @@ def _groups(target: Target) -> Iterator[Company]:
     if target.topology is None:
         yield flat(target.name, target.factory, 4, target.options)
         return
-    for groups, external in (((2,), 2), ((2, 1), 1), ((1, 1, 1), 1)):
+    for groups, external in (((2,), 2), ((2, 1), 1), ((1, 1, 0), 1)):
         yield hierarchy(
             target.name, target.factory, target.topology, groups, external, target.options
         )

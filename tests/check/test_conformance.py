@@ -1,0 +1,125 @@
+"""The adversarial network: passes what is right, catches and shortens what is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from antecede.check.company import flat
+from antecede.check.conformance import Plan, conform, play, replay
+from antecede.check.trial import Trial
+from antecede.check.verdict import EARLY, NEEDLESS, RAISED, SNAPSHOT, STUCK, TWICE, UNSENT, WIRE
+from antecede.protocols import registry
+from tests.check import toys
+
+SHORT = Plan(runs=15)
+
+
+@pytest.mark.parametrize(
+    ("name", "variant"),
+    [
+        (name, variant)
+        for name, entry in registry.ENTRIES.items()
+        if entry.flat
+        for variant in ("", *entry.variants)
+        if variant not in entry.defective
+    ],
+)
+def test_built_in_protocols_pass(name: str, variant: str) -> None:
+    entry = registry.entry(name)
+    suite = conform(flat(name, entry.load(), 4, entry.options(variant)), SHORT)
+    assert suite.failure is None
+    assert suite.runs == SHORT.runs
+    assert suite.deliveries > 100
+
+
+@pytest.mark.parametrize("toy", [toys.Causal, toys.Receipt])
+def test_right_protocols_of_one_file_pass(toy: type) -> None:
+    assert conform(flat("toys", toy, 4), SHORT).failure is None
+
+
+@pytest.mark.parametrize(
+    ("toy", "what"),
+    [
+        (toys.Eager, EARLY),
+        (toys.Lazy, NEEDLESS),
+        (toys.Twice, TWICE),
+        (toys.Ghost, UNSENT),
+        (toys.Raises, RAISED),
+        (toys.Forgetful, STUCK),
+        (toys.Garbled, WIRE),
+    ],
+)
+def test_each_kind_of_failure_is_caught_and_shortened(toy: type, what: str) -> None:
+    group = flat("toys", toy, 4)
+    failure = conform(group, Plan(runs=40)).failure
+    assert failure is not None
+    assert failure.what == what or {failure.what, what} <= {STUCK, SNAPSHOT, NEEDLESS}
+    assert len(failure.actions) <= 8
+    again = replay(group, failure.actions, twins=True)
+    assert again is not None
+    assert again.what == failure.what
+
+
+def test_runs_come_from_the_seed_alone() -> None:
+    entry = registry.entry("idr")
+    group = flat("idr", entry.load(), 4)
+    first, again, other = (play(group, Plan(), seed).actions for seed in ("1", "1", "2"))
+    assert first == again
+    assert first != other
+
+
+def test_the_network_does_all_it_claims_to() -> None:
+    entry = registry.entry("bss")
+    group = flat("bss", entry.load(), 4)
+    kinds = set()
+    for seed in range(20):
+        for action in play(group, Plan(), str(seed)).actions:
+            kinds.add((type(action).__name__, getattr(action, "again", False)))
+    assert kinds == {
+        ("Send", False),
+        ("Arrive", False),
+        ("Arrive", True),
+        ("Join", False),
+        ("Leave", False),
+        ("Tick", False),
+    }
+
+
+def test_a_newcomer_is_judged_from_its_sponsors_frontier_on() -> None:
+    """D joins with B's frontier: a1 is covered, b1 is owed, and D's message depends on both."""
+    from antecede.check.actions import Arrive, Join, Send
+
+    entry = registry.entry("bss")
+    trial = Trial(flat("bss", entry.load(), 3))
+    failure = trial.run(
+        [
+            Send("A", "a1"),
+            Arrive("B", "a1"),
+            Join("D", "B"),
+            Send("B", "b1"),
+            Arrive("D", "b1"),
+            Send("D", "d1"),
+            Arrive("C", "d1"),
+            Arrive("C", "b1"),
+            Arrive("C", "a1"),
+        ]
+    )
+    assert failure is None
+    assert len(trial.actions) == 9
+    assert [row.id for row in trial.rows() if row.member == "3"] == ["a1", "b1", "b1", "d1"]
+
+
+def test_impossible_actions_are_passed_over() -> None:
+    from antecede.check.actions import Arrive, Leave, Send
+
+    entry = registry.entry("fifo")
+    trial = Trial(flat("fifo", entry.load(), 2))
+    nonsense = [
+        Arrive("A", "b1"),
+        Send("Z", "z1"),
+        Leave("A"),
+        Arrive("B", "a1", again=True),
+        Send("A", "a1", ("never",)),
+    ]
+    assert trial.run(nonsense) is None
+    assert trial.actions == []
