@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from antecede.check.actions import Action, Arrive, Join, Leave, Send
 from antecede.check.company import flat
 from antecede.check.conformance import Plan, conform, play, replay
 from antecede.check.trial import Trial
@@ -87,8 +88,6 @@ def test_the_network_does_all_it_claims_to() -> None:
 
 def test_a_newcomer_is_judged_from_its_sponsors_frontier_on() -> None:
     """D joins with B's frontier: a1 is covered, b1 is owed, and D's message depends on both."""
-    from antecede.check.actions import Arrive, Join, Send
-
     entry = registry.entry("bss")
     trial = Trial(flat("bss", entry.load(), 3))
     failure = trial.run(
@@ -110,11 +109,9 @@ def test_a_newcomer_is_judged_from_its_sponsors_frontier_on() -> None:
 
 
 def test_impossible_actions_are_passed_over() -> None:
-    from antecede.check.actions import Arrive, Leave, Send
-
     entry = registry.entry("fifo")
     trial = Trial(flat("fifo", entry.load(), 2))
-    nonsense = [
+    nonsense: list[Action] = [
         Arrive("A", "b1"),
         Send("Z", "z1"),
         Leave("A"),

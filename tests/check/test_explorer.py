@@ -10,6 +10,7 @@ import pytest
 from antecede.check.company import Company, flat, hierarchy
 from antecede.check.conformance import replay
 from antecede.check.explorer import Explorer, Limits, Move, explore
+from antecede.check.judge import Found
 from antecede.check.trial import Trial
 from antecede.check.verdict import (
     EARLY,
@@ -60,7 +61,6 @@ def test_hierarchical_with_two_messages() -> None:
     assert found.states > 3_000
 
 
-@pytest.mark.slow
 def test_hierarchical_with_three_messages() -> None:
     group = hierarchy("hierarchical", hierarchical, Topology, (2,), 2)
     found = explore(group, Limits(3))
@@ -79,7 +79,9 @@ def test_hierarchical_with_four_messages_in_a_fixed_order_of_senders() -> None:
 # -- the judge against the oracle ------------------------------------------------------------
 
 
-def every_path(explorer: Explorer, state: int, moves: tuple[Move, ...]) -> Iterator[object]:
+def every_path(
+    explorer: Explorer, state: int, moves: tuple[Move, ...]
+) -> Iterator[tuple[tuple[Move, ...], Found | None]]:
     """Yield (moves, finding) for every path, not only for every state."""
     ended = True
     for move, successor, found in explorer.successors(state):

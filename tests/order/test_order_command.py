@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from antecede.cli import order as command
 from antecede.errors import InputError
-from antecede.order import command
 
 
 def run(*words: str | Path) -> int:

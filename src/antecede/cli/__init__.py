@@ -36,7 +36,7 @@ COMMANDS = {
     "audit": Command(
         "antecede.cli.audit", "trace", "what a trace says: orders, inversions, defects"
     ),
-    "order": Command("antecede.order.command", "trace", "write a trace in causal order as Parquet"),
+    "order": Command("antecede.cli.order", "trace", "write a trace in causal order as Parquet"),
     "record": Command(
         "antecede.cli.record", "trace", "let processes talk over UDP and write what happened"
     ),
