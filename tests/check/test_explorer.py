@@ -123,7 +123,7 @@ def test_the_judge_agrees_with_the_oracle_on_every_path(group: Company, limits: 
                 explorer.labels[k] for k in range(len(explorer.labels)) if found.missing >> k & 1
             }
             assert set(failure.missing) == missing
-    assert paths > 20
+    assert paths > 10
 
 
 # -- what it finds, and how small -------------------------------------------------------------
@@ -154,7 +154,7 @@ def test_the_counterexample_is_a_smallest_one() -> None:
     group = flat("toys", toys.Eager, 3)
     found = explore(group, Limits(2)).failure
     assert found is not None
-    assert found.lines() == ["send A a1", "arrive B a1", "send B b1", "arrive C b1"]
+    assert found.lines() == ["send A a1", "send A a2", "arrive B a2"]
     for fewer in permutations(found.actions, len(found.actions) - 1):
         assert replay(group, fewer) is None
 

@@ -92,7 +92,7 @@ class Lazy(Causal):
 class Lossy(Causal):
     """Forgets what it can not deliver."""
 
-    guarantee = Guarantee(Relation.FIFO)
+    guarantee = Guarantee(Relation.BY_DELIVERY, never_idle=False)
 
     def flush(self) -> list[Effect]:
         effects = super().flush()
@@ -154,3 +154,19 @@ class Garbled(Causal):
 
     def decode(self, control: bytes, payload: Any) -> Note:
         return Note(control[0], control[1], payload, frozenset())
+
+
+class Mute(Causal):
+    """Does not say that it holds a message."""
+
+    def receive(self, message: Note, *, now: float = 0.0) -> Sequence[Effect]:
+        return [e for e in super().receive(message) if not isinstance(e, Hold)]
+
+
+class Liar(Causal):
+    """Says that a message waits for all of its past, delivered or not."""
+
+    def receive(self, message: Note, *, now: float = 0.0) -> Sequence[Effect]:
+        effects = super().receive(message)
+        past = tuple(sorted(message.past)) if isinstance(message, Note) else ()
+        return [Hold(e.message, past) if isinstance(e, Hold) else e for e in effects]

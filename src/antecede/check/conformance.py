@@ -71,16 +71,17 @@ def _twin(trial: Trial) -> Failure | None:
     """Repeat a run with snapshot and restore after every action; all steps must be the same."""
     twin = Trial(trial.company, restoring=True)
     failure = twin.run(trial.actions)
-    if failure is None and twin.world.steps != trial.world.steps:
+    if failure is None and twin.world.steps == trial.world.steps:
+        return None
+    if failure is not None:
+        at, detail = failure.at, failure.sentence()
+    else:
         pairs = zip(trial.world.steps, twin.world.steps, strict=False)
         first = next(((a, b) for a, b in pairs if a != b), None)
         at = trial.names[first[0].at] if first else "everybody"
         detail = f"{first[0]} became {first[1]}" if first else "one run has more steps"
-        group = trial.company.describe()
-        failure = Failure(
-            SNAPSHOT, at, "", (), detail, tuple(trial.actions), group, trial.company.scene
-        )
-    return failure
+    company, actions = trial.company, tuple(trial.actions)
+    return Failure(SNAPSHOT, at, "", (), detail, actions, company.describe(), company.scene)
 
 
 def replay(company: Company, actions: Sequence[Action], *, twins: bool = False) -> Failure | None:

@@ -67,6 +67,8 @@ class Trial:
         self.sponsors: dict[int, tuple[int, int]] = {}
         """Newcomer -> (sponsor, number of steps before the join)."""
         self.failure: Failure | None = None
+        self.doubt: Failure | None = None
+        """The first answer that says nothing or something untrue; the order may be kept."""
 
     # -- actions ----------------------------------------------------------------------------
 
@@ -169,12 +171,16 @@ class Trial:
         for step in steps:
             if step.kind == ARRIVED and self._is_application(step.label):
                 if not any(s.label == step.label for s in steps if s.kind != ARRIVED):
-                    self._fail(SILENT, self.names[step.at], step.label)
+                    self._doubt(SILENT, step)
             elif step.kind == HELD and self.world.members[step.at].guarantee.never_idle:
                 delivered = self.world.covered[step.at].intersection(step.detail)
                 if not step.detail or delivered or step.label in step.detail:
                     reason = f"it waits for {', '.join(step.detail) or 'nothing'}"
-                    self._fail(REASON, self.names[step.at], step.label, reason)
+                    self._doubt(REASON, step, reason)
+
+    def _doubt(self, what: str, step: Step, detail: str = "") -> None:
+        if self.doubt is None:
+            self.doubt = self._failure(what, self.names[step.at], step.label, detail)
 
     # -- snapshot and wire ------------------------------------------------------------------
 
@@ -215,11 +221,13 @@ class Trial:
     def _fail(
         self, what: str, at: str, label: str, detail: str = "", missing: Iterable[str] = ()
     ) -> None:
-        group = self.company.describe()
-        known = tuple(sorted(missing))
-        self.failure = Failure(
-            what, at, label, known, detail, tuple(self.actions), group, self.company.scene
-        )
+        self.failure = self._failure(what, at, label, detail, missing)
+
+    def _failure(
+        self, what: str, at: str, label: str, detail: str = "", missing: Iterable[str] = ()
+    ) -> Failure:
+        known, done, company = tuple(sorted(missing)), tuple(self.actions), self.company
+        return Failure(what, at, label, known, detail, done, company.describe(), company.scene)
 
     # -- judgement --------------------------------------------------------------------------
 
@@ -237,7 +245,7 @@ class Trial:
             if self._counts(fault):
                 self._fail(_FAULTS[fault.what], name_of[fault.member], fault.message)
                 return self.failure
-        return self._left_over()
+        return self._left_over() or self.doubt
 
     def _counts(self, fault: history.Fault) -> bool:
         """Tell whether a fault breaks this member's promise."""
