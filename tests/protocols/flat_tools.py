@@ -123,15 +123,20 @@ class Network:
 
     def join(self, member: int, sponsor: int) -> None:
         """Let a sponsor take a newcomer in; the others hear of it later."""
+        told_first = self.random.random() < 0.5
+        if told_first:
+            self.members[sponsor].join(member)
         frontier = self.members[sponsor].frontier()
         hash(frontier)
         covered = list(self.delivered[sponsor])
         newcomer = self.make(member, [member])
         newcomer.adopt(frontier)
-        self.members[sponsor].join(member)
+        if not told_first:
+            self.members[sponsor].join(member)
         self.members[member] = newcomer
         self.delivered[member] = covered
         owed = [key for key in self.sent if key not in covered]
+        owed += self.random.sample(covered, min(3, len(covered)))  # copies of what it has
         self.flight += [(member, key) for key in owed]
         for other in self.members:
             if other not in (member, sponsor):

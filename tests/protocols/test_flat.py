@@ -346,3 +346,17 @@ def test_renumbering_moves_sender_and_causes(name: str) -> None:
     assert b.sender == 3
     assert set(group[0].mentions(b)) == ({3, 5} if name in CAUSAL else {3})
     assert group[0].causes(b) == (((5, 1),) if name in CAUSAL else ())
+
+
+@every
+def test_a_frontier_may_name_the_newcomer(name: str) -> None:
+    """The sponsor may have told its own protocol of the join before or after."""
+    sponsor = MAKES[name](0, range(2))
+    before = sponsor.frontier()
+    sponsor.join(2)
+    newcomers = [MAKES[name](2, [2]), MAKES[name](2, [2])]
+    for newcomer, frontier in zip(newcomers, (before, sponsor.frontier()), strict=True):
+        newcomer.adopt(frontier)
+        own = sent(newcomer)
+        assert newcomer.receive(own) == (Discard(own, OWN),)
+    assert newcomers[0].snapshot() == newcomers[1].snapshot()

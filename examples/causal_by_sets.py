@@ -1,0 +1,67 @@
+"""A protocol of one's own: causal order by the plain set of everything that came before.
+
+    antecede check examples/causal_by_sets.py:CausalBySets
+
+Correct, and far too big on the wire: each message carries its whole causal past. Take away the
+subset test in `receive` and the check shows two messages that break it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from antecede.protocols.base import (
+    DUPLICATE,
+    Deliver,
+    Discard,
+    Effect,
+    Hold,
+    MessageId,
+    Protocol,
+    Transmit,
+)
+
+
+class Message(NamedTuple):
+    """A message with its number and its causal past."""
+
+    sender: int
+    seq: int
+    payload: Any
+    past: tuple[MessageId, ...]
+
+
+class CausalBySets(Protocol):
+    """One member; `Protocol` brings snapshots and promises order by delivery."""
+
+    def __init__(self, me: int, members: Iterable[int]) -> None:
+        super().__init__(me, members)
+        self.sent = 0
+        self.known: set[MessageId] = set()
+        self.held: dict[MessageId, Message] = {}
+
+    def send(
+        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+    ) -> Sequence[Effect]:
+        """Let the message carry everything sent or delivered here so far."""
+        self.sent += 1
+        message = Message(self.me, self.sent, payload, tuple(sorted(self.known)))
+        self.known.add(MessageId(self.me, self.sent))
+        return [Transmit(self.others(), message)]
+
+    def receive(self, message: Message, *, now: float = 0.0) -> Sequence[Effect]:
+        """Deliver what has its whole past delivered, again and again until nothing moves."""
+        name = MessageId(message.sender, message.seq)
+        if name in self.known or name in self.held:
+            return [Discard(message, DUPLICATE)]
+        self.held[name] = message
+        effects: list[Effect] = []
+        while ready := [m for m in self.held.values() if self.known.issuperset(m.past)]:
+            for one in sorted(ready):  # by number: a restored dictionary may differ in order
+                del self.held[MessageId(one.sender, one.seq)]
+                self.known.add(MessageId(one.sender, one.seq))
+                effects.append(Deliver(one))
+        if name in self.held:
+            effects.append(Hold(message, tuple(m for m in message.past if m not in self.known)))
+        return effects
