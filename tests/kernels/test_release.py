@@ -293,3 +293,5 @@ def test_damaged_state_is_refused_with_a_reason() -> None:
             Shard(stream.plan, damaged)
     with pytest.raises(InputError, match="another way"):
         Shard(Plan(counted=True, timed=True), stream.state)
+    with pytest.raises(InputError, match="shards=1, not 4"):
+        Shard(stream.plan._replace(shards=4), stream.state)

@@ -39,7 +39,8 @@ class Plan(NamedTuple):
     """How a shard works; `patience` and `remember` are in units of the clock.
 
     `counted`: identities are (member, number). `timed`: rows carry times, and they are the
-    clock; otherwise the caller's `now` is. `remember` below 0: for good.
+    clock; otherwise the caller's `now` is. `remember` below 0: for good. `shards` is checked against the
+    state: with another number of them groups would lose their past.
     """
 
     counted: bool
@@ -47,6 +48,7 @@ class Plan(NamedTuple):
     policy: str = "hold"
     patience: int = 0
     remember: int = -1
+    shards: int = 1
 
 
 class Batch(NamedTuple):
@@ -93,6 +95,11 @@ class Shard:
         arrays = {} if state is None else unpack(state)
         if arrays and bool(arrays["head"][0]) != plan.counted:
             raise InputError("this checkpoint was written with another way of naming causes")
+        if arrays and int(arrays["head"][2]) != plan.shards:
+            raise InputError(
+                f"this checkpoint was written with shards={arrays['head'][2]}, not {plan.shards}: "
+                "give that number, or start from a new checkpoint"
+            )
         self.clock = int(arrays["head"][1]) if arrays else shape.NO_TIME
         self.groups = _load_names(arrays, "group")
         self.members = _load_names(arrays, "member")
@@ -113,7 +120,7 @@ class Shard:
 
     def dump(self) -> bytes:
         """Return the state as one bytes value."""
-        head = np.array([self.plan.counted, self.clock], np.int64)
+        head = np.array([self.plan.counted, self.clock, self.plan.shards], np.int64)
         arrays: dict[str, NDArray[Any]] = {"head": head, "next": self.next}
         tables = (("group", self.groups), ("member", self.members), ("event", self.events))
         for key, names in tables:

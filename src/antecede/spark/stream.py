@@ -57,7 +57,7 @@ def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
     key = F.lit(0) if spec.group is None else F.xxhash64(_hashable(df, spec.group))
     with_keys = df.withColumns(
         {
-            SHARD: F.pmod(key, F.lit(job.shards)).cast("int"),
+            SHARD: F.pmod(key, F.lit(job.plan.shards)).cast("int"),
             DIGEST: F.xxhash64(*(_hashable(df, name) for name in _content(df, spec))),
         }
     )
@@ -92,10 +92,10 @@ def job_of(df: DataFrame, spec: OrderSpec) -> Job:
     scale = 1.0 if per_ms is None else per_ms
     remember = -1 if spec.remember is None else _units(spec.remember, scale)
     patience = _units(spec.patience, scale)
-    plan = Plan(spec.id is None, per_ms is not None, spec.missing, patience, remember)
-    partitions = str(df.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+    shards = spec.shards or int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
+    plan = Plan(spec.id is None, per_ms is not None, spec.missing, patience, remember, shards)
     waits = spec.missing != "hold" or spec.remember is not None
-    return Job(spec, plan, spec.shards or int(partitions), scale, plan.timed and waits)
+    return Job(spec, plan, scale, plan.timed and waits)
 
 
 def duration_ms(text: str) -> int:

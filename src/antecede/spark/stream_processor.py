@@ -38,11 +38,10 @@ _ROWS_A_PIECE = 50_000
 
 
 class Job(NamedTuple):
-    """What a worker must know: the user's spec, the kernel's plan, shards, units a ms."""
+    """What a worker must know: the user's spec, the kernel's plan, time units a ms."""
 
     spec: OrderSpec
     plan: Plan
-    shards: int
     per_ms: float
     tell_time: bool
 
@@ -67,7 +66,7 @@ class Pack:
             clock = max(clock, self._greatest(waiting))
             yield self._piece(waiting)
         if self.job.tell_time and clock != NO_TIME:
-            shards = self.job.shards
+            shards = self.job.plan.shards
             yield _packed(list(range(shards)), [clock] * shards, [None] * shards)
 
     def _greatest(self, batches: list[pyarrow.RecordBatch]) -> int:
