@@ -39,8 +39,8 @@ class Plan(NamedTuple):
     """How a shard works; `patience` and `remember` are in units of the clock.
 
     `counted`: identities are (member, number). `timed`: rows carry times, and they are the
-    clock; otherwise the caller's `now` is. `remember` below 0: for good. `shards` is checked against the
-    state: with another number of them groups would lose their past.
+    clock; otherwise the caller's `now` is. `remember` below 0: for good. `shards` is
+    checked against the state: with another number of them groups would lose their past.
     """
 
     counted: bool
