@@ -56,12 +56,12 @@ def _hierarchies(target: Target, size: Size) -> Iterator[tuple[Company, Limits]]
     messages = size.messages or 3
     yield _hierarchy(target, (1,), 1), Limits(2, duplicates=1)
     yield whole, Limits(min(2, messages))
-    # A source outside, one inside that hears it: the shape of the published pruning's defect.
-    first, *_, last = whole.names
-    yield whole, Limits(3, script=(last, last, first))
+    if messages > 2:
+        yield _hierarchy(target, (1,), 2), Limits(3)
     yield whole, Limits(messages)
     if size.thorough:
         yield _hierarchy(target, (1, 1), 1), Limits(2)
+        first, *_, last = whole.names
         yield whole, Limits(4, script=(last, first, last, first))
 
 

@@ -21,6 +21,7 @@ from antecede.check.actions import Action, Arrive, Send
 from antecede.check.company import Company, relation_of
 from antecede.check.judge import Found, Judge, Record, bits
 from antecede.check.reactions import Bench, Numbers, Reaction
+from antecede.check.trial import Trial
 from antecede.check.verdict import Exploration, Failure
 from antecede.protocols.base import Relation
 
@@ -234,21 +235,30 @@ class Explorer:
     def actions(self, moves: Sequence[Move]) -> tuple[Action, ...]:
         """Return moves as the actions of a scenario.
 
-        A copy that stays in flight has arrived as far as a scenario goes; it comes again.
+        A copy that stays in flight has arrived as far as a scenario goes; it comes again. A
+        scenario knows copies by label and takes the oldest, so where several messages of a
+        protocol's own have one label, the older ones are let in first.
         """
-        actions: list[Action] = []
+        trial = Trial(self.company)
         stayed: dict[int, int] = {}
         for move in moves:
             at = self.names[move.slot]
             if move.copy < 0:
                 after = (self.labels[move.after],) if move.after >= 0 else ()
-                actions.append(Send(at, self.labels[move.label], after))
+                trial.take(Send(at, self.labels[move.label], after))
                 continue
-            label = str(self.bench.copies.value[move.copy][1].payload)
+            target, message = self.bench.copies.value[move.copy]
+            label = str(message.payload)
             again = stayed.get(move.copy, 0)
-            actions.append(Arrive(at, label, again > 0))
             stayed[move.copy] = again + 1 if move.stays else max(again - 1, 0)
-        return tuple(actions)
+            waiting = [m for _, to, m in trial.world.in_flight if to == target]
+            named = [m for m in waiting if m.payload == label]
+            older = named.index(message) if message in named else 0
+            for _ in range(older):
+                trial.take(Arrive(at, label))
+            if again or message in named or move.label >= 0:
+                trial.take(Arrive(at, label, again > 0))
+        return tuple(trial.actions)
 
     def _explain(self, found: Found, moves: Sequence[Move]) -> Failure:
         return Failure(

@@ -25,6 +25,7 @@ from antecede.check.mutation import Mutant, bounded, find_mutants, mutate, reach
 from antecede.check.trial import Trial
 from antecede.check.verdict import RAISED, Failure
 from antecede.check.world import Step
+from antecede.errors import LocalError
 from antecede.protocols.registry import ENTRIES
 
 _SHARED = frozenset(
@@ -129,6 +130,12 @@ def judge_mutants(target: Target, progress: Callable[[str, int], None] | None = 
     bodies = Bodies(target.factory)
     reasons = explanations()
     targets = [target, *_variants(target)]
+    for failure in _examinations(targets):
+        if failure is not None:
+            raise LocalError(
+                f"{target.name} itself breaks a promise, so its mutants tell nothing: "
+                f"{failure.sentence()}"
+            )
     outcomes = []
     for mutant in find_mutants(bodies.sources):
         outcomes.append(_outcome(targets, bodies, mutant, reasons))

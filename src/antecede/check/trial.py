@@ -169,7 +169,9 @@ class Trial:
     def _check_steps(self, steps: Sequence[Step]) -> None:
         """An arrival must be answered, and a hold must name something that is not there."""
         for step in steps:
-            if step.kind == ARRIVED and self._is_application(step.label):
+            if step.kind == ARRIVED and step.at in self.guarantees:
+                if not self._is_application(step.label):
+                    continue
                 if not any(s.label == step.label for s in steps if s.kind != ARRIVED):
                     self._doubt(SILENT, step)
             elif step.kind == HELD and self.world.members[step.at].guarantee.never_idle:

@@ -1,0 +1,130 @@
+"""The explorer finds each published defect; the smallest are kept in scenarios/smallest/.
+
+They are written anew with --rewrite-scenarios.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from antecede.check.company import Company, flat, hierarchy
+from antecede.check.explorer import Limits, explore
+from antecede.check.scenario import run_scenario, with_output
+from antecede.check.scenario_parse import load_scenario
+from antecede.check.verdict import EARLY, NEEDLESS, STUCK
+from antecede.protocols import registry
+from antecede.protocols.hierarchical import Topology, hierarchical
+
+FOLDER = Path(__file__).resolve().parents[2] / "scenarios" / "smallest"
+ORDER_ONLY = frozenset({NEEDLESS, STUCK})
+
+
+class Defect(NamedTuple):
+    file: str
+    title: str
+    source: str
+    company: Company
+    limits: Limits
+    actions: int
+    what: str = EARLY
+
+
+def _flat(name: str, size: int, variant: str) -> Company:
+    entry = registry.entry(name)
+    return flat(name, entry.load(), size, entry.options(variant))
+
+
+def _tree(inside: int, outside: int, variant: str) -> Company:
+    options = registry.entry("hierarchical").options(variant)
+    return hierarchy("hierarchical", hierarchical, Topology, (inside,), outside, options)
+
+
+DEFECTS = [
+    Defect(
+        "bss-condition-2",
+        "BSS, condition 2 as printed: an answer overtakes its cause",
+        "001, Birman-Schiper-Stephenson Protocol",
+        _flat("bss", 3, "as-published"),
+        Limits(2, ignored=ORDER_ONLY),
+        4,
+    ),
+    Defect(
+        "listing-6",
+        "Listing 6 line 3 without its NOT: an internal peer forgets what it heard",
+        "000, Listing 6",
+        _tree(2, 1, "listing6"),
+        Limits(3),
+        9,
+    ),
+    Defect(
+        "listing-12",
+        "Listing 12 line 21 without its NOT: an external peer forgets what it heard",
+        "000, Listing 12",
+        _tree(1, 2, "listing12"),
+        Limits(3),
+        9,
+    ),
+    Defect(
+        "published-pruning",
+        "TT pruning as published: a message under way names what the super peer forgot",
+        "000, section 3.2",
+        _tree(1, 2, "published-pruning"),
+        Limits(3, ignored=ORDER_ONLY),
+        11,
+    ),
+    Defect(
+        "algorithm-1",
+        "Algorithm 1 as printed: any later number counts as present",
+        "003, Algorithm 1",
+        _flat("sb", 2, "algorithm-1"),
+        Limits(3),
+        5,
+    ),
+    Defect(
+        "algorithm-2",
+        "Algorithm 2 as printed: a number is recorded in the wrong node",
+        "003, Algorithm 2, line 8",
+        _flat("sb", 2, "algorithm-2"),
+        Limits(4),
+        8,
+        NEEDLESS,
+    ),
+]
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.file)
+def test_the_smallest_counterexample_is_the_golden_one(
+    defect: Defect, request: pytest.FixtureRequest
+) -> None:
+    failure = explore(defect.company, defect.limits).failure
+    assert failure is not None
+    assert failure.what == defect.what
+    assert len(failure.actions) == defect.actions
+    path = FOLDER / f"{defect.file}.scenario"
+    if request.config.getoption("--rewrite-scenarios"):
+        path.write_text(with_output(failure.scenario(defect.title, defect.source), str(path)))
+    golden = load_scenario(path)
+    assert tuple(command.action for command in golden.commands) == failure.actions
+    run = run_scenario(golden)
+    if defect.what == EARLY:
+        assert [(one.at, one.label) for one in run.violations()] == [(failure.at, failure.label)]
+        assert set(run.violations()[0].early_for) == set(failure.missing)
+    else:
+        assert failure.label in {one.label for one in run.held}
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.file)
+def test_the_repaired_rule_is_clean_within_the_same_limits(defect: Defect) -> None:
+    entry = registry.entry(defect.company.protocol)
+    size = len(defect.company.names)
+    if entry.flat:
+        repaired = flat(entry.name, entry.load(), size)
+    else:
+        (_, peers), *_ = defect.company.internal
+        repaired = _tree(len(peers), size - len(peers) - 1, "")
+    found = explore(repaired, defect.limits)
+    assert found.failure is None
+    assert found.complete
