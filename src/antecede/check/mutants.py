@@ -8,31 +8,22 @@ explanation and on an explanation without its survivor.
 
 from __future__ import annotations
 
-import ast
-import inspect
-import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import import_module, resources
-from types import CodeType, ModuleType
+from importlib import resources
 from typing import Any, NamedTuple
 
+from antecede.check.bodies import Bodies
 from antecede.check.budget import Target
 from antecede.check.company import Company, flat, hierarchy
 from antecede.check.conformance import Plan, conform, play
 from antecede.check.explorer import Limits, explore
-from antecede.check.mutation import Mutant, bounded, find_mutants, mutate, reachable, rounds
+from antecede.check.mutation import Mutant, find_mutants
 from antecede.check.trial import Trial
 from antecede.check.verdict import RAISED, Failure
 from antecede.check.world import Step
 from antecede.errors import LocalError
 from antecede.protocols.registry import ENTRIES
-
-_SHARED = frozenset(
-    f"antecede.protocols.{name}" for name in ("base", "state", "storage", "registry")
-)
-"""Modules under `protocols` that are part of no single protocol."""
-
 
 RUNS, DIFFERENCE_RUNS = 8, 8
 
@@ -253,70 +244,3 @@ def _small(target: Target) -> Company:
     if target.topology is None:
         return flat(target.name, target.factory, 2, target.options)
     return hierarchy(target.name, target.factory, target.topology, (1,), 1, target.options)
-
-
-class Bodies:
-    """The modules of one protocol, and fresh copies of them with one change."""
-
-    def __init__(self, factory: Callable[..., Any]) -> None:
-        self.names = _modules_of(factory.__module__)
-        self.sources = {name: inspect.getsource(sys.modules[name]) for name in self.names}
-        self.code = {
-            name: self._compile(name, ast.parse(text)) for name, text in self.sources.items()
-        }
-        self.reachable = reachable(self.sources)
-
-    def _compile(self, name: str, tree: ast.Module) -> CodeType:
-        file = sys.modules[name].__file__ or name
-        return compile(bounded(tree), file, "exec", dont_inherit=True)
-
-    def build(self, mutant: Mutant) -> Callable[[Any], Any]:
-        """Return what finds a class or function of the protocol among the changed modules."""
-        changed = mutate(self.sources[mutant.module], mutant, self.reachable)
-        code = {**self.code, mutant.module: self._compile(mutant.module, changed)}
-        built: dict[str, ModuleType] = {}
-        originals = {name: sys.modules[name] for name in self.names}
-        try:
-            for name in self.names:
-                module = ModuleType(name)
-                module.__file__ = originals[name].__file__
-                vars(module)["__rounds__"] = rounds
-                built[name] = module
-                _put(name, module)
-                exec(code[name], vars(module))
-        finally:
-            for name, module in originals.items():
-                _put(name, module)
-        return lambda thing: getattr(built[thing.__module__], thing.__name__)
-
-
-def _put(name: str, module: ModuleType) -> None:
-    """Make `import name` and `from parent import name` find this module."""
-    sys.modules[name] = module
-    parent, _, last = name.rpartition(".")
-    if parent in sys.modules:
-        setattr(sys.modules[parent], last, module)
-
-
-def _modules_of(name: str) -> tuple[str, ...]:
-    """Return the modules that make up a protocol, each after those that it imports."""
-    order: dict[str, None] = {}
-
-    def visit(name: str) -> None:
-        for needed in _imports(inspect.getsource(import_module(name))):
-            if needed not in order and needed not in _SHARED and needed != name:
-                visit(needed)
-        order[name] = None
-
-    visit(name)
-    return tuple(order)
-
-
-def _imports(source: str) -> Iterator[str]:
-    """Yield the modules of `antecede.protocols` that a module imports when it is loaded."""
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.ImportFrom) and node.module:
-            if node.module == "antecede.protocols":
-                yield from (f"{node.module}.{alias.name}" for alias in node.names)
-            elif node.module.startswith("antecede.protocols."):
-                yield node.module

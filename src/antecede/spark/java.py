@@ -193,3 +193,20 @@ def _put(draft: Path, home: Path, script: str) -> None:
             return
         shutil.rmtree(home)  # a torn leftover: nobody can be running from it
         draft.rename(home)
+
+
+def main(arguments: list[str]) -> int:
+    """`python -m antecede.spark.java`: say which Java Spark would get; 1 when there is none."""
+    try:
+        java = find_java()
+    except SetupError as error:
+        if "--quiet" not in arguments:
+            print(error, file=sys.stderr)
+        return 1
+    if "--quiet" not in arguments:
+        print(f"Java {java.major} from {java.source}: {java.command}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
