@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -62,6 +63,19 @@ def test_the_core_needs_nothing_but_the_standard_library() -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert "PASS" in done.stdout
+
+
+def test_compile_fills_an_empty_cache(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "antecede", "compile"]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"cached in {tmp_path}" in done.stdout
+    compiled = {path.name.split(".")[0] for path in tmp_path.rglob("*.nbc")}
+    assert {"clocks", "graph", "order", "pairs"} <= compiled
+    assert any(name.startswith("release") for name in compiled)
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

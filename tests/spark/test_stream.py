@@ -19,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError, SetupError
 from antecede.order.table import order_table
+from antecede.spark import order
 from antecede.spark.spec import OrderSpec
 from antecede.spark.stream import count_statuses, duration_ms, order_stream
 
@@ -26,6 +27,15 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 DECLARED = OrderSpec(id="id", after=("after",), group="group", time="at")
+
+SCHEMA_OF_ROWS = pa.schema(
+    [
+        ("id", pa.string()),
+        ("after", pa.list_(pa.string())),
+        ("group", pa.string()),
+        ("at", pa.timestamp("us", tz="UTC")),
+    ]
+)
 
 Run = Callable[..., list[dict[str, Any]]]
 
@@ -330,3 +340,19 @@ def test_wrong_calls_say_what_to_do(rocks: SparkSession, tmp_path: Path) -> None
 )
 def test_durations(text: str, milliseconds: int) -> None:
     assert duration_ms(text) == milliseconds
+
+
+def test_order_takes_a_stream_as_it_takes_a_table(rocks: SparkSession, tmp_path: Path) -> None:
+    rows = [
+        {"id": "b", "after": ["a"], "group": "g", "at": START + dt.timedelta(seconds=1)},
+        {"id": "a", "after": [], "group": "g", "at": START + dt.timedelta(seconds=3)},
+    ]
+    tables = [pa.Table.from_pylist([row], SCHEMA_OF_ROWS) for row in rows]
+    stream = source(rocks, tmp_path / "in", tables)
+    add = order(id="id", after="after", group="group", time="at")
+    released = finish(stream.transform(add), tmp_path).sort_by("position").to_pylist()
+    batch = rocks.read.parquet(str(tmp_path / "in")).transform(add).toArrow()
+    assert [row["id"] for row in released] == ["a", "b"]
+    assert released == batch.sort_by("position").to_pylist()
+    assert released[1]["waited_for"] == ["a"]
+    assert released[1]["waited_ms"] == 2000.0

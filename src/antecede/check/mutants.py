@@ -234,10 +234,10 @@ def _examinations(targets: Sequence[Target]) -> Iterator[Failure | None]:
         yield explore(flat(target.name, target.factory, 3, target.options), Limits(3)).failure
         yield explore(_small(target), Limits(4)).failure
     else:
-        whole = next(_groups(target))
-        first, *_, last = whole.names
-        yield explore(whole, Limits(2)).failure
-        yield explore(whole, Limits(3, script=(last, last, first))).failure
+        company = hierarchy(target.name, target.factory, target.topology, (1,), 2, target.options)
+        first, *_, last = company.names
+        yield explore(company, Limits(3, script=(last, last, first))).failure
+        yield explore(company, Limits(3, script=(first, last, first))).failure
 
 
 def _small(target: Target) -> Company:

@@ -11,10 +11,13 @@ import time
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from antecede.audit import audit_events
 from antecede.kernels.jit import cache_folder
+from antecede.kernels.release import Batch, Plan, Shard
+from antecede.kernels.release_names import Text
 from antecede.order.spec import OrderSpec
 from antecede.order.table import order_table
 from antecede.progress import Progress
@@ -53,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
     begin = time.monotonic()
     jobs = [partial(_audit, events) for events in (_DECLARED, _CLOCKS)]
     jobs += [partial(_order, spec) for spec in _SPECS]
+    jobs += [partial(_release, counted) for counted in (False, True)]
     with Progress("compiling") as progress:
         for done, job in enumerate(jobs):
             progress(done / len(jobs))
@@ -71,3 +75,31 @@ def _order(spec: OrderSpec) -> None:
     rows = pa.table({name: pa.array(values) for name, values in _ROWS.items() if name != "clock"})
     clock = pa.array(_ROWS["clock"], pa.map_(pa.string(), pa.int64()))
     order_table(rows.append_column("clock", clock), spec)
+
+
+def _release(counted: bool) -> None:
+    """Let a stream's shard take an effect before its cause, and read its own state back."""
+    plan = Plan(counted, timed=True, policy="release", patience=1)
+    shard = Shard(plan)
+    for number, causes in ((2, [b"1"]), (1, [])):
+        name = b"m" if counted else str(number).encode()
+        cause_names = [b"m"] * len(causes) if counted else causes
+        shard.step(
+            Batch(
+                group=_text([b"g"]),
+                name=_text([name]),
+                number=np.array([number], np.int64),
+                time=np.array([number], np.int64),
+                digest=np.array([number], np.int64),
+                status=np.zeros(1, np.uint8),
+                first=np.array([0, len(causes)], np.int64),
+                cause_name=_text(cause_names),
+                cause_count=np.array([int(cause) for cause in causes], np.int64),
+            )
+        )
+        shard = Shard(plan, shard.dump())
+
+
+def _text(names: list[bytes]) -> Text:
+    ends = np.cumsum([0, *map(len, names)], dtype=np.int64)
+    return Text(np.frombuffer(b"".join(names), np.uint8), ends)

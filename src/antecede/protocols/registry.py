@@ -93,12 +93,16 @@ ENTRIES: Mapping[str, Entry] = {
             {
                 "several-parents": {"several_parents": True},
                 "set-aside": {"missing_parent": "set_aside", "patience_s": 5.0},
-                "release": {"missing_parent": "release", "patience_s": 5.0},
+                "release": {
+                    "several_parents": True,
+                    "missing_parent": "release",
+                    "patience_s": 5.0,
+                },
                 "refusing": {"store_limit": 2},
                 "dropping": {"store_limit": 2, "overflow": "set_aside"},
                 "small-store": {
                     "several_parents": True,
-                    "store_limit": 2,
+                    "store_limit": 3,
                     "overflow": "release",
                 },
                 "algorithm-1": {"as_published": "algorithm-1"},
