@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from antecede.check.verdict import RAISED, SNAPSHOT
+from antecede.errors import LocalError
 from antecede.protocols.base import Deliver, Effect, MessageId, Protocol, Release, Transmit
 
 Key = TypeVar("Key", bound=Hashable)
@@ -104,6 +105,8 @@ class Bench:
         for effect in effects:
             if isinstance(effect, Transmit):
                 message = effect.message
+                if member.me in effect.to:
+                    raise LocalError("a message is transmitted to the member that sends it")
                 if label >= 0 and message.payload == self.labels[label]:
                     self.ids.setdefault(label, MessageId(message.sender, message.seq))
                 copies += [self._copy(target, message) for target in effect.to]

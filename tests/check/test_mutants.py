@@ -1,0 +1,116 @@
+"""Mutants: what is changed, that the checker notices, and that every survivor has its reason."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from antecede.check import mutants
+from antecede.check.budget import Target
+from antecede.check.mutants import judge_mutants
+from antecede.check.mutation import bounded, find_mutants, mutate, reachable, rounds
+from antecede.check.run import find_target
+from antecede.errors import LocalError
+from antecede.protocols import registry
+
+SAMPLE = '''
+def receive(self, message):
+    if message.seq < 1:
+        raise ValueError
+    if self.ready(message) and message.seq <= self.last:
+        self.count += 1
+        self.bits = self.bits & ~message.bits
+        return self.deliver(message)
+    return ()
+
+def deliver(self, message):
+    self.log.append(message)
+    return [m for m in self.held if m.seq > 2]
+
+def ready(self, message):
+    return True
+
+def encode(self, message):
+    self.count -= 1
+'''
+
+
+def test_every_guard_and_update_that_receiving_reaches_is_changed() -> None:
+    changes = [(m.function, m.change) for m in find_mutants({"sample": SAMPLE})]
+    guard = "`self.ready(message) and message.seq <= self.last`"
+    assert changes == [
+        ("receive", f"{guard} inverted"),
+        ("receive", f"{guard} always true"),
+        ("receive", f"{guard} always false"),
+        ("receive", f"{guard} without `self.ready(message)`"),
+        ("receive", f"{guard} without `message.seq <= self.last`"),
+        ("receive", "`message.seq <= self.last` as `message.seq < self.last`"),
+        ("receive", "without `self.count += 1`"),
+        ("receive", "`self.count += 1` as `self.count -= 1`"),
+        ("receive", "without `self.bits = self.bits & ~message.bits`"),
+        ("receive", "`self.bits & ~message.bits` as `self.bits | ~message.bits`"),
+        ("receive", "`~message.bits` without its NOT"),
+        ("deliver", "without `self.log.append(message)`"),
+        ("deliver", "`m.seq > 2` inverted"),
+        ("deliver", "`m.seq > 2` always true"),
+        ("deliver", "`m.seq > 2` always false"),
+        ("deliver", "`m.seq > 2` as `m.seq >= 2`"),
+    ]
+
+
+def test_each_mutant_is_one_change_and_all_differ() -> None:
+    sources = {"sample": SAMPLE}
+    names = reachable(sources)
+    found = find_mutants(sources)
+    texts = {ast.unparse(mutate(SAMPLE, mutant, names)) for mutant in found}
+    assert len(texts) == len(found)
+    assert ast.unparse(bounded(ast.parse(SAMPLE))) not in texts
+
+
+def test_a_loop_without_an_end_is_ended() -> None:
+    tree = bounded(ast.parse("n = 0\nwhile True:\n    n += 1\n"))
+    with pytest.raises(RuntimeError, match="without an end"):
+        exec(compile(tree, "sample", "exec"), {"__rounds__": rounds})
+
+
+def test_a_bounded_loop_does_what_it_did() -> None:
+    text = "n = 0\nwhile n < 9:\n    n += 1\n    if n == 2:\n        continue\n    if n == 5:\n        break\n"
+    scope: dict[str, object] = {"__rounds__": rounds}
+    exec(compile(bounded(ast.parse(text)), "sample", "exec"), scope)
+    assert scope["n"] == 5
+
+
+@pytest.mark.parametrize("name", list(registry.ENTRIES))
+def test_the_checker_notices_or_it_is_known_why_not(name: str) -> None:
+    score = judge_mutants(find_target(name))
+    assert [outcome.mutant.key for outcome in score.unexplained] == []
+    assert score.stale == ()
+    assert score.killed > len(score.outcomes) * 0.6
+    for outcome in score.outcomes:
+        if outcome.killed_by is not None:
+            assert outcome.killed_by.sentence()
+    assert f"{score.killed} of {len(score.outcomes)} mutants killed" in score.lines()[-1]
+
+
+def test_an_explanation_without_its_survivor_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    reasons = {"fifo.receive: nothing of the kind": "because", "bss.receive: not asked": "no"}
+    monkeypatch.setattr(mutants, "explanations", lambda: reasons)
+    score = judge_mutants(find_target("fifo"))
+    assert score.stale == ("fifo.receive: nothing of the kind",)
+    assert not score.ok
+
+
+def test_a_protocol_that_is_broken_itself_has_no_mutants_to_judge() -> None:
+    with pytest.raises(LocalError, match="itself breaks a promise"):
+        judge_mutants(find_target("bss", "as-published"))
+
+
+def test_mutants_leave_the_original_modules_in_place() -> None:
+    before = registry.entry("idr").load()
+    target: Target = find_target("idr")
+    bodies = mutants.Bodies(target.factory)
+    changed = bodies.build(find_mutants(bodies.sources)[0])(target.factory)
+    assert changed is not before
+    assert changed.__name__ == before.__name__
+    assert registry.entry("idr").load() is before
