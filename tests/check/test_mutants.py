@@ -14,7 +14,7 @@ from antecede.check.run import find_target
 from antecede.errors import LocalError
 from antecede.protocols import registry
 
-SAMPLE = '''
+SAMPLE = """
 def receive(self, message):
     if message.seq < 1:
         raise ValueError
@@ -33,7 +33,7 @@ def ready(self, message):
 
 def encode(self, message):
     self.count -= 1
-'''
+"""
 
 
 def test_every_guard_and_update_that_receiving_reaches_is_changed() -> None:
