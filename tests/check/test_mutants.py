@@ -7,6 +7,7 @@ import ast
 import pytest
 
 from antecede.check import mutants
+from antecede.check.bodies import Bodies
 from antecede.check.budget import Target
 from antecede.check.mutants import judge_mutants
 from antecede.check.mutation import bounded, find_mutants, mutate, reachable, rounds
@@ -75,7 +76,7 @@ def test_a_loop_without_an_end_is_ended() -> None:
 
 
 def test_a_bounded_loop_does_what_it_did() -> None:
-    text = "n = 0\nwhile n < 9:\n    n += 1\n    if n == 2:\n        continue\n    if n == 5:\n        break\n"
+    text = "n = 0\nwhile n < 9:\n    n += 1\n    if n == 2: continue\n    if n == 5: break\n"
     scope: dict[str, object] = {"__rounds__": rounds}
     exec(compile(bounded(ast.parse(text)), "sample", "exec"), scope)
     assert scope["n"] == 5
@@ -109,7 +110,7 @@ def test_a_protocol_that_is_broken_itself_has_no_mutants_to_judge() -> None:
 def test_mutants_leave_the_original_modules_in_place() -> None:
     before = registry.entry("idr").load()
     target: Target = find_target("idr")
-    bodies = mutants.Bodies(target.factory)
+    bodies = Bodies(target.factory)
     changed = bodies.build(find_mutants(bodies.sources)[0])(target.factory)
     assert changed is not before
     assert changed.__name__ == before.__name__
