@@ -64,6 +64,7 @@ def unpack(protocol: str, wire: bytes) -> Frame:
 
 def _read_names(reader: Reader) -> dict[int, str]:
     names: dict[int, str] = {}
+    taken: set[str] = set()
     for _ in range(reader.varint()):
         number, raw = reader.varint(), reader.block()
         if not 0 < len(raw) <= MAX_NAME_BYTES:
@@ -72,7 +73,8 @@ def _read_names(reader: Reader) -> dict[int, str]:
             name = raw.decode()
         except UnicodeDecodeError as error:
             raise DecodeError("a member's name is not UTF-8") from error
-        if number in names or name in names.values():
+        if number in names or name in taken:
             raise DecodeError(f"member {name!r} stands twice in the table of names")
         names[number] = name
+        taken.add(name)
     return names

@@ -110,8 +110,11 @@ class Group:
 
         `names` maps every address to a name. This is how the roles of the hierarchical
         protocol become groups; a super peer's group delivers nothing and forwards through
-        `outgoing`.
+        `outgoing`. Raises LocalError when a member has no name, or two have the same.
         """
+        unnamed = sorted(set(protocol.members) - names.keys())
+        if unnamed or len(set(map(_checked, names.values()))) < len(names):
+            raise LocalError(f"every address has a name of its own; without one: {unnamed}")
         group = cls.__new__(cls)
         group._set_up(order, protocol, dict(names), False)
         return group
@@ -147,7 +150,8 @@ class Group:
         """Return the bytes that carry `payload`; the same bytes go to every other member.
 
         `reply_to` names the message(s) this one answers (order "reply"). Raises LocalError when
-        the protocol has different bytes for different members: then use `post`.
+        the payload is not bytes, when a message in `reply_to` was never here, or when the
+        protocol has different bytes for different members: then use `post`.
         """
         packets = self.post(payload, reply_to=reply_to, now=now)
         if len(packets) != 1:
@@ -166,9 +170,12 @@ class Group:
         now: float = 0.0,
     ) -> list[Packet]:
         """Return the packets that carry `payload`, each with the members that it is for."""
+        # A number that was given out for nothing would be waited for by everybody for ever.
+        if not isinstance(payload, bytes | bytearray | memoryview):
+            raise LocalError(f"a payload is bytes, not {type(payload).__name__}: encode it first")
         parents = (reply_to,) if isinstance(reply_to, Message) else reply_to
         after = tuple(MessageId(self._number(parent.sender), parent.seq) for parent in parents)
-        effects = self._protocol.send(self._wrapped(payload), now=now, after=after)
+        effects = self._protocol.send(self._wrapped(bytes(payload)), now=now, after=after)
         self._sent += 1
         return [self._packet(effect) for effect in effects if isinstance(effect, Transmit)]
 
@@ -181,7 +188,7 @@ class Group:
         parts = self._unpack(wire)
         if self.open:
             return self._receive_open(parts, now)
-        message = self._protocol.decode(parts.control, parts.payload)
+        message = self._decoded(parts)
         return self._carry_out(self._protocol.receive(message, now=now))
 
     def _receive_open(self, parts: frame.Frame, now: float) -> list[Message]:
@@ -205,11 +212,20 @@ class Group:
         return self._carry_out(self._protocol.receive(message, now=now))
 
     def inspect(self, wire: bytes) -> Envelope:
-        """Return what the bytes of a message say, in a closed group, without taking it in."""
+        """Return what the bytes of a message say, without taking it in.
+
+        Raises RemoteError for bytes that say nothing, and LocalError where the protocol does not
+        name causes (hierarchical).
+        """
         parts = self._unpack(wire)
-        message = self._protocol.decode(parts.control, parts.payload)
-        causes = self._named(self._protocol.causes(message))
-        return Envelope(*self._message(message)[:2], causes, parts.payload)
+        message = self._decoded(parts)
+        names = parts.names if self.open else self._names
+        causes = self._protocol.causes(message)
+        for number in (message.sender, *(cause.sender for cause in causes)):
+            if number not in names:
+                raise UnknownMemberError(f"a message that speaks of member {number}, a stranger")
+        named = tuple((names[cause.sender], cause.seq) for cause in causes)
+        return Envelope(names[message.sender], message.seq, named, parts.payload)
 
     def tick(self, now: float) -> list[Message]:
         """Let time pass (seconds, any steady clock); return what is released by it."""
@@ -238,6 +254,7 @@ class Group:
         _checked(newcomer)
         if newcomer in self._numbers:
             raise LocalError(f"{newcomer!r} is or was in the group; a name is never reused")
+        flat_class(self.order)  # what `accept` cannot make, nobody is invited to
         state = self.order, self.open, dict(self._names), self._protocol.frontier()
         self.join(newcomer)
         return pack_state((*state[:2], tuple(self._names.items()), state[3]))
@@ -246,12 +263,19 @@ class Group:
     def accept(cls, name: str, invitation: bytes, **options: Any) -> Group:
         """As newcomer: begin from a sponsor's invitation. Raises DecodeError."""
         order, is_open, names, frontier = unpack_state(invitation, 4)
+        if not _is_table(names):
+            raise DecodeError("an invitation without a table of names")
         names = dict(names)
         numbers = [number for number, member in names.items() if member == name]
         if not numbers:
             raise LocalError(f"this invitation is not for {name!r}")
         protocol = flat_class(order)(numbers[0], names, **options)
-        protocol.adopt(frontier)
+        try:
+            protocol.adopt(frontier)
+        except (TypeError, ValueError, LookupError) as error:
+            raise DecodeError(f"an invitation whose frontier is none of {order}") from error
+        if not set(protocol.members) <= names.keys():
+            raise DecodeError("an invitation whose frontier speaks of members without a name")
         group = cls.__new__(cls)
         group._set_up(order, protocol, names, is_open)
         return group
@@ -267,8 +291,12 @@ class Group:
         return delivered
 
     def leave(self, member: str, last: int) -> list[Message]:
-        """A member left; `last` is the number of its last message (0: it sent none)."""
-        return self._carry_out(self._protocol.leave(self._number(member), last))
+        """A member left; `last` is the number of its last message (0: it sent none).
+
+        In an open group that may be a member of which nothing has arrived here yet.
+        """
+        number = self._meet(_checked(member)) if self.open else self._number(member)
+        return self._carry_out(self._protocol.leave(number, last))
 
     # -- snapshot ---------------------------------------------------------------------------
 
@@ -279,9 +307,10 @@ class Group:
             (
                 self.order,
                 self.open,
+                self.name,
                 tuple(self._names.items()),
                 self._sent,
-                tuple(self._outbox),
+                tuple(tuple(packet) for packet in self._outbox),
                 protocol.snapshot(),
             )
         )
@@ -289,11 +318,18 @@ class Group:
     def restore(self, state: bytes) -> None:
         """Become what `snapshot` returned, in a group made with the same arguments.
 
-        Raises DecodeError when the bytes are no snapshot, LocalError when it is of another group.
+        Who joined or left since it was made comes back with the snapshot. Raises DecodeError
+        when the bytes are no snapshot, LocalError when it is of another group or member.
         """
-        order, is_open, names, sent, outbox, inner = unpack_state(state, 6)
+        order, is_open, name, names, sent, outbox, inner = unpack_state(state, 7)
         if (order, is_open) != (self.order, self.open):
-            raise LocalError(f"a snapshot of a {order} group; this one runs {self.order}")
+            kinds = [
+                f"{'open' if o else 'closed'} {n}"
+                for n, o in ((order, is_open), (self.order, self.open))
+            ]
+            raise LocalError(f"a snapshot of a group that is {kinds[0]}; this one is {kinds[1]}")
+        if name != self.name:
+            raise LocalError(f"a snapshot of {name!r}; this is the group of {self.name!r}")
         self._protocol.restore(inner)
         self._names = dict(names)
         self._numbers = {member: number for number, member in self._names.items()}
@@ -328,6 +364,17 @@ class Group:
         wire = frame.pack(self.order, names, protocol.encode(message), message.payload)
         return Packet(tuple(self._names[number] for number in effect.to), wire)
 
+    def _decoded(self, parts: frame.Frame) -> Any:
+        """Return the protocol's message; its payload too is known to be sound from here on."""
+        message = self._protocol.decode(parts.control, parts.payload)
+        if self._protocol.renumbers and not self._protocol.is_note(message):
+            origin = self._message(message)
+            if origin.sender not in self._numbers or origin.seq < 1:
+                raise UnknownMemberError(
+                    f"message {origin.seq} of {origin.sender!r}, who is not in the group"
+                )
+        return message
+
     def _message(self, message: Any) -> Message:
         if not self._protocol.renumbers:
             return Message(self._names[message.sender], message.seq, message.payload)
@@ -360,6 +407,14 @@ class Group:
                 raise UnknownMemberError(f"{name!r} would be member {MAX_OPEN_MEMBERS + 1}")
             self.join(name)
         return self._numbers[name]
+
+
+def _is_table(names: object) -> bool:
+    """Tell whether these are pairs of a number and a name, as `invite` writes them."""
+    return isinstance(names, tuple) and all(
+        isinstance(row, tuple) and len(row) == 2 and type(row[0]) is int and type(row[1]) is str
+        for row in names
+    )
 
 
 def _checked(name: str) -> str:

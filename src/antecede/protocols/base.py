@@ -216,6 +216,10 @@ class Protocol:
     renumbers: ClassVar[bool] = False
     """True when others may see another sender and number than the origin gave."""
 
+    def is_note(self, message: Any) -> bool:
+        """Tell whether a message is between protocols only and carries nothing to deliver."""
+        return False
+
     def causes(self, message: Any) -> tuple[MessageId, ...]:
         """Return the ids that the control information says must be delivered before."""
         raise LocalError(f"{type(self).__name__} does not name causes")

@@ -217,6 +217,10 @@ class SuperPeer(Protocol):
         """Return (sender, its own number); acknowledgements get negative numbers."""
         return wire.identity(message)
 
+    def is_note(self, message: Any) -> bool:
+        """Tell whether this is an acknowledgement, which carries nothing to deliver."""
+        return isinstance(message, Acknowledgement)
+
     def blocked_on(self) -> tuple[Held, ...]:
         """Return held messages of the internal group, then of the external group."""
         inside = tuple(Held(m, self._gap(m)) for _, m in sorted(self.held.items()))
