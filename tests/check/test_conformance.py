@@ -58,6 +58,7 @@ def test_right_protocols_of_one_file_pass(toy: type) -> None:
         (toys.Ghost, UNSENT),
         (toys.Raises, RAISED),
         (toys.Forgetful, SNAPSHOT),
+        (toys.Drifting, SNAPSHOT),
         (toys.Garbled, WIRE),
         (toys.Lossy, STUCK),
         (toys.Mute, SILENT),

@@ -16,6 +16,7 @@ from antecede.check.verdict import (
     EARLY,
     NEEDLESS,
     RAISED,
+    SNAPSHOT,
     STUCK,
     TWICE,
     UNSENT,
@@ -105,6 +106,7 @@ def every_path(
         (flat("toys", toys.Lazy, 3), Limits(2)),
         (flat("toys", toys.Lossy, 2), Limits(2)),
         (flat("toys", toys.Twice, 2), Limits(2)),
+        (flat("toys", toys.Replies, 2), Limits(3)),
     ],
     ids=lambda value: value.protocol if isinstance(value, Company) else str(value[:2]),
 )
@@ -140,6 +142,7 @@ def test_the_judge_agrees_with_the_oracle_on_every_path(group: Company, limits: 
         (toys.Twice, TWICE),
         (toys.Ghost, UNSENT),
         (toys.Raises, RAISED),
+        (toys.Drifting, SNAPSHOT),
     ],
 )
 def test_each_kind_of_failure_is_found(toy: type, what: str) -> None:
@@ -147,7 +150,7 @@ def test_each_kind_of_failure_is_found(toy: type, what: str) -> None:
     assert found.failure is not None
     assert found.failure.what == what
     assert not found.complete
-    again = replay(flat("toys", toy, 3), found.failure.actions)
+    again = replay(flat("toys", toy, 3), found.failure.actions, twins=True)
     assert again is not None
     assert again.what == what
 

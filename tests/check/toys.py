@@ -170,3 +170,21 @@ class Liar(Causal):
         effects = super().receive(message)
         past = tuple(sorted(message.past)) if isinstance(message, Note) else ()
         return [Hold(e.message, past) if isinstance(e, Hold) else e for e in effects]
+
+
+class Replies(Eager):
+    """Promises that answers come after what they answer, and delivers everything at once."""
+
+    guarantee = Guarantee(Relation.BY_REPLY)
+
+
+class Drifting(Causal):
+    """Counts its restorations in its state; behaves well otherwise."""
+
+    def __init__(self, me: int, members: Sequence[int]) -> None:
+        super().__init__(me, members)
+        self.restored = 0
+
+    def restore(self, state: Any) -> None:
+        super().restore(state)
+        self.restored += 1
