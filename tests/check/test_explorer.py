@@ -155,6 +155,13 @@ def test_each_kind_of_failure_is_found(toy: type, what: str) -> None:
     assert again.what == what
 
 
+def test_nobody_transmits_to_itself() -> None:
+    found = explore(flat("toys", toys.Echoing, 2), Limits(1)).failure
+    assert found is not None
+    assert found.what == RAISED
+    assert "transmitted to the member that sends it" in found.detail
+
+
 def test_the_counterexample_is_a_smallest_one() -> None:
     group = flat("toys", toys.Eager, 3)
     found = explore(group, Limits(2)).failure

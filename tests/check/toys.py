@@ -188,3 +188,14 @@ class Drifting(Causal):
     def restore(self, state: Any) -> None:
         super().restore(state)
         self.restored += 1
+
+
+class Echoing(Causal):
+    """Transmits to everybody, itself too."""
+
+    def send(
+        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+    ) -> Sequence[Effect]:
+        (effect,) = super().send(payload)
+        assert isinstance(effect, Transmit)
+        return (Transmit(self.members, effect.message),)
