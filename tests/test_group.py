@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede import Group
+from antecede import Group, frame
 from antecede.errors import DecodeError, LocalError, RemoteError, UnknownMemberError
+from antecede.protocols.storage import pack_state
 
 ORDERS = ["causal", "bss", "fifo", "none", "reply"]
 CAUSAL = ["causal", "bss"]
@@ -211,3 +212,70 @@ def test_inspect_names_sender_and_causes() -> None:
     envelope = carol.inspect(bob.send(b"second"))
     assert (envelope.sender, envelope.seq, envelope.payload) == ("bob", 2, b"second")
     assert envelope.causes == (("bob", 1),), "alice's message is implied by bob's first"
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_payload_that_is_not_bytes_uses_up_no_number(order: str) -> None:
+    alice, bob, _ = closed(order)
+    with pytest.raises(LocalError, match="a payload is bytes, not str"):
+        alice.send("hi")  # type: ignore[arg-type]
+    wire = alice.send(memoryview(b"hi"))  # type: ignore[arg-type]
+    (message,) = bob.receive(wire)
+    assert (message.seq, message.payload) == (1, b"hi")
+
+
+def test_inspect_reads_the_names_of_an_open_group() -> None:
+    alice, bob, carol = (Group(name) for name in NAMES)
+    bob.receive(alice.send(b"q"))
+    envelope = carol.inspect(bob.send(b"a"))
+    assert (envelope.sender, envelope.causes) == ("bob", (("alice", 1),))
+    assert carol.members == ("carol",), "nobody was met"
+
+
+def test_inspect_refuses_strangers() -> None:
+    bob = Group("bob", NAMES)
+    with pytest.raises(UnknownMemberError, match="member 77"):
+        bob.inspect(frame.pack("idr", {}, bytes((77, 1, 0)), b"x"))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_snapshot_of_another_member_is_refused(order: str) -> None:
+    _, bob, carol = closed(order)
+    before = bob.snapshot()
+    with pytest.raises(LocalError, match="a snapshot of 'carol'; this is the group of 'bob'"):
+        bob.restore(carol.snapshot())
+    assert bob.snapshot() == before
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_snapshot_brings_back_who_joined_and_left(order: str) -> None:
+    alice, bob, _ = closed(order)
+    dave = Group.accept("dave", bob.invite("dave"))
+    bob.leave("carol", 0)
+    again = Group("bob", NAMES, order=order)
+    again.restore(bob.snapshot())
+    assert again.members == ("alice", "bob", "dave")
+    assert texts(again.receive(dave.send(b"hello"))) == [b"hello"]
+    assert texts(again.receive(alice.send(b"hi"))) == [b"hi"]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("frontier", [None, 5, ("x",), ((("x",),), ()), (((9, 1),), ((), 3))])
+def test_a_forged_invitation_is_refused(order: str, frontier: object) -> None:
+    protocol = Group("alice", order=order).order
+    forged = pack_state((protocol, False, ((0, "alice"), (1, "dave")), frontier))
+    with pytest.raises(RemoteError):
+        Group.accept("dave", forged)
+    with pytest.raises(DecodeError, match="table of names"):
+        Group.accept("dave", pack_state((protocol, False, 5, frontier)))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_member_of_an_open_group_leaves_before_it_was_heard(order: str) -> None:
+    alice, bob = Group("alice", order=order), Group("bob", order=order)
+    first, ghost = alice.send(b"bye"), alice.send(b"ghost")
+    bob.leave("alice", 1)
+    assert bob.members == ("bob",)
+    with pytest.raises(RemoteError):
+        bob.receive(ghost)
+    assert texts(bob.receive(first)) == [b"bye"]

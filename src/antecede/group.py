@@ -323,11 +323,10 @@ class Group:
         """
         order, is_open, name, names, sent, outbox, inner = unpack_state(state, 7)
         if (order, is_open) != (self.order, self.open):
-            kinds = [
-                f"{'open' if o else 'closed'} {n}"
-                for n, o in ((order, is_open), (self.order, self.open))
-            ]
-            raise LocalError(f"a snapshot of a group that is {kinds[0]}; this one is {kinds[1]}")
+            theirs, ours = ("open" if o else "closed" for o in (is_open, self.open))
+            raise LocalError(
+                f"a snapshot of a {order} group, {theirs}; this is {self.order}, {ours}"
+            )
         if name != self.name:
             raise LocalError(f"a snapshot of {name!r}; this is the group of {self.name!r}")
         self._protocol.restore(inner)
@@ -369,10 +368,8 @@ class Group:
         message = self._protocol.decode(parts.control, parts.payload)
         if self._protocol.renumbers and not self._protocol.is_note(message):
             origin = self._message(message)
-            if origin.sender not in self._numbers or origin.seq < 1:
-                raise UnknownMemberError(
-                    f"message {origin.seq} of {origin.sender!r}, who is not in the group"
-                )
+            if not 0 < len(origin.sender.encode()) <= frame.MAX_NAME_BYTES or origin.seq < 1:
+                raise DecodeError(f"message {origin.seq} of {origin.sender[:20]!r} cannot be")
         return message
 
     def _message(self, message: Any) -> Message:
