@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import random
+import tracemalloc
+import zlib
 
 import pytest
 from hypothesis import given
@@ -268,6 +271,29 @@ def test_a_forged_invitation_is_refused(order: str, frontier: object) -> None:
         Group.accept("dave", forged)
     with pytest.raises(DecodeError, match="table of names"):
         Group.accept("dave", pack_state((protocol, False, 5, frontier)))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\x80\x05)r" + (1 << 31).to_bytes(4, "little") + b".",
+        b"\x80\x05\x96" + (1 << 40).to_bytes(8, "little") + b".",
+        b"\x80\x05\x8e" + (1 << 40).to_bytes(8, "little") + b".",
+        b"\x80\x05cantecede.protocols.base\nMessageId\n.",
+        b"\x80\x05\x8c\x02os\x8c\x06system\x93.",
+    ],
+    ids=["memo", "bytearray", "bytes", "global", "system"],
+)
+def test_a_forged_state_makes_nothing_large(body: bytes) -> None:
+    magic = pack_state(())[: -4 - len(pickle.dumps((), 5))]
+    forged = magic + zlib.crc32(body).to_bytes(4, "little") + body
+    tracemalloc.start()
+    try:
+        with pytest.raises(DecodeError, match="cannot be read"):
+            Group.accept("dave", forged)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("order", ORDERS)
