@@ -305,3 +305,11 @@ def test_a_member_of_an_open_group_leaves_before_it_was_heard(order: str) -> Non
     with pytest.raises(RemoteError):
         bob.receive(ghost)
     assert texts(bob.receive(first)) == [b"bye"]
+
+
+@pytest.mark.parametrize("order", ["bss", "fifo"])
+def test_an_invitation_names_every_member_of_its_frontier(order: str) -> None:
+    frontier = ((0, 1), (9, 1)), ()
+    forged = pack_state((order, False, ((0, "alice"), (1, "dave")), frontier))
+    with pytest.raises(DecodeError, match="without a name"):
+        Group.accept("dave", forged)
