@@ -36,6 +36,7 @@ class InputError(AntecedeError):
         line: int | None = None,
         record_id: str | None = None,
     ) -> None:
+        self.message = message
         self.path = path
         self.line = line
         self.record_id = record_id

@@ -51,7 +51,7 @@ def _run(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a file may call sys.exit at its end
         line = getattr(error, "lineno", None) or _line_in(error, path)
         what = f"does not run: {type(error).__name__}: {error}"
         raise InputError(what, path=str(path), line=line) from error

@@ -28,7 +28,7 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "check": Command(
-        "antecede.check.command", None, "judge a protocol: built-in, or your own FILE.py:CLASS"
+        "antecede.cli.check", None, "judge a protocol: built-in, or your own FILE.py:CLASS"
     ),
     "explain": Command(
         "antecede.cli.explain", None, "draw a scenario: who waits for what, and why"

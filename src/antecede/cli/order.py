@@ -40,6 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, order, write; say what was done. Raises InputError for unusable input or OUT."""
+    if not Path(args.out).name:
+        raise InputError(f"-o {args.out!r} names no file; name one to write")
     out = Path(args.out)
     aside = quarantine_path(out)
     _check_free(out, aside, args.force)

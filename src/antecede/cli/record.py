@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from antecede.errors import InputError
@@ -24,8 +25,9 @@ def run(args: argparse.Namespace) -> int:
     """Record, write, and say what was recorded."""
     if args.output.exists():
         raise InputError("exists already; choose another name or remove it", path=str(args.output))
-    if args.seconds <= 0:
-        raise InputError(f"--seconds {args.seconds}: a length of time above 0 is needed")
+    folder = args.output.absolute().parent
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):  # said before they talk, not after
+        raise InputError("no file can be made in this folder", path=str(args.output))
     with Progress("recording") as progress:
         recording = record(
             args.members, args.seconds, order=args.order, seed=args.seed, progress=progress

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from antecede.errors import FormatError
+from antecede.errors import FormatError, InputError
 from antecede.trace import text
 from antecede.trace.dialects import parse_clock
 from antecede.trace.reader import NO_ID, ReadOptions
@@ -41,6 +41,8 @@ class Columns:
         """Look at the first records; FormatError if a named or needed column is not there."""
         self.source = source
         self.separator = options.separator
+        if options.separator == "":
+            raise InputError("--separator is empty; name the text between two causes")
         known = list(dict.fromkeys(key for record in sample for key in record))
         self.of = {name: _found(name, known, options, source) for name in CHOICES}
         if not self.of["id"] and not (

@@ -66,7 +66,7 @@ def _table(path: Path) -> Iterator[Item]:
     except InputError as error:
         if error.line is None:
             raise
-        yield Quarantined(str(path), error.line, None, str(error), "")
+        yield Quarantined(str(path), error.line, None, error.message, "")
 
 
 def _repository(path: Path) -> Iterator[Item]:

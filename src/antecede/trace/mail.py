@@ -60,7 +60,7 @@ class MailReader:
         except InputError as error:
             if error.line is None:  # the file cannot be opened; else it breaks off on that line
                 raise
-            yield Quarantined(source, error.line, None, str(error), "")
+            yield Quarantined(source, error.line, None, error.message, "")
 
 
 def _first(sample: str) -> str:

@@ -94,6 +94,9 @@ def choose(path: Path) -> Reader:
     head = b"" if path.is_dir() else text.read_up_to(path, text.HEAD_BYTES)[0]
     if not head.strip() and not path.is_dir():
         raise InputError("the file is empty", path=str(path))
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        message = "is UTF-16 text; make it UTF-8 first, for example: iconv -f UTF-16 -t UTF-8"
+        raise FormatError(message, path=str(path))
     scores = {reader.name: reader.sniff(path, head) for reader in _READERS.values()}
     best = max(scores, key=lambda name: scores[name])
     if scores[best] <= 0:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from antecede.trace.schema import Quarantined
 SAMPLE_ROWS = 1000
 PARQUET_ROWS = 16_384
 DELIMITERS = ",\t;|"
+JSON_LINES = {".jsonl", ".ndjson"}
 
 Row = tuple[int | None, dict[str, Any]]
 
@@ -45,6 +47,8 @@ class TableReader:
         first = text.decode(head).lstrip("\ufeff \t\r\n").partition("\n")[0]
         if first.startswith("{"):
             return 0.5 if _json_object(first) else 0.0
+        if JSON_LINES & set(path.suffixes):
+            return 0.4 if any(_json_object(line) for line in _whole_lines(head)) else 0.0
         if {".csv", ".tsv"} & set(path.suffixes):
             return 0.6
         columns = {name.strip().lower() for name in first.split(_delimiter(first))}
@@ -76,11 +80,13 @@ class TableReader:
             return
         first = text.decode(head).lstrip("\ufeff \t\r\n").partition("\n")[0]
         try:
-            yield from _json_lines(path) if first.startswith("{") else _csv(path, _delimiter(first))
+            by_name = bool(JSON_LINES & set(path.suffixes))
+            in_json = by_name or first.startswith("{")
+            yield from _json_lines(path) if in_json else _csv(path, _delimiter(first))
         except InputError as error:
             if error.line is None:
                 raise
-            yield Quarantined(str(path), error.line, None, str(error), "")
+            yield Quarantined(str(path), error.line, None, error.message, "")
 
 
 def _until(rows: Iterator[Row | Quarantined], count: int) -> Iterator[Row | Quarantined]:
@@ -139,32 +145,93 @@ def _json_lines(path: Path) -> Iterator[Row | Quarantined]:
 
 
 def _csv(path: Path, delimiter: str) -> Iterator[Row | Quarantined]:
-    # The csv module asks for the next line within quotes; the line ends belong to the value.
-    table = csv.reader((line + "\n" for _, line in text.lines(path)), delimiter=delimiter)
     names: list[str] | None = None
-    done = 0  # lines of the records so far
-    while True:
-        try:
-            cells = next(table)
-        except StopIteration:
-            return
-        except csv.Error as error:
+    for line, cells in _records(path, delimiter):
+        if isinstance(cells, Quarantined):
             if names is None:
-                raise
-            yield Quarantined(str(path), done + 1, None, f"not CSV: {error}", "")
-            done = table.line_num
+                raise FormatError(cells.reason, path=str(path), line=line)
+            yield cells
+        elif not any(cells):
             continue
-        line, done = done + 1, table.line_num
-        if not any(cells):
-            continue
-        if names is None:
-            names = [name.strip() for name in cells]
+        elif names is None:
+            names = _header(cells, path, line)
         elif len(cells) != len(names):
             reason = f"{len(cells)} cells, but the first line names {len(names)} columns"
             raw = text.shorten(delimiter.join(cells))
             yield Quarantined(str(path), line, None, reason, raw)
         else:
             yield line, dict(zip(names, cells, strict=True))
+
+
+def _header(cells: list[str], path: Path, line: int) -> list[str]:
+    names = [name.strip() for name in cells]
+    twice = next((name for name in names if name and names.count(name) > 1), None)
+    if twice is not None:
+        message = f"two columns are called {twice!r}; rename one of them"
+        raise FormatError(message, path=str(path), line=line)
+    return names
+
+
+def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str] | Quarantined]]:
+    """Yield (first line, cells) of each record, or what is wrong with that line.
+
+    A quote that opens and never closes would swallow all rows after it: then only its own
+    line is bad, and reading goes on with the next one.
+    """
+    source = _Again(text.lines(path))
+    while True:
+        # The csv module asks for the next line within quotes; the line ends belong to the value.
+        table = csv.reader((line + "\n" for _, line in source), delimiter=delimiter)
+        problem = ""
+        while not problem:
+            source.taken.clear()
+            try:
+                cells = next(table)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                problem = f"not CSV: {error}"
+            else:
+                if source.ended:
+                    problem = "not CSV: a quote opens here and never closes"
+                else:
+                    yield source.taken[0][0], cells
+        number, line = source.taken[0]
+        source.go_back()
+        yield number, Quarantined(str(path), number, None, problem, text.shorten(line))
+
+
+class _Again:
+    """Numbered lines, of which those of one record can be had again but for its first."""
+
+    def __init__(self, lines: Iterator[tuple[int, str]]) -> None:
+        self._lines = lines
+        self._waiting: deque[tuple[int, str]] = deque()
+        self.taken: list[tuple[int, str]] = []
+        """Lines since the caller last emptied this."""
+        self.ended = False
+        """Whether a line was asked for when there was none."""
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        return self
+
+    def __next__(self) -> tuple[int, str]:
+        try:
+            found = self._waiting.popleft() if self._waiting else next(self._lines)
+        except StopIteration:
+            self.ended = True
+            raise
+        self.taken.append(found)
+        return found
+
+    def go_back(self) -> None:
+        """Offer the taken lines again, without the first."""
+        self._waiting.extendleft(reversed(self.taken[1:]))
+        self.ended = False
+
+
+def _whole_lines(head: bytes) -> list[str]:
+    return text.decode(head).splitlines()[:SAMPLE_ROWS]
 
 
 def _delimiter(first_line: str) -> str:
