@@ -90,3 +90,35 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["audit", "x"]) == 2
     with pytest.raises(MissingExtraError, match=r"pip install 'antecede\[trace\]'"):
         raise MissingExtraError("antecede audit", "trace")
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf"])
+@pytest.mark.parametrize("command", ["record", "demo"])
+def test_an_impossible_time_to_talk(
+    command: str, seconds: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    extra = ["--engine", "local"] if command == "demo" else []
+    assert main([command, "-o", str(tmp_path / "out"), f"--seconds={seconds}", *extra]) == 2
+    assert "a length of time above 0 is needed" in capsys.readouterr().err
+
+
+def test_where_no_recording_can_be_written_nobody_talks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("antecede.cli.record.record", lambda *_, **__: pytest.fail("they talked"))
+    assert main(["record", "-o", str(tmp_path / "absent" / "r.parquet")]) == 2
+    assert "no file can be made in this folder" in capsys.readouterr().err
+
+
+def test_order_into_no_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id,parent\na,\n")
+    assert main(["order", str(path), "-o", ""]) == 2
+    assert "names no file" in capsys.readouterr().err
+
+
+def test_a_protocol_file_that_exits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("import sys\nsys.exit(3)\n")
+    assert main(["check", f"{path}:Mine"]) == 2
+    assert f"{path}:2: does not run: SystemExit: 3" in capsys.readouterr().err

@@ -256,3 +256,11 @@ def test_two_formats_are_two_traces(csv_file: Path) -> None:
     other.write_text('{"id":"a","parent":null,"sender":"s","date":1,"arrived":2}\n')
     with pytest.raises(InputError, match="is mail, but"):
         audit([csv_file, other])
+
+
+def test_times_that_cannot_be_read_are_a_finding(tmp_path: Path) -> None:
+    path = tmp_path / "times.csv"
+    path.write_text("id,parent,time\na,,2024-01-01T00:00:00Z\nb,a,yesterday\n")
+    assert "1 time not readable" in audit([path]).summary()
+    path.write_text("id,parent,time\na,,2024-01-01T00:00:00Z\nb,a,2024-01-01\n")
+    assert "not readable" not in audit([path]).summary()

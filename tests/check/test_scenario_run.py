@@ -133,6 +133,20 @@ def test_a_refused_message_is_output_and_the_run_goes_on(tmp_path: Path) -> None
     ]
 
 
+def test_a_protocol_that_raises_is_told_with_the_line(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(
+        "from antecede.protocols.fifo import Fifo\n"
+        "class Broken(Fifo):\n"
+        "    def receive(self, message, *, now=0.0):\n"
+        "        raise KeyError('forgotten')\n",
+        encoding="utf-8",
+    )
+    path = tmp_path / "broken.scenario"
+    path.write_text("protocol broken.py:Broken\nmembers A B\nsend A m\narrive B m\n")
+    with pytest.raises(ScenarioError, match=r":4: the protocol raised KeyError: 'forgotten'"):
+        run_scenario(load_scenario(path))
+
+
 def test_a_protocol_file_that_is_not_there(tmp_path: Path) -> None:
     path = tmp_path / "own.scenario"
     path.write_text("protocol own.py:Own\nmembers A B\n")

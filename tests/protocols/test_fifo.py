@@ -7,13 +7,14 @@ from itertools import permutations
 import pytest
 
 from antecede.protocols.base import Deliver, Hold
-from antecede.protocols.fifo import Fifo, FifoMessage
+from antecede.protocols.fifo import Fifo
+from antecede.protocols.numbered import NumberedMessage
 
-MESSAGES = [FifoMessage(1, number, f"m{number}") for number in (1, 2, 3, 4)]
+MESSAGES = [NumberedMessage(1, number, f"m{number}") for number in (1, 2, 3, 4)]
 
 
 @pytest.mark.parametrize("order", list(permutations(MESSAGES)))
-def test_every_order_of_arrival_gives_the_order_of_sending(order: list[FifoMessage]) -> None:
+def test_every_order_of_arrival_gives_the_order_of_sending(order: list[NumberedMessage]) -> None:
     member = Fifo(0, range(2))
     delivered = []
     for message in order:
@@ -26,7 +27,7 @@ def test_every_order_of_arrival_gives_the_order_of_sending(order: list[FifoMessa
                 arrived = {m.seq for m in order[: order.index(message) + 1]}
                 assert missing.seq == max(set(range(1, message.seq)) - arrived)
     assert delivered == MESSAGES
-    assert member.delivered(1) == 4
+    assert member.newest(1) == 4
     assert member.storage_bytes() == 8
     assert member.control_bytes(MESSAGES[0]) == 4
 
@@ -34,7 +35,7 @@ def test_every_order_of_arrival_gives_the_order_of_sending(order: list[FifoMessa
 def test_senders_do_not_wait_for_each_other() -> None:
     member = Fifo(0, range(3))
     member.receive(MESSAGES[1])
-    other = FifoMessage(2, 1, "other")
+    other = NumberedMessage(2, 1, "other")
     assert list(member.receive(other)) == [Deliver(other)]
 
 
@@ -44,5 +45,5 @@ def test_a_newcomer_starts_behind_a_gap() -> None:
         sponsor.receive(message)
     newcomer = Fifo(2, [2])
     newcomer.adopt(sponsor.frontier())
-    assert newcomer.delivered(1) == 1
+    assert newcomer.newest(1) == 1
     assert list(newcomer.receive(MESSAGES[1])) == [Deliver(MESSAGES[1])]

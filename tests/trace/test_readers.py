@@ -344,7 +344,7 @@ def test_unusable_files(content: bytes, said: str, tmp_path: Path) -> None:
 def test_unreadable_paths(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read([tmp_path / "nowhere"])
-    with pytest.raises(FormatError, match="the folder holds none"):
+    with pytest.raises(FormatError, match="the folder is no git repository"):
         read([tmp_path])
     with pytest.raises(InputError, match="no path"):
         read([])
@@ -374,3 +374,101 @@ def test_a_readers_own_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert column(trace, "id") == ["a", "b"]
     assert len(bad(trace)) == 2  # a number above 64 bits; an empty id
     assert arrow.read([written(tmp_path, "%verse\na\n")], "verse").events.num_rows == 1
+
+
+def _bad(trace: Trace) -> list[tuple[int, str]]:
+    return [(row["line"], row["reason"]) for row in trace.quarantine.to_pylist()]
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_a_quote_that_never_closes_costs_one_row(long: bool, tmp_path: Path) -> None:
+    path = tmp_path / "quote.csv"
+    rows = [f"r{number},b" for number in range(40_000 if long else 3)]
+    path.write_text("\n".join(["id,parent", 'a,"x', 'b,"', *rows, 'z,"a']) + "\n")
+    trace = read([path])
+    # Two quotes close each other: that is one record of two lines. The last one stays open.
+    assert trace.events["id"].to_pylist() == ["a", *(row[:-2] for row in rows)]
+    assert _bad(trace) == [(len(rows) + 4, "not CSV: a quote opens here and never closes")]
+
+
+def test_an_open_quote_before_many_rows_costs_one_row(tmp_path: Path) -> None:
+    path = tmp_path / "quote.csv"
+    rows = [f"r{number},b" for number in range(40_000)]
+    path.write_text("\n".join(["id,parent", 'a,"', *rows]))
+    trace = read([path])
+    assert trace.events.num_rows == 40_000
+    assert [line for line, _ in _bad(trace)] == [2]
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "twice.csv"
+    path.write_text("id,parent,id\na,,b\n")
+    with pytest.raises(FormatError, match=r"twice.csv:1: two columns are called 'id'"):
+        read([path])
+
+
+def test_json_lines_whose_first_line_is_bad(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('started, pid 7\n{"id": "a"}\n{"id": "b", "parent": "a"}\n')
+    trace = read([path])
+    assert trace.events["id"].to_pylist() == ["a", "b"]
+    assert [line for line, _ in _bad(trace)] == [1]
+
+
+def test_times_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "times.csv"
+    path.write_text(
+        "id,time\na,2024-01-01T00:00:00+05:00\nb,2023-12-31T19:00:00Z\nc,yesterday\nd,\n"
+        "e,2024-13-45T00:00:00Z\n"
+    )
+    trace = read([path])
+    times = trace.events["send_time"].to_pylist()
+    assert times[0] == times[1] is not None
+    assert times[2:] == [None, None, None]
+    assert trace.details["unreadable_times"] == 2
+
+
+def test_utf16_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    path.write_bytes("id,parent\na,\n".encode("utf-16"))
+    with pytest.raises(FormatError, match="UTF-16 text; make it UTF-8"):
+        read([path])
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "pipe.csv"
+    os.mkfifo(path)
+    with pytest.raises(InputError, match="is a pipe"):
+        read([path])
+
+
+def test_a_file_that_opens_but_cannot_be_read() -> None:
+    path = Path("/proc/self/mem")
+    if not path.exists():
+        pytest.skip("needs a file whose first byte is an error, as Linux has in /proc")
+    with pytest.raises(InputError, match="cannot be read"):
+        read([path])
+
+
+def test_an_empty_separator_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "causes.csv"
+    path.write_text("id,parent\na,\n")
+    with pytest.raises(InputError, match="--separator is empty"):
+        read([path], options=ReadOptions(separator=""))
+
+
+def test_the_reason_of_a_file_that_breaks_off_begins_with_what_is_wrong(tmp_path: Path) -> None:
+    rows = "".join(f'{{"id": "m{number}", "x": {hash((number,))}}}\n' for number in range(2000))
+    path = tmp_path / "cut.jsonl.gz"
+    path.write_bytes(gzip.compress(rows.encode())[:-2000])
+    ((line, reason),) = _bad(read([path]))
+    assert reason.startswith(f"the file breaks off after line {line - 1}: ")
+
+
+def test_a_json_array_and_a_folder_of_other_files_are_told_what_to_do(tmp_path: Path) -> None:
+    array = tmp_path / "spans.json"
+    array.write_text('[{"id": "a"},\n{"id": "b"}]\n')
+    with pytest.raises(FormatError, match="one object on each line"):
+        read([array])
+    with pytest.raises(FormatError, match="name its files one by one"):
+        read([tmp_path])

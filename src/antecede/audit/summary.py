@@ -138,6 +138,11 @@ def _lost_rows(report: AuditReport) -> Iterator[Finding]:
             f"{_many(report.details['quarantined'], 'bad row')} set aside: {shown}",
             "the others were counted; see them with --quarantine FILE",
         )
+    if unreadable := report.details.get("unreadable_times", 0):
+        yield Finding(
+            f"{_many(unreadable, 'time')} not readable",
+            "left out of the clocks' inversions; times are numbers or ISO 8601 of 1677 to 2262",
+        )
 
 
 def _inversions(report: AuditReport) -> Iterator[Finding]:

@@ -113,6 +113,10 @@ class _Runner:
             return (), (f"refused: {error}",)
         except LocalError as error:
             raise self.error(str(error)) from error
+        except ScenarioError:
+            raise
+        except Exception as error:  # a protocol of the user's own may raise anything
+            raise self.error(f"the protocol raised {type(error).__name__}: {error}") from error
         told = {(step.at, step.label) for step in steps if step.kind in (SENT, FORWARDED)}
         happenings = [self._happening(step, source) for step in steps]
         return (*happenings, *self._acknowledged(told)), ()

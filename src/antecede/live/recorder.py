@@ -8,6 +8,7 @@ the recorder's clock, `send_time` the sender's own, which is off.
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import time
 from collections.abc import Callable
@@ -54,10 +55,12 @@ def record(
     """Let `members` processes talk for `seconds` and return the recording.
 
     `progress` is called with the part done, 0 to 1, a few times a second. Raises LocalError for
-    an impossible number of members, SetupError when a process cannot be started.
+    an impossible number of members or seconds, SetupError when a process cannot be started.
     """
     if not 2 <= members <= MAX_MEMBERS:
         raise LocalError(f"{members} members: 2 to {MAX_MEMBERS} can talk")
+    if not (seconds > 0 and math.isfinite(seconds)):
+        raise LocalError(f"--seconds {seconds}: a length of time above 0 is needed")
     names = member_names(members)
     context = multiprocessing.get_context("spawn")
     running: list[tuple[BaseProcess, Connection]] = []

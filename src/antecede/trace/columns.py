@@ -40,6 +40,8 @@ class Columns:
     ) -> None:
         """Look at the first records; FormatError if a named or needed column is not there."""
         self.source = source
+        self.unreadable_times = 0
+        """Times so far that are no number and not ISO 8601, or out of range: null, but counted."""
         self.separator = options.separator
         if options.separator == "":
             raise InputError("--separator is empty; name the text between two causes")
@@ -121,10 +123,12 @@ class Columns:
         value = self._first(record, name)
         if isinstance(value, datetime.datetime | datetime.date):
             value = value.isoformat()
-        if not isinstance(value, str):
-            return text.nanoseconds(value, self.unit)
         number = text.nanoseconds(value, self.unit)
-        return text.iso_time(value) if number is None else number
+        if number is None and isinstance(value, str):
+            number = text.iso_time(value)
+        if number is None and value is not None and value != "":
+            self.unreadable_times += 1
+        return number
 
     def _names(self, record: Mapping[str, object], name: str) -> tuple[str, ...]:
         found: dict[str, None] = {}

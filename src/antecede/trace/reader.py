@@ -100,7 +100,15 @@ def choose(path: Path) -> Reader:
     scores = {reader.name: reader.sniff(path, head) for reader in _READERS.values()}
     best = max(scores, key=lambda name: scores[name])
     if scores[best] <= 0:
-        what = "the folder holds" if path.is_dir() else "the first lines follow"
-        message = f"{what} none of the known formats ({', '.join(names())}); say --format"
-        raise FormatError(message, path=str(path))
+        raise FormatError(_unknown(path, head), path=str(path))
     return _READERS[best]
+
+
+def _unknown(path: Path, head: bytes) -> str:
+    """Say what to do about a path that no reader recognizes."""
+    if path.is_dir():
+        return "the folder is no git repository and holds no Parquet; name its files one by one"
+    if head.lstrip().startswith(b"["):
+        return "looks like one JSON array; put one object on each line (jq -c '.[]' does it)"
+    known = ", ".join(names())
+    return f"the first lines follow none of the known formats ({known}); say --format"

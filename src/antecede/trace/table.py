@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from antecede.errors import FormatError, InputError
 from antecede.trace import text
 from antecede.trace.columns import USUAL, Columns
-from antecede.trace.reader import Item, ReadOptions
+from antecede.trace.reader import Detail, Item, ReadOptions
 from antecede.trace.schema import Quarantined
 
 SAMPLE_ROWS = 1000
@@ -48,7 +48,7 @@ class TableReader:
         if first.startswith("{"):
             return 0.5 if _json_object(first) else 0.0
         if JSON_LINES & set(path.suffixes):
-            return 0.4 if any(_json_object(line) for line in _whole_lines(head)) else 0.0
+            return 0.4 if any(_json_object(line) for line in text.decode(head).split("\n")) else 0.0
         if {".csv", ".tsv"} & set(path.suffixes):
             return 0.6
         columns = {name.strip().lower() for name in first.split(_delimiter(first))}
@@ -57,17 +57,16 @@ class TableReader:
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
         """Yield every row."""
         rows = self._rows(path)
-        try:
-            sample = list(_until(rows, SAMPLE_ROWS))
-            found = [row[1] for row in sample if not isinstance(row, Quarantined)]
-            if not found:
-                yield from (row for row in sample if isinstance(row, Quarantined))
-                return
-            columns = Columns(found, options, str(path))
-            for row in itertools.chain(sample, rows):
-                yield row if isinstance(row, Quarantined) else columns.event(row[1], row[0])
-        except csv.Error as error:
-            raise FormatError(f"not CSV: {error}", path=str(path)) from error
+        sample = list(_until(rows, SAMPLE_ROWS))
+        found = [row[1] for row in sample if not isinstance(row, Quarantined)]
+        if not found:
+            yield from (row for row in sample if isinstance(row, Quarantined))
+            return
+        columns = Columns(found, options, str(path))
+        for row in itertools.chain(sample, rows):
+            yield row if isinstance(row, Quarantined) else columns.event(row[1], row[0])
+        if columns.unreadable_times:
+            yield Detail("unreadable_times", columns.unreadable_times)
 
     def _rows(self, path: Path) -> Iterator[Row | Quarantined]:
         if path.is_dir():
@@ -83,7 +82,9 @@ class TableReader:
             by_name = bool(JSON_LINES & set(path.suffixes))
             in_json = by_name or first.startswith("{")
             yield from _json_lines(path) if in_json else _csv(path, _delimiter(first))
-        except InputError as error:
+        except FormatError:
+            raise
+        except InputError as error:  # the file breaks off on that line
             if error.line is None:
                 raise
             yield Quarantined(str(path), error.line, None, error.message, "")
@@ -228,10 +229,6 @@ class _Again:
         """Offer the taken lines again, without the first."""
         self._waiting.extendleft(reversed(self.taken[1:]))
         self.ended = False
-
-
-def _whole_lines(head: bytes) -> list[str]:
-    return text.decode(head).splitlines()[:SAMPLE_ROWS]
 
 
 def _delimiter(first_line: str) -> str:

@@ -34,10 +34,13 @@ def open_bytes(path: Path) -> IO[bytes]:
     """Open a file for reading, decompressed if it is gzip; InputError if that is impossible."""
     if path.is_fifo():  # looking at it would use it up, or wait for ever
         raise InputError("is a pipe; write it to a file first, which is read twice", path=str(path))
+    file = None
     try:
         file = path.open("rb")
         magic = file.peek(2)[:2]
     except OSError as error:
+        if file is not None:
+            file.close()
         raise InputError(f"cannot be read: {error.strerror or error}", path=str(path)) from error
     return cast("IO[bytes]", _OwningGzip(file)) if magic == b"\x1f\x8b" else file
 

@@ -1,0 +1,123 @@
+"""What the protocols without causal information share: messages with a number of their sender.
+
+Theory of operation
+-------------------
+State: for each member the numbers that have arrived, as intervals (`clocks.intervals`), one
+node as long as nothing is missing: they tell duplicates. A departed member's intervals stay,
+so that late copies are still known as duplicates. Control information is the number: one
+varint on the wire, 4 bytes in the accounting of the sources.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from antecede.clocks.intervals import MAX_NUMBER
+from antecede.clocks.wire import Reader, varint
+from antecede.errors import LocalError, SequenceError, UnknownMemberError
+from antecede.protocols.base import NOTHING, Effect, MessageId, Protocol, Transmit
+
+INTEGER_BYTES = 4
+
+
+class NumberedMessage(NamedTuple):
+    """A message with its sender's number for it, counted from 1."""
+
+    sender: int
+    seq: int
+    payload: Any
+
+
+class NumberedProtocol(Protocol):
+    """Base of protocols whose messages carry a number and nothing else.
+
+    Subclasses implement `receive`, `newest`, `frontier` and `causes`.
+    """
+
+    def __init__(self, me: int, members: Iterable[int]) -> None:
+        super().__init__(me, members)
+        self.sent = 0
+        self.arrived: dict[int, list[int]] = {member: [] for member in self.others()}
+        """Bounds of the numbers that arrived, for everybody who ever was a member, but me."""
+        self.last: dict[int, int] = {}
+        """Number of the last message of each member that left."""
+
+    def send(
+        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+    ) -> Sequence[Effect]:
+        """Number the message and transmit it to all others."""
+        self.sent += 1
+        return (Transmit(self.others(), NumberedMessage(self.me, self.sent, payload)),)
+
+    def check(self, sender: int, seq: int) -> None:
+        """Raise UnknownMemberError or SequenceError for a message that can not be."""
+        if sender not in self.arrived:
+            raise UnknownMemberError(f"message {seq} from member {sender}, who is not in the group")
+        last = self.last.get(sender, MAX_NUMBER)
+        if not 1 <= seq <= last:
+            raise SequenceError(f"message {seq} from member {sender}: numbers are 1 to {last}")
+
+    @abstractmethod
+    def newest(self, member: int) -> int:
+        """Return the greatest number delivered from a member; 0: none."""
+
+    # -- membership -------------------------------------------------------------------------
+
+    def adopt(self, frontier: Any) -> None:
+        """Regard everything in a frontier of (member, bounds) and (member, last) as delivered.
+
+        Only as a newcomer; raises LocalError later.
+        """
+        arrived, last = frontier
+        if self.sent or any(self.arrived.values()):
+            raise LocalError("a frontier is adopted before anything is sent or delivered")
+        self.arrived = {member: list(bounds) for member, bounds in arrived if member != self.me}
+        self.last = dict(last)
+        self.members = tuple(sorted({*self.arrived, self.me} - self.last.keys()))
+
+    def join(self, member: int) -> Sequence[Effect]:
+        """Expect the newcomer's messages."""
+        if member == self.me or member in self.arrived:
+            raise LocalError(f"member number {member} has been given out before")
+        self.members = tuple(sorted((*self.members, member)))
+        self.arrived[member] = []
+        return NOTHING
+
+    def leave(self, member: int, last: int) -> Sequence[Effect]:
+        """Stop sending to the member; its messages up to `last` are still delivered."""
+        if member not in self.arrived or member in self.last:
+            raise LocalError(f"member {member} is not in the group")
+        if last < self.newest(member):
+            raise LocalError(
+                f"member {member} left after {last}, but {self.newest(member)} is delivered"
+            )
+        self.members = tuple(other for other in self.members if other != member)
+        self.last[member] = last
+        return NOTHING
+
+    # -- size and wire ----------------------------------------------------------------------
+
+    def mentions(self, message: NumberedMessage) -> tuple[int, ...]:
+        """Return the sender: the control information speaks of nobody else."""
+        return (message.sender,)
+
+    def renumber(self, message: NumberedMessage, numbers: Mapping[int, int]) -> NumberedMessage:
+        """Return the message with its sender's number replaced."""
+        return message._replace(sender=numbers[message.sender])
+
+    def encode(self, message: NumberedMessage) -> bytes:
+        """Return sender and number as two varints."""
+        return varint(message.sender) + varint(message.seq)
+
+    def decode(self, control: bytes, payload: Any) -> NumberedMessage:
+        """Return the message; raises DecodeError."""
+        reader = Reader(control)
+        message = NumberedMessage(reader.varint(), reader.varint(), payload)
+        reader.finish()
+        return message
+
+    def control_bytes(self, message: NumberedMessage) -> int:
+        """Return 4: the number, which tells duplicates apart."""
+        return INTEGER_BYTES
