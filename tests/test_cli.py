@@ -122,3 +122,12 @@ def test_a_protocol_file_that_exits(tmp_path: Path, capsys: pytest.CaptureFixtur
     path.write_text("import sys\nsys.exit(3)\n")
     assert main(["check", f"{path}:Mine"]) == 2
     assert f"{path}:2: does not run: SystemExit: 3" in capsys.readouterr().err
+
+
+def test_a_protocol_file_named_from_here_fails_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text("x = 1\nraise RuntimeError('boom')\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "mine.py:Mine"]) == 2
+    assert "mine.py:2: does not run: RuntimeError: boom" in capsys.readouterr().err

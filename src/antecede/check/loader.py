@@ -77,7 +77,7 @@ def _line_in(error: BaseException, path: Path) -> int | None:
     """Return the last line of the user's file that the error passed through."""
     line, trace = None, error.__traceback__
     while trace is not None:
-        if Path(trace.tb_frame.f_code.co_filename) == path:
+        if Path(trace.tb_frame.f_code.co_filename) == path.absolute():
             line = trace.tb_lineno
         trace = trace.tb_next
     return line
