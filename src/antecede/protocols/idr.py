@@ -80,7 +80,7 @@ class Idr(CountingProtocol):
             or causes.bit_length() > self.width
             or sender in self.last
         ):
-            return self._receive_slowly(message)
+            return self.receive_slowly(message)
         rest = self.clock - causes
         if rest & self.guard != self.guard:
             return self.set_aside(message)
@@ -91,14 +91,6 @@ class Idr(CountingProtocol):
         self.clock ^= (seq ^ (seq - 1)) << (sender * LANE_BITS)
         self.counts[sender] = seq
         return (Deliver(message),)
-
-    def _receive_slowly(self, message: IdrMessage) -> Sequence[Effect]:
-        sender, seq = message.sender, message.seq
-        if self.counts.get(sender) == seq - 1:
-            self.check(message)
-            if self.lacks(message) is None:
-                return self.release(message)
-        return self.set_aside(message)
 
     def record(self, message: IdrMessage) -> None:
         """Count the delivery; put the message into CI and drop what it implies."""
