@@ -87,6 +87,30 @@ def test_the_held_message_is_told() -> None:
     assert held.members == ("alice", "bob", "carol")
 
 
+def test_a_message_is_told_only_with_the_cause_that_released_it() -> None:
+    """Bob's second message waits for alice's, which comes first, and then for bob's first."""
+    rows = [
+        (SEND, "alice-1", "alice", ()),
+        (SEND, "bob-1", "bob", ()),
+        (SEND, "bob-2", "bob", ("alice-1", "bob-1")),
+        (RECEIVE, "bob-2", "carol", ("alice-1", "bob-1")),
+        (RECEIVE, "alice-1", "carol", ()),
+        (DELIVER, "alice-1", "carol", ()),
+        (RECEIVE, "bob-1", "carol", ()),
+        (DELIVER, "bob-1", "carol", ()),
+        (DELIVER, "bob-2", "carol", ()),
+    ]
+    events = [
+        Event(kind=kind, id=name, member=member, parents=parents, file_order=k, arrival=k * MS)
+        for k, (kind, name, member, parents) in enumerate(rows)
+    ]
+    assert find_held(events) is None, "released by a message of its own sender"
+    swapped = [*events[:4], *events[6:8], *events[4:6], events[8]]
+    held = find_held(swapped)
+    assert held is not None
+    assert (held.sent.id, held.cause.id) == ("bob-2", "alice-1")
+
+
 def test_receipts_carry_their_senders_timestamps() -> None:
     rows = arrivals_of(table_of(story())).rows()
     assert {(row.stream, row.id, row.sent_ns // MS) for row in rows} == {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
@@ -65,37 +65,28 @@ class HeldMessage(NamedTuple):
 
 
 def find_held(events: Sequence[Event]) -> HeldMessage | None:
-    """Return a message held for a cause of another sender, of middling length; None if none was."""
+    """Return a message that was released by the arrival of another sender's message.
+
+    An answer that overtook its question comes first, then a wait of middling length. None if
+    there is no such message.
+    """
     sends = {event.id: event for event in events if event.kind == SEND}
-    receipts = {(e.member, e.id): e for e in events if e.kind == RECEIVE}
     found = [
-        held
-        for event in events
-        if event.kind == DELIVER
-        for held in _stories(event, sends, receipts)
+        HeldMessage(event.member or "", sends[event.id], arrived, event, sends[key.id], key)
+        for event, arrived, key in _released(events)
+        if event.id in sends and key.id in sends and key.id in arrived.parents
+        if sends[key.id].member != sends[event.id].member
     ]
     found.sort(key=lambda held: (not held.is_reply, not held.is_middling, -held.wait_ms))
     return found[0] if found else None
 
 
-def _stories(
-    delivered: Event, sends: dict[str, Event], receipts: dict[tuple[str | None, str], Event]
-) -> list[HeldMessage]:
-    arrived = receipts[delivered.member, delivered.id]
-    stories = []
-    for cause_id in arrived.parents:
-        cause_arrived = receipts.get((delivered.member, cause_id))
-        other_sender = cause_id in sends and sends[cause_id].member != sends[delivered.id].member
-        if cause_arrived is None or not other_sender:
-            continue
-        if (cause_arrived.file_order) > arrived.file_order and sends[cause_id].text:
-            story = HeldMessage(
-                delivered.member or "",
-                sends[delivered.id],
-                arrived,
-                delivered,
-                sends[cause_id],
-                cause_arrived,
-            )
-            stories.append(story)
-    return stories
+def _released(events: Sequence[Event]) -> Iterator[tuple[Event, Event, Event]]:
+    """Yield (delivery, receipt, the later receipt that released it) of every held message."""
+    receipts: dict[tuple[str | None, str], Event] = {}
+    latest: dict[str | None, Event] = {}
+    for event in events:
+        if event.kind == RECEIVE:
+            receipts[event.member, event.id] = latest[event.member] = event
+        elif event.kind == DELIVER and latest[event.member].id != event.id:
+            yield event, receipts[event.member, event.id], latest[event.member]
