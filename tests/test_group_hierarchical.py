@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from antecede import Group, frame
 from antecede.errors import DecodeError, LocalError
-from antecede.group import Packet
+from antecede.message import Packet
 from antecede.oracle.history import History
 from antecede.protocols.base import Protocol
 from antecede.protocols.hierarchical import Topology, hierarchical

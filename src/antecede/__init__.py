@@ -6,7 +6,8 @@ traces, and `antecede.spark` does so on Spark, in batch and in streams.
 """
 
 from antecede.errors import AntecedeError
-from antecede.group import Blocked, Envelope, Group, Message, Packet
+from antecede.group import Group
+from antecede.message import Blocked, Envelope, Message, Packet
 
 __version__ = "0.1.0"
 __all__ = ["AntecedeError", "Blocked", "Envelope", "Group", "Message", "Packet", "__version__"]

@@ -20,11 +20,12 @@ through `invite`, `join` and `leave`, one change after the other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from antecede import frame
 from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import DecodeError, LocalError, RemoteError, UnknownMemberError
+from antecede.message import Blocked, Envelope, Message, Packet
 from antecede.protocols.base import (
     Deliver,
     Effect,
@@ -40,44 +41,6 @@ ALIASES = {"causal": "idr", "reply": "sb", "none": "unordered"}
 """Orders by what they mean; a protocol's own name works too."""
 
 MAX_OPEN_MEMBERS = 10_000
-
-
-class Message(NamedTuple):
-    """A message of the group as the application sees it."""
-
-    sender: str
-    seq: int
-    """The sender's number for it, from 1."""
-    payload: bytes
-    missing: tuple[tuple[str, int], ...] = ()
-    """Not empty when it was released although these messages never came (order "reply")."""
-
-
-class Blocked(NamedTuple):
-    """A message that is held back, and the (sender, number) pairs known to be missing for it."""
-
-    message: Message
-    waits_for: tuple[tuple[str, int], ...]
-
-    def __str__(self) -> str:
-        missing = ", ".join(f"{sender}'s message {seq}" for sender, seq in self.waits_for)
-        return f"{self.message.sender}'s message {self.message.seq} waits for {missing}"
-
-
-class Envelope(NamedTuple):
-    """What the bytes of a message say: who sent it, what it waits for, what it carries."""
-
-    sender: str
-    seq: int
-    causes: tuple[tuple[str, int], ...]
-    payload: bytes
-
-
-class Packet(NamedTuple):
-    """Bytes for some of the members."""
-
-    to: tuple[str, ...]
-    wire: bytes
 
 
 class Group:

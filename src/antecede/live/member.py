@@ -15,9 +15,10 @@ import time
 from multiprocessing.connection import Connection
 from typing import NamedTuple
 
-from antecede.group import Envelope, Group, Message
+from antecede.group import Group
 from antecede.live import talk
 from antecede.live.regions import REGIONS, clock_offset_ns, delay_s
+from antecede.message import Envelope, Message
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 
 MAX_DATAGRAM = 65_535
