@@ -155,17 +155,6 @@ def test_rebase_keeps_positions_above(a: frozenset[int], base: int, to: int) -> 
     assert set(bits.positions(to, moved)) == {p for p in there if p > to}
 
 
-@given(NEAR, NEAR, st.integers(0, 30), st.integers(0, 30))
-def test_newest_missing(a: frozenset[int], b: frozenset[int], base: int, need_base: int) -> None:
-    have = {base + p for p in a}
-    need = {need_base + p for p in b}
-    missing = {p for p in need if p > base and p not in have}
-    found = bits.newest_missing(
-        base, sum(1 << (p - 1) for p in a), need_base, sum(1 << (p - 1) for p in b)
-    )
-    assert found == max(missing, default=0)
-
-
 @given(NEAR, st.integers(0, 30))
 def test_absorb_and_trim_keep_the_set(a: frozenset[int], base: int) -> None:
     window = sum(1 << (p - 1) for p in a)

@@ -6,7 +6,7 @@ import pytest
 
 from antecede.diagram import model
 from antecede.diagram.model import Arrow, Held
-from antecede.diagram.stretch import from_events, stretch_with_holds
+from antecede.diagram.stretch import from_events
 from antecede.errors import InputError
 from tests.diagram.pictures import BROKEN, HELD, HIERARCHY, MOVES, MS, T0, diagram, row, trace
 
@@ -119,16 +119,8 @@ def test_a_trace_with_a_delivery_before_its_parent_is_marked() -> None:
     assert [(mark.lane, mark.label, mark.note) for mark in wrong] == [(2, "y", "before x")]
 
 
-def test_the_stretch_with_the_most_holds_is_found() -> None:
-    first, last = stretch_with_holds(trace(), length_ms=80)
-    assert (first, last) == (T0 + 20 * MS, T0 + 100 * MS)
-    assert from_events(trace(), first=first, last=last).holds
-
-
 def test_what_cannot_be_drawn_is_said() -> None:
     with pytest.raises(InputError, match="lies in this stretch"):
         from_events(trace(), first=T0 + 10**12, last=T0 + 2 * 10**12)
     with pytest.raises(InputError, match="lies in this stretch"):
         from_events([])
-    with pytest.raises(InputError, match="no message was held back"):
-        stretch_with_holds(trace()[:3], length_ms=10)

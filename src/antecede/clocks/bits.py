@@ -75,15 +75,6 @@ def trim(base: int, bits: int) -> tuple[int, int]:
     return base + zeros, bits >> zeros
 
 
-def newest_missing(base: int, bits: int, need_base: int, need: int) -> int:
-    """Return the highest position of `need` not in (base, bits), or 0 when all are there.
-
-    Everything at or below `base` counts as set. Raises SequenceError as `rebase` does.
-    """
-    absent = rebase(need_base, need, base) & ~bits
-    return base + absent.bit_length() if absent else 0
-
-
 def positions(base: int, bits: int) -> Iterator[int]:
     """Yield the set positions in ascending order, in time linear in their number and span."""
     text = bin(bits)[:1:-1]

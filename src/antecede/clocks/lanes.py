@@ -57,18 +57,6 @@ def merge(a: int, b: int, guard: int) -> int:
     return b ^ ((a ^ b) & mask)
 
 
-def newest_behind(a: int, b: int, guard: int) -> int:
-    """Return the highest member number k with a[k] < b[k], or -1 when a dominates b."""
-    behind = guard & ~((a | guard) - b)
-    return behind.bit_length() // LANE_BITS - 1 if behind else -1
-
-
-def drop_covered(entries: int, by: int, guard: int) -> int:
-    """Return `entries` with every lane cleared where entries[k] <= by[k]."""
-    covered = ((by | guard) - entries) & guard
-    return entries & ~(covered - (covered >> VALUE_BITS))
-
-
 def items(vector: int) -> Iterator[tuple[int, int]]:
     """Yield (member, counter) for every counter that is not 0, by member number."""
     member = 0

@@ -188,29 +188,3 @@ def _ticks(span_ms: float) -> tuple[Tick, ...]:
     step = next(m * power for m in (1, 2, 5, 10) if span_ms / (m * power) <= 12)
     count = int(span_ms / step) + 1
     return tuple(Tick(k * step, f"{k * step:g}") for k in range(count))
-
-
-def stretch_with_holds(events: Iterable[Event], *, length_ms: float) -> tuple[int, int]:
-    """Return (first, last) in ns of the stretch of that length with the most different holds.
-
-    Raises InputError when no message was held back for longer than `AT_ONCE_MS`.
-    """
-    rows = [e for e in events if e.member is not None and time_ns(e) is not None]
-    received = {(e.member, e.id): _at(e) for e in rows if e.kind == RECEIVE}
-    spans = sorted(
-        (received[e.member, e.id], _at(e))
-        for e in rows
-        if e.kind == DELIVER
-        and (e.member, e.id) in received
-        and _at(e) - received[e.member, e.id] > AT_ONCE_MS * NS_PER_MS
-    )
-    if not spans:
-        raise InputError("no message was held back in this trace: there is no such stretch")
-    length = int(length_ms * NS_PER_MS)
-    before = length // 8
-
-    def whole(start: int) -> int:
-        return sum(start <= a and b <= start + length for a, b in spans)
-
-    first = max((begin - before for begin, _ in spans), key=whole)
-    return first, first + length
