@@ -29,7 +29,7 @@ class Note(NamedTuple):
 class Causal(Protocol):
     """Causal order by whole sets of ids: correct, large and slow."""
 
-    guarantee: ClassVar[Guarantee] = Guarantee(Relation.BY_DELIVERY)
+    guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY)
 
     def __init__(self, me: int, members: Sequence[int]) -> None:
         super().__init__(me, members)

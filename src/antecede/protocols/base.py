@@ -25,6 +25,14 @@ raises a `LocalError` and changes nothing.
 A protocol of one's own needs `__init__(me, members)`, `send` and `receive`; everything else
 has a default here. `antecede check FILE.py:CLASS` judges it.
 
+Whom a message is for: a class says in `addressing` what its `send` takes. ALL: every other
+member, nothing to choose. MEMBERS: `send(..., to=members)` too, None meaning all. TOPICS:
+`send(..., topics=names)`; who subscribes to one of them gets it.
+
+Time: `now` is what the member's own clock shows, in seconds; it never goes back. Most
+protocols ignore it. Those whose guarantee says `needs_time` hold messages until `tick` tells
+them that enough of it has passed; their host calls `tick` now and then.
+
 The reliable transport below owes every member each message once or more, in any order, and
 owes a newcomer every message that its frontier does not cover. Duplicates are the protocol's
 to discard. Who loses messages needs a protocol whose guarantee says that it survives loss.
@@ -52,6 +60,16 @@ class Relation(enum.Enum):
     """What the sender had sent or what had arrived at it (002, 004)."""
     BY_REPLY = "reply"
     """What the message answers, and what that answers (003)."""
+    BY_TOPIC = "topic"
+    """What had arrived, where both have a topic in common that the receiver subscribes to (004)."""
+
+
+class Addressing(enum.Enum):
+    """Whom a message can be for (see the module text)."""
+
+    ALL = "all"
+    MEMBERS = "members"
+    TOPICS = "topics"
 
 
 class Guarantee(NamedTuple):
@@ -68,6 +86,10 @@ class Guarantee(NamedTuple):
     """Lost messages are recovered, or given up in the stated way, without outside help."""
     joins: bool = False
     leaves: bool = False
+    needs_time: bool = False
+    """Messages may wait for `tick`: for heartbeats, or until a bound of the delay has passed."""
+    remark: str = ""
+    """What else must hold, or why a promise is withdrawn under these options, in a few words."""
 
 
 class MessageId(NamedTuple):
@@ -133,9 +155,13 @@ class Protocol:
     tuples with at least `sender`, `seq` and `payload`.
     """
 
-    guarantee: ClassVar[Guarantee] = Guarantee(Relation.BY_DELIVERY)
+    guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY)
+    """What all objects of the class promise; an object sets its own where options change it."""
+    addressing: ClassVar[Addressing] = Addressing.ALL
     application: ClassVar[bool] = True
     """False for roles that only forward (super peers): they neither send nor deliver."""
+    note_payload: Any = b""
+    """What the protocol's own messages (heartbeats, requests) carry in place of a payload."""
 
     def __init__(self, me: int, members: Iterable[int]) -> None:
         self.me = me
@@ -161,6 +187,15 @@ class Protocol:
     def tick(self, now: float) -> Sequence[Effect]:
         """Let time pass: protocols with time-outs act on them here."""
         return NOTHING
+
+    @classmethod
+    def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
+        """Return options under which a group of these members can be judged.
+
+        For protocols that cannot be made without: bounds of clocks and delays (`Bounds`, from
+        which the checker makes clocks and a network that keep them), subscriptions.
+        """
+        return {}
 
     def blocked_on(self) -> tuple[Held, ...]:
         """Return every held-back message with the ids known to be missing for it."""

@@ -22,7 +22,7 @@ shown: a message can overtake its cause, and the cause is then held for ever.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from antecede.clocks.lanes import LANE_BITS, VALUE_BITS, unit
 from antecede.clocks.pairs import encode_dense, encode_pairs, read_dense, read_pairs
@@ -55,7 +55,7 @@ class BssMessage(NamedTuple):
 class Bss(CountingProtocol):
     """One member of a group with causal order; needs a channel that loses nothing."""
 
-    guarantee: ClassVar[Guarantee] = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
+    guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ delivered message of each member.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from antecede.clocks import intervals
 from antecede.clocks.intervals import Intervals
@@ -37,7 +37,7 @@ from antecede.protocols.numbered import INTEGER_BYTES, NumberedMessage, Numbered
 class Fifo(NumberedProtocol):
     """One member of a group with FIFO order; members may come and go."""
 
-    guarantee: ClassVar[Guarantee] = Guarantee(Relation.FIFO, joins=True, leaves=True)
+    guarantee: Guarantee = Guarantee(Relation.FIFO, joins=True, leaves=True)
 
     def __init__(self, me: int, members: Iterable[int]) -> None:
         super().__init__(me, members)

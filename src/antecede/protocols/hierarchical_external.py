@@ -43,7 +43,7 @@ LISTING12 = "listing12"
 class ExternalPeer(Protocol):
     """One peer of the external group, which consists of `peers` and `super_peers`."""
 
-    guarantee: ClassVar[Guarantee] = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
+    guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
     renumbers: ClassVar[bool] = True
 
     def __init__(

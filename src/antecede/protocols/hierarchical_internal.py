@@ -82,7 +82,7 @@ def with_position(base: int, bits: int, position: int) -> Window:
 class InternalPeer(Protocol):
     """One internal peer; `super_peer` is the address of the super peer of its group."""
 
-    guarantee: ClassVar[Guarantee] = Guarantee(
+    guarantee: Guarantee = Guarantee(
         Relation.BY_DELIVERY, never_idle=False, joins=True, leaves=True
     )
     renumbers: ClassVar[bool] = True

@@ -52,7 +52,7 @@ OVERTAKEN = "acknowledgement that overtook a message"
 class SuperPeer(Protocol):
     """Super peer of the internal `group`, in an external group of `peers` and `super_peers`."""
 
-    guarantee: ClassVar[Guarantee] = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
+    guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
     application: ClassVar[bool] = False
     renumbers: ClassVar[bool] = True
 

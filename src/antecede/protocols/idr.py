@@ -19,7 +19,7 @@ is the entries to drop.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from antecede.clocks.lanes import LANE_BITS, VALUE_BITS, unit
 from antecede.clocks.pairs import encode_pairs, read_pairs
@@ -50,7 +50,7 @@ class IdrMessage(NamedTuple):
 class Idr(CountingProtocol):
     """One member of a group with causal order; needs a channel that loses nothing."""
 
-    guarantee: ClassVar[Guarantee] = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
+    guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
 
     def __init__(self, me: int, members: Iterable[int]) -> None:
         super().__init__(me, members)

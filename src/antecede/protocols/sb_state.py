@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 from antecede.clocks.intervals import MAX_NUMBER, NODE_BYTES, nodes
 from antecede.errors import LocalError, RemoteError
@@ -29,7 +29,7 @@ STILL_HERE = -1
 class SbState(Protocol):
     """Everything of a member of an S_b group but the rules for messages."""
 
-    guarantee: ClassVar[Guarantee] = guarantee_of(Policy())
+    guarantee: Guarantee = guarantee_of(Policy())
     """What the default policy promises; an object with another policy has its own."""
 
     def __init__(self, me: int, members: Iterable[int], policy: Policy) -> None:

@@ -15,7 +15,6 @@ intervals stay, so that late copies are still known as duplicates. It builds on
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import ClassVar
 
 from antecede.clocks import intervals
 from antecede.clocks.intervals import NODE_BYTES, Intervals
@@ -35,7 +34,7 @@ from antecede.protocols.numbered import INTEGER_BYTES, NumberedMessage, Numbered
 class Unordered(NumberedProtocol):
     """One member of a group without order; members may come and go."""
 
-    guarantee: ClassVar[Guarantee] = Guarantee(Relation.NONE, joins=True, leaves=True)
+    guarantee: Guarantee = Guarantee(Relation.NONE, joins=True, leaves=True)
 
     def receive(self, message: NumberedMessage, *, now: float = 0.0) -> Sequence[Effect]:
         """Deliver the message unless it was here before.

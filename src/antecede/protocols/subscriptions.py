@@ -1,0 +1,43 @@
+"""Who subscribes to what: topics of members in a publish/subscribe group (004, section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from antecede.errors import LocalError
+
+Member = TypeVar("Member", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Subscriptions(Generic[Member]):
+    """Topics by member (a number, or a name until `numbered`); who is not named has none."""
+
+    topics: Mapping[Member, Collection[str]] = field(default_factory=dict)
+
+    def of(self, member: Member) -> frozenset[str]:
+        """Return the topics a member subscribes to (p_i.S)."""
+        return frozenset(self.topics.get(member, ()))
+
+    def targets(
+        self, publication: Collection[str], members: Iterable[Member]
+    ) -> tuple[Member, ...]:
+        """Return the members, in the order given, that subscribe to a topic of a publication."""
+        wanted = frozenset(publication)
+        return tuple(member for member in members if wanted & self.of(member))
+
+    def all_topics(self) -> tuple[str, ...]:
+        """Return every topic that anybody subscribes to, sorted."""
+        return tuple(sorted(frozenset().union(*map(frozenset, self.topics.values()))))
+
+    def with_member(self, member: Member, topics: Collection[str]) -> Subscriptions[Member]:
+        """Return these subscriptions with one member's replaced."""
+        return Subscriptions({**self.topics, member: frozenset(topics)})
+
+    def numbered(self, numbers: Mapping[Any, int]) -> Subscriptions[int]:
+        """Return the same with names replaced by member numbers; raises LocalError."""
+        if unknown := [member for member in self.topics if member not in numbers]:
+            raise LocalError(f"{unknown[0]!r} has subscriptions and is not in the group")
+        return Subscriptions({numbers[member]: topics for member, topics in self.topics.items()})
