@@ -37,17 +37,19 @@ class Bounds(Generic[Member]):
     channels: Mapping[tuple[Member, Member], tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        pairs: dict[object, tuple[float, float]] = {**self.channels}
-        for where, (least, most) in {"by default": (self.least_s, self.most_s), **pairs}.items():
+        channels = [("by default", (self.least_s, self.most_s))]
+        channels += [(f"{a} to {b}", delays) for (a, b), delays in self.channels.items()]
+        for where, (least, most) in channels:
             if not 0 <= least <= most < math.inf:
                 raise LocalError(
-                    f"delays of channel {where} are {least} to {most} s; "
+                    f"delays of a channel ({where}) are {least} to {most} s; "
                     "they are at least 0, finite, and the least comes first"
                 )
-        clocks: dict[object, float] = {**self.clocks}
-        for whose, accuracy in {"by default": self.accuracy_s, **clocks}.items():
+        clocks = [("by default", self.accuracy_s)]
+        clocks += [(f"of {member}", accuracy) for member, accuracy in self.clocks.items()]
+        for whose, accuracy in clocks:
             if not 0 <= accuracy < math.inf:
-                raise LocalError(f"the accuracy of clock {whose} is {accuracy} s; it is 0 or more")
+                raise LocalError(f"the accuracy {whose} is {accuracy} s; it is 0 or more")
 
     @property
     def homogeneous(self) -> bool:
