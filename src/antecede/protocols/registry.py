@@ -31,6 +31,12 @@ class Entry(NamedTuple):
     """Variants that are kept to show a published defect: a check of them is meant to fail."""
     flat: bool = True
     """One class, one role: factory(me, members, **options). False: several roles."""
+    overhead: str = ""
+    """Control information of a message, as O(): n members, l dependencies (see `SYMBOLS`)."""
+    storage: str = ""
+    """What a member keeps for ordering, as O()."""
+    page: str = ""
+    """Page of docs/protocols, without .md; empty: the protocol's name."""
 
     def load(self) -> Any:
         """Return the class or function that makes processes of this protocol."""
@@ -46,12 +52,42 @@ class Entry(NamedTuple):
         return self.variants[variant]
 
 
+SYMBOLS: Mapping[str, str] = {
+    "n": "members",
+    "l": "immediate dependencies of a message, at most n - 1",
+    "e": "peers and super peers of the external group (l in 000)",
+    "g": "gaps in what arrived",
+    "q": "messages held back",
+    "h": "topics of a message",
+    "t": "topics in the system",
+    "c": "members whose entry changed since the sender's message before",
+    "d": "destinations of a message",
+    "u": "messages not known to be with all",
+}
+"""What the letters of `Entry.overhead` and `Entry.storage` stand for."""
+
 _P = "antecede.protocols."
 ENTRIES: Mapping[str, Entry] = {
     entry.name: entry
     for entry in (
-        Entry("unordered", "no order", "001, Message ordering", _P + "unordered", "Unordered"),
-        Entry("fifo", "FIFO order", "001, Message ordering", _P + "fifo", "Fifo"),
+        Entry(
+            "unordered",
+            "no order",
+            "001, Message ordering",
+            _P + "unordered",
+            "Unordered",
+            overhead="O(1)",
+            storage="O(n + g)",
+        ),
+        Entry(
+            "fifo",
+            "FIFO order",
+            "001, Message ordering",
+            _P + "fifo",
+            "Fifo",
+            overhead="O(1)",
+            storage="O(n + g)",
+        ),
         Entry(
             "bss",
             "causal order by vector clocks (Birman, Schiper, Stephenson)",
@@ -60,6 +96,8 @@ ENTRIES: Mapping[str, Entry] = {
             "Bss",
             {"differences": {"differences": True}, _DEFECTIVE: {"as_published": True}},
             (_DEFECTIVE,),
+            overhead="O(n)",
+            storage="O(n)",
         ),
         Entry(
             "idr",
@@ -67,6 +105,8 @@ ENTRIES: Mapping[str, Entry] = {
             "000, section 3.2 (the comparator), errata",
             _P + "idr",
             "Idr",
+            overhead="O(l)",
+            storage="O(n + l)",
         ),
         Entry(
             "hierarchical",
@@ -83,6 +123,8 @@ ENTRIES: Mapping[str, Entry] = {
             },
             ("published-pruning", "listing6", "listing12"),
             flat=False,
+            overhead="O(n) bits inside, O(e) pairs + O(n) bits outside",
+            storage="O(n) bits inside, O(e) + O(n) bits outside",
         ),
         Entry(
             "sb",
@@ -109,6 +151,8 @@ ENTRIES: Mapping[str, Entry] = {
                 "algorithm-2": {"as_published": "algorithm-2"},
             },
             ("algorithm-1", "algorithm-2"),
+            overhead="O(1)",
+            storage="O(n + g + q)",
         ),
     )
 }
