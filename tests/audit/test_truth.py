@@ -148,7 +148,7 @@ def test_spans_as_a_table_of_the_users_own_columns(
         "member": ("PodName",),
         "start_time": ("StartTimeUnixNano",),
     }
-    report, true = audit([shared_data / name], options=ReadOptions(columns=columns)), truth[name]
+    report, true = audit([shared_data / name], "table", ReadOptions(columns=columns)), truth[name]
     assert (report.messages, report.members) == (true["spans"], true["processes"])
     assert (report.edges, report.cross_member_edges) == (
         true["parent_edges"],

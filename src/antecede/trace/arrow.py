@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from antecede.errors import FormatError, InputError
-from antecede.trace import git, mail, reader, schema, shiviz, table
+from antecede.trace import git, mail, reader, schema, shiviz, spans, table
 from antecede.trace.reader import NO_ID, Detail, Reader, ReadOptions
 from antecede.trace.schema import Event, Quarantined
 from antecede.trace.text import shorten
@@ -46,7 +46,13 @@ _QUARANTINE_FIELDS: list[Any] = [
 ]
 QUARANTINE_SCHEMA = pa.schema(_QUARANTINE_FIELDS)
 
-for _reader in (shiviz.ShivizReader(), mail.MailReader(), git.GitReader(), table.TableReader()):
+for _reader in (
+    shiviz.ShivizReader(),
+    mail.MailReader(),
+    git.GitReader(),
+    spans.SpansReader(),
+    table.TableReader(),
+):
     reader.register(_reader)
 
 

@@ -91,6 +91,7 @@ class Columns:
             clock_counts=None if clock is None else tuple(clock.values()),
             topics=self._names(record, "topics"),
             ingest=self._number(record, "ingest"),
+            role=name_of(self._first(record, "role")),
             text=name_of(self._first(record, "text")),
             source=self.source,
             line=line,

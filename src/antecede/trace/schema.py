@@ -44,6 +44,7 @@ COLUMNS = (
     Column("commit_time", "int64", True, "time of committing (git, archive), ns"),
     Column("start_time", "int64", True, "start of a span, ns"),
     Column("end_time", "int64", True, "end of a span, ns"),
+    Column("role", "string", True, "of a span: client, server, producer or consumer"),
     Column("text", "string", True, "what the event says, for people"),
     Column("source", "string", True, "file that it was read from"),
     Column("line", "int64", True, "line in that file, from 1"),
@@ -82,6 +83,7 @@ class Event(NamedTuple):
     commit_time: int | None = None
     start_time: int | None = None
     end_time: int | None = None
+    role: str | None = None
     text: str | None = None
     source: str | None = None
     line: int | None = None
