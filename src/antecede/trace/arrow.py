@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from antecede.errors import FormatError, InputError
-from antecede.trace import git, mail, reader, schema, shiviz, spans, table
+from antecede.trace import editing, git, irc, lora, mail, reader, schema, shiviz, spans, table
 from antecede.trace.reader import NO_ID, Detail, Reader, ReadOptions
 from antecede.trace.schema import Event, Quarantined
 from antecede.trace.text import shorten
@@ -51,6 +51,9 @@ for _reader in (
     mail.MailReader(),
     git.GitReader(),
     spans.SpansReader(),
+    irc.IrcReader(),
+    editing.EditingReader(),
+    lora.LoraReader(),
     table.TableReader(),
 ):
     reader.register(_reader)
