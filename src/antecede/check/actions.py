@@ -11,11 +11,17 @@ from typing import NamedTuple, TypeAlias
 
 
 class Send(NamedTuple):
-    """Member `at` sends the message `label` in answer to the messages `after`."""
+    """Member `at` sends the message `label` in answer to the messages `after`.
+
+    It is for the members in `to`, or for those who subscribe to one of `topics`, or, where
+    both are empty, for everybody.
+    """
 
     at: str
     label: str
     after: tuple[str, ...] = ()
+    to: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
 
 
 class Arrive(NamedTuple):
@@ -24,6 +30,13 @@ class Arrive(NamedTuple):
     at: str
     label: str
     again: bool = False
+
+
+class Lose(NamedTuple):
+    """The oldest copy of `label` in flight to `at` is lost."""
+
+    at: str
+    label: str
 
 
 class Join(NamedTuple):
@@ -58,16 +71,20 @@ class Blocked(NamedTuple):
     at: str
 
 
-Action: TypeAlias = Send | Arrive | Join | Leave | Tick | State | Blocked
+Action: TypeAlias = Send | Arrive | Lose | Join | Leave | Tick | State | Blocked
 
 
 def words(action: Action) -> str:
     """Return the line of a scenario file that asks for this action."""
     match action:
-        case Send(at, label, after):
-            return " ".join(("send", at, label, *(("after", *after) if after else ())))
+        case Send(at, label, after, to, topics):
+            parts = (("to", to), ("about", topics), ("after", after))
+            clauses = (part for word, names in parts if names for part in (word, *names))
+            return " ".join(("send", at, label, *clauses))
         case Arrive(at, label, again):
             return f"arrive {at} {label}{' again' if again else ''}"
+        case Lose(at, label):
+            return f"lose {at} {label}"
         case Join(at, sponsor):
             return f"join {at} sponsor {sponsor}"
         case Leave(at):

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 from antecede.check.company import Company, Factory, flat, hierarchy
 from antecede.check.conformance import Plan
 from antecede.check.explorer import Limits
+from antecede.protocols.base import Addressing, Guarantee, Relation
 
 MEMBERS, MESSAGES = 3, 4
+ADDRESSED_MESSAGES = 3
+"""Where a message can be for some members only, there are more states to a message."""
+TIMED_MESSAGES = 2
 
 
 class Target(NamedTuple):
@@ -41,12 +46,56 @@ def searches(target: Target, size: Size) -> Iterator[tuple[Company, Limits]]:
         yield from _hierarchies(target, size)
         return
     members, messages = size.members or MEMBERS, size.messages or MESSAGES
+    if _flat(target, 2).physics.bounds is not None:
+        yield from _timed(target, size)
+        return
+    if _promises(target).relation is Relation.BY_TOPIC or _addressed(target):
+        messages = size.messages or ADDRESSED_MESSAGES
     yield _flat(target, 2), Limits(2, duplicates=1)
     yield _flat(target, min(3, members)), Limits(min(3, messages), duplicates=1)
     yield _flat(target, members), Limits(messages)
     if size.thorough:
         yield _flat(target, members), Limits(messages, duplicates=1)
         yield _flat(target, members + 1), Limits(max(2, messages - 1))
+
+
+def _timed(target: Target, size: Size) -> Iterator[tuple[Company, Limits]]:
+    """Yield groups whose clocks are off by nothing, and by all that they may be."""
+    members, messages = size.members or MEMBERS, size.messages or TIMED_MESSAGES
+    lossy = int(_promises(target).survives_loss)
+    for offsets in clock_settings(target, 2):
+        yield _flat(target, 2, offsets), Limits(2, duplicates=1, send_until_s=1)
+        if lossy:
+            yield _flat(target, 2, offsets), Limits(2, losses=1, send_until_s=1)
+    for offsets in clock_settings(target, members):
+        yield _flat(target, members, offsets), Limits(messages)
+    if size.thorough:
+        for offsets in clock_settings(target, members):
+            yield _flat(target, members, offsets), Limits(messages, duplicates=1, losses=lossy)
+            yield _flat(target, members, offsets), Limits(messages + 1, send_until_s=1)
+
+
+def clock_settings(target: Target, members: int) -> Iterator[tuple[float, ...]]:
+    """Yield the offsets of a group's clocks: none, then each as far off as it may be.
+
+    To be all early is the same as to be all late: only differences of readings matter.
+    """
+    bounds = _flat(target, members).physics.bounds
+    assert bounds is not None
+    yield (0.0,) * members
+    widest = [bounds.accuracy(at) for at in range(members)]
+    if any(widest):
+        for signs in product((1.0, -1.0), repeat=members):
+            if len(set(signs)) > 1:
+                yield tuple(sign * most for sign, most in zip(signs, widest, strict=True))
+
+
+def _promises(target: Target) -> Guarantee:
+    return next(iter(_flat(target, 2).make().values())).guarantee
+
+
+def _addressed(target: Target) -> bool:
+    return next(iter(_flat(target, 2).make().values())).addressing is not Addressing.ALL
 
 
 def _hierarchies(target: Target, size: Size) -> Iterator[tuple[Company, Limits]]:
@@ -69,7 +118,11 @@ def suites(target: Target, size: Size) -> Iterator[tuple[Company, Plan]]:
     """Yield groups and plans for the adversarial network."""
     plan = Plan(runs=400 if size.thorough else 60, parents=target.parents)
     if target.topology is None:
-        yield _flat(target, 4), plan
+        group = _flat(target, 4)
+        yield group, plan
+        if group.physics.bounds is not None:
+            for offsets in islice(clock_settings(target, 4), 1, None, 4):
+                yield _flat(target, 4, offsets), plan
         return
     shapes = (((2,), 2), ((2, 1), 1), ((1, 1, 1), 1))
     for groups, external in shapes:
@@ -79,8 +132,8 @@ def suites(target: Target, size: Size) -> Iterator[tuple[Company, Plan]]:
         yield _hierarchy(often, (2, 1), 1), plan
 
 
-def _flat(target: Target, size: int) -> Company:
-    return flat(target.name, target.factory, size, target.options)
+def _flat(target: Target, size: int, offsets: tuple[float, ...] = ()) -> Company:
+    return flat(target.name, target.factory, size, target.options, offsets)
 
 
 def _hierarchy(target: Target, groups: tuple[int, ...], external: int) -> Company:

@@ -6,18 +6,24 @@ S, T, U, and external peers X, Y, Z. A's messages are a1, a2, ...
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from antecede.check.physics import Physics
 from antecede.check.scenario_parse import Setting
+from antecede.clocks.bounds import Bounds
 from antecede.errors import LocalError
 from antecede.protocols.base import Guarantee, Protocol, Relation
+from antecede.protocols.subscriptions import Subscriptions
 
 FLAT_NAMES = "ABCDEFGHIJKLMNOPQR"
 SUPER_NAMES = "STU"
 EXTERNAL_NAMES = "XYZVW"
 
 Factory = Callable[..., Any]
+
+MOST_MEMBERS = 10
+"""Options of trial are asked for so many members, so that newcomers find themselves in them."""
 
 
 class Company(NamedTuple):
@@ -32,42 +38,96 @@ class Company(NamedTuple):
     options: tuple[tuple[str, str], ...] = ()
     internal: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Super peer's name -> names of its internal peers; empty for a flat group."""
+    physics: Physics = Physics()
+    """Clocks and channels; without bounds, copies arrive at any time."""
+    subscriptions: Subscriptions[int] | None = None
+    """Topics by address, where the protocol sends to subscribers; of newcomers too."""
 
     @property
     def scene(self) -> Setting:
         """The group as a scenario names it."""
         if not self.internal:
-            return Setting(self.protocol, self.options, tuple(self.names.values()))
+            return self._flat_scene()
         inside = {name for sp, peers in self.internal for name in (sp, *peers)}
         external = tuple(name for name in self.names.values() if name not in inside)
         return Setting(self.protocol, self.options, (), self.internal, external)
 
+    def _flat_scene(self) -> Setting:
+        names, bounds = self.names, None
+        if self.physics.bounds is not None:
+            known = self.physics.bounds
+            clocks = {names[at]: value for at, value in known.clocks.items() if at in names}
+            channels = {
+                (names[a], names[b]): delays
+                for (a, b), delays in known.channels.items()
+                if a in names and b in names
+            }
+            bounds = Bounds(known.accuracy_s, known.least_s, known.most_s, clocks, channels)
+        offsets = tuple((names[at], offset) for at, offset in self.physics.offsets.items())
+        subscribed: tuple[tuple[str, tuple[str, ...]], ...] = ()
+        if self.subscriptions is not None:
+            subscribed = tuple(
+                (names[at], tuple(sorted(self.subscriptions.of(at)))) for at in names
+            )
+        everybody = tuple(names.values())
+        return Setting(
+            self.protocol,
+            self.options,
+            everybody,
+            bounds=bounds,
+            clocks=offsets,
+            subscriptions=tuple(row for row in subscribed if row[1]),
+        )
+
     def describe(self) -> str:
         """Say in words who takes part."""
         if not self.internal:
-            return f"{len(self.names)} members"
+            off = [f"{value:+g}" for value in self.physics.offsets.values()]
+            clocks = f", clocks off by {' '.join(off)} s" if any(map(float, off)) else ""
+            return f"{len(self.names)} members{clocks}"
         inside = sum(len(peers) for _, peers in self.internal)
         outside = len(self.names) - inside - len(self.internal)
         return f"{inside} internal, {len(self.internal)} super, {outside} external peers"
 
 
 def flat(
-    protocol: str, cls: Factory, size: int, options: Mapping[str, Any] | None = None
+    protocol: str,
+    cls: Factory,
+    size: int,
+    options: Mapping[str, Any] | None = None,
+    offsets: Sequence[float] = (),
 ) -> Company:
-    """Return a group of `size` alike members cls(me, members, **options)."""
+    """Return a group of `size` alike members cls(me, members, **options).
+
+    Options that the protocol asks for (`Protocol.trial_options`) are added. Where these hold
+    `bounds`, the group's clocks are off by `offsets`, in seconds, and its channels keep them.
+    """
     if not 2 <= size <= len(FLAT_NAMES):
         raise LocalError(f"a group to check has 2 to {len(FLAT_NAMES)} members, not {size}")
-    options = dict(options or {})
+    chosen = dict(options or {})
+    asked = getattr(cls, "trial_options", None)
+    options = {**(asked(range(MOST_MEMBERS)) if asked is not None else {}), **chosen}
     names = dict(enumerate(FLAT_NAMES[:size]))
 
     def newcomer(me: int, members: Iterable[int]) -> Protocol:
         made: Protocol = cls(me, tuple(members), **options)
+        made.note_payload = f"note-{FLAT_NAMES[me]}"
         return made
 
     def make() -> dict[int, Protocol]:
         return {me: newcomer(me, tuple(names)) for me in names}
 
-    return Company(protocol, names, make, newcomer, _texts(options))
+    physics = Physics(dict(zip(names, offsets, strict=False)), options.get("bounds"))
+    told = {key: value for key, value in options.items() if key not in ("bounds", "subscriptions")}
+    return Company(
+        protocol,
+        names,
+        make,
+        newcomer,
+        _texts(told),
+        physics=physics,
+        subscriptions=options.get("subscriptions"),
+    )
 
 
 def hierarchy(
@@ -133,6 +193,7 @@ _CLAUSES = {
     "survives_loss": "survives loss",
     "joins": "members join",
     "leaves": "members leave",
+    "needs_time": "waits for time to pass",
 }
 
 
@@ -142,4 +203,5 @@ def promise(members: Mapping[int, Protocol]) -> str:
     kept = [
         words for field, words in _CLAUSES.items() if all(getattr(g, field) for g in guarantees)
     ]
-    return f"order by {relation_of(members).value}; " + ", ".join(kept)
+    remarks = dict.fromkeys(g.remark for g in guarantees if g.remark)
+    return f"order by {relation_of(members).value}; " + ", ".join((*kept, *remarks))

@@ -2,10 +2,11 @@
 
 The network reorders freely, brings copies twice, and in flat groups back to their sender;
 members join and leave, time passes, and copies are lost, each where the guarantee says that the
-protocol lives with it. Every run is then repeated with members put through snapshot and restore
-after every action: all steps must be the same. Every message in flight goes through the wire
-encoding, if there is one. A failing run is shortened by leaving out actions for as long as it
-still fails in the same way.
+protocol lives with it. Where a protocol is promised bounds of clocks and delays, the network
+keeps them, and clocks are off by as much as they may be. Every run is then repeated with
+members put through snapshot and restore after every action: all steps must be the same. Every
+message in flight goes through the wire encoding, if there is one. A failing run is shortened by
+leaving out actions for as long as it still fails in the same way.
 """
 
 from __future__ import annotations
@@ -14,15 +15,17 @@ import random
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from antecede.check.actions import Action, Arrive, Join, Leave, Send, Tick
+from antecede.check.actions import Action, Arrive, Join, Leave, Lose, Send, Tick
 from antecede.check.company import FLAT_NAMES, Company
 from antecede.check.trial import Trial
 from antecede.check.verdict import SNAPSHOT, Failure, Suite
 from antecede.check.world import InFlight
-from antecede.protocols.base import Relation
+from antecede.protocols.base import Addressing, Relation
 
 LONG_S = 3600.0
 ROUNDS = 20
+TIMED_ROUNDS = 60
+"""Seconds that pass at the end where clocks and channels have bounds."""
 
 
 class Plan(NamedTuple):
@@ -122,16 +125,25 @@ class _Adversary:
         self.joins = company.newcomer is not None and all(g.joins for g in guarantees)
         self.leaves = company.newcomer is not None and all(g.leaves for g in guarantees)
         self.losses = plan.losses if all(g.survives_loss for g in guarantees) else 0.0
+        self.timed = company.physics.bounds is not None
+        self.needs_time = any(g.needs_time for g in guarantees)
         self.sent = dict.fromkeys(company.names.values(), 0)
         self.left = plan.messages
 
     def play(self) -> Trial:
         """Send all messages, let everything arrive, and let time pass at the end."""
-        while self.trial.failure is None and (self.left or self.trial.world.in_flight):
+        while self.trial.failure is None and (self.left or self._under_way()):
             self.trial.take(self._choose())
-        if self.losses and self.trial.failure is None:
-            self._wait_for_recovery()
+        if (self.losses or self.needs_time) and self.trial.failure is None:
+            self._wait()
         return self.trial
+
+    def _under_way(self) -> bool:
+        """Tell whether a message of the application is in flight; heartbeats never end."""
+        members = self.trial.world.members
+        return any(
+            not members[copy.target].is_note(copy.message) for copy in self.trial.world.in_flight
+        )
 
     def _choose(self) -> Action:
         rng, in_flight = self.rng, self.trial.world.in_flight
@@ -141,11 +153,18 @@ class _Adversary:
             return self._change()
         if self.trial.arrived and rng.random() < self.plan.duplicates:
             return self._again(rng.choice(self.trial.arrived))
-        if rng.random() < self.losses:
-            in_flight.remove(rng.choice(in_flight))
-        if not in_flight:
-            return Tick(1.0)
-        copy = rng.choice(in_flight)
+        if in_flight and rng.random() < self.losses:
+            copy = rng.choice(in_flight)
+            return Lose(self._name(copy.target), str(copy.message.payload))
+        return self._pass_on() or Tick(1.0)
+
+    def _pass_on(self) -> Action | None:
+        """Let a copy arrive whose time has come; with clocks, rather let time pass at times."""
+        world = self.trial.world
+        ready = [copy for copy in world.in_flight if world.may_arrive(copy)]
+        if not ready or (self.timed and world.may_pass(1.0) and self.rng.random() < 0.3):
+            return None
+        copy = self.rng.choice(ready)
         return Arrive(self._name(copy.target), str(copy.message.payload))
 
     def _again(self, copy: InFlight) -> Action:
@@ -171,22 +190,38 @@ class _Adversary:
         if self.trial.relation is Relation.BY_REPLY and self.rng.random() < 0.8:
             known = sorted(self.trial.world.covered[at])
             after = self.rng.sample(known, min(len(known), self.rng.randint(1, self.plan.parents)))
-        return Send(name, f"{name.lower()}{self.sent[name]}", tuple(after))
+        label = f"{name.lower()}{self.sent[name]}"
+        return Send(name, label, tuple(after), self._to(at), self._topics())
+
+    def _to(self, at: int) -> tuple[str, ...]:
+        """Choose whom a message is for: everybody, or one, or some."""
+        if self.trial.world.members[at].addressing is not Addressing.MEMBERS:
+            return ()
+        others = [self._name(other) for other in self._present() if other != at]
+        if not others or self.rng.random() < 0.3:
+            return ()
+        most = 1 if self.rng.random() < 0.5 else len(others)
+        return tuple(sorted(self.rng.sample(others, self.rng.randint(1, most))))
+
+    def _topics(self) -> tuple[str, ...]:
+        if self.company.subscriptions is None:
+            return ()
+        known = self.company.subscriptions.all_topics()
+        return tuple(sorted(self.rng.sample(known, self.rng.randint(1, len(known)))))
 
     def _change(self) -> Action:
         present = self._present()
         free = [n for n in FLAT_NAMES if n not in self.trial.names.values()]
-        changes: list[Action] = [Tick(self.rng.choice((0.1, 1.0, 10.0)))]
+        changes: list[Action] = [Tick(1.0 if self.timed else self.rng.choice((0.1, 1.0, 10.0)))]
         if self.joins and free and len(present) < 6:
             changes.append(Join(free[0], self._name(self.rng.choice(present))))
         if self.leaves and len(present) > 2:
             changes.append(Leave(self._name(self.rng.choice(present))))
         return self.rng.choice(changes)
 
-    def _wait_for_recovery(self) -> None:
+    def _wait(self) -> None:
         """Let time pass and everything on its way arrive, some rounds long."""
-        for _ in range(ROUNDS):
-            self.trial.take(Tick(LONG_S))
-            while self.trial.failure is None and self.trial.world.in_flight:
-                copy = self.rng.choice(self.trial.world.in_flight)
-                self.trial.take(Arrive(self._name(copy.target), str(copy.message.payload)))
+        for _ in range(TIMED_ROUNDS if self.timed else ROUNDS):
+            while (action := self._pass_on()) is not None and self.trial.failure is None:
+                self.trial.take(action)
+            self.trial.take(Tick(1.0 if self.timed else LONG_S))

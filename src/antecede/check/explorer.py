@@ -4,8 +4,9 @@ Theory of operation
 -------------------
 A state is: the snapshot of every member, the copies in flight (a multiset), and what the judge
 needs (`judge.Record`). From a state every member may send (while messages are left) and every
-copy in flight may arrive. The search is breadth-first, so the first failure found is one with
-the fewest actions.
+copy in flight may arrive; where the protocol is promised bounds of clocks and delays, only within
+these, and seconds pass (`moves`). The search is breadth-first, so the first failure found is one
+with the fewest actions.
 
 What makes it fast: only the member that acts changes, and `reactions` runs it once for each
 snapshot and message. All parts of a state are interned, and a state is one integer of their
@@ -15,52 +16,24 @@ numbers. Labels are named by sender (a1, a2, b1), so that independent sends comm
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
-from antecede.check.actions import Action, Arrive, Send
+from antecede.check.actions import Action, Arrive, Lose, Send, Tick
 from antecede.check.company import Company, relation_of
 from antecede.check.judge import Found, Judge, Record, bits
+from antecede.check.moves import SECOND, Limits, Move, Moves, Parts
 from antecede.check.reactions import Bench, Numbers, Reaction
 from antecede.check.trial import Trial
 from antecede.check.verdict import Exploration, Failure
 from antecede.protocols.base import Relation
 
+__all__ = ["Explorer", "Limits", "Move", "explore"]
+
+SECONDS_AT_END = 40
+"""In groups with clocks: how long time runs on before what is still held is called stuck."""
+
 _FIELD = 24
 _MASK = (1 << _FIELD) - 1
-
-
-class Limits(NamedTuple):
-    """How far a search goes, and what it looks for."""
-
-    messages: int
-    """Messages sent in all."""
-    duplicates: int = 0
-    """Arrivals after which the copy stays in flight, in all."""
-    script: tuple[int, ...] = ()
-    """Addresses of the senders in the order in which they send; empty: anybody, any time."""
-    ignored: frozenset[str] = frozenset()
-    """Kinds of failure (constants of `verdict`) to pass over."""
-    max_states: int = 2_000_000
-
-
-class Move(NamedTuple):
-    """A step from one state to the next: a send (copy is -1) or the arrival of a copy."""
-
-    slot: int
-    label: int
-    after: int = -1
-    copy: int = -1
-    stays: bool = False
-
-
-class Parts(NamedTuple):
-    """A state unpacked."""
-
-    group: tuple[int, ...]
-    """By slot: the number of the member's snapshot."""
-    flight: tuple[int, ...]
-    """Numbers of the copies in flight, ascending; equal copies stand side by side."""
-    record: Record
 
 
 Successor: TypeAlias = tuple[Move, int, Found | None]
@@ -85,7 +58,6 @@ class Explorer:
         made = company.make()
         self.addresses = tuple(made)
         members = tuple(made.values())
-        self.slot = {at: slot for slot, at in enumerate(self.addresses)}
         self.relation = relation_of(made)
         self.applies = [member.application for member in members]
         self.senders = [slot for slot, applies in enumerate(self.applies) if applies]
@@ -94,13 +66,17 @@ class Explorer:
         self.names = [company.names[at] for at in self.addresses]
         numbers = range(1, limits.messages + 1)
         self.labels = [f"{self.names[slot].lower()}{n}" for slot in self.senders for n in numbers]
-        self.bench = Bench(members, self.labels)
+        self.bench = Bench(members, self.labels, company.physics)
         self.groups: Numbers[tuple[int, ...]] = Numbers()
         self.flights: Numbers[tuple[int, ...]] = Numbers()
         self.records: Numbers[Record] = Numbers()
         self.parents: dict[int, tuple[int, Move] | None] = {}
         """State -> the state and the move that led to it first."""
         self.transitions = 0
+        self.moves = Moves(company, limits, self.bench, self.judge)
+        self.needs_time = any(g.needs_time for g in guarantees)
+        self.epilogue: list[Move] = []
+        """The moves after the last state, where something was found as time ran on."""
 
     # -- the search -------------------------------------------------------------------------
 
@@ -114,7 +90,8 @@ class Explorer:
                 for move, successor, found in self.successors(state):
                     self.transitions += 1
                     if found is not None:
-                        return self._result(self._explain(found, self.path(state, move)))
+                        path = self.path(state, move) + self.epilogue
+                        return self._result(self._explain(found, path))
                     if successor not in self.parents:
                         self.parents[successor] = (state, move)
                         following.append(successor)
@@ -127,6 +104,7 @@ class Explorer:
         limits = self.limits
         words = f"{self.company.describe()}, {limits.messages} messages"
         words += f", {limits.duplicates} duplicates" if limits.duplicates else ""
+        words += f", {limits.losses} lost" if limits.losses else ""
         words += ", senders in a fixed order" if limits.script else ""
         return Exploration(words, len(self.parents), self.transitions, complete, failure)
 
@@ -134,7 +112,14 @@ class Explorer:
         """Return the state in which nobody has sent anything."""
         group = tuple(self.bench.snapshots(member.snapshot()) for member in self.bench.members)
         nothing = (0,) * len(self.addresses)
-        record = Record(nothing, nothing, (0,) * len(self.labels), self.limits.duplicates)
+        labels = len(self.labels)
+        has_topics = self.relation is Relation.BY_TOPIC
+        shared = (0,) * (labels * len(nothing)) if has_topics else ()
+        topics = (0,) * labels if has_topics else ()
+        record = Record(
+            nothing, nothing, (0,) * labels, nothing, shared, topics,
+            self.limits.duplicates, self.limits.losses,
+        )  # fmt: skip
         return self._pack(Parts(group, (), record))
 
     def _pack(self, parts: Parts) -> int:
@@ -154,61 +139,84 @@ class Explorer:
     def successors(self, state: int) -> Iterator[Successor]:
         """Yield every move from a state, where it leads, and what is wrong with it."""
         parts = self.unpack(state)
-        group, flight, record = parts
-        for move in self._sends(record):
-            yield self._send(parts, move)
-        previous = -1
-        for position, copy in enumerate(flight):
-            if copy == previous:
-                continue
-            previous = copy
-            rest = flight[:position] + flight[position + 1 :]
-            yield self._arrive(Parts(group, rest, record), copy, stays=False)
-            if record.duplicates:
-                fewer = record._replace(duplicates=record.duplicates - 1)
-                yield self._arrive(Parts(group, flight, fewer), copy, stays=True)
+        for move in self.moves.possible(parts):
+            after, found = self._made(parts, move)
+            self.epilogue = []
+            yield move, self._pack(after), found or self._ended(after)
 
-    def _sends(self, record: Record) -> Iterator[Move]:
-        sent = [(record.done[slot] & self.judge.own(slot)).bit_count() for slot in self.senders]
-        total = sum(sent)
-        if total == self.limits.messages:
-            return
-        script = self.limits.script
-        for index, slot in enumerate(self.senders):
-            if script and script[total] != self.addresses[slot]:
-                continue
-            label = index * self.limits.messages + sent[index]
-            yield Move(slot, label)
-            if self.relation is Relation.BY_REPLY:
-                for cause in bits(record.done[slot]):
-                    yield Move(slot, label, after=cause)
+    def _made(self, parts: Parts, move: Move) -> tuple[Parts, Found | None]:
+        """Return where a move leads, and what is wrong with it."""
+        if move == SECOND:
+            return self._second(parts)
+        if move.copy < 0:
+            return self._send(parts, move)
+        flight, record = list(parts.flight), parts.record
+        if move.stays:
+            record = record._replace(duplicates=record.duplicates - 1)
+        else:
+            flight.remove(move.copy)
+        if move.lost:
+            record = record._replace(losses=record.losses - 1)
+            return parts._replace(flight=tuple(flight), record=record), None
+        return self._arrive(Parts(parts.group, tuple(flight), record), move)
 
-    def _send(self, parts: Parts, move: Move) -> Successor:
+    def _send(self, parts: Parts, move: Move) -> tuple[Parts, Found | None]:
         group, flight, record = parts
-        slot = move.slot
-        reaction = self.bench.send(slot, group[slot], move.label, move.after)
+        slot, label = move.slot, move.label
+        reaction = self.bench.send(
+            slot, group[slot], label, move.after, move.audience, record.now_s
+        )
         past = self.judge.past(record, slot, move.after)
-        done = _replaced(record.done, slot, record.done[slot] | 1 << move.label)
-        pasts = _replaced(record.pasts, move.label, past)
-        record = record._replace(done=done, pasts=pasts)
+        done = _replaced(record.done, slot, record.done[slot] | 1 << label)
+        pasts = _replaced(record.pasts, label, past)
+        addressed = list(record.addressed)
+        for target in self.moves.targets(slot, move.audience):
+            addressed[target] |= 1 << label
+        record = record._replace(done=done, pasts=pasts, addressed=tuple(addressed))
+        if move.audience.topics:
+            record = self._published(record, label, move.audience.topics)
         return self._settle(Parts(group, flight, record), move, reaction)
 
-    def _arrive(self, parts: Parts, copy: int, *, stays: bool) -> Successor:
+    def _published(self, record: Record, label: int, topics: Sequence[str]) -> Record:
+        """Note a label's topics, and with which labels before it shares some, by receiver."""
+        known = self.company.subscriptions
+        assert known is not None
+        bit = {topic: 1 << number for number, topic in enumerate(known.all_topics())}
+        mine = sum(bit[topic] for topic in topics)
+        shared = list(record.shared)
+        for slot, at in enumerate(self.addresses):
+            wanted = mine & sum(bit[topic] for topic in known.of(at))
+            with_it = (k for k, theirs in enumerate(record.topics) if theirs & wanted)
+            shared[slot * len(self.labels) + label] = sum(1 << k for k in with_it)
+        topics_of = _replaced(record.topics, label, mine)
+        return record._replace(topics=topics_of, shared=tuple(shared))
+
+    def _arrive(self, parts: Parts, move: Move) -> tuple[Parts, Found | None]:
         group, flight, record = parts
-        slot, label = self.slot[self.bench.copies.value[copy][0]], self.bench.copy_label[copy]
+        slot, label = move.slot, move.label
         if label >= 0 and self.applies[slot]:
             arrived = record.arrived[slot] | 1 << label
             record = record._replace(arrived=_replaced(record.arrived, slot, arrived))
-        move = Move(slot, label, copy=copy, stays=stays)
-        reaction = self.bench.receive(slot, group[slot], copy)
+        reaction = self.bench.receive(slot, group[slot], move.copy, record.now_s)
         return self._settle(Parts(group, flight, record), move, reaction)
 
-    def _settle(self, parts: Parts, move: Move, reaction: Reaction) -> Successor:
-        """Carry out a reaction, judge it, and return the state that it leads to."""
+    def _second(self, parts: Parts) -> tuple[Parts, Found | None]:
+        """Let a second pass at every member."""
+        now_s = parts.record.now_s + 1
+        parts = parts._replace(record=parts.record._replace(now_s=now_s))
+        for slot in range(len(self.addresses)):
+            reaction = self.bench.tick(slot, parts.group[slot], now_s)
+            parts, found = self._settle(parts, Move(slot, -1), reaction)
+            if found is not None:
+                return parts, found
+        return parts, None
+
+    def _settle(self, parts: Parts, move: Move, reaction: Reaction) -> tuple[Parts, Found | None]:
+        """Carry out a reaction and judge it."""
         group, flight, record = parts
         slot = move.slot
         if reaction.error:
-            return move, -1, Found(reaction.what, slot, move.label, detail=reaction.error)
+            return parts, Found(reaction.what, slot, move.label, detail=reaction.error)
         if reaction.copies:
             flight = tuple(sorted(flight + reaction.copies))
         found = None
@@ -216,10 +224,31 @@ class Explorer:
             done, found = self.judge.deliveries(record, slot, reaction.handed)
             if done != record.done[slot]:
                 record = record._replace(done=_replaced(record.done, slot, done))
-        if found is None and not flight:
+        if found is None and not flight and not self.needs_time:
             found = self.judge.stuck(record)
         group = _replaced(group, slot, reaction.snapshot)
-        return move, self._pack(Parts(group, flight, record)), found
+        return Parts(group, flight, record), found
+
+    def _ended(self, parts: Parts) -> Found | None:
+        """In groups with clocks: let time run on at the end; is everything delivered then?"""
+        if not self.moves.at_end(parts):
+            return None
+        self.epilogue = []
+        for _ in range(SECONDS_AT_END):
+            if not any(self.judge.left(parts.record, slot) for slot in self.senders):
+                return None
+            while (move := self.moves.overdue(parts)) is not None:
+                parts, found = self._go_on(parts, move)
+                if found is not None:
+                    return found
+            parts, found = self._go_on(parts, SECOND)
+            if found is not None:
+                return found
+        return self.judge.stuck(parts.record)
+
+    def _go_on(self, parts: Parts, move: Move) -> tuple[Parts, Found | None]:
+        self.epilogue.append(move)
+        return self._made(parts, move)
 
     # -- in words ---------------------------------------------------------------------------
 
@@ -242,16 +271,24 @@ class Explorer:
         trial = Trial(self.company)
         stayed: dict[int, int] = {}
         for move in moves:
+            if move == SECOND:
+                trial.take(Tick(1.0))
+                continue
             at = self.names[move.slot]
             if move.copy < 0:
                 after = (self.labels[move.after],) if move.after >= 0 else ()
-                trial.take(Send(at, self.labels[move.label], after))
+                to = tuple(self.company.names[target] for target in move.audience.to)
+                label = self.labels[move.label]
+                trial.take(Send(at, label, after, to, move.audience.topics))
                 continue
-            target, message = self.bench.copies.value[move.copy]
+            _, target, message, _ = self.bench.copies.value[move.copy]
+            if move.lost:
+                trial.take(Lose(at, str(message.payload)))
+                continue
             label = str(message.payload)
             again = stayed.get(move.copy, 0)
             stayed[move.copy] = again + 1 if move.stays else max(again - 1, 0)
-            waiting = [m for _, to, m in trial.world.in_flight if to == target]
+            waiting = [copy.message for copy in trial.world.in_flight if copy.target == target]
             named = [m for m in waiting if m.payload == label]
             older = named.index(message) if message in named else 0
             for _ in range(older):

@@ -6,9 +6,10 @@ promises) is marked by `antecede.oracle`, from what happened alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from antecede.check.actions import Send
 from antecede.check.scenario_parse import Command, Scenario
 from antecede.check.world import ARRIVED, DELIVERED, JOINED, RELEASED, SENT
 from antecede.oracle.history import History
@@ -55,6 +56,10 @@ class Run(NamedTuple):
     """The causal past that the protocol respects."""
     held: tuple[Happening, ...]
     """What is held back at the end, with what it waits for."""
+    addressed: Mapping[str, tuple[str, ...]] = {}
+    """Label -> the members that it is for, where that is not everybody."""
+    subscriptions: Mapping[str, tuple[str, ...]] = {}
+    """Topics by member."""
 
     def happenings(self) -> Iterator[Happening]:
         """Yield everything that happened, in order."""
@@ -81,9 +86,15 @@ def judged(run: Run) -> Run:
             rows.append(row)
             if one.kind != ARRIVED:
                 known.setdefault(one.at, []).append(one.label)
+    topics = {
+        moment.command.action.label: moment.command.action.topics
+        for moment in run.moments
+        if isinstance(moment.command.action, Send)
+    }
+    history = History(rows, run.addressed, topics, run.subscriptions)
     early = {
         (found.member, found.message): tuple(sorted(found.missing))
-        for found in History(rows).early(run.relation.value)
+        for found in history.early(run.relation.value)
     }
     return run._replace(moments=tuple(_judged_moment(moment, early) for moment in run.moments))
 
@@ -129,5 +140,7 @@ def _lines(one: Happening) -> Iterator[str]:
             yield f"{one.label} joins, {one.others[0]} is its sponsor"
         case "leave":
             yield f"{one.label} leaves"
+        case "lose":
+            yield f"{one.label} to {one.at} is lost"
     if one.early_for:
         yield f"VIOLATION: {one.at} delivers {one.label} before {', '.join(one.early_for)}"

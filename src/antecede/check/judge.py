@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from antecede.check.verdict import EARLY, NEEDLESS, STUCK, TWICE, UNSENT
+from antecede.check.verdict import ASTRAY, EARLY, NEEDLESS, STUCK, TWICE, UNSENT
 from antecede.protocols.base import Guarantee, Relation
 
 
@@ -22,8 +22,19 @@ class Record(NamedTuple):
     """By slot: labels that have arrived there."""
     pasts: tuple[int, ...]
     """By label: its causal past."""
+    addressed: tuple[int, ...]
+    """By slot: labels sent that are for the member."""
+    shared: tuple[int, ...]
+    """By slot and label (slot * labels + label), where only messages with a topic in common
+    count: the labels sent before that share one with it that the member subscribes to."""
+    topics: tuple[int, ...]
+    """By label: its topics as a mask; empty where the protocol has no topics."""
     duplicates: int
     """Arrivals left after which the copy stays in flight."""
+    losses: int = 0
+    """Copies that may still be lost."""
+    now_s: int = 0
+    """True time, in groups with clocks."""
 
 
 class Found(NamedTuple):
@@ -67,6 +78,7 @@ class Judge:
             Relation.FIFO: done & self.own(slot),
             Relation.BY_DELIVERY: done,
             Relation.BY_RECEIPT: done & self.own(slot) | record.arrived[slot],
+            Relation.BY_TOPIC: done & self.own(slot) | record.arrived[slot],
             Relation.BY_REPLY: 1 << after if after >= 0 else 0,
         }[self.relation]
         past = known
@@ -87,23 +99,33 @@ class Judge:
                 return done, Found(UNSENT, slot, label)
             if done >> label & 1:
                 return done, Found(TWICE, slot, label)
-            missing = record.pasts[label] & ~done
+            if not record.addressed[slot] >> label & 1:
+                return done, Found(ASTRAY, slot, label)
+            missing = self.needed(record, slot, label) & ~done
             if missing and not marked and self._looks_for(EARLY, slot):
                 return done, Found(EARLY, slot, label, missing)
             done |= 1 << label
         if self._looks_for(NEEDLESS, slot):
             for label in bits(record.arrived[slot] & ~done):
-                if not record.pasts[label] & ~done:
+                if not self.needed(record, slot, label) & ~done:
                     return done, Found(NEEDLESS, slot, label)
         return done, None
 
+    def needed(self, record: Record, slot: int, label: int) -> int:
+        """Return what of a label's past the member must have delivered before it."""
+        needed = record.pasts[label] & record.addressed[slot]
+        if self.relation is Relation.BY_TOPIC:
+            needed &= record.shared[slot * len(record.pasts) + label]
+        return needed
+
+    def left(self, record: Record, slot: int) -> int:
+        """Return what is for the member and not delivered there."""
+        return record.addressed[slot] & ~record.done[slot]
+
     def stuck(self, record: Record) -> Found | None:
-        """With nothing in flight, everybody must have delivered all that was sent."""
-        sent = 0
+        """With nothing in flight, everybody must have delivered all that is for them."""
         for slot in self.senders:
-            sent |= record.done[slot]
-        for slot in self.senders:
-            left = sent & ~record.done[slot]
+            left = self.left(record, slot)
             if left and self._looks_for(STUCK, slot):
                 return Found(STUCK, slot, next(bits(left)))
         return None

@@ -14,7 +14,7 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 from antecede.check.bodies import Bodies
-from antecede.check.budget import Target
+from antecede.check.budget import Target, clock_settings
 from antecede.check.company import Company, flat, hierarchy
 from antecede.check.conformance import Plan, conform, play
 from antecede.check.explorer import Limits, explore
@@ -185,9 +185,9 @@ def _difference(original: Target, changed: Target) -> str:
             if changed_step is not None:
                 return f"does {_say(changed_step[1])} for {_say(changed_step[0])}"
             for label, copies in one.world.sent.items():
-                for (_, a), (_, b) in zip(copies, other.world.sent.get(label, []), strict=False):
-                    if tuple(a) != tuple(b):
-                        return f"sends {_short(b)} for {_short(a)}"
+                for a, b in zip(copies, other.world.sent.get(label, []), strict=False):
+                    if tuple(a.message) != tuple(b.message):
+                        return f"sends {_short(b.message)} for {_short(a.message)}"
             for at, member in one.world.members.items():
                 kept, instead = member.snapshot(), other.world.members[at].snapshot()
                 if repr(kept) != repr(instead):
@@ -214,7 +214,11 @@ def explanations() -> Mapping[str, str]:
 def _groups(target: Target) -> Iterator[Company]:
     """Yield the groups of the random runs."""
     if target.topology is None:
-        yield flat(target.name, target.factory, 4, target.options)
+        group = flat(target.name, target.factory, 4, target.options)
+        yield group
+        if group.physics.bounds is not None:
+            *_, offsets = clock_settings(target, 4)
+            yield flat(target.name, target.factory, 4, target.options, offsets)
         return
     for groups, external in (((2,), 2), ((2, 1), 1), ((1, 1, 0), 1)):
         yield hierarchy(
@@ -230,7 +234,11 @@ def _examinations(targets: Sequence[Target]) -> Iterator[Failure | None]:
         for company in _groups(target):
             yield conform(company, Plan(runs=RUNS, parents=target.parents, twins=False)).failure
     target = targets[0]
-    if target.topology is None:
+    if target.topology is None and _small(target).physics.bounds is not None:
+        for offsets in clock_settings(target, 3):
+            group = flat(target.name, target.factory, 3, target.options, offsets)
+            yield explore(group, Limits(2)).failure
+    elif target.topology is None:
         yield explore(flat(target.name, target.factory, 3, target.options), Limits(3)).failure
         yield explore(_small(target), Limits(4)).failure
     else:

@@ -1,8 +1,8 @@
 """What single members do, run once and remembered: the explorer's engine.
 
-What a member does depends on its snapshot and on the message alone. So each (member, snapshot,
-message) is run once and its `Reaction` kept. Snapshots and copies are interned: the search
-deals in their numbers.
+What a member does depends on its snapshot, on the message and on what its clock shows. So each
+of these combinations is run once and its `Reaction` kept. Snapshots and copies are interned: the
+search deals in their numbers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from antecede.check.physics import Physics
 from antecede.check.verdict import RAISED, SNAPSHOT
+from antecede.check.world import audience_of
 from antecede.errors import LocalError
 from antecede.protocols.base import Deliver, Effect, MessageId, Protocol, Release, Transmit
 
@@ -32,6 +34,22 @@ class Numbers(Generic[Key]):
         return number
 
 
+class Audience(NamedTuple):
+    """Whom a message is for: nothing to choose, members, or who subscribes to topics."""
+
+    to: tuple[int, ...] = ()
+    topics: tuple[str, ...] = ()
+
+
+class Copy(NamedTuple):
+    """One copy in flight, by addresses; `sent_s` is the true time in groups with clocks."""
+
+    source: int
+    target: int
+    message: Any
+    sent_s: int
+
+
 class Reaction(NamedTuple):
     """What one member does in one state with one message, all by number."""
 
@@ -47,46 +65,74 @@ class Reaction(NamedTuple):
 class Bench:
     """One object of each member, set to any snapshot and made to act."""
 
-    def __init__(self, members: Sequence[Protocol], labels: Sequence[str]) -> None:
+    def __init__(
+        self, members: Sequence[Protocol], labels: Sequence[str], physics: Physics
+    ) -> None:
         self.members = members
         self.labels = labels
         self.label_number = {label: number for number, label in enumerate(labels)}
         self.snapshots: Numbers[Hashable] = Numbers()
-        self.copies: Numbers[tuple[int, Any]] = Numbers()
-        """(target, message) of each copy that was ever in flight."""
+        self.copies: Numbers[Copy] = Numbers()
+        """Every copy that was ever in flight."""
         self.copy_label: list[int] = []
         """By copy: its label; -1 for what is no message of the application."""
+        self.is_note: list[bool] = []
+        """By copy: whether it is between protocols only."""
         self.ids: dict[int, MessageId] = {}
         """By label: the id that its sender gave it."""
-        self._sent: dict[tuple[int, int, int, int], Reaction] = {}
-        self._received: dict[tuple[int, int, int], Reaction] = {}
+        self.physics = physics
+        self.timed = physics.bounds is not None
+        self._sent: dict[tuple[int, int, int, int, Audience, int], Reaction] = {}
+        self._received: dict[tuple[int, int, int, int], Reaction] = {}
+        self._ticked: dict[tuple[int, int, int], Reaction] = {}
 
-    def send(self, slot: int, snapshot: int, label: int, after: int) -> Reaction:
+    def send(
+        self, slot: int, snapshot: int, label: int, after: int, audience: Audience, now_s: int
+    ) -> Reaction:
         """Let a member send a label in answer to another (-1: to none)."""
-        key = (slot, snapshot, label, after)
+        key = (slot, snapshot, label, after, audience, now_s)
         reaction = self._sent.get(key)
         if reaction is None:
             parents = (self.ids[after],) if after >= 0 else ()
-            text = self.labels[label]
-            reaction = self._react(slot, snapshot, lambda m: m.send(text, after=parents), label)
+            text, now = self.labels[label], self._reading(slot, now_s)
+            given = audience_of(self.members[slot], audience.to, audience.topics)
+
+            def act(member: Protocol) -> Sequence[Effect]:
+                return member.send(text, now=now, after=parents, **given)
+
+            reaction = self._react(slot, snapshot, act, now_s, label)
             self._sent[key] = reaction
         return reaction
 
-    def receive(self, slot: int, snapshot: int, copy: int) -> Reaction:
+    def receive(self, slot: int, snapshot: int, copy: int, now_s: int) -> Reaction:
         """Let a copy arrive at a member."""
-        key = (slot, snapshot, copy)
+        key = (slot, snapshot, copy, now_s)
         reaction = self._received.get(key)
         if reaction is None:
-            message = self.copies.value[copy][1]
-            reaction = self._react(slot, snapshot, lambda m: m.receive(message))
+            message, now = self.copies.value[copy].message, self._reading(slot, now_s)
+            reaction = self._react(slot, snapshot, lambda m: m.receive(message, now=now), now_s)
             self._received[key] = reaction
         return reaction
+
+    def tick(self, slot: int, snapshot: int, now_s: int) -> Reaction:
+        """Tell a member what its clock shows at a true time."""
+        key = (slot, snapshot, now_s)
+        reaction = self._ticked.get(key)
+        if reaction is None:
+            now = self._reading(slot, now_s)
+            reaction = self._react(slot, snapshot, lambda m: m.tick(now), now_s)
+            self._ticked[key] = reaction
+        return reaction
+
+    def _reading(self, slot: int, now_s: int) -> float:
+        return self.physics.reading(self.members[slot].me, now_s) if self.timed else 0.0
 
     def _react(
         self,
         slot: int,
         snapshot: int,
         act: Callable[[Protocol], Sequence[Effect]],
+        now_s: int,
         label: int = -1,
     ) -> Reaction:
         """Run one member once; whatever it raises is a finding, not our failure."""
@@ -95,11 +141,13 @@ class Bench:
             member.restore(state)
             if member.snapshot() != state:
                 return Reaction(0, (), (), "restore does not give back the state", SNAPSHOT)
-            return self._noted(member, act(member), label)
+            return self._noted(member, act(member), now_s, label)
         except Exception as error:
             return Reaction(0, (), (), f"{type(error).__name__}: {error}")
 
-    def _noted(self, member: Protocol, effects: Sequence[Effect], label: int) -> Reaction:
+    def _noted(
+        self, member: Protocol, effects: Sequence[Effect], now_s: int, label: int
+    ) -> Reaction:
         copies: list[int] = []
         handed: list[tuple[int, bool]] = []
         for effect in effects:
@@ -109,14 +157,16 @@ class Bench:
                     raise LocalError("a message is transmitted to the member that sends it")
                 if label >= 0 and message.payload == self.labels[label]:
                     self.ids.setdefault(label, MessageId(message.sender, message.seq))
-                copies += [self._copy(target, message) for target in effect.to]
+                copies += [self._copy(member, target, message, now_s) for target in effect.to]
             elif isinstance(effect, Deliver | Release):
                 number = self.label_number.get(effect.message.payload, -1)
                 handed.append((number, isinstance(effect, Release)))
         return Reaction(self.snapshots(member.snapshot()), tuple(copies), tuple(handed))
 
-    def _copy(self, target: int, message: Any) -> int:
-        copy = self.copies((target, message))
+    def _copy(self, member: Protocol, target: int, message: Any, now_s: int) -> int:
+        source = member.me if self.timed else -1  # without channels it makes no difference
+        copy = self.copies(Copy(source, target, message, now_s))
         if copy == len(self.copy_label):
             self.copy_label.append(self.label_number.get(message.payload, -1))
+            self.is_note.append(member.is_note(message))
         return copy

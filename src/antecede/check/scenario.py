@@ -19,6 +19,7 @@ from antecede.check.actions import (
     Blocked,
     Join,
     Leave,
+    Lose,
     Send,
     State,
     Tick,
@@ -40,6 +41,7 @@ from antecede.check.world import (
     World,
 )
 from antecede.errors import LocalError, RemoteError, ScenarioError
+from antecede.protocols.base import Addressing
 
 
 def run_scenario(scenario: Scenario) -> Run:
@@ -78,9 +80,9 @@ class _Runner:
             self.cast: Cast = cast_members(scenario.setting, Path(scenario.path).parent)
         except ScenarioError as error:
             raise ScenarioError(str(error), path=scenario.path) from error
-        self.world = World(self.cast.protocols)
+        self.world = World(self.cast.protocols, self.cast.physics)
         self.before: set[int] = set()
-        self.now = 0.0
+        self.addressed: dict[str, tuple[str, ...]] = {}
         self.arrived: dict[tuple[int, str], InFlight] = {}
 
     def run(self) -> Run:
@@ -96,7 +98,14 @@ class _Runner:
             number += 1
             happenings, refused = self._moved(action)
             moments.append(Moment(number, command, happenings, refused))
-        return Run(self.scenario, tuple(moments), self.cast.relation, self._held())
+        return Run(
+            self.scenario,
+            tuple(moments),
+            self.cast.relation,
+            self._held(),
+            self.addressed,
+            self.cast.subscriptions,
+        )
 
     def error(self, message: str) -> ScenarioError:
         return ScenarioError(message, path=self.scenario.path, line=self.line)
@@ -123,36 +132,55 @@ class _Runner:
 
     def _carry_out(self, action: Action) -> tuple[list[Step], str]:
         match action:
-            case Send(at, label, after):
-                return self._send(self._address(at), label, after), ""
+            case Send(at, label):
+                return self._send(self._address(at), action), ""
             case Arrive(at, label, again):
                 return self._arrive(self._address(at), label, again)
+            case Lose(at, label):
+                return self._lose(self._address(at), label)
             case Join(at, sponsor):
                 return self._join(at, self._address(sponsor)), sponsor
             case Leave(at):
                 return self.world.leave(self._address(at), name=at), ""
             case Tick(seconds):
-                self.now += seconds
-                return self.world.tick(self.now), ""
+                return self.world.tick(seconds), ""
         raise AssertionError(action)
 
-    def _send(self, at: int, label: str, after: tuple[str, ...]) -> list[Step]:
+    def _send(self, at: int, action: Send) -> list[Step]:
+        label, after = action.label, action.after
         if label in self.world.ids:
             raise self.error(f"{label} has been sent already; give every message its own name")
         if unknown := [parent for parent in after if parent not in self.world.ids]:
             raise self.error(f"no message {unknown[0]} has been sent before this line")
         if not self.world.members[at].application:
             raise self.error(f"{self.cast.names[at]} only forwards; let another member send")
-        return self.world.send(at, label, after=after, now=self.now)
+        to = tuple(map(self._address, action.to))
+        if self.world.members[at].addressing is not Addressing.ALL:
+            self.addressed[label] = self._audience(action)
+        return self.world.send(at, label, after=after, to=to, topics=action.topics)
+
+    def _audience(self, action: Send) -> tuple[str, ...]:
+        """Return by name whom a message is for, from what the scenario says alone."""
+        present = tuple(self.cast.names[at] for at in self.world.members)
+        if not action.topics:
+            return action.to or present
+        wanted, subscribed = set(action.topics), self.cast.subscriptions
+        return tuple(name for name in present if wanted & set(subscribed.get(name, ())))
+
+    def _lose(self, at: int, label: str) -> tuple[list[Step], str]:
+        copy = self._next_copy(at, label)
+        if copy is None:
+            raise self._no_copy(at, label, False)
+        return self.world.lose(at, label), self.cast.names[copy.source]
 
     def _arrive(self, at: int, label: str, again: bool) -> tuple[list[Step], str]:
         copy = self.arrived.get((at, label)) if again else self._next_copy(at, label)
         if copy is None:
             raise self._no_copy(at, label, again)
         if again:
-            return self.world.hand_over(copy, now=self.now), self.cast.names[copy.source]
+            return self.world.hand_over(copy), self.cast.names[copy.source]
         self.arrived[at, label] = copy
-        return self.world.arrive(at, label, now=self.now), self.cast.names[copy.source]
+        return self.world.arrive(at, label), self.cast.names[copy.source]
 
     def _next_copy(self, at: int, label: str) -> InFlight | None:
         flying = self.world.in_flight
@@ -191,7 +219,7 @@ class _Runner:
             case "send" | "forward":
                 to = self._on_its_way(step.at, step.label)
                 return Happening(name, step.kind, step.label, to, step.detail)
-            case "arrive" | "join":
+            case "arrive" | "join" | "lose":
                 return Happening(name, step.kind, step.label, (source,))
         return Happening(name, step.kind, step.label, step.detail)
 

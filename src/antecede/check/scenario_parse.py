@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,12 +20,14 @@ from antecede.check.actions import (
     Blocked,
     Join,
     Leave,
+    Lose,
     Send,
     State,
     Tick,
     words,
 )
-from antecede.errors import ScenarioError
+from antecede.clocks.bounds import Bounds
+from antecede.errors import LocalError, ScenarioError
 
 
 class Setting(NamedTuple):
@@ -37,6 +40,12 @@ class Setting(NamedTuple):
     internal: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Super peer -> the internal peers behind it."""
     external: tuple[str, ...] = ()
+    bounds: Bounds[str] | None = None
+    """What is promised of clocks and delays, by name; goes to the protocol as `bounds`."""
+    clocks: tuple[tuple[str, float], ...] = ()
+    """By how many seconds a member's clock is off; who is not named is not."""
+    subscriptions: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Topics by member; go to the protocol as `subscriptions`."""
 
     def everybody(self) -> tuple[str, ...]:
         """Return all names in the order in which a diagram shows them."""
@@ -89,6 +98,9 @@ class _Parser:
         self.members: tuple[str, ...] = ()
         self.internal: list[tuple[str, tuple[str, ...]]] = []
         self.external: tuple[str, ...] = ()
+        self.bounds: Bounds[str] | None = None
+        self.clocks: dict[str, float] = {}
+        self.subscriptions: dict[str, tuple[str, ...]] = {}
         self.commands: list[Command] = []
 
     def parse(self, text: str) -> Scenario:
@@ -114,6 +126,9 @@ class _Parser:
             self.members,
             tuple(self.internal),
             self.external,
+            self.bounds,
+            tuple(self.clocks.items()),
+            tuple(self.subscriptions.items()),
         )
         everybody = setting.everybody()
         if self.members and (self.internal or self.external):
@@ -176,15 +191,51 @@ class _Parser:
             raise self.error("write 'external PEER PEER ...'")
         self.external = (*self.external, *arguments)
 
+    def _bounds(self, arguments: Sequence[str]) -> None:
+        names = [word for word in arguments if "=" not in word]
+        given = dict(word.split("=", 1) for word in arguments if "=" in word)
+        try:
+            values = {key: float(text) for key, text in given.items()}
+            self.bounds = _with_bounds(self.bounds or Bounds(), names, values)
+        except (ValueError, TypeError):
+            raise self.error(
+                "write 'bounds accuracy=S least=S most=S' for all, 'bounds A accuracy=S' for a "
+                "clock, 'bounds A B least=S most=S' for a channel; S in seconds"
+            ) from None
+        except LocalError as error:
+            raise self.error(str(error)) from error
+
+    def _clock(self, arguments: Sequence[str]) -> None:
+        match arguments:
+            case [at, offset] if _number(offset):
+                self.clocks[at] = float(offset)
+                return
+        raise self.error("write 'clock MEMBER SECONDS': by how much its clock is off")
+
+    def _subscribe(self, arguments: Sequence[str]) -> None:
+        match arguments:
+            case [at, *topics] if topics:
+                self.subscriptions[at] = (*self.subscriptions.get(at, ()), *topics)
+                return
+        raise self.error("write 'subscribe MEMBER TOPIC ...'")
+
     # -- the actions ------------------------------------------------------------------------
 
     def _send(self, arguments: Sequence[str]) -> Action:
-        match arguments:
-            case [at, label]:
-                return Send(at, label)
-            case [at, label, "after", *after] if after:
-                return Send(at, label, tuple(after))
-        raise self.error("write 'send MEMBER MESSAGE [after MESSAGE ...]'")
+        clauses: dict[str, list[str]] = {}
+        clause: list[str] | None = None
+        for word in arguments[2:]:
+            if word in ("to", "about", "after") and word not in clauses:
+                clause = clauses.setdefault(word, [])
+            elif clause is not None:
+                clause.append(word)
+        if len(arguments) < 2 or not all(clauses.values()) or (arguments[2:] and not clauses):
+            raise self.error(
+                "write 'send MEMBER MESSAGE [to MEMBER ...] [about TOPIC ...] [after MESSAGE ...]'"
+            )
+        at, label = arguments[:2]
+        after, to, about = (tuple(clauses.get(word, ())) for word in ("after", "to", "about"))
+        return Send(at, label, after, to, about)
 
     def _arrive(self, arguments: Sequence[str]) -> Action:
         match arguments:
@@ -193,6 +244,12 @@ class _Parser:
             case [at, label, "again"]:
                 return Arrive(at, label, again=True)
         raise self.error("write 'arrive MEMBER MESSAGE [again]'")
+
+    def _lose(self, arguments: Sequence[str]) -> Action:
+        match arguments:
+            case [at, label]:
+                return Lose(at, label)
+        raise self.error("write 'lose MEMBER MESSAGE'")
 
     def _join(self, arguments: Sequence[str]) -> Action:
         match arguments:
@@ -230,10 +287,14 @@ _SETTING: dict[str, Callable[[_Parser, Sequence[str]], None]] = {
     "members": _Parser._members,
     "internal": _Parser._internal,
     "external": _Parser._external,
+    "bounds": _Parser._bounds,
+    "clock": _Parser._clock,
+    "subscribe": _Parser._subscribe,
 }
 _ACTIONS: dict[str, Callable[[_Parser, Sequence[str]], Action]] = {
     "send": _Parser._send,
     "arrive": _Parser._arrive,
+    "lose": _Parser._lose,
     "join": _Parser._join,
     "leave": _Parser._leave,
     "tick": _Parser._tick,
@@ -242,11 +303,40 @@ _ACTIONS: dict[str, Callable[[_Parser, Sequence[str]], Action]] = {
 }
 
 
-def _positive(text: str) -> bool:
+def _with_bounds(
+    bounds: Bounds[str], names: Sequence[str], values: dict[str, float]
+) -> Bounds[str]:
+    """Return bounds with some replaced; raises TypeError for words that fit no form."""
+    fields = {f"{key}_s": value for key, value in values.items()}
+    match names:
+        case []:
+            return replace(bounds, **fields)  # type: ignore[arg-type]
+        case [at] if values.keys() == {"accuracy"}:
+            return replace(bounds, clocks={**bounds.clocks, at: values["accuracy"]})
+        case [source, target] if values.keys() == {"least", "most"}:
+            delays = values["least"], values["most"]
+            return replace(bounds, channels={**bounds.channels, (source, target): delays})
+    raise TypeError
+
+
+def _bounds_lines(bounds: Bounds[str]) -> list[str]:
+    everybody = f"accuracy={bounds.accuracy_s:g} least={bounds.least_s:g} most={bounds.most_s:g}"
+    lines = [f"bounds {everybody}"]
+    lines += [f"bounds {at} accuracy={accuracy:g}" for at, accuracy in bounds.clocks.items()]
+    for (source, target), (least, most) in bounds.channels.items():
+        lines.append(f"bounds {source} {target} least={least:g} most={most:g}")
+    return lines
+
+
+def _number(text: str) -> bool:
     try:
-        return 0 < float(text) < math.inf
+        return math.isfinite(float(text))
     except ValueError:
         return False
+
+
+def _positive(text: str) -> bool:
+    return _number(text) and float(text) > 0
 
 
 def scenario_text(
@@ -264,6 +354,9 @@ def scenario_text(
     scene += [f"internal {sp}: {' '.join(peers)}" for sp, peers in setting.internal]
     if setting.external:
         scene.append("external " + " ".join(setting.external))
+    scene += _bounds_lines(setting.bounds) if setting.bounds is not None else []
+    scene += [f"clock {name} {offset:g}" for name, offset in setting.clocks if offset]
+    scene += [f"subscribe {name} {' '.join(topics)}" for name, topics in setting.subscriptions]
     blocks = [head, scene, [words(action) for action in actions]]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 

@@ -15,10 +15,12 @@ from typing import Any, NamedTuple, get_type_hints
 
 from antecede.check.company import relation_of
 from antecede.check.loader import is_file_target, load_class
+from antecede.check.physics import Physics
 from antecede.check.scenario_parse import Setting
 from antecede.errors import LocalError, ScenarioError
 from antecede.protocols.base import Protocol, Relation
 from antecede.protocols.registry import ENTRIES, entry
+from antecede.protocols.subscriptions import Subscriptions
 
 _WORDS: Mapping[str, Any] = {"true": True, "false": False, "none": None}
 
@@ -32,6 +34,10 @@ class Cast(NamedTuple):
     relation: Relation
     make: Callable[[int, Iterable[int]], Protocol] | None
     """Makes one more flat member from its number and all numbers; None: nobody can join."""
+    physics: Physics = Physics()
+    """Clocks as the scenario sets them. Its arrivals are by hand: no delay is enforced."""
+    subscriptions: Mapping[str, tuple[str, ...]] = {}
+    """Topics by name."""
 
     def newcomer(self, name: str, present: Iterable[int]) -> tuple[int, Protocol]:
         """Return the address and the protocol object of one more member."""
@@ -68,13 +74,39 @@ def cast_members(setting: Setting, folder: Path = Path()) -> Cast:
 
 def _flat(factory: Callable[..., Any], setting: Setting, options: Mapping[str, Any]) -> Cast:
     names = dict(enumerate(setting.members))
+    options = {**options, **_timing(factory, setting)}
 
     def make(me: int, members: Iterable[int]) -> Protocol:
         made: Protocol = factory(me, tuple(members), **options)
+        made.note_payload = f"note-{names.get(me, me)}"
         return made
 
     protocols = {at: make(at, names) for at in names}
-    return Cast(protocols, names, relation_of(protocols), make)
+    number = {name: at for at, name in names.items()}
+    if strangers := [name for name, _ in setting.clocks if name not in number]:
+        raise LocalError(f"a clock is set for {strangers[0]}, who is not in the group")
+    physics = Physics({number[name]: offset for name, offset in setting.clocks})
+    subscribed = dict(setting.subscriptions)
+    return Cast(protocols, names, relation_of(protocols), make, physics, subscribed)
+
+
+def _timing(factory: Callable[..., Any], setting: Setting) -> dict[str, Any]:
+    """Return bounds and subscriptions as options, by number; a newcomer has the next one."""
+    numbers = {name: at for at, name in enumerate(setting.members)}
+    later = (name for name, _ in setting.subscriptions if name not in numbers)
+    everybody = numbers | {name: at for at, name in enumerate(later, start=len(numbers))}
+    found: dict[str, Any] = {}
+    if setting.bounds is not None:
+        found["bounds"] = setting.bounds.numbered(everybody)
+    if setting.subscriptions:
+        found["subscriptions"] = Subscriptions(dict(setting.subscriptions)).numbered(everybody)
+    return {name: value for name, value in found.items() if name in _accepted(factory)}
+
+
+def _accepted(factory: Callable[..., Any]) -> list[str]:
+    """Return the names of the keyword arguments that options can stand for."""
+    parameters = inspect.signature(factory).parameters
+    return [name for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY]
 
 
 def _hierarchy(factory: Callable[..., Any], setting: Setting, options: Mapping[str, Any]) -> Cast:
@@ -110,11 +142,7 @@ def _factory(name: str, folder: Path) -> tuple[Callable[..., Any], bool]:
 
 def _options(factory: Callable[..., Any], setting: Setting) -> dict[str, Any]:
     """Return the keyword arguments that the options of the setting stand for."""
-    accepted = [
-        name
-        for name, parameter in inspect.signature(factory).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    ]
+    accepted = _accepted(factory)
     described: Any = inspect.unwrap(factory)
     hints = get_type_hints(described.__init__ if inspect.isclass(described) else described)
     found: dict[str, Any] = {}

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from antecede.check.actions import Action, Arrive, Join, Leave, Send, Tick
+from antecede.check.actions import Action, Arrive, Join, Leave, Lose, Send, Tick
 from antecede.check.company import Company, relation_of
 from antecede.check.verdict import (
+    ASTRAY,
     EARLY,
     NEEDLESS,
     RAISED,
@@ -36,7 +37,7 @@ from antecede.check.world import (
     World,
 )
 from antecede.oracle import history
-from antecede.protocols.base import Guarantee, Protocol, Relation
+from antecede.protocols.base import Addressing, Guarantee, Protocol, Relation
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 
 _KINDS = {SENT: SEND, ARRIVED: RECEIVE, DELIVERED: DELIVER, RELEASED: DELIVER}
@@ -59,13 +60,15 @@ class Trial:
         self.guarantees: dict[int, Guarantee] = {
             at: member.guarantee for at, member in members.items() if member.application
         }
-        self.world = World(members)
+        self.world = World(members, company.physics)
         self.names = dict(company.names)
-        self.now_s = 0.0
         self.actions: list[Action] = []
         self.arrived: list[InFlight] = []
         self.sponsors: dict[int, tuple[int, int]] = {}
         """Newcomer -> (sponsor, number of steps before the join)."""
+        self.addressed: dict[str, frozenset[int]] = {}
+        """Label -> the members it is for, where the protocol lets that be chosen."""
+        self.topics: dict[str, tuple[str, ...]] = {}
         self.failure: Failure | None = None
         self.doubt: Failure | None = None
         """The first answer that says nothing or something untrue; the order may be kept."""
@@ -104,10 +107,12 @@ class Trial:
 
     def _take(self, action: Action) -> bool:
         match action:
-            case Send(at, label, after):
-                return self._send(self._address(at), label, after)
+            case Send(at):
+                return self._send(self._address(at), action)
             case Arrive(at, label, again):
                 return self._arrive(self._address(at), label, again=again)
+            case Lose(at, label):
+                return self._lose(self._address(at), label)
             case Join(at, sponsor):
                 return self._join(at, self._address(sponsor))
             case Leave(at):
@@ -116,8 +121,9 @@ class Trial:
                     return False
                 self.world.leave(member)
             case Tick(seconds):
-                self.now_s += seconds
-                self.world.tick(self.now_s)
+                if not self.world.may_pass(seconds):
+                    return False
+                self.world.tick(seconds)
             case _:
                 return False
         return True
@@ -126,11 +132,36 @@ class Trial:
         found = (at for at, known in self.names.items() if known == name)
         return next((at for at in found if at in self.world.members), None)
 
-    def _send(self, at: int | None, label: str, after: tuple[str, ...]) -> bool:
+    def _send(self, at: int | None, action: Send) -> bool:
+        label, after, topics = action.label, action.after, action.topics
         if at is None or label in self.world.ids or not self.world.covered[at].issuperset(after):
             return False
-        self.world.send(at, label, after=after, now=self.now_s)
+        to = [self._address(name) for name in action.to]
+        found = [target for target in to if target is not None and target != at]
+        if len(found) < len(to):
+            return False
+        if self.world.members[at].addressing is not Addressing.ALL:
+            self.topics[label] = topics
+            self.addressed[label] = frozenset(self._audience(found, topics))
+        self.world.send(at, label, after=after, to=found, topics=topics)
         return True
+
+    def _audience(self, to: list[int], topics: tuple[str, ...]) -> Iterable[int]:
+        """Return whom a message is for, from what was asked alone."""
+        present = tuple(self.world.members)
+        if topics and self.company.subscriptions is not None:
+            return self.company.subscriptions.targets(topics, present)
+        return to or present
+
+    def _lose(self, at: int | None, label: str) -> bool:
+        if at is None or not self._copies(at, label):
+            return False
+        self.world.lose(at, label)
+        return True
+
+    def _copies(self, at: int, label: str) -> list[InFlight]:
+        flying = self.world.in_flight
+        return [copy for copy in flying if copy.target == at and copy.message.payload == label]
 
     def _arrive(self, at: int | None, label: str, *, again: bool) -> bool:
         copies = self.arrived if again else self.world.in_flight
@@ -140,20 +171,20 @@ class Trial:
             return False
         if copy is None and again:
             copy = self._echo(at, label)
-        if copy is None:
+        if copy is None or not (again or self.world.may_arrive(copy)):
             return False
         if not again:
             self.world.in_flight.remove(copy)
             self.arrived.append(copy)
-        self.world.hand_over(copy, now=self.now_s)
+        self.world.hand_over(copy)
         return True
 
     def _echo(self, at: int, label: str) -> InFlight | None:
         """Return a copy of a member's own message that comes back to it."""
         sent = self.world.sent.get(label, [])
-        if self.company.internal or not sent or sent[0][0] != at:
+        if self.company.internal or not sent or sent[0].source != at:
             return None
-        return InFlight(at, at, sent[0][1])
+        return sent[0]
 
     def _join(self, name: str, sponsor: int | None) -> bool:
         if sponsor is None or name in self.names.values() or self.company.newcomer is None:
@@ -174,6 +205,9 @@ class Trial:
                     continue
                 if not any(s.label == step.label for s in steps if s.kind != ARRIVED):
                     self._doubt(SILENT, step)
+            elif step.kind in (DELIVERED, RELEASED) and step.label in self.addressed:
+                if step.at not in self.addressed[step.label] and self.failure is None:
+                    self._fail(ASTRAY, self.names[step.at], step.label)
             elif step.kind == HELD and self.world.members[step.at].guarantee.never_idle:
                 delivered = self.world.covered[step.at].intersection(step.detail)
                 if not step.detail or delivered or step.label in step.detail:
@@ -206,7 +240,7 @@ class Trial:
 
     def _check_wire(self, copies: Sequence[InFlight]) -> None:
         """Encode and decode what was just put in flight, where the protocol says how."""
-        for source, target, message in copies:
+        for source, target, message, _ in copies:
             sender, receiver = self.world.members.get(source), self.world.members[target]
             if sender is None or type(sender).encode is Protocol.encode:
                 continue
@@ -235,7 +269,7 @@ class Trial:
 
     def judge(self) -> Failure | None:
         """Ask the oracle about everything that happened; returns the first broken promise."""
-        past = history.History(self.rows())
+        past = self._history()
         name_of = {str(at): name for at, name in self.names.items()}
         released = {(str(s.at), s.label) for s in self.world.steps if s.kind == RELEASED}
         for early in past.early(self.relation.value):
@@ -248,6 +282,15 @@ class Trial:
                 self._fail(_FAULTS[fault.what], name_of[fault.member], fault.message)
                 return self.failure
         return self._left_over() or self.doubt
+
+    def _history(self) -> history.History:
+        def name(at: int) -> str:
+            return str(at)
+
+        addressed = {label: set(map(name, to)) for label, to in self.addressed.items()}
+        known = self.company.subscriptions
+        at_all = [] if known is None else [(name(at), known.of(at)) for at in self.names]
+        return history.History(self.rows(), addressed, self.topics, dict(at_all))
 
     def _counts(self, fault: history.Fault) -> bool:
         """Tell whether a fault breaks this member's promise."""
@@ -266,13 +309,15 @@ class Trial:
 
         A protocol that survives loss may give messages up, but must hold nothing back for ever.
         """
-        if self.world.in_flight:
+        if any(self._is_application(copy.message.payload) for copy in self.world.in_flight):
             return None
         last = {(step.at, step.label): step.kind for step in self.world.steps}
         for at, guarantee in self.guarantees.items():
             if at not in self.world.members or not guarantee.never_stuck:
                 continue
             for label in self.world.ids.keys() - self.world.covered[at]:
+                if at not in self.addressed.get(label, self.world.members):
+                    continue
                 lost = guarantee.survives_loss and last.get((at, label)) != HELD
                 if self._is_application(label) and not lost:
                     self._fail(STUCK, self.names[at], label)

@@ -10,6 +10,7 @@ from antecede.check.scenario_parse import Setting, scenario_text
 EARLY = "delivered before a message of its causal past"
 TWICE = "delivered twice"
 UNSENT = "delivered but never sent"
+ASTRAY = "delivered to a member that it is not for"
 STUCK = "everything has arrived, and it is not delivered"
 NEEDLESS = "held although its whole causal past is delivered"
 SILENT = "arrived, and nothing is said about it"

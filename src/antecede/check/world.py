@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from antecede.check.physics import TOLERANCE_S, Physics
 from antecede.errors import LocalError
 from antecede.protocols.base import (
+    Addressing,
     Deliver,
     Discard,
     Effect,
@@ -32,7 +34,7 @@ SENT, ARRIVED, DELIVERED, HELD, RELEASED, DISCARDED, FORWARDED = (
     "discard",
     "forward",
 )
-JOINED, LEFT = "join", "leave"
+JOINED, LEFT, LOST = "join", "leave", "lose"
 
 
 class Step(NamedTuple):
@@ -55,13 +57,17 @@ class InFlight(NamedTuple):
     source: int
     target: int
     message: Any
+    sent_s: float = 0.0
+    """True time at which it was put on the network."""
 
 
 class World:
-    """Members by address, copies in flight, and the steps taken so far."""
+    """Members by address, copies in flight, the steps taken so far, and the true time."""
 
-    def __init__(self, members: Mapping[int, Protocol]) -> None:
+    def __init__(self, members: Mapping[int, Protocol], physics: Physics | None = None) -> None:
         self.members = dict(members)
+        self.physics = physics or Physics()
+        self.now_s = 0.0
         self.in_flight: list[InFlight] = []
         self.steps: list[Step] = []
         self.ids: dict[str, MessageId] = {}
@@ -70,51 +76,101 @@ class World:
         """(receiver, id as that receiver calls it) -> label."""
         self.covered: dict[int, set[str]] = {at: set() for at in self.members}
         """Member -> labels it has sent or delivered, or adopted from its sponsor."""
-        self.sent: dict[str, list[tuple[int, Any]]] = {}
-        """Label -> (source, message) of each transmission: what a newcomer may be owed."""
+        self.sent: dict[str, list[InFlight]] = {}
+        """Label -> a copy of each transmission: what a newcomer may be owed."""
+        self.newest: dict[int, int] = {}
+        """Member -> number of the last message that the application sent there."""
+
+    # -- time -------------------------------------------------------------------------------
+
+    def reading(self, at: int) -> float:
+        """Return what a member's clock shows now, in seconds."""
+        return self.physics.reading(at, self.now_s)
+
+    def due(self, copy: InFlight) -> float:
+        """Return the true time by which a copy must have arrived."""
+        return copy.sent_s + self.physics.most(copy.source, copy.target)
+
+    def may_arrive(self, copy: InFlight) -> bool:
+        """Tell whether a copy has been under way for the least delay of its channel."""
+        least = self.physics.least(copy.source, copy.target)
+        return self.now_s >= copy.sent_s + least - TOLERANCE_S
+
+    def may_pass(self, seconds: float) -> bool:
+        """Tell whether time can pass without a copy in flight being later than it can be."""
+        return all(self.due(copy) >= self.now_s + seconds - TOLERANCE_S for copy in self.in_flight)
+
+    def tick(self, seconds: float) -> list[Step]:
+        """Let time pass, and tell every member what its clock shows."""
+        mark = len(self.steps)
+        self.now_s += seconds
+        for at, member in self.members.items():
+            self._carry_out(at, member.tick(self.reading(at)))
+        return self.steps[mark:]
+
+    # -- messages ---------------------------------------------------------------------------
 
     def send(
-        self, at: int, label: str, *, after: Iterable[str] = (), now: float = 0.0
+        self,
+        at: int,
+        label: str,
+        *,
+        after: Iterable[str] = (),
+        to: Iterable[int] = (),
+        topics: Sequence[str] = (),
     ) -> list[Step]:
-        """Let a member send a message; returns the steps this caused."""
+        """Let a member send a message; returns the steps this caused.
+
+        `to` or `topics` where the protocol takes them (see `protocols.base`), else LocalError.
+        """
         if label in self.ids:
             raise LocalError(f"message {label} has been sent already")
         after = tuple(after)
         parents = tuple(self.ids[parent] for parent in after)
         mark = len(self.steps)
-        effects = self.members[at].send(label, now=now, after=parents)
+        member = self.members[at]
+        audience = audience_of(member, tuple(to), tuple(topics))
+        effects = member.send(label, now=self.reading(at), after=parents, **audience)
         self.steps.append(Step(at, SENT, label, after))
         self.covered[at].add(label)
         self._carry_out(at, effects)
+        if label in self.ids:
+            self.newest[at] = self.ids[label].seq
         return self.steps[mark:]
 
-    def arrive(self, at: int, label: str, *, now: float = 0.0) -> list[Step]:
+    def arrive(self, at: int, label: str) -> list[Step]:
         """Let the oldest copy of the message in flight to that member arrive."""
         for position, copy in enumerate(self.in_flight):
             if copy.target == at and copy.message.payload == label:
                 del self.in_flight[position]
-                return self.hand_over(copy, now=now)
+                return self.hand_over(copy)
         raise LocalError(f"no copy of {label} is in flight to member {at}")
 
-    def hand_over(self, copy: InFlight, *, now: float = 0.0) -> list[Step]:
+    def lose(self, at: int, label: str) -> list[Step]:
+        """Let the oldest copy of the message in flight to that member be lost."""
+        for position, copy in enumerate(self.in_flight):
+            if copy.target == at and copy.message.payload == label:
+                del self.in_flight[position]
+                self.steps.append(Step(at, LOST, label))
+                return self.steps[-1:]
+        raise LocalError(f"no copy of {label} is in flight to member {at}")
+
+    def hand_over(self, copy: InFlight) -> list[Step]:
         """Give a copy to its target, whether or not it was in flight (for duplicates)."""
         mark = len(self.steps)
         self.steps.append(Step(copy.target, ARRIVED, copy.message.payload))
+        now = self.reading(copy.target)
         self._carry_out(copy.target, self.members[copy.target].receive(copy.message, now=now))
         return self.steps[mark:]
 
-    def tick(self, now: float) -> list[Step]:
-        """Let time pass at every member."""
-        mark = len(self.steps)
-        for at, member in self.members.items():
-            self._carry_out(at, member.tick(now))
-        return self.steps[mark:]
+    # -- membership -------------------------------------------------------------------------
 
     def join(self, at: int, newcomer: Protocol, sponsor: int, *, name: str = "") -> list[Step]:
         """Let a member join with its sponsor's frontier; the others hear of it at once.
 
         As the transport owes it (see `protocols.base`), a copy of every message that the
-        frontier does not cover is then in flight to the newcomer. Raises LocalError when the
+        frontier does not cover is then in flight to the newcomer; not of those that name their
+        receivers, nor of those that can no longer be under way. Raises LocalError when the
         address is or was taken: numbers are never reused.
         """
         if at in self.covered:
@@ -123,16 +179,21 @@ class World:
         newcomer.adopt(self.members[sponsor].frontier())
         self.covered[at] = set(self.covered[sponsor])
         self.steps.append(Step(at, JOINED, name or str(at), (str(sponsor),)))
-        owed = [copies[0] for copies in self.sent.values()]
+        owed = self._owed_to(newcomer)
         for other, member in self.members.items():
             self._carry_out(other, member.join(at))
         self.members[at] = newcomer
-        for source, message in owed:
-            if message.payload in self.covered[at]:
-                self.known[at, newcomer.identity(message)] = message.payload
-            else:
-                self._put(source, at, message)
+        for copy in owed:
+            if copy.message.payload in self.covered[at]:
+                self.known[at, newcomer.identity(copy.message)] = copy.message.payload
+            elif self.due(copy) >= self.now_s - TOLERANCE_S:
+                self._put(copy)
         return self.steps[mark:]
+
+    def _owed_to(self, newcomer: Protocol) -> list[InFlight]:
+        if newcomer.addressing is not Addressing.ALL:
+            return []
+        return [copies[0]._replace(target=newcomer.me) for copies in self.sent.values()]
 
     def leave(self, at: int, *, name: str = "") -> list[Step]:
         """Let a member leave; the others hear of it, and of its last message, at once.
@@ -144,7 +205,7 @@ class World:
         mark = len(self.steps)
         del self.members[at]
         self.steps.append(Step(at, LEFT, name or str(at)))
-        last = max((own.seq for own in self.ids.values() if own.sender == at), default=0)
+        last = self.newest.get(at, 0)
         self.in_flight = [copy for copy in self.in_flight if copy.target != at]
         for other, member in self.members.items():
             self._carry_out(other, member.leave(at, last))
@@ -171,19 +232,42 @@ class World:
     def _transmit(self, at: int, effect: Transmit) -> None:
         message = effect.message
         label = message.payload
+        note = self.members[at].is_note(message)
         if label not in self.ids:
             self.ids[label] = MessageId(message.sender, message.seq)
+        elif note:
+            pass
         elif self.steps[-1].kind == ARRIVED:
             self.steps.append(Step(at, FORWARDED, label))
-        self.sent.setdefault(label, []).append((at, message))
+        if not note:
+            self.sent.setdefault(label, []).append(InFlight(at, at, message, self.now_s))
         for target in effect.to:
             if target in self.members:
-                self._put(at, target, message)
+                self._put(InFlight(at, target, message, self.now_s))
 
-    def _put(self, source: int, target: int, message: Any) -> None:
-        self.known[target, self.members[target].identity(message)] = message.payload
-        self.in_flight.append(InFlight(source, target, message))
+    def _put(self, copy: InFlight) -> None:
+        member, message = self.members[copy.target], copy.message
+        identity = member.identity(message)
+        if not member.is_note(message) or (copy.target, identity) not in self.known:
+            self.known[copy.target, identity] = message.payload
+        self.in_flight.append(copy)
 
     def name(self, at: int, missing: MessageId) -> str:
         """Return the label that a member's id stands for, or the id itself where unknown."""
         return self.known.get((at, missing), f"{missing.sender}:{missing.seq}")
+
+
+def audience_of(
+    member: Protocol, to: tuple[int, ...], topics: tuple[str, ...]
+) -> dict[str, tuple[int, ...] | tuple[str, ...]]:
+    """Return what `send` of this protocol takes to say whom a message is for.
+
+    Raises LocalError when the protocol takes no such thing.
+    """
+    taken = {Addressing.MEMBERS: "to", Addressing.TOPICS: "topics"}.get(member.addressing, "")
+    given = {name: value for name, value in (("to", to), ("topics", topics)) if value}
+    for name in given:
+        if name != taken:
+            what = f"takes {taken}" if taken else "sends every message to all others"
+            raise LocalError(f"{type(member).__name__} {what}; it cannot be given {name}")
+    return given

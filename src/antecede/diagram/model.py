@@ -12,16 +12,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-SEND, DELIVER, HOLD, RELEASE, DISCARD, JOIN, LEAVE = (
+SEND, DELIVER, HOLD, RELEASE, DISCARD, LOSE, JOIN, LEAVE = (
     "send",
     "deliver",
     "hold",
     "release",
     "discard",
+    "lose",
     "join",
     "leave",
 )
-"""Kinds of marks. HOLD stands where a message that must wait arrives."""
+"""Kinds of marks. HOLD: a message arrives that must wait; LOSE: one that is lost would arrive."""
 
 
 class Lane(NamedTuple):

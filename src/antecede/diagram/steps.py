@@ -11,6 +11,7 @@ from antecede.check.world import (
     HELD,
     JOINED,
     LEFT,
+    LOST,
     RELEASED,
     SENT,
 )
@@ -76,7 +77,7 @@ class _Steps:
         elif one.kind == ACKNOWLEDGED:
             if key not in self.sent:
                 self.acknowledged.setdefault(key, []).append(self.time)
-        elif one.kind == ARRIVED:
+        elif one.kind in (ARRIVED, LOST):
             source = self.number[one.others[0]]
             waiting = self.acknowledged.get((source, one.label))
             sent = waiting.pop(0) if waiting else self.sent.get((source, one.label), self.time)
@@ -100,6 +101,7 @@ _MARKS = {
     HELD: model.HOLD,
     RELEASED: model.RELEASE,
     DISCARDED: model.DISCARD,
+    LOST: model.LOSE,
     JOINED: model.JOIN,
     LEFT: model.LEAVE,
 }
@@ -113,6 +115,8 @@ def _note(one: Happening) -> str:
         return f"waits for {', '.join(one.others)}" if one.others else "waits"
     if one.kind == RELEASED:
         return f"without {', '.join(one.others)}"
+    if one.kind == LOST:
+        return "is lost on the way"
     if one.kind == DISCARDED:
         return ", ".join(one.others)
     return ""

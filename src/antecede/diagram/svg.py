@@ -240,7 +240,7 @@ class _Picture:
             shape = f'<path class="release" d="M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6-6z"/>'
         elif mark.kind == model.HOLD:
             shape = f'<circle class="hold" cx="{x:.1f}" cy="{y:.1f}" r="4.5"/>'
-        elif mark.kind == model.DISCARD:
+        elif mark.kind in (model.DISCARD, model.LOSE):
             shape = f'<path class="discard" d="M{x - 4:.1f} {y - 4:.1f}l8 8m0-8l-8 8"/>'
         else:
             shape = f'<path class="edge" d="M{x:.1f} {y - 9:.1f}v18"/>'
@@ -294,7 +294,7 @@ class _Picture:
             self.parts.append(f'<circle class="sent" cx="{x:.1f}" cy="{y:.1f}" r="5"/>')
         elif kind == model.HOLD:
             self.parts.append(f'<circle class="hold" cx="{x:.1f}" cy="{y:.1f}" r="4.5"/>')
-        elif kind == model.DISCARD:
+        elif kind in (model.DISCARD, model.LOSE):
             self.parts.append(f'<path class="discard" d="M{x - 4:.1f} {y - 4:.1f}l8 8m0-8l-8 8"/>')
         else:
             self.parts.append(f'<path class="{kind}" d="M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6-6z"/>')
@@ -320,6 +320,7 @@ _VERBS = {
     model.HOLD: "arrives",
     model.RELEASE: "released",
     model.DISCARD: "discarded:",
+    model.LOSE: "",
     model.JOIN: "joins",
     model.LEAVE: "leaves",
 }
@@ -329,6 +330,7 @@ _MEANINGS = {
     model.HOLD: "arrived, must wait",
     model.RELEASE: "released without its cause",
     model.DISCARD: "discarded",
+    model.LOSE: "lost on the way",
 }
 
 

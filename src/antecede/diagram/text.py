@@ -21,6 +21,7 @@ _GLYPH = {
     model.HOLD: "○",
     model.RELEASE: "◇",
     model.DISCARD: "×",
+    model.LOSE: "⊘",
     model.JOIN: "┬",
     model.LEAVE: "┴",
 }
@@ -33,6 +34,7 @@ _MEANING = {
     model.HOLD: "arrived, held back",
     model.RELEASE: "released without its cause",
     model.DISCARD: "discarded",
+    model.LOSE: "lost on the way",
     model.JOIN: "joins",
     model.LEAVE: "leaves",
 }
@@ -43,6 +45,7 @@ _CODES = {
     "hold": "33",
     "release": "33",
     "discard": "2",
+    "lose": "31",
     "join": "1",
     "leave": "1",
     "wrong": "1;31",

@@ -9,7 +9,9 @@ what its sender knew when it sent it:
 
     fifo       its earlier messages
     delivery   its earlier messages and all it had delivered        (000, 001, 003's comparison)
-    receipt    its earlier messages and all that had arrived at it  (002, 004)
+    receipt    its earlier messages and all that had arrived at it  (002)
+    topic      the same; but a receiver needs a message of this past only where both have a
+               topic in common that it subscribes to                (004)
     reply      the declared parents                                 (003)
     none       nothing
 
@@ -25,7 +27,7 @@ from typing import NamedTuple
 from antecede.errors import CycleError, InputError
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 
-RELATIONS = ("none", "fifo", "delivery", "receipt", "reply")
+RELATIONS = ("none", "fifo", "delivery", "receipt", "topic", "reply")
 
 
 class Early(NamedTuple):
@@ -54,11 +56,16 @@ class History:
     """One execution, ready to be asked; raises InputError when rows are unusable.
 
     `addressed` names the receivers of a message where they are not all other members: a
-    member that joined later is not owed what its sponsor's frontier covered.
+    member that joined later is not owed what its sponsor's frontier covered. `topics` of a
+    message and `subscriptions` of a member are needed for the relation "topic" alone.
     """
 
     def __init__(
-        self, rows: Iterable[Event], addressed: Mapping[str, Collection[str]] | None = None
+        self,
+        rows: Iterable[Event],
+        addressed: Mapping[str, Collection[str]] | None = None,
+        topics: Mapping[str, Collection[str]] | None = None,
+        subscriptions: Mapping[str, Collection[str]] | None = None,
     ) -> None:
         self.by_member: dict[str, list[Event]] = {}
         self.sends: dict[str, Event] = {}
@@ -71,6 +78,8 @@ class History:
                     raise InputError("this message is sent twice", record_id=row.id)
                 self.sends[row.id] = row
         self._addressed = addressed
+        self._topics = topics or {}
+        self._subscriptions = subscriptions or {}
 
     def receivers(self, message: str) -> set[str]:
         """Return the members that the message is addressed to, never its sender."""
@@ -91,6 +100,7 @@ class History:
             "fifo": (SEND,),
             "delivery": (SEND, DELIVER),
             "receipt": (SEND, RECEIVE),
+            "topic": (SEND, RECEIVE),
         }[relation]
         rows = self.by_member[send.member or ""]
         earlier = rows[: rows.index(send)]
@@ -121,7 +131,7 @@ class History:
             delivered: set[str] = set()
             for row in rows:
                 if row.kind == DELIVER and row.id in pasts:
-                    missing = self._owed(pasts[row.id], member) - delivered
+                    missing = self.needed(row.id, pasts[row.id], member, relation) - delivered
                     if missing:
                         found.append(Early(row.id, member, frozenset(missing)))
                     delivered.add(row.id)
@@ -138,9 +148,17 @@ class History:
         found: list[Fault] = []
         for member in self.by_member:
             found += self._doubled_or_unsent(member)
-            found += self._needless(member, pasts)
+            found += self._needless(member, pasts, relation)
             found += self._stuck(member)
         return found
+
+    def needed(self, message: str, past: Iterable[str], member: str, relation: str) -> set[str]:
+        """Return what of a message's past the member must have delivered before it."""
+        needed = self._owed(past, member)
+        if relation != "topic":
+            return needed
+        shared = set(self._topics.get(message, ())) & set(self._subscriptions.get(member, ()))
+        return {cause for cause in needed if shared & set(self._topics.get(cause, ()))}
 
     def _owed(self, messages: Iterable[str], member: str) -> set[str]:
         return {message for message in messages if member in self.receivers(message)}
@@ -157,7 +175,9 @@ class History:
                 delivered.add(row.id)
         return found
 
-    def _needless(self, member: str, pasts: Mapping[str, frozenset[str]]) -> list[Fault]:
+    def _needless(
+        self, member: str, pasts: Mapping[str, frozenset[str]], relation: str
+    ) -> list[Fault]:
         rows = self.by_member[member]
         arrived: set[str] = set()
         delivered: set[str] = set()
@@ -170,7 +190,7 @@ class History:
             if following is None or following.kind != DELIVER:
                 held = self._owed(arrived & pasts.keys(), member) - delivered
                 for message in sorted(held):
-                    if self._owed(pasts[message], member) <= delivered:
+                    if self.needed(message, pasts[message], member, relation) <= delivered:
                         needless[message] = None
         return [Fault(message, member, NEEDLESS) for message in needless]
 
