@@ -1,4 +1,4 @@
-"""Every figure of GROUND_TRUTH.json for vector-clock logs, mail and commits comes out."""
+"""Every figure of GROUND_TRUTH.json for vector-clock logs, mail, commits and spans comes out."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ LOGS = (
 )
 LISTS = ("linux-edac", "linux-hwmon", "linux-watchdog", "speakup")
 REPOSITORIES = ("corosync", "partisan", "simblock")
+TRACES = ("onlineboutique-03_53", "onlineboutique-17_00", "trainticket-08_50")
 FILES = (
     *((f"shiviz/{name}.log", "shiviz") for name in LOGS),
     *((f"lore/{name}.jsonl.gz", "mail") for name in LISTS),
     *((f"gitdag/{name}.tsv.gz", "git") for name in REPOSITORIES),
+    *((f"traces/{name}.csv.gz", "spans") for name in TRACES),
 )
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from antecede.audit.counts import Counts, backward
+from antecede.audit.skew import clock_skew
 from antecede.trace.reader import NO_ID
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
@@ -25,6 +26,8 @@ def of_format(
         return _shiviz(counts)
     if format == "mail":
         return _mail(counts, len(table), duplicates, quarantine)
+    if format == "spans":
+        return _spans(counts, duplicates)
     if format == "git":
         return {
             "commits": keys["messages"],
@@ -95,4 +98,23 @@ def _mail(counts: Counts, rows: int, duplicates: int, quarantine: pa.Table) -> d
         "reply_dated_before_parent": inversions.get("send_time"),
         "max_date_inversion_s": dated // NS_IN_S,
         "dated_after_arrival": int(pc.sum(late).as_py() or 0),
+    }
+
+
+def _spans(counts: Counts, duplicates: int) -> dict[str, Any]:
+    keys = counts.keys
+    outlasting = backward(counts, "end_time")
+    return {
+        "duplicate_rows": duplicates,
+        "spans": keys["messages"],
+        "traces": len(pc.unique(pc.list_flatten(counts.events["topics"]))),
+        "processes": keys["members"],
+        "parent_edges": keys["edges"],
+        "cross_process_edges": keys["cross_member_edges"],
+        "child_starts_before_parent": keys["inversions"].get("start_time"),
+        "max_skew_ns": counts.details["max_inversions"].get("start_time", 0),
+        "child_ends_after_parent": None
+        if outlasting is None
+        else int(np.count_nonzero(outlasting < 0)),
+        "clock_skew": clock_skew(counts.events, counts.sender, counts.receiver),
     }

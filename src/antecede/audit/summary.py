@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from antecede.audit import skew_words
 from antecede.words import count_and_part, duration, table
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ _WORDS = {  # what an event, and what an edge is called
     "mail": ("messages", "senders", "replies"),
     "git": ("commits", "authors", "parent links"),
     "shiviz": ("events", "hosts", "message edges"),
+    "spans": ("spans", "processes", "parent links"),
 }
 _ORDER_MEANING = {
     "arrival": "by arrival time",
@@ -60,6 +62,8 @@ def summary(report: AuditReport) -> str:
         ]
         header = ("Effects before their cause", "edges", "largest step back")
         lines += ["", table(header, rows, indent="")]
+    clocks = skew_words.pair_table(report.details.get("clock_skew") or {"pairs": ()})
+    lines += ["", clocks] if clocks else []
     return "\n".join(lines)
 
 
@@ -67,6 +71,8 @@ def findings(report: AuditReport) -> Iterator[Finding]:
     """Yield what is wrong or surprising, the worst first."""
     yield from _clock_findings(report)
     yield from _lost_rows(report)
+    if skew := report.details.get("clock_skew"):
+        yield from (Finding(*found) for found in skew_words.findings(skew))
     yield from _inversions(report)
     _, _, edges = _words(report)
     if report.missing_parents:

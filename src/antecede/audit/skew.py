@@ -1,0 +1,298 @@
+"""By how much the clocks of processes must differ for their spans to be possible.
+
+Theory of operation
+-------------------
+Timestamps are never changed. A shift s[h] is what one would add to all times of process h; it
+stands for an offset that stays the same over the trace (a clock that drifts or steps has none,
+and may show as a contradiction). Each edge between two processes bounds a difference of shifts:
+
+    a child starts no earlier than its parent:
+        s[child] - s[parent] >= start(parent) - start(child)
+    a call contains the work that it waits for:
+        s[child] - s[parent] <= end(parent) - end(child)
+
+The second holds for a server's span below the client's span of the same call, where it is not
+longer than that one; nothing else in a span says that the parent waits. Edges are reduced to
+the tightest bound in each direction of each pair, so time is linear in edges and the rest goes
+by processes. What all bounds allow together is a system of difference constraints, solved by
+shortest paths (Bellman and Ford): the tightest bounds are arcs x -> y of weight w, for
+s[y] <= s[x] + w. A cycle of negative weight is a contradiction, and its arcs are the witness.
+
+Of the shifts that explain everything, those with the least sum of absolute values are told:
+the dual problem is a flow of least cost in which each process may feed or take one unit, found
+by augmenting along shortest paths; the distances at the end are the shifts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute
+
+from antecede.kernels.graph import Ints
+from antecede.trace.spans_part import CLIENT, SERVER
+
+pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+
+Bools = npt.NDArray[np.bool_]
+
+STARTS = "a child starts no earlier than its parent"
+CONTAINED = "a call contains the work that it waits for"
+_FAR = 1 << 62
+"""Times beyond are left out: differences must fit into 64 bits."""
+
+
+class Arc(NamedTuple):
+    """The tightest bound in one direction: s[after] <= s[before] + weight, in ns."""
+
+    before: int
+    after: int
+    weight: int
+    edge: int = -1
+    """Edge of the trace that it comes from."""
+    rule: str = STARTS
+
+
+class Solution(NamedTuple):
+    """Shifts that keep all bounds, or the contradiction."""
+
+    shifts: list[int] | None
+    """[processes] with the least sum of absolute values; None where there are none."""
+    least_largest: int | None
+    """What the largest absolute value must be at least, over all solutions, ns."""
+    contradiction: list[Arc]
+    """Arcs of a cycle of negative weight; empty where there is none."""
+
+
+def clock_skew(events: pa.Table, sender: Ints, receiver: Ints) -> dict[str, Any]:
+    """Return what the edges of a trace say of its processes' clocks; see docs/design/traces.md.
+
+    `events` in the schema; `sender` and `receiver` are rows of the cause and the effect [edges].
+    """
+    names, code = _processes(events)
+    start, started = _times(events, "start_time")
+    timed = started[sender] & started[receiver] & (code[sender] >= 0) & (code[receiver] >= 0)
+    within = timed & (code[sender] == code[receiver]) & (start[sender] > start[receiver])
+    across = timed & (code[sender] != code[receiver])
+    sender, receiver = sender[across], receiver[across]
+    above, below = code[sender], code[receiver]
+    lower = start[sender] - start[receiver]
+    upper, call = _contained(events, sender, receiver, lower)
+    arcs = [
+        *_tightest(below, above, -lower, np.arange(len(lower)), STARTS),
+        *_tightest(above[call], below[call], upper[call], np.flatnonzero(call), CONTAINED),
+    ]
+    violated = (lower > 0) | (call & (upper < 0))
+    solution = solve(len(names), arcs)
+    shifts = None if solution.shifts is None else dict(zip(names, solution.shifts, strict=True))
+    return {
+        "pairs": _pairs(names, arcs, Edges(above, below, call, violated)),
+        "violations_within_a_process": int(np.count_nonzero(within)),
+        "consistent": shifts is not None,
+        "shifts_ns": None if shifts is None else {name: s for name, s in shifts.items() if s},
+        "total_shift_ns": None if shifts is None else sum(map(abs, shifts.values())),
+        "least_largest_shift_ns": solution.least_largest,
+        "contradiction": [
+            {
+                "rule": arc.rule,
+                "parent": events["id"][int(sender[arc.edge])].as_py(),
+                "child": events["id"][int(receiver[arc.edge])].as_py(),
+                "of": names[below[arc.edge]],
+                "against": names[above[arc.edge]],
+                "least_ns" if arc.rule == STARTS else "most_ns": (
+                    -arc.weight if arc.rule == STARTS else arc.weight
+                ),
+            }
+            for arc in solution.contradiction
+        ],
+    }
+
+
+class Edges(NamedTuple):
+    """Edges between two processes, both of known start [edges]."""
+
+    above: Ints
+    """Process of the parent."""
+    below: Ints
+    """Process of the child."""
+    call: Bools
+    """Whether the parent waits for the child."""
+    violated: Bools
+    """Whether the times as recorded contradict a bound."""
+
+
+def _processes(events: pa.Table) -> tuple[list[str], Ints]:
+    """Return the processes' names, and the number of each event's, -1 if unknown [n]."""
+    encoded = events["member"].combine_chunks().dictionary_encode()
+    code: Ints = pc.fill_null(encoded.indices, -1).to_numpy().astype(np.int64)
+    return [str(name) for name in encoded.dictionary.to_pylist()], code
+
+
+def _times(events: pa.Table, column: str) -> tuple[Ints, Bools]:
+    """Return times in ns and whether each is known [n]."""
+    values = events[column].combine_chunks()
+    times = pc.fill_null(values, 0).to_numpy()
+    known = values.is_valid().to_numpy(zero_copy_only=False) & (np.abs(times // 2) < _FAR // 2)
+    return times, known
+
+
+def _contained(events: pa.Table, sender: Ints, receiver: Ints, lower: Ints) -> tuple[Ints, Bools]:
+    """Return the upper bound of each edge, and whether it has one: it is a call [edges]."""
+    end, ended = _times(events, "end_time")
+    role = events["role"].combine_chunks()
+    client = pc.fill_null(pc.equal(role, CLIENT), False).to_numpy(zero_copy_only=False)
+    server = pc.fill_null(pc.equal(role, SERVER), False).to_numpy(zero_copy_only=False)
+    call = client[sender] & server[receiver] & ended[sender] & ended[receiver]
+    upper = end[sender] - end[receiver]
+    # A server that works on after its answer is longer than the call, whatever the clocks.
+    return upper, call & (upper >= lower)
+
+
+def _tightest(before: Ints, after: Ints, weight: Ints, edge: Ints, rule: str) -> list[Arc]:
+    """Keep the least weight of each pair of processes."""
+    if not len(weight):
+        return []
+    order = np.lexsort((weight, after, before))
+    before, after = before[order], after[order]
+    first = np.ones(len(order), np.bool_)
+    first[1:] = (before[1:] != before[:-1]) | (after[1:] != after[:-1])
+    kept = order[first]
+    columns = (before[first], after[first], weight[kept], edge[kept])
+    return [Arc(x, y, w, e, rule) for x, y, w, e in zip(*map(_list, columns), strict=True)]
+
+
+def _list(numbers: Ints) -> list[int]:
+    return [int(number) for number in numbers]
+
+
+def _pairs(names: Sequence[str], arcs: Sequence[Arc], edges: Edges) -> list[dict[str, Any]]:
+    """Return one entry a pair, the worst first; `of` is the side that is called more often."""
+    weight: dict[tuple[int, int], int] = {}
+    for arc in arcs:
+        key = (arc.before, arc.after)
+        weight[key] = min(weight.get(key, arc.weight), arc.weight)
+    counted = _per_direction(len(names), edges)
+    none = (0, 0, 0)
+    found = []
+    for x, y in {(min(pair), max(pair)) for pair in counted}:
+        down, up = counted.get((x, y), none), counted.get((y, x), none)
+        of, against = (y, x) if (down[0], names[y]) >= (up[0], names[x]) else (x, y)
+        least = weight.get((of, against))
+        upper = weight.get((against, of))
+        lower = None if least is None else -least
+        possible = lower is None or upper is None or lower <= upper
+        found.append(
+            {
+                "of": names[of],
+                "against": names[against],
+                "least_shift_ns": max(lower or 0, 0) + min(upper or 0, 0) if possible else None,
+                "lower_ns": lower,
+                "upper_ns": upper,
+                "middle_ns": (lower + upper) // 2
+                if possible and lower is not None and upper is not None
+                else None,
+                "edges": down[0] + up[0],
+                "calls": down[1] + up[1],
+                "violations": down[2] + up[2],
+            }
+        )
+    return sorted(
+        found, key=lambda pair: (-pair["violations"], -pair["edges"], pair["of"], pair["against"])
+    )
+
+
+def _per_direction(processes: int, edges: Edges) -> dict[tuple[int, int], tuple[int, int, int]]:
+    """Count edges, calls and violations of each (process of the parent, of the child)."""
+    key = edges.above * processes + edges.below
+    keys, at = np.unique(key, return_inverse=True)
+    counts = [
+        np.bincount(at, weights=part, minlength=len(keys)).astype(np.int64).tolist()
+        for part in (np.ones(len(key)), edges.call, edges.violated)
+    ]
+    pairs = (divmod(k, processes) for k in keys.tolist())
+    return {pair: (n, c, v) for pair, n, c, v in zip(pairs, *counts, strict=True)}
+
+
+# --- difference constraints ---------------------------------------------------------------
+
+
+def solve(processes: int, arcs: Sequence[Arc]) -> Solution:
+    """Find shifts that keep s[after] <= s[before] + weight for all arcs, or a contradiction.
+
+    Whole numbers of any size. Each round over the arcs takes their number; rounds are at most
+    processes, seldom more than a few, once and once more for each process that is shifted.
+    """
+    distance, _, cycle = _shortest([0] * processes, arcs)
+    if cycle:
+        return Solution(None, None, cycle)
+    # From least to most, every solution spans at least as far as the shortest distance.
+    return Solution(_least_total(processes, arcs), (1 - min(distance, default=0)) // 2, [])
+
+
+def _shortest(
+    start: Sequence[float], arcs: Sequence[Arc]
+) -> tuple[list[Any], dict[int, Arc], list[Arc]]:
+    """Return shortest distances from given ones, the last arc to each node, a negative cycle.
+
+    A cycle among the last arcs is negative; it is looked for after each round.
+    """
+    distance: list[Any] = list(start)
+    last: dict[int, Arc] = {}
+    while True:
+        changed = False
+        for arc in arcs:
+            reached = distance[arc.before] + arc.weight
+            if reached < distance[arc.after]:
+                distance[arc.after] = reached
+                last[arc.after] = arc
+                changed = True
+        cycle = _cycle(last) if changed else []
+        if cycle or not changed:
+            return distance, last, cycle
+
+
+def _cycle(last: Mapping[int, Arc]) -> list[Arc]:
+    """Return a cycle among arcs, one of which ends at each node; empty if there is none."""
+    seen: dict[int, int] = {}
+    for number, begin in enumerate(last):
+        node = begin
+        while node in last and node not in seen:
+            seen[node] = number
+            node = last[node].before
+        if seen.get(node) == number:
+            circle = [last[node]]
+            while circle[-1].before != node:
+                circle.append(last[circle[-1].before])
+            return circle[::-1]
+    return []
+
+
+def _least_total(processes: int, arcs: Sequence[Arc]) -> list[int]:
+    """Return the shifts of least sum of absolute values; the arcs have no negative cycle.
+
+    A unit of flow feeds a process and is taken from another; `fed` is what each has got, -1 to
+    1. While a path of negative length leads from one that may get a unit to one that may give
+    one, a unit flows along it. Then the distances keep all bounds, and are 0 where fed is 0.
+    """
+    flow = [0] * len(arcs)
+    fed = [0] * processes
+    forth = [arc._replace(edge=number) for number, arc in enumerate(arcs)]
+    while True:
+        back = [Arc(a.after, a.before, -a.weight, -1 - a.edge) for a in forth if flow[a.edge]]
+        start = [0 if units < 1 else math.inf for units in fed]
+        distance, last, _ = _shortest(start, forth + back)
+        givers = (node for node in range(processes) if fed[node] > -1)
+        node = min(givers, key=distance.__getitem__, default=-1)
+        if node < 0 or distance[node] >= 0:
+            return [int(shift) for shift in distance]
+        fed[node] -= 1
+        while node in last:
+            number = last[node].edge
+            flow[number if number >= 0 else -1 - number] += 1 if number >= 0 else -1
+            node = last[node].before
+        fed[node] += 1
