@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
+from antecede.audit.channels import channel_models
 from antecede.audit.counts import add_common, by_causes, by_clocks
 from antecede.audit.details import of_format
 from antecede.audit.report import AuditReport
@@ -76,6 +77,8 @@ def audit_events(
     found |= {"rows": len(events), "quarantined": len(aside), "quarantine": _reasons(aside)}
     if rows.receipts or rows.deliveries:
         found |= {"receipts": rows.receipts, "deliveries": rows.deliveries}
+        if models := channel_models(table):
+            found["channels"] = models
     keys = {"clock_defects": None, **dict.fromkeys(DECLARED_ONLY), **counts.keys}
     return AuditReport(
         format=format,

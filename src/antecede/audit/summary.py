@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from antecede.audit import skew_words
+from antecede.audit.channels import lines as channel_lines
 from antecede.words import count_and_part, duration, table
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ def summary(report: AuditReport) -> str:
         if finding.advice:
             lines.append(f"    {finding.advice}")
     lines += ["", "Counts", table(("",) * 3, _counts(report)).partition("\n")[2]]
+    if models := report.details.get("channels"):
+        lines += ["", "Channels", *(f"  {line}" for line in channel_lines(models))]
     if report.inversions and report.edges:
         rows = [
             (_ORDER_MEANING[order], count_and_part(count, report.edges), _largest(report, order))

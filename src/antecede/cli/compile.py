@@ -33,6 +33,12 @@ _CLOCKS = (
     Event(id="a", member="x", seq=1, clock_members=("x",), clock_counts=(1,)),
     Event(id="b", member="y", seq=1, clock_members=("x", "y"), clock_counts=(1, 1)),
 )
+_COPIES = (
+    Event(kind="send", id="a", member="x"),
+    Event(kind="receive", id="a", member="y"),
+    Event(kind="send", id="b", member="y"),
+    Event(kind="receive", id="b", member="x"),
+)
 _ROWS: dict[str, Any] = {
     "id": ["b", "a"],
     "causes": [["a"], []],
@@ -54,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compile everything and say where it went."""
     begin = time.monotonic()
-    jobs = [partial(_audit, events) for events in (_DECLARED, _CLOCKS)]
+    jobs = [partial(_audit, events) for events in (_DECLARED, _CLOCKS, _COPIES)]
     jobs += [partial(_order, spec) for spec in _SPECS]
     jobs += [partial(_release, counted) for counted in (False, True)]
     with Progress("compiling") as progress:

@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from antecede.audit.channels import merged as merged_channels
 from antecede.audit.counts import by_causes
 from antecede.audit.engine import audit_events
 from antecede.audit.rows import conform, distinct
@@ -163,6 +164,8 @@ def _details(parts: list[Part]) -> Part:
     rest = [{k: v for k, v in p.items() if isinstance(v, int)} for p in parts]
     details: Part = _merged(rest, lambda a, b: a + b)
     details["max_inversions"] = maxima
+    if channels := merged_channels(part.get("channels", {}) for part in parts):
+        details["channels"] = channels
     details["quarantine"] = dict(sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0])))
     return details
 
