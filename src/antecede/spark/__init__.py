@@ -1,7 +1,7 @@
-"""Ordering and audits as DataFrame -> DataFrame functions.
+"""Ordering, deliveries and audits as DataFrame -> DataFrame functions.
 
-`order` and `audit` work with any session that the caller has; nothing here creates one except
-`antecede.spark.session.local_session`. Importing this package without pyspark raises
+`order`, `deliver` and `audit` work with any session that the caller has; nothing here creates one
+except `antecede.spark.session.local_session`. Importing this package without pyspark raises
 MissingExtraError.
 """
 
@@ -14,8 +14,10 @@ try:
 except ImportError as error:
     raise MissingExtraError("antecede.spark", "spark") from error
 
+from antecede.order.deliver_spec import DeliverSpec, DeliverStatus
 from antecede.spark.auditing import audit
+from antecede.spark.delivering import deliver
 from antecede.spark.ordering import order
 from antecede.spark.spec import OrderSpec, Status
 
-__all__ = ["OrderSpec", "Status", "audit", "order"]
+__all__ = ["DeliverSpec", "DeliverStatus", "OrderSpec", "Status", "audit", "deliver", "order"]

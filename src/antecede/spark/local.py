@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from antecede.order.deliver_spec import DeliverSpec
+from antecede.order.deliver_table import added as delivery_columns
 from antecede.order.spec import OrderSpec
 from antecede.order.table import added
+from antecede.spark.delivering import deliver
 from antecede.spark.ordering import ordering
 from antecede.spark.session import local_session
 
@@ -27,11 +30,26 @@ def order_on_spark(table: pa.Table, spec: OrderSpec) -> pa.Table:
     there is no Java, MissingExtraError without pyspark.
     """
     with _session() as spark, tempfile.TemporaryDirectory(prefix="antecede-") as folder:
-        for first in range(0, max(table.num_rows, 1), ROWS_A_FILE):
-            path = Path(folder, f"part-{first // ROWS_A_FILE:06}.parquet")
-            pq.write_table(table.slice(first, ROWS_A_FILE), str(path), compression="zstd")
-        ordered = spark.read.parquet(folder).transform(ordering(spec)).toArrow()
+        ordered = _as_frame(spark, table, folder).transform(ordering(spec)).toArrow()
     return ordered.cast(pa.schema([*table.schema, *added(spec)]))
+
+
+def deliver_on_spark(table: pa.Table, spec: DeliverSpec) -> pa.Table:
+    """Do what `deliver_table` does, on Spark; rows come back in any order.
+
+    Raises as `order_on_spark` does.
+    """
+    with _session() as spark, tempfile.TemporaryDirectory(prefix="antecede-") as folder:
+        done = deliver(_as_frame(spark, table, folder), spec).toArrow()
+    return done.cast(pa.schema([*table.schema, *delivery_columns(spec)]))
+
+
+def _as_frame(spark: SparkSession, table: pa.Table, folder: str) -> DataFrame:
+    """Hand a table to Spark by way of Parquet files in a folder."""
+    for first in range(0, max(table.num_rows, 1), ROWS_A_FILE):
+        path = Path(folder, f"part-{first // ROWS_A_FILE:06}.parquet")
+        pq.write_table(table.slice(first, ROWS_A_FILE), str(path), compression="zstd")
+    return spark.read.parquet(folder)
 
 
 @contextmanager

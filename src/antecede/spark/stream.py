@@ -52,7 +52,7 @@ def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
     `availableNow`, because Spark then waits for timers.
     """
     spec.check_columns(df.columns)
-    _check_store(df)
+    check_store(df)
     job = job_of(df, spec)
     key = F.lit(0) if spec.group is None else F.xxhash64(_hashable(df, spec.group))
     with_keys = df.withColumns(
@@ -139,7 +139,8 @@ def _hashable(df: DataFrame, name: str) -> Column:
     return column.cast("string") if "map<" in text or "variant" in text else column
 
 
-def _check_store(df: DataFrame) -> None:
+def check_store(df: DataFrame) -> None:
+    """Raise SetupError when the session keeps the state of streams in anything but RocksDB."""
     provider: Any = df.sparkSession.conf.get(_PROVIDER, "")
     if not str(provider).endswith("RocksDBStateStoreProvider"):
         raise SetupError(

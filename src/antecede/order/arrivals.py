@@ -1,0 +1,120 @@
+"""Logs to try deliveries on: groups that talk over a network that reorders, row by row.
+
+The rows are what every member would log: the bytes that it received and those that it sent
+itself, each with the time of its clock. For tests, documentation and benchmarks.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import pyarrow
+
+from antecede.group import Group
+from antecede.message import Message, Packet
+
+pa: Any = pyarrow
+
+SCHEMA: Any = pa.schema(
+    [
+        ("observer", pa.string()),
+        ("number", pa.int64()),
+        ("time", pa.timestamp("us", "UTC")),
+        ("wire", pa.binary()),
+        ("sent", pa.bool_()),
+    ]
+)
+START_US = 1_800_000_000_000_000
+
+
+class Talk(NamedTuple):
+    """How a group talks: times in microseconds."""
+
+    messages: int = 100
+    pause_us: int = 20_000
+    """Mean time between two sendings anywhere in the group."""
+    delay_us: tuple[int, int] = (1_000, 200_000)
+    """Least and largest delay of a copy."""
+    twice: float = 0.05
+    """Chance that a copy arrives twice."""
+    lost: float = 0.0
+    """Chance that a copy never arrives."""
+
+
+def recorded(
+    groups: Mapping[str, Group],
+    talk: Talk | None = None,
+    *,
+    seed: int = 1,
+    post: Callable[[Group, bytes, list[Message], float], list[Packet]] | None = None,
+) -> pyarrow.Table:
+    """Let groups talk and return the log of all members: the columns of `SCHEMA`.
+
+    `number` counts the rows of an observer, and breaks ties of time. `post` sends a payload, given
+    the messages delivered there so far and the time in seconds (default: to all, in reply to one
+    of them where order is "sb"). Delays are whole microseconds, drawn from `seed`.
+    """
+    return _Network(groups, talk or Talk(), random.Random(seed), post or _post).run()
+
+
+def _post(group: Group, payload: bytes, read: list[Message], now: float) -> list[Packet]:
+    if group.order == "sb" and read:
+        return group.post(payload, reply_to=read[-1], now=now)
+    return group.post(payload, now=now)
+
+
+class _Network:
+    def __init__(
+        self, groups: Mapping[str, Group], talk: Talk, rng: random.Random, post: Callable[..., Any]
+    ) -> None:
+        self.groups, self.talk, self.rng, self.post = dict(groups), talk, rng, post
+        self.flying: list[tuple[int, int, str, bytes]] = []
+        self.tickets = 0
+        self.rows: list[dict[str, Any]] = []
+        self.read: dict[str, list[Message]] = {name: [] for name in groups}
+
+    def run(self) -> pyarrow.Table:
+        now, names = START_US, sorted(self.groups)
+        talkers = [name for name in names if self.groups[name]._protocol.application]
+        for k in range(self.talk.messages):
+            now += 1 + self.rng.randrange(2 * self.talk.pause_us)
+            self._arrive_until(now)
+            name = self.rng.choice(talkers)
+            payload = f"{k} of {name}".encode()
+            packets = self.post(self.groups[name], payload, self.read[name], now / 1e6)
+            for packet in packets:
+                self._log(name, now, packet.wire, True)
+            self._put(name, packets, now)
+        while self.flying:
+            self._arrive_until(self.flying[0][0])
+        table: pyarrow.Table = pa.Table.from_pylist(self.rows, SCHEMA)
+        return table
+
+    def _arrive_until(self, now: int) -> None:
+        while self.flying and self.flying[0][0] <= now:
+            at, _, name, wire = heapq.heappop(self.flying)
+            self._log(name, at, wire, False)
+            group = self.groups[name]
+            group.tick(at / 1e6)
+            self.read[name] += group.receive(wire, now=at / 1e6)
+            self._put(name, group.outgoing(), at)
+
+    def _put(self, sender: str, packets: list[Packet], now: int) -> None:
+        for packet in packets:
+            # An open group knows only whom it has heard: its transport reaches everybody.
+            everybody = [name for name in self.groups if name != sender]
+            for name in everybody if self.groups[sender].open else packet.to:
+                copies = 0 if self.rng.random() < self.talk.lost else 1
+                copies += self.rng.random() < self.talk.twice
+                for _ in range(copies):
+                    self.tickets += 1
+                    at = now + self.rng.randint(*self.talk.delay_us)
+                    heapq.heappush(self.flying, (at, self.tickets, name, packet.wire))
+
+    def _log(self, name: str, at: int, wire: bytes, sent: bool) -> None:
+        number = len(self.rows)
+        row = {"observer": name, "number": number, "time": at, "wire": wire, "sent": sent}
+        self.rows.append(row)

@@ -1,0 +1,334 @@
+"""One member's log, played back through its `Group`: what became of each row, and when.
+
+Theory of operation
+-------------------
+`take` is given the rows of one (group, observer) in the order of their arrival. Before a row, time
+passes up to it (`advance`); then its bytes go through `Group.receive`. A recorder between group and
+protocol keeps the protocol's effects, and each effect is assigned to the row whose message it
+speaks of: to a held row when the message is one that waits, else to the row that has just come.
+
+**Own messages.** A row marked as sent is sent again: `Group.post` with the payload of its bytes.
+A protocol is deterministic, so the same bytes come out when the log is whole; when others
+do, the row says so. Rows with further copies of the last sending are not sent once more.
+
+**Time** counts in whole nanoseconds where the time column has whole numbers or timestamps, in
+seconds where it has floats, and never goes back: a row from before the clock is taken at it.
+A protocol that wants to be told the time gets `tick` at the multiples of `tick_s`. A gap may
+hold millions of them. So the last one of a gap is tried first; if something happens there, the
+state is put back and the first multiple at which something happens is found by bisection. That
+equals ticking at each of them, provided that a tick at which nothing happens does not change what
+happens later.
+
+**Patience.** A held row whose patience is over leaves, but the protocol goes on holding its
+message: when it is delivered after all, nothing comes out, and positions stay without gaps.
+
+`snapshot` is the group's snapshot with clock, counts and held tickets around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from antecede import frame
+from antecede.clocks.wire import Reader
+from antecede.errors import LocalError, ProtocolError
+from antecede.message import Message
+from antecede.order.deliver_rows import Arrival, Outcome, Recorder, Waiting
+from antecede.order.deliver_spec import DeliverSpec, DeliverStatus
+from antecede.protocols.base import (
+    DUPLICATE,
+    NOTHING,
+    OWN,
+    Deliver,
+    Discard,
+    Held,
+    Hold,
+    MessageId,
+    Protocol,
+    Relation,
+    Release,
+    Transmit,
+)
+from antecede.protocols.storage import pack_state, unpack_state
+
+NS = 10**9
+_FIELDS = 9
+
+
+class Observer:
+    """One observer's group and the rows that it holds back.
+
+    Times are whole nanoseconds when `whole`, else seconds. Raises LocalError when the observer can
+    have no group.
+    """
+
+    def __init__(
+        self, spec: DeliverSpec, name: str, group: Any = None, *, whole: bool = False
+    ) -> None:
+        self.group = spec.group_of(name, group)
+        self._play = Recorder(self.group._protocol)
+        self.group._protocol = cast(Protocol, self._play)
+        self._ticks = type(self._play.inner).tick is not Protocol.tick
+        self.whole = whole
+        self._tick = self._units(spec.tick_s)
+        self._patience = None if spec.patience_s is None else self._units(spec.patience_s)
+        self._clock: float | None = None
+        self._ticked = 0
+        """The last multiple of the tick that the protocol was told."""
+        self._delivered = 0
+        self._held: dict[MessageId, Waiting] = {}
+        self._expired: set[MessageId] = set()
+        self._posted: tuple[bytes, ...] = ()
+        self._unclaimed: tuple[bytes, ...] = ()
+        self.tickets = 0
+        """Tickets given out so far, for a caller that keeps no count of its own."""
+
+    @property
+    def waiting(self) -> frozenset[int]:
+        """Tickets of the rows that are held back."""
+        return frozenset(waiting.ticket for waiting in self._held.values())
+
+    # -- rows and time ----------------------------------------------------------------------
+
+    def take(self, arrival: Arrival) -> list[Outcome]:
+        """Let time pass up to a row and take it in; return all rows that leave."""
+        left = self.advance(arrival.at)
+        self._play.effects = NOTHING
+        now = self._seconds(self._clock or 0)
+        try:
+            if arrival.wire is None:
+                raise LocalError("no bytes")
+            if arrival.sent:
+                return [*left, self._send(arrival, arrival.wire, now)]
+            self.group.receive(arrival.wire, now=now)
+        except ProtocolError as error:
+            return [*left, Outcome(arrival.ticket, DeliverStatus.REFUSED, reason=str(error))]
+        self.group.outgoing()
+        return [*left, *self._received(arrival.ticket)]
+
+    def advance(self, until: float) -> list[Outcome]:
+        """Let time pass up to `until`, in units; return the rows that leave."""
+        if self._clock is None:
+            self._clock, self._ticked = until, self._multiple(until)
+        left: list[Outcome] = []
+        while self._clock < until or self._overdue(self._clock):
+            stop = min(until, self._deadline(until))
+            if self._ticks:
+                left += self._tick_up_to(stop)
+            self._clock = max(self._clock, stop)
+            left += self._expire()
+        return left
+
+    def finish(self, finish_s: float) -> list[Outcome]:
+        """Let time go on for so long, then give out what is held, as held."""
+        left = []
+        if self._clock is not None:
+            left += self.advance(self._clock + self._units(finish_s))
+        blocked = self._blocked() if self._held else {}
+        for key, waiting in self._held.items():
+            left.append(self._aside(waiting, blocked.get(key), DeliverStatus.HELD))
+        self._held = {}
+        return left
+
+    def due(self) -> float | None:
+        """Return a time before which the passing of time changes nothing; None: it never does."""
+        if not self._held or self._clock is None:
+            return None
+        if self._ticks:
+            return (self._ticked + 1) * self._tick
+        return None if self._patience is None else self._deadline(float("inf"))
+
+    # -- time -------------------------------------------------------------------------------
+
+    def _units(self, seconds: float) -> float:
+        return round(seconds * NS) if self.whole else seconds
+
+    def _seconds(self, time: float) -> float:
+        return time / NS if self.whole else time
+
+    def _ms(self, time: float) -> float:
+        return time * 1000 / (NS if self.whole else 1)
+
+    def _multiple(self, time: float) -> int:
+        return int(time // self._tick)
+
+    def _deadline(self, otherwise: float) -> float:
+        """Return when the oldest held row's patience ends, or `otherwise`."""
+        if self._patience is None or not self._held:
+            return otherwise
+        return next(iter(self._held.values())).since + self._patience
+
+    def _overdue(self, now: float) -> bool:
+        return bool(self._held) and self._patience is not None and self._deadline(now) <= now
+
+    def _tick_up_to(self, stop: float) -> list[Outcome]:
+        left: list[Outcome] = []
+        last = self._multiple(stop)
+        while self._ticked < last:
+            first = self._ticked + 1
+            several = first < last and bool(self._held)
+            before = self._play.inner.snapshot() if several else None
+            something = self._try_tick(last)
+            found = last
+            if something and several:
+                found = self._first_tick(before, first, last)
+            self._ticked = found
+            self._clock = max(self._clock or 0, found * self._tick)
+            left += self._assigned(None)
+            self.group.outgoing()
+        return left
+
+    def _try_tick(self, multiple: int) -> bool:
+        """Tick, and tell whether the protocol did anything to a message."""
+        self.group.tick(self._seconds(multiple * self._tick))
+        return any(not isinstance(effect, Transmit) for effect in self._play.effects)
+
+    def _first_tick(self, before: Any, low: int, high: int) -> int:
+        """Tick at the first multiple at which something happens; it does at `high`."""
+        while low < high:
+            middle = (low + high) // 2
+            self._put_back(before)
+            if self._try_tick(middle):
+                high = middle
+            else:
+                low = middle + 1
+        self._put_back(before)
+        self._try_tick(high)
+        return high
+
+    def _put_back(self, state: Any) -> None:
+        self._play.inner.restore(state)
+        self.group.outgoing()
+
+    def _expire(self) -> list[Outcome]:
+        left: list[Outcome] = []
+        blocked: dict[MessageId, Held] = {}
+        while self._clock is not None and self._overdue(self._clock):
+            blocked = blocked or self._blocked()
+            key = next(iter(self._held))
+            waiting = self._held.pop(key)
+            self._expired.add(key)
+            left.append(self._aside(waiting, blocked.get(key), DeliverStatus.EXPIRED))
+        return left
+
+    # -- effects and rows -------------------------------------------------------------------
+
+    def _received(self, ticket: int) -> list[Outcome]:
+        left = self._assigned(ticket)
+        named = any(outcome.ticket == ticket for outcome in left)
+        held = bool(self._held) and next(reversed(self._held.values())).ticket == ticket
+        if not named and not held:
+            left.append(Outcome(ticket, DeliverStatus.CONTROL))
+        return left
+
+    def _assigned(self, ticket: int | None) -> list[Outcome]:
+        """Return what the last call's effects say of held rows and of the row that has come."""
+        play, left = self._play, []
+        current = None if ticket is None else play.identity(play.message)
+        for effect in play.effects:
+            if isinstance(effect, Transmit) or play.is_note(effect.message):
+                continue
+            key = play.identity(effect.message)
+            if isinstance(effect, Hold):
+                self._hold(key, effect, ticket)
+                continue
+            waiting = self._held.get(key)
+            copy = key == current and isinstance(effect, Discard)
+            if waiting is not None and (not copy or waiting.ticket == ticket):
+                del self._held[key]
+                left.append(self._left(effect, waiting))
+            elif key in self._expired and not copy:
+                self._expired.discard(key)
+            elif key == current and ticket is not None:
+                left.append(self._left(effect, Waiting(ticket, self._clock or 0, ())))
+        return left
+
+    def _hold(self, key: MessageId, effect: Hold, ticket: int | None) -> None:
+        # Roles that only forward say when they hold a message, but not when they send it on.
+        if ticket is not None and self._play.inner.application:
+            self._held[key] = Waiting(ticket, self._clock or 0, self._ids(effect.missing))
+
+    def _left(self, effect: Deliver | Release | Discard, waiting: Waiting) -> Outcome:
+        message = self.group._message(effect.message)
+        waited_ms = self._ms((self._clock or 0) - waiting.since)
+        if isinstance(effect, Discard):
+            twice = effect.reason in (DUPLICATE, OWN)
+            status = DeliverStatus.DUPLICATE if twice else DeliverStatus.DISCARDED
+            outcome = Outcome(waiting.ticket, status, reason=effect.reason)
+            return outcome._replace(sender=message.sender, seq=message.seq, payload=message.payload)
+        status, waits_for = DeliverStatus.DELIVERED, waiting.waits_for
+        if isinstance(effect, Release):
+            status, waits_for = DeliverStatus.RELEASED, self._ids(effect.missing)
+        position, self._delivered = self._delivered, self._delivered + 1
+        return Outcome(
+            waiting.ticket, status, position, waited_ms, waits_for, None, *_shown(message)
+        )
+
+    def _aside(self, waiting: Waiting, held: Held | None, status: DeliverStatus) -> Outcome:
+        """Return the outcome of a held row that leaves while its message stays held."""
+        waited_ms = self._ms((self._clock or 0) - waiting.since)
+        if held is None:
+            return Outcome(waiting.ticket, status, None, waited_ms, waiting.waits_for)
+        missing, message = self._ids(held.missing), self.group._message(held.message)
+        return Outcome(waiting.ticket, status, None, waited_ms, missing, None, *_shown(message))
+
+    def _blocked(self) -> dict[MessageId, Held]:
+        """Return what is held, by id, with what it lacks now."""
+        play = self._play
+        return {play.identity(held.message): held for held in play.inner.blocked_on()}
+
+    def _ids(self, ids: Iterable[MessageId]) -> tuple[str, ...]:
+        return tuple(f"{sender}:{seq}" for sender, seq in self.group._named(ids))
+
+    # -- own messages -----------------------------------------------------------------------
+
+    def _send(self, arrival: Arrival, wire: bytes, now: float) -> Outcome:
+        """Send an own message again. Raises DecodeError and LocalError."""
+        ticket = arrival.ticket
+        if wire in self._posted:
+            if wire not in self._unclaimed:
+                return Outcome(ticket, DeliverStatus.DUPLICATE, reason=DUPLICATE)
+            self._unclaimed = tuple(other for other in self._unclaimed if other != wire)
+            return Outcome(ticket, DeliverStatus.SENT)
+        payload = frame.unpack(self.group.order, wire).payload
+        if self._play.renumbers:  # what `Group` puts in front there: block(name), varint(number)
+            reader = Reader(payload)
+            reader.block(), reader.varint()
+            payload = reader.rest()
+        chosen: dict[str, Any] = {"to": arrival.to, "topics": arrival.topics}
+        chosen = {name: value for name, value in chosen.items() if value is not None}
+        if self._play.guarantee.relation is Relation.BY_REPLY:
+            parents = self.group.inspect(wire).causes
+            chosen["reply_to"] = tuple(Message(sender, seq, b"") for sender, seq in parents)
+        packets = self.group.post(payload, now=now, **chosen)
+        self.group.outgoing()
+        self._posted = tuple(packet.wire for packet in packets)
+        self._unclaimed = tuple(other for other in self._posted if other != wire)
+        same = wire in self._posted
+        reason = None if same else "the protocol sends other bytes here: is the log whole?"
+        sent = [effect.message for effect in self._play.effects if isinstance(effect, Transmit)]
+        shown = _shown(self.group._message(sent[0])) if sent else (self.group.name, None, payload)
+        return Outcome(ticket, DeliverStatus.SENT, None, None, None, reason, *shown)
+
+    # -- snapshot ---------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return the whole state as bytes."""
+        counts = self._clock, self._ticked, self._delivered, self.tickets
+        held = tuple((tuple(key), *waiting) for key, waiting in self._held.items())
+        expired = tuple(sorted(tuple(key) for key in self._expired))
+        state = self.group.snapshot(), *counts, held, expired, self._posted, self._unclaimed
+        return pack_state(state)
+
+    def restore(self, state: bytes) -> None:
+        """Become what `snapshot` returned, in an observer made with the same arguments."""
+        group, *counts, held, expired, self._posted, self._unclaimed = unpack_state(state, _FIELDS)
+        self.group.restore(group)
+        self._clock, self._ticked, self._delivered, self.tickets = counts
+        self._held = {MessageId(*key): Waiting(*waiting) for key, *waiting in held}
+        self._expired = {MessageId(*key) for key in expired}
+
+
+def _shown(message: Message) -> tuple[str, int, bytes]:
+    return message.sender, message.seq, message.payload

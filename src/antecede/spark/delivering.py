@@ -1,0 +1,95 @@
+"""`deliver`: what a protocol would have delivered, as a DataFrame -> DataFrame function.
+
+Theory of operation
+-------------------
+Batch: the rows of one (group, observer) meet in one partition, the partition becomes one Arrow
+table in a Python worker, and `antecede.order.deliver_table`, which also delivers a local table,
+adds the columns. A partition holds many observers; one call a partition saves the start of a
+call for each. A worker's memory must hold its partition.
+
+Stream: `antecede.spark.deliver_stream`, same spec, same columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow
+from pyspark.sql import DataFrame
+from pyspark.sql import types as t
+
+from antecede.order.deliver_spec import DeliverSpec
+from antecede.order.deliver_table import deliver_table, read_log
+
+pa: Any = pyarrow
+_ARROW: dict[type[t.DataType], Any] = {
+    t.StringType: pa.string(),
+    t.BinaryType: pa.binary(),
+    t.BooleanType: pa.bool_(),
+    t.FloatType: pa.float64(),
+    t.DoubleType: pa.float64(),
+    t.DateType: pa.date32(),
+    t.TimestampType: pa.timestamp("us"),
+    t.TimestampNTZType: pa.timestamp("us"),
+    t.NullType: pa.null(),
+}
+
+
+def deliver(df: DataFrame, spec: DeliverSpec) -> DataFrame:
+    """Add what the protocol of `spec` makes of each row; for `df.transform(deliver, spec)` too.
+
+    Every input row comes out once, with its columns and those of `spec.added`: `position` (from 0
+    in the order of delivery to this observer; null where nothing was delivered), `status` (see
+    `DeliverStatus`), `waited_ms`, `waits_for` ("sender:number" of what it waited for when it
+    came; of what it still lacks, where it was never delivered), `reason`, `sender`, `seq` and
+    `payload`. A stream gives a row out when it is delivered or set aside, and holds it until then.
+
+    Raises InputError when a column is absent or its type cannot serve, and for a stream SetupError
+    when its state store is not RocksDB. Bad values and malformed bytes never raise.
+    """
+    spec.check_columns(df.columns)
+    # An empty table shows at once which types would fail in a worker.
+    kinds = [(name, _arrow(df.schema[name].dataType)) for name in spec.used]
+    read_log(pa.schema(kinds).empty_table(), spec)
+    if df.isStreaming:
+        from antecede.spark.deliver_stream import deliver_stream
+
+        return deliver_stream(df, spec)
+    keys = [df[name] for name in (spec.group, spec.observer) if name is not None]
+    placed = df.repartition(*keys) if spec.shards is None else df.repartition(spec.shards, *keys)
+
+    def run(chunks: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        batches = list(chunks)
+        if batches:
+            yield from deliver_table(pa.Table.from_batches(batches), spec).to_batches()
+
+    return placed.mapInArrow(run, delivered_schema(df, spec))
+
+
+def delivered_schema(df: DataFrame, spec: DeliverSpec) -> t.StructType:
+    """Return the schema of the result: the input's columns, then those of `spec.added`."""
+    text, whole = t.StringType(), t.LongType()
+    kinds = (
+        whole,
+        text,
+        t.DoubleType(),
+        t.ArrayType(text),
+        text,
+        text,
+        whole,
+        t.BinaryType(),
+    )
+    added = [t.StructField(name, kind) for name, kind in zip(spec.added, kinds, strict=True)]
+    return t.StructType([*df.schema.fields, *added])
+
+
+def _arrow(kind: t.DataType) -> Any:
+    """Return the Arrow type as which a column arrives in a worker, near enough for a check."""
+    if isinstance(kind, t.IntegralType):
+        return pa.int64()
+    if isinstance(kind, t.DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    if isinstance(kind, t.ArrayType):
+        return pa.list_(_arrow(kind.elementType))
+    return _ARROW.get(type(kind), pa.struct([]))

@@ -1,0 +1,51 @@
+"""Run by `test_deliver_kill.py` in a process of its own: a stream that gets killed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+from antecede.order.deliver_spec import DeliverSpec
+from antecede.spark.delivering import deliver
+from antecede.spark.session import local_session
+
+SPEC = DeliverSpec(
+    order="idr",
+    members=("ann", "bob", "cat", "dan"),
+    group="run",
+    tiebreak="number",
+    sent="sent",
+    patience_s=1.0,
+)
+
+
+def main(folder: Path) -> None:
+    warnings.simplefilter("ignore")
+    spark = local_session(
+        2,
+        partitions=2,
+        java_options=("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+        settings={"spark.sql.codegen.wholeStage": "false"},
+    )
+    jvm: Any = spark.sparkContext._jvm
+    java = jvm.java.lang.ProcessHandle.current().pid()
+    (folder / "pids").write_text(f"{os.getpid()} {java}")
+    schema = spark.read.parquet(str(folder / "in")).schema
+    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+    query = (
+        deliver(stream.parquet(str(folder / "in")), SPEC)
+        .writeStream.format("parquet")
+        .option("path", str(folder / "out"))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
