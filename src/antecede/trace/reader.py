@@ -6,11 +6,13 @@ never raises for a bad record; it raises InputError when the path as a whole is 
 need not number events: whoever collects them sets `file_order` and `source`.
 
 To add a format, write a class with `name`, `sniff` and `read` and hand an object of it to
-`register`; `--format NAME` and looking then find it.
+`register`, or let the package that holds it declare an entry point of the group
+`antecede.readers`; `--format NAME` and looking then find it. See docs/own-reader.md.
 """
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,22 +68,60 @@ class Reader(Protocol):
         """Yield everything in the file, good and bad, in the order of the file."""
 
 
+ENTRY_POINTS = "antecede.readers"
+"""Group of entry points under which an installed package offers readers."""
+
 _READERS: dict[str, Reader] = {}
+_BROKEN: dict[str, str] = {}
+"""Entry points that could not be loaded, and why."""
+_LOADED: list[bool] = []
 
 
 def register(reader: Reader) -> None:
-    """Make a reader known under its name; a later one of the same name replaces it."""
-    _READERS[reader.name] = reader
+    """Make a reader known under its name; a later one of the same name replaces it.
+
+    Raise InputError if the object is no reader.
+    """
+    name = getattr(reader, "name", None)
+    if not (isinstance(name, str) and name and callable(getattr(reader, "sniff", None))):
+        raise InputError(f"{reader!r} is no reader: it needs name, sniff and read")
+    if isinstance(reader, type) or not callable(getattr(reader, "read", None)):
+        raise InputError(f"{reader!r} is no reader: register an object with name, sniff and read")
+    _READERS[name] = reader
+
+
+def load_entry_points() -> None:
+    """Register the readers that installed packages offer, once.
+
+    The value of an entry point is a reader or a class of readers. A name that is known already
+    stays as it is; what cannot be loaded is remembered for the message of `by_name`.
+    """
+    if _LOADED:
+        return
+    _LOADED.append(True)
+    found = importlib.metadata.entry_points(group=ENTRY_POINTS)
+    for entry in sorted(found, key=lambda entry: (entry.name, entry.value)):
+        try:
+            loaded = entry.load()
+            reader = loaded() if isinstance(loaded, type) else loaded
+            if getattr(reader, "name", None) not in _READERS:
+                register(reader)
+        except Exception as error:  # foreign code: whatever it raises must not stop the others
+            _BROKEN[entry.name] = f"{entry.value}: {type(error).__name__}: {error}"
 
 
 def names() -> list[str]:
     """Names of all known formats."""
+    load_entry_points()
     return sorted(_READERS)
 
 
 def by_name(name: str) -> Reader:
     """Return the reader of that name; FormatError naming the known ones if there is none."""
+    load_entry_points()
     reader = _READERS.get(name)
+    if reader is None and name in _BROKEN:
+        raise FormatError(f"the reader {name!r} cannot be loaded from {_BROKEN[name]}")
     if reader is None:
         raise FormatError(f"no format is called {name!r}; known are {', '.join(names())}")
     return reader
@@ -97,6 +137,7 @@ def choose(path: Path) -> Reader:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         message = "is UTF-16 text; make it UTF-8 first, for example: iconv -f UTF-16 -t UTF-8"
         raise FormatError(message, path=str(path))
+    load_entry_points()
     scores = {reader.name: reader.sniff(path, head) for reader in _READERS.values()}
     best = max(scores, key=lambda name: scores[name])
     if scores[best] <= 0:
