@@ -137,8 +137,8 @@ def _times(events: pa.Table, column: str) -> tuple[Ints, Bools]:
     """Return times in ns and whether each is known [n]."""
     values = events[column].combine_chunks()
     times = pc.fill_null(values, 0).to_numpy()
-    known = values.is_valid().to_numpy(zero_copy_only=False) & (np.abs(times // 2) < _FAR // 2)
-    return times, known
+    near = (times > -_FAR) & (times < _FAR)
+    return times, near & values.is_valid().to_numpy(zero_copy_only=False)
 
 
 def _contained(events: pa.Table, sender: Ints, receiver: Ints, lower: Ints) -> tuple[Ints, Bools]:
