@@ -125,7 +125,7 @@ def test_what_arrived_and_was_not_delivered_was_overtaken_for_ever() -> None:
     found = channel_models(table(held))["deliveries"]
     assert (found["model"], found["copies"], found["undelivered"]) == ("FIFO", 2, 1)
     assert lines({"deliveries": found}) == [
-        "deliveries: FIFO, not causal (first a never, but b at R), 1 (33.3%) of 3 copies too late"
+        "deliveries: FIFO, not causal (first b without a at R), 1 (33.3%) of 3 copies too late"
     ]
 
 

@@ -188,5 +188,9 @@ def sentence(found: Mapping[str, Any]) -> str:
 
 
 def _first(witness: Mapping[str, Any]) -> str:
-    how = "never, but" if witness["never"] else "after"
-    return f"{witness['message']} {how} {witness['by']} at {witness['member']}"
+    message, by, member = witness["message"], witness["by"], witness["member"]
+    return (
+        f"{by} without {message} at {member}"
+        if witness["never"]
+        else (f"{message} after {by} at {member}")
+    )

@@ -71,8 +71,8 @@ class Run(NamedTuple):
         return tuple(one for one in self.happenings() if one.early_for)
 
 
-def judged(run: Run) -> Run:
-    """Mark every delivery that the oracle calls too early, and write the lines of output."""
+def rows_of(run: Run) -> list[Event]:
+    """Return what happened as rows of a trace, for the oracle."""
     rows: list[Event] = []
     known: dict[str, list[str]] = {}
     for one in run.happenings():
@@ -86,12 +86,17 @@ def judged(run: Run) -> Run:
             rows.append(row)
             if one.kind != ARRIVED:
                 known.setdefault(one.at, []).append(one.label)
+    return rows
+
+
+def judged(run: Run) -> Run:
+    """Mark every delivery that the oracle calls too early, and write the lines of output."""
     topics = {
         moment.command.action.label: moment.command.action.topics
         for moment in run.moments
         if isinstance(moment.command.action, Send)
     }
-    history = History(rows, run.addressed, topics, run.subscriptions)
+    history = History(rows_of(run), run.addressed, topics, run.subscriptions)
     early = {
         (found.member, found.message): tuple(sorted(found.missing))
         for found in history.early(run.relation.value)

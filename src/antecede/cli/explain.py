@@ -14,6 +14,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+from antecede.check.channels import channel_line
 from antecede.check.happenings import Happening, Moment, Run
 from antecede.check.scenario import check_output, run_scenario
 from antecede.check.scenario_parse import load_scenario
@@ -76,6 +77,8 @@ def explain(done: Run) -> Iterator[str]:
             yield f"{moment.number:4}  {words.of(moment)}"
     for held in done.held:
         yield f"      At the end {held.at} still holds {held.label}: {words.waits(held)}."
+    if line := channel_line(done):
+        yield f"      {line}"
 
 
 class _Words:
