@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from antecede.audit.counts import Counts, backward
+from antecede.audit.receipts import arrivals
 from antecede.audit.skew import clock_skew
 from antecede.trace.reader import NO_ID
 
@@ -28,6 +29,10 @@ def of_format(
         return _mail(counts, len(table), duplicates, quarantine)
     if format == "spans":
         return _spans(counts, duplicates)
+    if format == "editing":
+        return _editing(counts)
+    if format == "lora":
+        return _lora(counts) | {"arrivals": arrivals(table, counts)}
     if format == "git":
         return {
             "commits": keys["messages"],
@@ -117,4 +122,25 @@ def _spans(counts: Counts, duplicates: int) -> dict[str, Any]:
         if outlasting is None
         else int(np.count_nonzero(outlasting < 0)),
         "clock_skew": clock_skew(counts.events, counts.sender, counts.receiver),
+    }
+
+
+def _editing(counts: Counts) -> dict[str, Any]:
+    keys = counts.keys
+    names = ("immediate_edges", "merges", "max_parents", "concurrent_pairs")
+    return {
+        "events": keys["messages"],
+        "processes": keys["members"],
+        "cross_process_edges": keys["cross_member_edges"],
+        **{name: keys[name] for name in names},
+    }
+
+
+def _lora(counts: Counts) -> dict[str, Any]:
+    seq = pc.fill_null(counts.events["seq"], 0).to_numpy()
+    steps = seq[counts.receiver] - seq[counts.sender]
+    return {
+        "uplinks": counts.keys["messages"],
+        "devices": counts.keys["members"],
+        "uplinks_not_heard": int((steps - 1).clip(0).sum()),
     }

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from antecede.audit import skew_words
+from antecede.audit import receipt_words, skew_words
 from antecede.audit.channels import lines as channel_lines
 from antecede.words import count_and_part, duration, table
 
@@ -21,6 +21,9 @@ _WORDS = {  # what an event, and what an edge is called
     "git": ("commits", "authors", "parent links"),
     "shiviz": ("events", "hosts", "message edges"),
     "spans": ("spans", "processes", "parent links"),
+    "irc": ("lines", "nicks", "replies"),
+    "editing": ("changes", "editors", "parent links"),
+    "lora": ("uplinks", "devices", "links to the uplink before"),
 }
 _ORDER_MEANING = {
     "arrival": "by arrival time",
@@ -30,6 +33,15 @@ _ORDER_MEANING = {
     "author_time": "by author time",
     "start_time": "by start time",
     "file_order": "as the file lists them",
+}
+_NOTED = {  # details that readers count, shown where they are not 0
+    "uplinks_not_heard": "uplinks not heard, by the counter",
+    "repeated_records": "uplinks reported again",
+    "late_records": "uplinks listed late",
+    "other_records": "records that are no uplinks",
+    "lines_not_annotated": "lines that nobody annotated",
+    "system_lines": "system lines",
+    "context_lines": "lines annotated as causes alone",
 }
 _POSITIONS = ("ingest", "file_order")
 
@@ -48,7 +60,8 @@ def summary(report: AuditReport) -> str:
     more = f" and {len(report.paths) - 3} more" if len(report.paths) > 3 else ""
     head = f"{where}{more}: {report.format}, {report.messages:,} {events}"
     if report.members:
-        head += f" of {report.members:,} {members}"
+        one = {"processes": "process"}.get(members, members[:-1])
+        head += f" of {report.members:,} {members if report.members > 1 else one}"
     found = list(findings(report))
     lines = [head, "", "Findings"]
     for finding in found or [Finding("none: no order of this trace contradicts its causes", "")]:
@@ -76,6 +89,9 @@ def findings(report: AuditReport) -> Iterator[Finding]:
     yield from _lost_rows(report)
     if skew := report.details.get("clock_skew"):
         yield from (Finding(*found) for found in skew_words.findings(skew))
+    if heard := report.details.get("arrivals"):
+        yield from (Finding(*found) for found in receipt_words.findings(heard, report.edges))
+    yield from _reading(report)
     yield from _inversions(report)
     _, _, edges = _words(report)
     if report.missing_parents:
@@ -154,6 +170,20 @@ def _lost_rows(report: AuditReport) -> Iterator[Finding]:
         )
 
 
+def _reading(report: AuditReport) -> Iterator[Finding]:
+    """Yield what a reader found out about its file."""
+    if resets := report.details.get("counter_resets"):
+        yield Finding(
+            f"{_many(resets, 'time')} a device began to count again from a lower number",
+            "the counter tells no order across that: uplinks on both sides count as concurrent",
+        )
+    if lost := report.details.get("lost_changes"):
+        yield Finding(
+            f"{_many(lost, 'change')} lost in damaged places, by the positions named after them",
+            "positions there are what the changes that follow say; see --quarantine FILE",
+        )
+
+
 def _inversions(report: AuditReport) -> Iterator[Finding]:
     _, _, edges = _words(report)
     wrong = [(order, count) for order, count in _worst_first(report) if count]
@@ -185,6 +215,11 @@ def _counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
     for name, value, note in shown:
         if value is not None:
             yield name, f"{value:,}", note
+    for name, label in _NOTED.items():
+        if value := report.details.get(name):
+            yield label, f"{value:,}", ""
+    if heard := report.details.get("arrivals"):
+        yield from receipt_words.counts(heard)
     if report.ordered_pairs is not None and report.concurrent_pairs is not None:
         total = report.ordered_pairs + report.concurrent_pairs
         for name, value in (
