@@ -1,0 +1,83 @@
+"""How near cause and effect can be, and how long a cause can still be on its way.
+
+Source: 004, section 2 (rule 3: mind_ij, maxd_ij, epsilon) and the errata: what is said of
+causes needs the least delay over any PATH, what is said of waiting the largest delay of every
+channel to the receiver, not that between the two publishers. Accuracies may differ by member
+(002, section 4.2: lambda_i + lambda_j stands where 004 has 2 epsilon).
+
+Derivation
+----------
+Let j publish e at true time s, and let e depend on an event of k that was published at r. The
+chain of messages from k to j took at least `least(k, j)`, so r <= s - least(k, j), and the event
+of k is with receiver i by
+
+    s + most(k, i) - least(k, j)          at the latest: the maximum of this over k is the bound.
+
+With physical time, e.PT >= s - accuracy(j), and i's clock shows at most accuracy(i) more than
+the true time: the bound on i's clock is e.PT plus the maximum plus both accuracies. Without it,
+i only knows that e took at least `least(j, i)` to come: the bound is the reading at its arrival
+plus the maximum minus that delay, plus twice the accuracy of i, because during the wait its clock
+may wander from one end of its accuracy to the other. At the bound itself the cause may be
+arriving, so a receiver lets e go when its clock shows MORE. Both bounds are reached by some run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from antecede.clocks.bounds import Bounds
+
+
+class Delays:
+    """Bounds of a group, asked for by member; answers are kept (O(n^2) for a new source)."""
+
+    def __init__(self, bounds: Bounds[int], members: Iterable[int]) -> None:
+        self.bounds = bounds
+        self.members = tuple(sorted(members))
+        self._least: dict[int, Mapping[int, float]] = {}
+        self._furthest: dict[tuple[int, int], float] = {}
+
+    def error_s(self, one: int, other: int) -> float:
+        """Return how far two clocks can be apart (2 epsilon of 004)."""
+        return self.bounds.accuracy(one) + self.bounds.accuracy(other)
+
+    def least_s(self, source: int, target: int) -> float:
+        """Return the least delay from one member to another over any path; 0 to itself."""
+        if target not in self._least:
+            self._least[target] = self._nearest(target)
+        return self._least[target][source]
+
+    def after_publishing_s(self, source: int, receiver: int) -> float:
+        """Return how far above e.PT the receiver's clock can be when a cause of e arrives."""
+        return self._furthest_s(source, receiver) + self.error_s(source, receiver)
+
+    def after_arrival_s(self, source: int, receiver: int) -> float:
+        """Return how long after e, by the receiver's clock, a cause of e can still arrive."""
+        wander_s = 2 * self.bounds.accuracy(receiver)
+        return self._furthest_s(source, receiver) - self.bounds.least(source, receiver) + wander_s
+
+    def _furthest_s(self, source: int, receiver: int) -> float:
+        """Return the maximum over k of most(k, receiver) - least(k, source)."""
+        key = source, receiver
+        if key not in self._furthest:
+            self._furthest[key] = max(
+                self.bounds.most(k, receiver) - self.least_s(k, source)
+                for k in self.members
+                if k != receiver
+            )
+        return self._furthest[key]
+
+    def _nearest(self, target: int) -> dict[int, float]:
+        """Return the least delay of a path from every member to the target (Dijkstra)."""
+        if not self.bounds.channels:
+            return {k: 0.0 if k == target else self.bounds.least_s for k in self.members}
+        near = dict.fromkeys(self.members, math.inf)
+        near[target] = 0.0
+        open_ = set(near)
+        while open_:
+            nearest = min(open_, key=near.__getitem__)
+            open_.remove(nearest)
+            for member in open_:
+                near[member] = min(near[member], near[nearest] + self.bounds.least(member, nearest))
+        return near

@@ -1,0 +1,255 @@
+"""A network in true time that keeps bounds of clocks and delays, and an oracle of plain sets.
+
+Time is whole seconds. Each copy takes a delay in the bounds of its channel, drawn when it is
+sent, the ends more often than the middle; what happens in one second happens in random order.
+A clock is off by as much as its accuracy allows and may wander from one end to the other, but
+never goes back. The oracle is told of sends, arrivals and deliveries alone.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+from antecede.clocks.bounds import Bounds
+from antecede.protocols.base import (
+    DUPLICATE,
+    Deliver,
+    Discard,
+    Effect,
+    Hold,
+    Transmit,
+)
+from antecede.protocols.subscriptions import Subscriptions
+from antecede.protocols.topic_delivery import TopicProtocol
+from antecede.protocols.topic_message import Parts, TopicMessage, stamp
+from antecede.protocols.topic_relations import Stamp
+from antecede.protocols.topics import Htbc, Tv, TvLt, TvPt, TvVt
+
+Id = tuple[int, int]
+ORIGIN_S = 100
+TOPICS = "xyz"
+CLASSES: dict[str, type[TopicProtocol]] = {
+    "tv": Tv,
+    "tv-lt": TvLt,
+    "tv-pt": TvPt,
+    "htbc": Htbc,
+    "tv-vt": TvVt,
+}
+
+
+class AllTimes(TopicProtocol):
+    """Carries every time, so that one run gives stamps for all relations."""
+
+    parts = Parts(linear=True, physical=True, vector=True)
+
+
+class Early(NamedTuple):
+    """A delivery before a related cause, by the oracle."""
+
+    member: int
+    event: Id
+    missing: frozenset[Id]
+
+
+LAN_WAN: Bounds[int] = Bounds(
+    accuracy_s=1,
+    least_s=1,
+    most_s=2,
+    channels={(a, b): (1, 6) for a in (0, 1) for b in (2, 3)}
+    | {(b, a): (3, 6) for a in (0, 1) for b in (2, 3)},
+)
+"""Two subgroups, fast inside and slow between, slower at the least in one direction."""
+UNLIKE: Bounds[int] = Bounds(
+    accuracy_s=2,
+    least_s=0,
+    most_s=3,
+    clocks={0: 0, 3: 1},
+    channels={(0, 1): (4, 5), (1, 2): (1, 1), (2, 0): (0, 7)},
+)
+GROUPS: dict[str, Bounds[int]] = {
+    "alike, clocks off by a delay": Bounds(accuracy_s=1, least_s=1, most_s=2),
+    "alike, exact clocks": Bounds(accuracy_s=0, least_s=0, most_s=3),
+    "alike, good clocks": Bounds(accuracy_s=1, least_s=3, most_s=5),
+    "LAN and WAN": LAN_WAN,
+    "all unlike": UNLIKE,
+}
+
+
+class TopicNetwork:
+    """Peers by number; `early` collects what the oracle objects to."""
+
+    def __init__(
+        self,
+        cls: type[TopicProtocol],
+        seed: int,
+        *,
+        bounds: Bounds[int] = LAN_WAN,
+        members: int = 4,
+        wander: bool = True,
+        topics: str = TOPICS,
+        restarts: bool = True,
+        **options: Any,
+    ) -> None:
+        self.random = random.Random(seed)
+        self.bounds, self.wander, self.topics, self.restarts = bounds, wander, topics, restarts
+        chosen = {k: self.random.sample(topics, self.random.randint(1, 3)) for k in range(9)}
+        self.options = {"subscriptions": Subscriptions(chosen), "bounds": bounds, **options}
+        self.cls = cls
+        self.members = {k: cls(k, range(members), **self.options) for k in range(members)}
+        self.now_s = 0
+        self.readings = {k: ORIGIN_S + self._offset(k) for k in self.members}
+        self.flight: list[tuple[int, int, Id]] = []
+        self.sent: dict[Id, TopicMessage] = {}
+        self.addressed: dict[Id, tuple[int, ...]] = {}
+        self.past: dict[Id, frozenset[Id]] = {}
+        self.known: dict[int, set[Id]] = {k: set() for k in self.members}
+        """What has arrived at or was sent by each member."""
+        self.delivered: dict[int, list[Id]] = {k: [] for k in self.members}
+        self.early: list[Early] = []
+        self.holds = self.duplicates = 0
+
+    # -- time -------------------------------------------------------------------------------
+
+    def _offset(self, member: int) -> int:
+        accuracy = int(self.bounds.accuracy(member))
+        return self.random.choice((-accuracy, self.random.randint(-accuracy, accuracy), accuracy))
+
+    def second(self, sends: float = 0.5) -> None:
+        """Let one second pass and everything happen that happens in it."""
+        self.now_s += 1
+        for member in self.members:
+            true_s = ORIGIN_S + self.now_s
+            off = self.readings[member] + 1 - true_s
+            if self.wander and self.random.random() < 0.3:
+                off = self._offset(member)
+            self.readings[member] = max(self.readings[member], true_s + off)
+        acts: list[Any] = [("tick", member) for member in self.members]
+        acts += [("arrive", copy) for copy in self.flight if copy[0] <= self.now_s]
+        acts += [("send", k) for k in self.members if self.random.random() < sends]
+        if self.sent and self.random.random() < 0.2:
+            acts.append(("again", self.random.choice(sorted(self.sent))))
+        self.random.shuffle(acts)
+        for kind, what in acts:
+            if kind == "tick":
+                self.tick(what)
+            elif kind == "arrive":
+                self.flight.remove(what)
+                if what[1] in self.members:
+                    self.arrive(what[1], what[2])
+            elif kind == "again":
+                self._again(what)
+            else:
+                most = self.random.randint(1, len(self.topics))
+                self.send(what, self.random.sample(self.topics, most))
+        # What an event of this second sent on without delay arrives in this second too.
+        for copy in [copy for copy in self.flight if copy[0] <= self.now_s]:
+            self.flight.remove(copy)
+            if copy[1] in self.members:
+                self.arrive(copy[1], copy[2])
+
+    def run(self, seconds: int, sends: float = 0.3) -> TopicNetwork:
+        for _ in range(seconds):
+            self.second(sends)
+        return self
+
+    def finish(self) -> TopicNetwork:
+        """Let everything arrive and all waits end; then everybody has what it is owed."""
+        while self.flight:
+            self.second(0)
+        self.run(40, 0)
+        for at, member in self.members.items():
+            assert member.blocked_on() == ()
+            owed = {key for key, to in self.addressed.items() if at in to}
+            assert set(self.delivered[at]) == owed
+        return self
+
+    # -- what happens -----------------------------------------------------------------------
+
+    def tick(self, at: int) -> None:
+        self.judge(at, self.members[at].tick(self.readings[at]))
+
+    def send(self, at: int, topics: Collection[str]) -> Id:
+        member = self.members[at]
+        effects = member.send("e", now=self.readings[at], topics=list(topics))
+        key = (at, member.sent)
+        self.past[key] = self.known_past(at)
+        self.known[at].add(key)
+        self.addressed[key] = ()
+        for effect in effects:
+            assert isinstance(effect, Transmit)
+            self.sent[key] = effect.message
+            self.addressed[key] = effect.to
+            for target in effect.to:
+                delay = self.delay(at, target)
+                self.flight.append((self.now_s + delay, target, key))
+        return key
+
+    def delay(self, source: int, target: int) -> int:
+        least, most = int(self.bounds.least(source, target)), int(self.bounds.most(source, target))
+        return self.random.choice((least, most, self.random.randint(least, most)))
+
+    def known_past(self, at: int) -> frozenset[Id]:
+        known = self.known[at]
+        return frozenset(known).union(*(self.past[key] for key in known))
+
+    def arrive(self, at: int, key: Id) -> None:
+        member, message = self.members[at], self.sent[key]
+        message = member.decode(member.encode(message), message.payload)
+        assert message == self.sent[key]
+        self.known[at].add(key)
+        self.judge(at, member.receive(message, now=self.readings[at]))
+        if self.restarts and self.random.random() < 0.1:
+            self.restart(at)
+
+    def _again(self, key: Id) -> None:
+        """Bring a copy of what arrived before once more."""
+        at = self.random.choice(sorted(self.members))
+        if key in self.known[at] and key[0] != at:
+            self.duplicates += 1
+            effects = self.members[at].receive(self.sent[key], now=self.readings[at])
+            assert effects == (Discard(self.sent[key], DUPLICATE),)
+
+    def restart(self, at: int) -> None:
+        state = self.members[at].snapshot()
+        fresh = self.cls(at, [at, *self.members], **self.options)
+        fresh.restore(state)
+        assert fresh.snapshot() == state
+        assert hash(state) == hash(fresh.snapshot())
+        assert fresh.storage_bytes() == self.members[at].storage_bytes()
+        assert fresh.blocked_on() == self.members[at].blocked_on()
+        self.members[at] = fresh
+
+    # -- judgement --------------------------------------------------------------------------
+
+    def needed(self, at: int, key: Id) -> frozenset[Id]:
+        """Return the causes that `at` must have delivered first: related, and sent to it."""
+        subscription = self.members[at].subscriptions.of(at)
+        return frozenset(
+            cause
+            for cause in self.past[key]
+            if at in self.addressed[cause]
+            and subscription & set(self.topics_of(cause)) & set(self.topics_of(key))
+        )
+
+    def topics_of(self, key: Id) -> tuple[str, ...]:
+        return self.sent[key].topics if key in self.sent else ()
+
+    def judge(self, at: int, effects: Collection[Effect]) -> None:
+        for effect in effects:
+            assert not isinstance(effect, Transmit)
+            key = (effect.message.sender, effect.message.seq)
+            if isinstance(effect, Deliver):
+                assert key not in self.delivered[at], "delivered twice"
+                assert at in self.addressed[key], "delivered to a stranger"
+                missing = self.needed(at, key) - set(self.delivered[at])
+                if missing:
+                    self.early.append(Early(at, key, missing))
+                self.delivered[at].append(key)
+            elif isinstance(effect, Hold):
+                self.holds += 1
+                assert effect.missing == ()
+
+    def stamps(self) -> Mapping[Id, Stamp]:
+        return {key: stamp(message) for key, message in self.sent.items()}
