@@ -151,3 +151,16 @@ def test_runs_counted_apart_add_up(one: list[Event], other: list[Event]) -> None
         both.filter(pa.array([run == name for run in runs], pa.bool_())) for name in ("1", "2")
     ]
     assert merged(channel_models(conform(part)) for part in apart) == channel_models(both)
+
+
+def test_what_was_not_delivered_overtakes_nothing() -> None:
+    """Q delivers x; of P's next two messages the later arrives first, and neither is delivered."""
+    rows = [
+        *(Event(kind=SEND, id=name, member="P") for name in "xab"),
+        *(Event(kind=RECEIVE, id=name, member="Q") for name in "xba"),
+        Event(kind=DELIVER, id="x", member="Q"),
+    ]
+    found = channel_models(table(rows))
+    assert (found["arrivals"]["model"], found["deliveries"]["model"]) == ("non-FIFO", "causal")
+    assert found["deliveries"]["undelivered"] == 2
+    assert oracle.deliveries(rows).name == "causal"
