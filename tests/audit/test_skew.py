@@ -232,7 +232,9 @@ def test_a_contradiction_over_three_processes() -> None:
         )
     )
     assert all(pair["least_shift_ns"] is not None for pair in skew["pairs"])
-    assert {bound["child"] for bound in skew["contradiction"]} == {"c0", "c1", "c2"}
+    circle = skew["contradiction"]
+    assert {bound["child"] for bound in circle} == {"c0", "c1", "c2"}
+    assert [bound["against"] for bound in circle] == [b["of"] for b in circle[1:] + circle[:1]]
 
 
 def test_times_at_the_ends_of_their_range() -> None:
