@@ -30,6 +30,9 @@ COMMANDS = {
     "check": Command(
         "antecede.cli.check", None, "judge a protocol: built-in, or your own FILE.py:CLASS"
     ),
+    "protocols": Command(
+        "antecede.cli.protocols", None, "list the protocols: order, promise, costs, variants"
+    ),
     "explain": Command(
         "antecede.cli.explain", None, "draw a scenario: who waits for what, and why"
     ),
@@ -37,6 +40,9 @@ COMMANDS = {
         "antecede.cli.audit", "trace", "what a trace says: orders, inversions, defects"
     ),
     "order": Command("antecede.cli.order", "trace", "write a trace in causal order as Parquet"),
+    "deliver": Command(
+        "antecede.cli.deliver", "trace", "what a protocol would have delivered of logged bytes"
+    ),
     "record": Command(
         "antecede.cli.record", "trace", "let processes talk over UDP and write what happened"
     ),
