@@ -151,6 +151,24 @@ def test_several_servers_of_one_call(tmp_path: Path) -> None:
     assert causes(trace) == {**SHARED_CAUSES, f"{T}/2/other": [f"{T}/2"]}
 
 
+def test_several_servers_of_a_call_whose_client_is_not_reported(tmp_path: Path) -> None:
+    two = [zipkin("2", "back", "1", **SERVER), zipkin("2", "other", "1", **SERVER)]
+    trace = read([written(tmp_path, [*two, zipkin("3", "back", "2")])])
+    assert causes(trace) == {
+        f"{T}/2/back": [f"{T}/1"],
+        f"{T}/2/other": [f"{T}/1"],
+        f"{T}/3": [f"{T}/2/back"],
+    }
+
+
+def test_protobufs_own_names(tmp_path: Path) -> None:
+    span = {"trace_id": TRACE, "span_id": A, "parent_span_id": B, "start_time_unix_nano": 5}
+    block = {"resource_spans": [{"scope_spans": [{"spans": [span]}]}]}
+    trace = read([written(tmp_path, block)])
+    assert causes(trace) == {f"{TRACE}/{A}": [f"{TRACE}/{B}"]}
+    assert trace.events["start_time"].to_pylist() == [5]
+
+
 def test_rows_without_times_are_merged_into_the_side_of_their_process(tmp_path: Path) -> None:
     piece = zipkin("2", "back", "1", name="late name")
     trace = read([written(tmp_path, [piece, *SHARED])])

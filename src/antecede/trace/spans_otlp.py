@@ -25,6 +25,13 @@ _BLOCKS = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 _KINDS = {2: "server", 3: "client", 4: "producer", 5: "consumer"}
 _HEX = re.compile(r"[0-9a-fA-F]+\Z")
 _INSTANCE = ("service.instance.id", "host.name", "host.id")
+_OWN = {
+    key: re.sub(r"[A-Z]", lambda letter: "_" + letter[0].lower(), key)
+    for key in (
+        *("traceId", "spanId", "parentSpanId", "startTimeUnixNano", "endTimeUnixNano"),
+        "stringValue",
+    )
+}
 TRACE_BYTES, SPAN_BYTES = 16, 8
 
 
@@ -147,8 +154,8 @@ def _process(resource: object) -> str | None:
 
 def _either(record: Mapping[str, Any], key: str) -> object:
     """Return the value of a key in protobuf's JSON spelling, or in its own (trace_id)."""
-    own = re.sub(r"[A-Z]", lambda letter: "_" + letter[0].lower(), key)
-    return record.get(key) or record.get(own)
+    found = record.get(key)
+    return found if found else record.get(_OWN[key])
 
 
 def _list(value: object) -> list[Any]:
