@@ -99,7 +99,7 @@ def test_the_receiver_that_stands_out() -> None:
 def test_findings_in_words() -> None:
     minute = 60 * 10**9
     rows = [sent("a", at=0), sent("b", "a", at=0)]
-    rows += [heard("a", "x", minute), heard("b", "x", 0), heard("a", "y", 0), heard("a", "z", 1)]
+    rows += [heard("a", "x", minute), heard("b", "x", 0), heard("a", "y", 0), heard("a", "z", 0)]
     report = audit_events(pa.Table.from_batches([to_batch(rows)]), "lora")
     said = [what for what, _ in findings(report.details["arrivals"], report.edges)]
     assert len(said) == 3

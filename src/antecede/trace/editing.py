@@ -43,7 +43,7 @@ _BEGINS_FILE = re.compile(
     r'\{\s*"(?:kind"\s*:\s*"concurrent"|(?:startContent|endContent|txns)"\s*:)'
 )
 _LIST = re.compile(rf'"txns"\s{{0,40}}:\s{{0,40}}\[|\[(?=\s{{0,40}}\{{\s{{0,40}}{_KEY_OF_CHANGE})')
-_END = re.compile(r'\]\s{0,40}(?:\}|,\s{0,40}"|\Z)')
+_END = re.compile(rf'\]\s{{0,40}}(?:\}}?\s{{0,40}}\Z|,\s{{0,40}}(?!{_KEY_OF_CHANGE})")')
 _REST = re.compile(_KEY_OF_CHANGE)
 _BLANK = re.compile(r"[\s,]*")
 _DECODER = json.JSONDecoder()
@@ -188,6 +188,7 @@ class _Changes:
         self.kept, self.passed = self.at, 0
         change, reason = self._decode()
         if not reason:
+            own = raw[: self.passed]
             comma = self._to_next()
             at_end = self.at == len(self.buffer) or self._closed()
             if not (comma or at_end or self._looks_like(self.begins)):
@@ -198,11 +199,11 @@ class _Changes:
             bad = self._bad(reason, raw, line)
             self._pass_damage(begins, raw)
         elif not isinstance(change, dict):
-            bad = self._bad("not a JSON object", raw, line)
+            bad = self._bad("not a JSON object", own, line)
             self.index += 1
         else:
             self.kept = _NOWHERE
-            return self._change(change, raw, line)
+            return self._change(change, own, line)
         self.kept = _NOWHERE
         return bad
 
@@ -245,6 +246,7 @@ class _Changes:
 
     def _change(self, change: dict[str, Any], raw: str, line: int) -> Event | Quarantined:
         parents, reason = _parents(change)
+        self.unsure |= bool(reason)
         last = max(parents, default=-1)
         if self.unsure and last >= self.index:
             self.skipped += last + 1 - self.index
@@ -252,7 +254,7 @@ class _Changes:
         elif last >= self.index:
             reason = f"names a later change or itself as its parent: {last}"
         index = self.index
-        self.index += 1
+        self.index += bool(change)
         if reason:
             return self._bad(reason, raw, line, index)
         if last == index - 1:
