@@ -1,0 +1,259 @@
+"""Causal broadcast by matrix clocks, and which messages are stable, without recovery.
+
+Source: 001, "Matrix Time", R1 and R2 with R2 repaired (`clocks.matrix`). Only sending advances
+one's own clock: [i, k] is the number of k's last message that i has delivered.
+
+Theory of operation
+-------------------
+The principal vector is what BSS keeps, and orders delivery as it does there (`counting`); a
+message carries it as `causes` and its number. Delivery is R2: the sender's row becomes its
+principal vector, all other rows the maximum. Rows are kept for the other current members only
+(`speaking` masks them): one's own is `clock`, and who left no longer counts.
+
+What all are known to have is the least of each column. It is worked out once in as many
+deliveries as there are members, which costs less than one R2 a delivery, and then the buffer
+forgets it.
+
+With `differences` a message carries only the rows that changed since its sender's message
+before. R2 is a maximum and that message is delivered before this one, also when it was lost and
+sent again, so the rows left out are known. The principal vector is carried always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+from antecede.clocks import lanes
+from antecede.clocks.lanes import LANE_BITS
+from antecede.clocks.matrix import MAX_SIDE, fold, rows_mask, widened, with_row
+from antecede.errors import LocalError
+from antecede.protocols import matrix_message as wire
+from antecede.protocols.base import Deliver, Effect, Guarantee, MessageId, Relation, Transmit
+from antecede.protocols.counting import CountingProtocol
+from antecede.protocols.matrix_message import AnyMessage, Heartbeat, MatrixMessage, Request
+from antecede.protocols.stable_buffer import StableBuffer
+
+INTEGER_BYTES = 4
+NODE_BYTES = 8
+
+
+class MatrixBase(CountingProtocol):
+    """One member of a group with causal order that knows what the others have."""
+
+    guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
+    lanes = 0
+    matrix = 0
+    """Rows of the other current members, `lanes` rows and columns; all other rows are 0."""
+    stamped = 0
+    """With differences: the rows as my last message left them."""
+
+    def __init__(self, me: int, members: Iterable[int], *, differences: bool = False) -> None:
+        self.buffer = StableBuffer()
+        self.differences = differences
+        self.unswept = 0
+        """Deliveries since the buffer was last told what is stable."""
+        super().__init__(me, members)
+
+    def _lay_out(self) -> None:
+        side = self.lanes
+        if max((self.me, *self.counts)) >= MAX_SIDE:
+            raise LocalError(f"member numbers in a matrix are 0 to {MAX_SIDE - 1}")
+        super()._lay_out()
+        self.matrix = widened(self.matrix, side, self.lanes)
+        self.stamped = widened(self.stamped, side, self.lanes)
+        self.square = lanes.guards(self.lanes * self.lanes)
+        self._mask()
+
+    def _mask(self) -> None:
+        """Derive which rows count, and let go of the others."""
+        self.speaking = rows_mask(self.others(), self.lanes)
+        self.silent = rows_mask(set(range(self.lanes)) - {*self.others()}, self.lanes)
+        self.matrix &= self.speaking
+        self.stamped &= self.speaking
+
+    # -- sending and receiving --------------------------------------------------------------
+
+    def send(
+        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+    ) -> Sequence[Effect]:
+        """Stamp the message with the matrix, or with the rows that changed, and transmit it."""
+        causes = (self.clock ^ self.guard) - (self.sent << (self.me * LANE_BITS))
+        rows = self.rows_to_send()
+        self.stamped = self.matrix if self.differences else 0
+        self.sent += 1
+        self.clock += lanes.unit(self.me)
+        message = MatrixMessage(self.me, self.sent, payload, causes, self.lanes, rows)
+        self._keep(message)
+        return (Transmit(self.others(), message),)
+
+    def rows_to_send(self) -> int:
+        """Return the rows that a message sent now carries beside the principal vector."""
+        if not self.differences:
+            return self.matrix
+        changed = wire.nonzero_rows(self.matrix ^ self.stamped, self.lanes)
+        return self.matrix & rows_mask(changed, self.lanes)
+
+    def receive(self, message: AnyMessage, *, now: float = 0.0) -> Sequence[Effect]:
+        """Deliver the message when its causes are delivered, and what waited for it; or hold it.
+
+        Raises UnknownMemberError and SequenceError.
+        """
+        assert isinstance(message, MatrixMessage)
+        sender, seq, causes = message.sender, message.seq, message.causes
+        # `lacks` is written out here, as in BSS; the maximum of R2 costs most of the time.
+        if (
+            self.counts.get(sender) != seq - 1
+            or causes.bit_length() > self.width
+            or (self.clock - causes) & self.guard != self.guard
+            or sender in self.last
+        ):
+            return self.receive_slowly(message)
+        if self.waiting and (sender, seq) in self.waiting:
+            return self.release(message)
+        self.record(message)
+        return (Deliver(message),)
+
+    def record(self, message: MatrixMessage) -> None:
+        """Count the delivery, learn what the message says (R2), and keep the message."""
+        self.learn(message)
+        self.counts[message.sender] = message.seq
+        self.clock += lanes.unit(message.sender)
+        self._keep(message)
+        self.unswept += 1
+        if self.unswept >= len(self.members):
+            self.sweep()
+
+    def learn(self, message: MatrixMessage | Heartbeat) -> None:
+        """Apply R2 to the rows of the others: the maximum, the sender's row being its vector.
+
+        Rows of those who left, or whose join was not told here yet, are passed over.
+        """
+        rows = widened(message.rows, message.side, self.lanes)
+        rows += wire.principal(message) << (message.sender * self.width)
+        self.matrix = lanes.merge(self.matrix, rows & self.speaking, self.square)
+
+    # -- stability --------------------------------------------------------------------------
+
+    def _keep(self, message: MatrixMessage) -> None:
+        payload = message.payload
+        size = len(payload) if isinstance(payload, bytes) else 0
+        self.buffer.keep(message.sender, message.seq, message, size + self.control_bytes(message))
+
+    def sweep(self) -> None:
+        """Let the buffer forget what is stable."""
+        self.unswept = 0
+        self.buffer.forget(self.stable())
+
+    def stable(self) -> Mapping[int, int]:
+        """Return for every member the number of its last message that all are known to have."""
+        least = fold(self.matrix | self.silent, self.lanes, self.lanes)
+        counts = {**self.counts, self.me: self.sent}
+        return {k: min(count, lanes.get(least, k)) for k, count in counts.items()}
+
+    def unstable(self) -> tuple[MessageId, ...]:
+        """Return the messages sent or delivered here that somebody may lack."""
+        stable = self.stable()
+        return tuple(key for key in self.buffer if key.seq > stable[key.sender])
+
+    def knows(self, member: int, of: int) -> int:
+        """Return the number of the last message of `of` that `member` is known to have.
+
+        0 for who is not in the group. Raises LocalError for a number that nobody ever had.
+        """
+        counts = {**self.counts, self.me: self.sent}
+        if member not in counts or of not in counts:
+            raise LocalError(f"members {member} and {of} are not both in the group")
+        if member == self.me:
+            return counts[of]
+        return lanes.get(self.matrix, member * self.lanes + of)
+
+    # -- membership and snapshot --------------------------------------------------------------
+
+    def frontier(self) -> Hashable:
+        """Return the counts and who left, the side, and the matrix with my own row in it."""
+        whole = with_row(self.matrix, self.me, self.clock ^ self.guard, self.lanes)
+        return super().frontier(), self.lanes, whole
+
+    def adopt(self, frontier: Any) -> None:
+        """Regard everything up to the frontier as delivered; the sponsor's matrix becomes mine."""
+        counts, side, whole = frontier
+        if not 0 < side <= MAX_SIDE or not 0 <= whole < 1 << (side * side * LANE_BITS):
+            raise ValueError("a frontier whose matrix is none")
+        super().adopt(counts)
+        self.matrix = widened(whole, side, self.lanes)
+        self._mask()
+
+    def join(self, member: int) -> Sequence[Effect]:
+        """Give the newcomer a row and a column; until it is heard, nothing more is stable."""
+        if member >= MAX_SIDE:
+            raise LocalError(f"member {member} is not in 0 to {MAX_SIDE - 1}")
+        return super().join(member)
+
+    def leave(self, member: int, last: int) -> Sequence[Effect]:
+        """Stop sending to the member; its messages up to `last` are still delivered.
+
+        It no longer counts for stability.
+        """
+        effects = super().leave(member, last)
+        self._mask()
+        self.sweep()
+        return effects
+
+    def extra(self) -> Hashable:
+        """Return the rows, and what is kept for others."""
+        return self.matrix, self.stamped, self.unswept, self.buffer.snapshot()
+
+    def set_extra(self, extra: Any) -> None:
+        """Take over what `extra` returned."""
+        self.matrix, self.stamped, self.unswept, kept = extra
+        self.buffer.restore(kept)
+
+    def describe(self, names: Mapping[int, str]) -> dict[str, str]:
+        """Return the matrix by rows as in 001, and the messages that are not known stable."""
+        known = sorted({*self.counts, self.me})
+        rows = {
+            f"mt[{names[k]}]": "(" + ", ".join(str(self.knows(k, of)) for of in known) + ")"
+            for k in self.members
+        }
+        stable = ", ".join(str(count) for _, count in sorted(self.stable().items()))
+        return {**rows, "stable": f"({stable})", "kept": str(len(self.buffer))}
+
+    # -- size and wire ----------------------------------------------------------------------
+
+    def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
+        """Return the sender's message before this one and the newest cause of each member."""
+        return () if isinstance(message, Request) else super().causes(message)
+
+    def mentions(self, message: AnyMessage) -> tuple[int, ...]:
+        """Return the sender and all whom the matrix, or a request, speaks of."""
+        return wire.mentioned(message)
+
+    def renumber(self, message: AnyMessage, numbers: Mapping[int, int]) -> AnyMessage:
+        """Return the message with every member's number replaced."""
+        return wire.renumbered(message, numbers)
+
+    def encode(self, message: AnyMessage) -> bytes:
+        """Return the control information as bytes (`matrix_message`)."""
+        return wire.encode(message)
+
+    def decode(self, control: bytes, payload: Any) -> AnyMessage:
+        """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
+        return wire.decode(control, payload)
+
+    def control_bytes(self, message: AnyMessage) -> int:
+        """Return 4 bytes an entry: n * n, or n for each row carried and 4 more to name it."""
+        if isinstance(message, Request):
+            return INTEGER_BYTES + NODE_BYTES * (len(message.bounds) // 2)
+        members = len(self.counts) + 1
+        if not self.differences:
+            return INTEGER_BYTES * members * members
+        rows = len(wire.carried(message))
+        return INTEGER_BYTES * (members + rows * (members + 1))
+
+    def storage_bytes(self) -> int:
+        """Return 4 bytes an entry of the matrix; with differences twice that (last sent).
+
+        What is kept for others is counted apart, in `buffer.bytes`.
+        """
+        return INTEGER_BYTES * (len(self.counts) + 1) ** 2 * (2 if self.differences else 1)

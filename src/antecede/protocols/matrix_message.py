@@ -1,0 +1,182 @@
+"""Messages and notes of the matrix protocol, and their bytes.
+
+A message is (sender, number, control information); a note has the number 0, then its kind.
+Control information of messages and heartbeats: the side of the matrix, the sender's principal
+vector, which other rows follow (a bit each; rows of zeros do not), and how much the entries of
+these rows are behind the principal vector (`clocks.matrix`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from antecede.clocks import lanes
+from antecede.clocks.intervals import encode_bounds, read_bounds
+from antecede.clocks.lanes import LANE_BITS
+from antecede.clocks.matrix import (
+    LANE_BYTES,
+    encode_behind,
+    read_behind,
+    read_side,
+    read_top,
+)
+from antecede.clocks.pairs import encode_dense
+from antecede.clocks.wire import Reader, varint
+from antecede.errors import DecodeError, UnknownMemberError
+
+HEARTBEAT, REQUEST = 1, 2
+
+
+class MatrixMessage(NamedTuple):
+    """A message with its sender's number for it, from 1, and the sender's matrix clock."""
+
+    sender: int
+    seq: int
+    payload: Any
+    causes: int
+    """The principal vector without the sender's own entry, which is `seq`; packed."""
+    side: int
+    rows: int
+    """The other rows, those not carried being 0: side * side lanes, row after row."""
+
+
+class Heartbeat(NamedTuple):
+    """A note of a member that has been silent: its matrix clock, and nothing to deliver."""
+
+    sender: int
+    seq: int
+    """0, which marks a note."""
+    payload: Any
+    causes: int
+    """The principal vector, the sender's own entry included."""
+    side: int
+    rows: int
+
+
+class Request(NamedTuple):
+    """A note that asks one member for messages of `origin`, numbers as bounds of intervals."""
+
+    sender: int
+    seq: int
+    payload: Any
+    origin: int
+    bounds: tuple[int, ...]
+
+
+AnyMessage: TypeAlias = MatrixMessage | Heartbeat | Request
+
+
+def encode(message: AnyMessage) -> bytes:
+    """Return the control information as bytes."""
+    head = varint(message.sender) + varint(message.seq)
+    if isinstance(message, Request):
+        return head + varint(REQUEST) + varint(message.origin) + encode_bounds(message.bounds)
+    if isinstance(message, Heartbeat):
+        head += varint(HEARTBEAT)
+    rows, side = carried(message), message.side
+    head += varint(side) + encode_dense(message.causes)
+    head += sum(1 << k for k in rows).to_bytes(-(-side // 8), "little")
+    if not rows:
+        return head
+    vectors = int.from_bytes(b"".join(rows.values()), "little")
+    return head + encode_behind(vectors, principal(message), len(rows), side)
+
+
+def decode(control: bytes, payload: Any) -> AnyMessage:
+    """Return what `encode` wrote. Raises DecodeError, UnknownMemberError and SequenceError."""
+    reader = Reader(control)
+    sender, seq = reader.varint(), reader.varint()
+    kind = 0 if seq else reader.varint()
+    if kind == REQUEST:
+        return _read_request(reader, sender, payload)
+    if kind not in (0, HEARTBEAT):
+        raise DecodeError(f"note {kind} of member {sender}: there is no such kind")
+    side = read_side(reader)
+    if not sender < side:
+        raise UnknownMemberError(f"member {sender} has no row in its own matrix of {side}")
+    causes = read_top(reader, side)
+    if kind == HEARTBEAT:
+        beat = Heartbeat(sender, 0, payload, causes, side, 0)
+        rows = _read_rows(reader, sender, side, causes)
+        return beat._replace(rows=rows)
+    if lanes.get(causes, sender):
+        raise DecodeError(f"message {seq} of member {sender} says its own number twice")
+    if seq > lanes.MAX_VALUE:
+        raise DecodeError(f"message {seq} of member {sender}: numbers are 1 to {lanes.MAX_VALUE}")
+    rows = _read_rows(reader, sender, side, causes + lanes.unit(sender, seq))
+    return MatrixMessage(sender, seq, payload, causes, side, rows)
+
+
+def _read_request(reader: Reader, sender: int, payload: Any) -> Request:
+    origin, bounds = reader.varint(), read_bounds(reader)
+    reader.finish()
+    if not bounds:
+        raise DecodeError(f"a request of member {sender} that asks for nothing")
+    return Request(sender, 0, payload, origin, tuple(bounds))
+
+
+def _read_rows(reader: Reader, sender: int, side: int, top: int) -> int:
+    bits = int.from_bytes(reader.take(-(-side // 8)), "little")
+    if bits >> side or bits >> sender & 1:
+        raise DecodeError(f"rows of a matrix of {side} that are not there, or the sender's own")
+    listed = [k for k in range(side) if bits >> k & 1]
+    if not listed:
+        reader.finish()
+        return 0
+    width = side * LANE_BYTES
+    vectors = read_behind(reader, top, len(listed), side)
+    reader.finish()
+    raw = vectors.to_bytes(len(listed) * width, "little")
+    parts = [bytes(width)] * side
+    for place, k in enumerate(listed):
+        parts[k] = raw[place * width : (place + 1) * width]
+        if parts[k].count(0) == width:
+            raise DecodeError(f"a row of zeros for member {k}, which has a shorter spelling")
+    return int.from_bytes(b"".join(parts), "little")
+
+
+def principal(message: MatrixMessage | Heartbeat) -> int:
+    """Return the sender's principal vector when it sent this, packed."""
+    if not message.seq:
+        return message.causes
+    return lanes.put(message.causes, message.sender, message.seq)
+
+
+def carried(message: MatrixMessage | Heartbeat) -> dict[int, bytes]:
+    """Return the rows that the message carries beside the sender's own, by member."""
+    return nonzero_rows(message.rows, message.side)
+
+
+def nonzero_rows(matrix: int, side: int) -> dict[int, bytes]:
+    """Return the lanes of every row that is not zero, by member."""
+    width = side * LANE_BYTES
+    raw = matrix.to_bytes(side * width, "little")
+    rows = {k: raw[k * width : (k + 1) * width] for k in range(side)}
+    return {k: row for k, row in rows.items() if row.count(0) < width}
+
+
+def renumbered(message: AnyMessage, numbers: Mapping[int, int]) -> AnyMessage:
+    """Return the message with every member's number replaced."""
+    sender = numbers[message.sender]
+    if isinstance(message, Request):
+        return message._replace(sender=sender, origin=numbers[message.origin])
+    side = max((*(numbers[k] for k in mentioned(message)), sender)) + 1
+    causes = _moved(message.causes, numbers)
+    rows = 0
+    for k, row in carried(message).items():
+        vector = _moved(int.from_bytes(row, "little"), numbers)
+        rows |= vector << (numbers[k] * side * LANE_BITS)
+    return message._replace(sender=sender, causes=causes, side=side, rows=rows)
+
+
+def _moved(vector: int, numbers: Mapping[int, int]) -> int:
+    return lanes.pack((numbers[k], count) for k, count in lanes.items(vector))
+
+
+def mentioned(message: AnyMessage) -> tuple[int, ...]:
+    """Return the numbers of all members that the control information speaks of."""
+    if isinstance(message, Request):
+        return tuple(sorted({message.sender, message.origin}))
+    counted: Iterable[int] = (k for k, _ in lanes.items(message.causes))
+    return tuple(sorted({message.sender, *counted, *carried(message)}))
