@@ -1,0 +1,242 @@
+"""A whole protocol around `clock_delivery`: options, promise, membership, sizes, bytes.
+
+Source: 002, sections 2 (groups), 6 (fields, variables); the repairs of the errata.
+
+Theory of operation
+-------------------
+A member joins without anybody's messages: what was sent before its join names its receivers, and
+it is none of them. It takes over the sponsor's linear time, so that what it sends comes after all
+that the sponsor knew. With physical time the same holds because an invitation takes the
+least delay of a channel like any message. Members that were sent other numbers before get a copy
+with another number before it, so a broadcast is two `Transmit`s after a join, once.
+
+A member that left is waited for until its last number is here, or for as long as its messages can
+be under way, when bounds are known. In a selective group its last number may have been for
+others: there the bounds are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from antecede.clocks.bounds import Bounds
+from antecede.errors import LocalError
+from antecede.protocols import transmission_messages as wire
+from antecede.protocols.base import (
+    AFTER_LEAVE,
+    Discard,
+    Effect,
+    Guarantee,
+    Held,
+    MessageId,
+)
+from antecede.protocols.base import Relation as CausalRelation
+from antecede.protocols.clock_delivery import ClockDelivery
+from antecede.protocols.clock_relations import Floor, Relation, Separation
+from antecede.protocols.transmission_messages import AnyMessage, StampedMessage
+
+INTEGER_BYTES, CLOCK_BYTES = wire.INTEGER_BYTES, wire.CLOCK_BYTES
+PROMISE = Guarantee(
+    CausalRelation.BY_RECEIPT, never_idle=False, joins=True, leaves=True, needs_time=True
+)
+
+
+class ClockOrdered(ClockDelivery):
+    """Base of the three protocols; subclasses say what they carry and compare.
+
+    `bounds` of clocks and delays are needed for physical time and for delivery "bound".
+    `heartbeat_s`: silence after which a null message goes out, None: never. `retry_s`: recovery
+    is on, and asks again so often. `recovery_s`: by how much recovery may make a message late,
+    for delivery "bound". `keep`: messages kept to be sent again, None: all. `buffer_limit`:
+    messages held or ahead. `printed`: defects of 002 to show. Raises LocalError.
+    """
+
+    guarantee: Guarantee = PROMISE
+    misprints: ClassVar[frozenset[str]] = frozenset({"dropped", "dseq", "exclusive-end"})
+    """Words that `printed` may hold."""
+
+    def __init__(
+        self,
+        me: int,
+        members: Iterable[int],
+        *,
+        bounds: Bounds[int] | None = None,
+        delivery: str = "null",
+        heartbeat_s: float | None = 1.0,
+        retry_s: float | None = None,
+        recovery_s: float = 0.0,
+        keep: int | None = None,
+        buffer_limit: int | None = None,
+        printed: Collection[str] = (),
+    ) -> None:
+        super().__init__(
+            me, members, heartbeat_s=heartbeat_s, retry_s=retry_s, keep=keep, printed=printed
+        )
+        self.bounds, self.delivery, self.recovery_s = bounds, delivery, recovery_s
+        self.buffer_limit = buffer_limit
+        self._check_options()
+        self.begin()
+        self._relate(self.members)
+        self.guarantee = self._promise()
+
+    def _check_options(self) -> None:
+        name = type(self).__name__
+        if self.delivery not in ("null", "bound"):
+            raise LocalError(f"delivery is 'null' or 'bound', not {self.delivery!r}")
+        if self.bounds is None and (self.delivery == "bound" or self.carries_pt):
+            raise LocalError(f"{name} needs bounds of clocks and delays (delivery {self.delivery})")
+        if unknown := sorted(self.printed - self.misprints):
+            known = ", ".join(sorted(self.misprints))
+            raise LocalError(f"{name} has no misprint {unknown[0]!r}; there are {known}")
+        if not self.recovery_s >= 0:
+            raise LocalError(f"recovery_s is {self.recovery_s}; it is 0 or more seconds")
+        if self.buffer_limit is not None and (self.buffer_limit < 1 or self.retry_s is None):
+            raise LocalError("buffer_limit is 1 or more, and needs recovery (retry_s)")
+        if self.delivery == "bound" and self.retry_s is None:
+            self.heartbeat_s = None  # nobody would go by a null message
+
+    def _promise(self) -> Guarantee:
+        """Return what holds under these options; a printed variant claims what 002 claims."""
+        promise = PROMISE
+        recovers = self.retry_s is not None
+        if recovers:
+            promise = promise._replace(survives_loss=True, leaves=False)
+        if self.bounds is None:
+            promise = promise._replace(leaves=False)
+        if self.printed:
+            return promise
+        if self.heartbeat_s is None and self.delivery == "null":
+            remark = "a member that sends nothing stops all others: there are no null messages"
+            return promise._replace(never_stuck=False, survives_loss=False, remark=remark)
+        if self.heartbeat_s is None and recovers:
+            remark = "the loss of a last message is not found: there are no null messages"
+            return promise._replace(survives_loss=False, never_early=False, remark=remark)
+        if self.delivery == "bound" and recovers and not self.recovery_s:
+            remark = "the bound leaves no time for recovery (recovery_s): a lost cause comes late"
+            return promise._replace(never_early=False, remark=remark)
+        if self.delivery == "bound" and recovers:
+            remark = f"in order if recovery makes nothing later than {self.recovery_s:g} s"
+            return promise._replace(remark=remark)
+        return promise
+
+    def _relate(self, everybody: Iterable[int]) -> None:
+        """Set up the relation among all who ever were members; raises LocalError first."""
+        separation = Separation(self.bounds or Bounds[int](), everybody)
+        self.relation = self.relate(separation)
+        self.separation = separation
+
+    def relate(self, separation: Separation) -> Relation:
+        """Return the relation to order by; raises LocalError when the bounds forbid it."""
+        raise NotImplementedError
+
+    # -- membership -------------------------------------------------------------------------
+
+    def frontier(self) -> Hashable:
+        """Return LT, everybody who ever was a member, and (member, last) of those who left."""
+        everybody = tuple(sorted((*self.newest, self.me)))
+        return self.linear_time, everybody, tuple(sorted(self.last.items()))
+
+    def adopt(self, frontier: Any) -> None:
+        """Begin with the sponsor's linear time and members. Only as a newcomer."""
+        linear_time, everybody, last = frontier
+        if self.sent or any(self.newest.values()) or any(self.ahead.values()):
+            raise LocalError("a frontier is adopted before anything is sent or received")
+        others = [member for member in everybody if member != self.me]
+        self._relate((*others, self.me))
+        self.last = dict(last)
+        self.members = tuple(sorted({*others, self.me} - self.last.keys()))
+        self.linear_time = linear_time
+        self.before = dict.fromkeys(self.others(), 0)
+        self.newest = {member: self.last.get(member, 0) for member in others}
+        self.high, self.delivered = dict(self.newest), dict(self.newest)
+        self.ahead = {member: {} for member in others}
+        self.floors = dict.fromkeys(others, Floor())
+
+    def join(self, member: int) -> Sequence[Effect]:
+        """Send to the newcomer too, and wait for it as for everybody."""
+        if member == self.me or member in self.newest:
+            raise LocalError(f"member number {member} has been given out before")
+        self._relate((*self.newest, self.me, member))
+        self.members = tuple(sorted((*self.members, member)))
+        for table in (self.before, self.newest, self.high, self.delivered):
+            table[member] = 0
+        self.ahead[member] = {}
+        self.floors[member] = Floor()
+        return ()
+
+    def leave(self, member: int, last: int) -> Sequence[Effect]:
+        """Send to the member no more; its messages up to `last` are still delivered."""
+        if member not in self.newest or member in self.last:
+            raise LocalError(f"member {member} is not in the group")
+        if last < self.newest[member]:
+            raise LocalError(
+                f"member {member} left after message {last}, but {self.newest[member]} has come"
+            )
+        self.members = tuple(other for other in self.members if other != member)
+        self.last[member] = last
+        self.forget(member)
+        ahead = self.ahead[member]
+        late = sorted(before for before, one in ahead.items() if one.seq > last)
+        effects: list[Effect] = [Discard(ahead.pop(before), AFTER_LEAVE) for before in late]
+        self.high[member] = min(self.high[member], last)
+        if self.bounds is not None and self.done(member) < last:
+            self.left_s[member] = None
+        if self.delivery == "null":
+            effects += self._deliver(0.0)
+        return effects
+
+    # -- what a message says ------------------------------------------------------------------
+
+    def is_note(self, message: AnyMessage) -> bool:
+        """Tell whether a message is a null message, a request or an answer to one."""
+        return not isinstance(message, StampedMessage)
+
+    def blocked_on(self) -> tuple[Held, ...]:
+        """Return what is held or ahead of a gap, by (sender, number), with what is missing."""
+        ahead = [one for member in self.ahead.values() for one in member.values()]
+        every = sorted([one.message for one in self.held.values()] + ahead, key=self.identity)
+        return tuple(Held(message, self.missing(message)) for message in every)
+
+    def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
+        """Return the sender's message to the same receiver before: the only one that is named."""
+        if isinstance(message, StampedMessage) and message.before:
+            return (MessageId(message.sender, message.before),)
+        return ()
+
+    def describe(self, names: Mapping[int, str]) -> dict[str, str]:
+        """Return the variables of section 6 as text: LT, SEQ, REQ, DSEQ and RBF."""
+
+        def row(values: Mapping[int, int], more: int = 0) -> str:
+            return ", ".join(f"{names[k]}: {value + more}" for k, value in sorted(values.items()))
+
+        buffer = ", ".join(str(held.message.payload) for held in self.blocked_on())
+        fields = {"LT": str(self.linear_time)} if self.carries_lt else {}
+        taken = {member: self.done(member) for member in self.newest}
+        return {
+            **fields,
+            "SEQ": str(self.sent + 1),
+            "REQ": row(taken, 1),
+            "DSEQ": row(self.delivered),
+            "RBF": buffer or "Ø",
+        }
+
+    # -- size and wire ----------------------------------------------------------------------
+
+    def encode(self, message: AnyMessage) -> bytes:
+        """Return the control information; see `transmission_messages`."""
+        return wire.encode(message, lt=self.carries_lt, pt=self.carries_pt)
+
+    def decode(self, control: bytes, payload: Any) -> AnyMessage:
+        """Return what `encode` wrote. Raises DecodeError and SequenceError."""
+        return wire.decode(control, payload, lt=self.carries_lt, pt=self.carries_pt)
+
+    def control_bytes(self, message: AnyMessage) -> int:
+        """Return 4 bytes for SEQ, 4 for LT, 8 for PT; 4 more where numbers are left out."""
+        return wire.control_bytes(message, lt=self.carries_lt, pt=self.carries_pt)
+
+    def storage_bytes(self) -> int:
+        """Return SEQ and LT; of each other member REQ, the number before, and its floor."""
+        times = INTEGER_BYTES * self.carries_lt + CLOCK_BYTES * self.carries_pt
+        own = INTEGER_BYTES * (1 + self.carries_lt)
+        return own + len(self.newest) * (2 * INTEGER_BYTES + times)

@@ -1,0 +1,37 @@
+"""Linear: causal order by Lamport's clock alone, for 8 bytes a message however large the group.
+
+Source: 002, sections 4.1 and 6, with the clock repaired: on receipt LT becomes
+`max(LT, m.LT) + 1`, so that a message sent after a receipt is later by the clock. As printed
+(`equal-times`) both can be equal, and the answer overtakes.
+
+Theory of operation
+-------------------
+A message carries LT, which then goes on by one. A message comes before every other with a
+greater LT, whether it was known there or not: most of the pairs so ordered are concurrent. The
+rest is `clock_delivery` (when a message may go) and `transmission` (numbers, recovery).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from antecede.clocks.bounds import Bounds
+from antecede.protocols.clock_ordered import ClockOrdered
+from antecede.protocols.clock_relations import LinearRelation, Relation, Separation
+
+
+class Linear(ClockOrdered):
+    """One member; needs null messages, or a bound of the delay."""
+
+    carries_pt: ClassVar[bool] = False
+    misprints: ClassVar[frozenset[str]] = ClockOrdered.misprints | {"equal-times"}
+
+    def relate(self, separation: Separation) -> Relation:
+        """Return the order by linear time."""
+        return LinearRelation()
+
+    @classmethod
+    def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
+        """Return clocks that err by a second, and delays of one or two."""
+        return {"bounds": Bounds[int](accuracy_s=1, least_s=1, most_s=2), "heartbeat_s": 2.0}
