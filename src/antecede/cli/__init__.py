@@ -43,6 +43,9 @@ COMMANDS = {
     "deliver": Command(
         "antecede.cli.deliver", "trace", "what a protocol would have delivered of logged bytes"
     ),
+    "convert": Command(
+        "antecede.cli.convert", "trace", "write a trace as a log for ShiViz, Parquet or JSON lines"
+    ),
     "record": Command(
         "antecede.cli.record", "trace", "let processes talk over UDP and write what happened"
     ),
