@@ -103,7 +103,7 @@ def orders_at(bounds: Bounds[int], *, as_published: bool) -> list[int]:
     return [
         later
         for later in range(-9, 21)
-        if rule(Stamp(0, 1, {}, pt=50.0), Stamp(1, 1, {}, pt=50.0 + later), delays)
+        if rule(Stamp(0, 1, {}, pt_s=50.0), Stamp(1, 1, {}, pt_s=50.0 + later), delays)
     ]
 
 
@@ -131,7 +131,7 @@ def test_rule_3_repaired_goes_by_the_least_delay_over_any_path() -> None:
 def test_events_of_one_source_go_by_its_counter() -> None:
     """Errata: pairs of one source must go by its own clock or counter."""
     delays = Delays(Bounds(accuracy_s=1, least_s=5, most_s=8), range(2))
-    e1, e2 = Stamp(0, 1, {}, pt=50.0), Stamp(0, 2, {}, pt=50.0)
+    e1, e2 = Stamp(0, 1, {}, pt_s=50.0), Stamp(0, 2, {}, pt_s=50.0)
     for rule in (physical_precedes, physical_precedes_as_published):
         assert rule(e1, e2, delays)
         assert not rule(e2, e1, delays)
@@ -306,7 +306,7 @@ def test_on_a_small_grid_safe_relations_miss_no_chain(group: str, steps: tuple[i
             ordered = relation(parts, bounds)
             assert ordered.precedes(e1, e2, {"a", "b", "c"}) == related
             assert not ordered.precedes(e1, e2, {"c"})
-        tight = tight or not physical_precedes(e1, e2._replace(pt=e2.pt - 1), nearest.delays)
+        tight = tight or not physical_precedes(e1, e2._replace(pt_s=e2.pt_s - 1), nearest.delays)
     delays = Delays(bounds, range(4))
     direct = sum(bounds.least(a, b) for a, b in itertools.pairwise(steps))
     assert tight == (direct < delays.least_s(0, 1) + 1)  # the bound is reached by the fastest

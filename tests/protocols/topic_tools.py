@@ -25,6 +25,7 @@ from antecede.protocols.subscriptions import Subscriptions
 from antecede.protocols.topic_delivery import TopicProtocol
 from antecede.protocols.topic_message import Parts, TopicMessage, stamp
 from antecede.protocols.topic_relations import Stamp
+from antecede.protocols.topic_state import NOT_SUBSCRIBED
 from antecede.protocols.topics import Htbc, Tv, TvLt, TvPt, TvVt
 
 Id = tuple[int, int]
@@ -107,6 +108,8 @@ class TopicNetwork:
         self.known: dict[int, set[Id]] = {k: set() for k in self.members}
         """What has arrived at or was sent by each member."""
         self.delivered: dict[int, list[Id]] = {k: [] for k in self.members}
+        self.given_up: dict[int, set[Id]] = {k: set() for k in self.members}
+        """What arrived when the member did not subscribe to it any more."""
         self.early: list[Early] = []
         self.holds = self.duplicates = 0
 
@@ -162,7 +165,7 @@ class TopicNetwork:
         for at, member in self.members.items():
             assert member.blocked_on() == ()
             owed = {key for key, to in self.addressed.items() if at in to}
-            assert set(self.delivered[at]) == owed
+            assert set(self.delivered[at]) == owed - self.given_up[at]
         return self
 
     # -- what happens -----------------------------------------------------------------------
@@ -221,6 +224,39 @@ class TopicNetwork:
         assert fresh.blocked_on() == self.members[at].blocked_on()
         self.members[at] = fresh
 
+    # -- who is there -----------------------------------------------------------------------
+
+    def change(self) -> None:
+        """Let somebody join, leave or subscribe anew; everybody hears of it at once."""
+        choice = self.random.choice(("join", "leave", "subscribe", "subscribe"))
+        at = self.random.choice(sorted(self.members))
+        if choice == "join" and len(self.readings) < 9:
+            self.join(len(self.readings), at)
+        elif choice == "leave" and len(self.members) > 2:
+            self.leave(at)
+        elif choice == "subscribe":
+            topics = self.random.sample(self.topics, self.random.randint(1, len(self.topics)))
+            for other, member in self.members.items():
+                self.judge(other, member.subscribe(at, topics))
+
+    def join(self, newcomer: int, sponsor: int) -> None:
+        frontier = self.members[sponsor].frontier()
+        hash(frontier)
+        for member in self.members.values():
+            assert member.join(newcomer) == ()
+        made = self.cls(newcomer, [newcomer], **self.options)
+        made.adopt(frontier)
+        assert made.members == self.members[sponsor].members
+        self.members[newcomer] = made
+        self.readings[newcomer] = ORIGIN_S + self.now_s + self._offset(newcomer)
+        self.known[newcomer], self.delivered[newcomer] = set(), []
+        self.given_up[newcomer] = set()
+
+    def leave(self, gone: int) -> None:
+        last = self.members.pop(gone).sent
+        for member in self.members.values():
+            assert member.leave(gone, last) == ()
+
     # -- judgement --------------------------------------------------------------------------
 
     def needed(self, at: int, key: Id) -> frozenset[Id]:
@@ -230,6 +266,7 @@ class TopicNetwork:
             cause
             for cause in self.past[key]
             if at in self.addressed[cause]
+            and cause not in self.given_up[at]
             and subscription & set(self.topics_of(cause)) & set(self.topics_of(key))
         )
 
@@ -250,6 +287,10 @@ class TopicNetwork:
             elif isinstance(effect, Hold):
                 self.holds += 1
                 assert effect.missing == ()
+            else:
+                assert isinstance(effect, Discard)
+                assert effect.reason == NOT_SUBSCRIBED
+                self.given_up[at].add(key)
 
     def stamps(self) -> Mapping[Id, Stamp]:
         return {key: stamp(message) for key, message in self.sent.items()}

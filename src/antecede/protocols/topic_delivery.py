@@ -91,7 +91,7 @@ class TopicProtocol(TopicState):
             self.lt += 1
             message = message._replace(lt=self.lt)
         if self.parts.physical:
-            message = message._replace(pt=now)
+            message = message._replace(pt_s=now)
         if self.parts.vector:
             message = message._replace(vt=causes)
         targets = self.subscriptions.targets(publication, self.others())

@@ -44,7 +44,7 @@ class TopicMessage(NamedTuple):
     tv: tuple[tuple[str, int], ...]
     """e.TV: (topic, count) of all topics that the sender knows, in ascending order."""
     lt: int = 0
-    pt: float = 0.0
+    pt_s: float = 0.0
     vt: int = 0
     """e.VT in packed lanes, without the sender's own entry."""
 
@@ -55,7 +55,7 @@ def stamp(message: TopicMessage) -> Stamp:
     vt = message.vt + unit(message.sender, message.seq)
     about = {topic: counts[topic] for topic in message.topics}
     weight = sum(counts.values())
-    return Stamp(message.sender, message.seq, about, weight, message.lt, message.pt, vt)
+    return Stamp(message.sender, message.seq, about, weight, message.lt, message.pt_s, vt)
 
 
 def checked_topics(topics: Collection[str]) -> tuple[str, ...]:
@@ -85,8 +85,8 @@ def check_times(message: TopicMessage, parts: Parts) -> None:
         raise SequenceError(f"{what} counts a topic below 1 or above {MAX_COUNT}")
     if parts.linear and not 1 <= message.lt <= MAX_COUNT:
         raise SequenceError(f"{what} has linear time {message.lt}; it is 1 to {MAX_COUNT}")
-    if parts.physical and not math.isfinite(message.pt):
-        raise RemoteError(f"{what} has physical time {message.pt}")
+    if parts.physical and not math.isfinite(message.pt_s):
+        raise RemoteError(f"{what} has physical time {message.pt_s}")
     if (message.vt >> (message.sender * LANE_BITS)) & MAX_VALUE:
         raise RemoteError(f"{what} has an entry of its own in its vector time")
 
@@ -100,7 +100,7 @@ def encode(message: TopicMessage, parts: Parts) -> bytes:
     if parts.linear:
         out += varint(message.lt)
     if parts.physical:
-        out += struct.pack(">d", message.pt)
+        out += struct.pack(">d", message.pt_s)
     if parts.vector:
         out += encode_pairs(message.vt)
     return bytes(out)
@@ -112,10 +112,10 @@ def decode(control: bytes, payload: Any, parts: Parts) -> TopicMessage:
     sender, seq = reader.varint(), reader.varint()
     topics, tv = _read_topics(reader)
     lt = reader.varint() if parts.linear else 0
-    pt = struct.unpack(">d", reader.take(8))[0] if parts.physical else 0.0
+    pt_s = struct.unpack(">d", reader.take(8))[0] if parts.physical else 0.0
     vt = read_pairs(reader) if parts.vector else 0
     reader.finish()
-    return TopicMessage(sender, seq, payload, topics, tv, lt, pt, vt)
+    return TopicMessage(sender, seq, payload, topics, tv, lt, pt_s, vt)
 
 
 def _read_topics(reader: Reader) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...]]:

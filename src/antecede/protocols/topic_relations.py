@@ -49,7 +49,7 @@ class Stamp(NamedTuple):
     """Sum of the whole topic vector."""
     lt: int = 0
     """Linear time."""
-    pt: float = 0.0
+    pt_s: float = 0.0
     """Physical time in seconds: what the source's clock showed."""
     vt: int = 0
     """Vector time in packed lanes (`clocks.lanes`), the source's own entry included."""
@@ -126,7 +126,7 @@ def physical_precedes(e1: Stamp, e2: Stamp, delays: Delays) -> bool:
     if e1.source == e2.source:
         return e1.seq < e2.seq
     nearest_s = delays.least_s(e1.source, e2.source) - delays.error_s(e1.source, e2.source)
-    return e2.pt - e1.pt >= nearest_s
+    return e2.pt_s - e1.pt_s >= nearest_s
 
 
 def physical_precedes_as_published(e1: Stamp, e2: Stamp, delays: Delays) -> bool:
@@ -136,7 +136,7 @@ def physical_precedes_as_published(e1: Stamp, e2: Stamp, delays: Delays) -> bool
     least_s = delays.bounds.least(e1.source, e2.source)
     most_s = delays.bounds.most(e1.source, e2.source)
     error_s = delays.error_s(e1.source, e2.source)
-    later_s = e2.pt - e1.pt
+    later_s = e2.pt_s - e1.pt_s
     if not -later_s < error_s:
         return False
     if later_s > most_s + error_s:

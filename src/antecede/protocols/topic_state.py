@@ -119,7 +119,7 @@ class TopicState(Protocol):
         source, delays = waiting.stamp.source, self.relation.delays
         due_s = waiting.arrived_s + delays.after_arrival_s(source, self.me)
         if self.parts.physical:
-            due_s = min(due_s, waiting.stamp.pt + delays.after_publishing_s(source, self.me))
+            due_s = min(due_s, waiting.stamp.pt_s + delays.after_publishing_s(source, self.me))
         return due_s
 
     def blocked_on(self) -> tuple[Held, ...]:
