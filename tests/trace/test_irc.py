@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from antecede.audit import audit
-from antecede.errors import FormatError
+from antecede.errors import FormatError, InputError
 from antecede.trace.arrow import Trace, read
 
 LOG = """[23:58] <ann> does it run?
@@ -182,3 +185,48 @@ def test_the_real_logs(shared_data: Path) -> None:
         report.details[name] for name in ("lines_not_annotated", "system_lines")
     )
     assert total == 12_500  # 10 logs of 1,250 lines: none is lost
+
+
+PIECES = [
+    "0 1 -",
+    "1 1 -",
+    "3 2 -",
+    "2 3",
+    "[10:00] <a> x",
+    "[1:00] <a> x",
+    "=== a left",
+    "\0",
+    "9 0 -",
+]
+texts = st.lists(st.sampled_from([*PIECES, *LOG.splitlines()]) | st.text(max_size=5)).map("\n".join)
+
+
+@given(texts, texts)
+def test_any_pair_of_texts(log: str, links: str) -> None:
+    """Every line of the log is an event, counted, or set aside; nothing else is raised."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in (("c.ascii.txt", log), ("c.annotation.txt", links)):
+            (Path(folder) / name).write_bytes(text.encode("utf-8", "surrogatepass"))
+        try:
+            trace = read([Path(folder) / "c.annotation.txt"], "irc")
+        except InputError:
+            return
+    aside = [row for row in trace.quarantine.to_pylist() if row["source"].endswith("ascii.txt")]
+    counted = trace.details["lines_not_annotated"], trace.details["system_lines"]
+    written = log.encode("utf-8", "surrogatepass")
+    lines = written.count(b"\n") + (not written.endswith(b"\n") and bool(written))
+    assert len(trace.events) + len(aside) + sum(map(int, counted)) == lines
+
+
+@given(st.integers(0, 7), st.integers(0, 40), st.integers(0, 9), st.binary(max_size=3))
+def test_damage_in_a_line_costs_that_line(which: int, at: int, gone: int, put: bytes) -> None:
+    lines = LOG.encode().splitlines()
+    whole = lines[which]
+    lines[which] = whole[:at] + put.replace(b"\n", b"") + whole[at + gone :]
+    links = "".join(f"{k} {k + 1} -\n" for k in range(7))
+    with tempfile.TemporaryDirectory() as folder:
+        laid(Path(folder), links=links)
+        (Path(folder) / "2004-11-15_03.ascii.txt").write_bytes(b"\n".join(lines))
+        trace = read([folder])
+    others = {str(k) for k in range(8)} - {str(which)}
+    assert others <= set(column(trace, "id"))

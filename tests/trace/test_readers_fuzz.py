@@ -14,13 +14,16 @@ from antecede.audit import audit_events
 from antecede.errors import InputError
 from antecede.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, read
 
-FORMATS = (None, "shiviz", "mail", "table", "git")
+FORMATS = (None, "shiviz", "mail", "table", "git", "editing", "lora", "irc")
 
 PIECES = r"""
 a {"a":1}~b {"a":1,"b":2}~(?<host>\w) (?<clock>.*) (?<event>.*)~hello~=== run ===~
 From a@b Mon Jan  6 10:00:05 2020~Message-ID: <x@y>~In-Reply-To: <x@y>~
 {"id":"a","parent":null,"sender":1,"date":1,"arrived":2}~{"id":[]}~{~{"a":1e999}~NaN~[[[[~
 {"id":1,"time":1e308,"seq":1e308}~{"clock":{"a":true}}~{"id":"\ud800"}~PAR1~
+{"devEUI":"d","fCnt":7,"rxInfo":[{"gatewayID":"g","time":"x"}]}~{"dev_eui":1,"fcnt":1e9,"hotspots":[1]}~
+{"kind":"concurrent","txns":[~{"parents":[],"agent":0,"patches":[]},~{"parents":[0],~]}~],"x":~
+0 1 -~1 1 -~7 2 -~[10:00] <ann> hi~[10:01]  * bob sighs~=== eve has joined~
 id,parents,time~a,b,1~c,"["~"~commit,parents~p,q
 """
 lines = [piece.strip("\n") for piece in PIECES.split("~")]
