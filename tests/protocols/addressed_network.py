@@ -46,8 +46,9 @@ class Network:
                 self.arrive(self.random.randrange(len(self.flight)))
             else:  # a second copy, or one that went astray
                 target, key = self.random.choice(self.flight)
-                if draw > 0.97:
-                    target = self.random.choice(sorted(self.members.keys() - {key[0]}))
+                strangers = self.members.keys() - {key[0], *self.sent[key].to}
+                if draw > 0.97 and strangers:
+                    target = self.random.choice(sorted(strangers))
                 if target in self.members:
                     self.hand_over(target, key)
 

@@ -13,10 +13,13 @@ Theory of operation
 Vectors are packed lanes. V_m[d] <= t always, and without the sender's own send in it: that is
 checked, and `t - V_m[d]` is what travels, since most of its lanes are small or 0.
 
-V_m[j] is the maximum of t over the messages to j in the causal past of m, and C_j[k] >= x
-exactly when j delivered a message that knows of k's send x. So V_m[j] <= C_j exactly when all
-of them are delivered: nothing goes early, nothing waits needlessly. By the same argument a
-message to j is a duplicate exactly when its number is at or below C_j[sender], or it is held.
+Every message to j in the past of m has raised V_m[j] to its t, unless all ways from it to m lead
+through j, which had delivered it then. So V_m[j] lies between the maximum of t over the messages
+to j in the past of m that j may lack, and the maximum over all messages to j in that past. And
+C_j[k] >= x exactly when j delivered a message that knows of k's send x, and with it, in order,
+all to j in that one's past. So V_m[j] <= C_j exactly when no message to j in the past of m is
+missing: nothing goes early, nothing waits needlessly. By the same argument a message to j is a
+duplicate exactly when its number is at or below C_j[sender], or it is held.
 
 A held message is filed under ONE lane k that is behind, with the value that C_j[k] must reach,
 in a heap for that lane. A delivery looks only at heaps of lanes that it raised.

@@ -1,0 +1,209 @@
+"""SENT: the matrix against sets, its layout, names of messages, refusals, sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antecede.check.scenario import run_scenario
+from antecede.check.scenario_parse import load_scenario
+from antecede.clocks.lanes import get, pack
+from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError
+from antecede.protocols.base import Deliver, Hold, MessageId, Transmit
+from antecede.protocols.sent import MAX_SIDE, Sent, SentMessage, entry, lane
+from tests.protocols.addressed_network import Network
+
+SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
+
+
+def sent(member: Sent, payload: object = None, to: Any = None) -> SentMessage:
+    (effect,) = member.send(payload, to=to)
+    assert isinstance(effect, Transmit)
+    message: SentMessage = effect.message
+    return message
+
+
+# -- the matrix ------------------------------------------------------------------------------
+
+
+def test_the_members_below_n_fill_the_lanes_below_n_squared() -> None:
+    """Whatever n is: so a join moves nothing."""
+    for n in range(1, 20):
+        found = {lane(k, d) for k in range(n) for d in range(n)}
+        assert found == set(range(n * n))
+
+
+@given(sender=st.integers(0, MAX_SIDE), target=st.integers(0, MAX_SIDE))
+def test_entry_is_the_inverse_of_lane(sender: int, target: int) -> None:
+    assert entry(lane(sender, target)) == (sender, target)
+
+
+@given(seed=st.integers(0, 2**32), members=st.integers(2, 5))
+def test_the_matrix_counts_what_was_sent_to_whom_in_the_past(seed: int, members: int) -> None:
+    """SENT_m[k, l] is the number of k's messages to l in the causal past of m, exactly."""
+    network = Network(Sent, members, seed)
+    network.run(50)
+    for key, message in network.sent.items():
+        for k in range(members):
+            for d in range(members):
+                past = [q for q in network.past[key] if q[0] == k and d in network.sent[q].to]
+                assert get(message.matrix, lane(k, d)) == len(past)
+
+
+@given(seed=st.integers(0, 2**32), members=st.integers(2, 5))
+def test_deliv_is_the_members_column_and_counts_deliveries(seed: int, members: int) -> None:
+    network = Network(Sent, members, seed)
+    network.run(50)
+    for at, member in network.members.items():
+        for k in set(range(members)) - {at}:
+            delivered = sum(sender == k for sender, _ in network.delivered[at])
+            assert member.delivered[k] == delivered == get(member.matrix, lane(k, at))
+
+
+@given(seed=st.integers(0, 2**32))
+def test_missing_are_the_newest_messages_to_me_by_their_number_in_the_channel(seed: int) -> None:
+    network = Network(Sent, 4, seed)
+    for _ in range(40):
+        network.run(1)
+        for at in network.members:
+            for key, missing in network.lines(at).items():
+                owed = network.owed(at, key)
+                expected = set()
+                for sender in {sender for sender, _ in owed}:
+                    newest = max(number for k, number in owed if k == sender)
+                    message = network.sent[sender, newest]
+                    expected.add(network.members[at].identity(message))
+                assert set(missing) == expected
+
+
+def test_a_join_leaves_the_matrix_where_it_is() -> None:
+    a, b = Sent(0, range(2)), Sent(1, range(2))
+    a.receive(sent(b))
+    before = a.matrix
+    a.join(2)
+    a.join(9)
+    assert a.matrix == before
+    assert sent(a).to == (1, 2, 9)
+    assert get(a.matrix, lane(0, 9)) == 1
+    assert get(a.matrix, lane(1, 0)) == 1
+
+
+def test_a_message_is_named_by_its_number_in_the_channel() -> None:
+    """seq counts all messages of the sender, the name only those to this receiver."""
+    a, b, c = (Sent(k, range(3)) for k in range(3))
+    sent(a, to=[1])
+    sent(a, to=[1, 2])
+    third = sent(a, to=[2])
+    assert third.seq == 3
+    assert b.identity(third) == (0, 3)
+    assert c.identity(third) == (0, 2)
+    assert c.receive(third) == (Hold(third, (MessageId(0, 1),)),)
+    assert c.causes(third) == ((0, 1),)
+
+
+def test_the_example_of_001_with_d_before_b() -> None:
+    """001, "Now, suppose": the messages of the SES example; d waits for b alone, by its name."""
+    p1, p2, p3 = (Sent(k, range(3)) for k in range(3))
+    p2.receive(sent(p3, "a", [1]))
+    b = sent(p2, "b", [0])
+    p3.receive(sent(p1, "c", [2]))
+    d = sent(p2, "d", [0])
+    assert p1.receive(d) == (Hold(d, (MessageId(1, 1),)),)
+    assert list(p1.receive(b)) == [Deliver(b), Deliver(d)]
+
+
+@pytest.mark.parametrize("name", ["example", "triangle", "multicast"])
+def test_the_scenarios_hold_and_deliver_as_those_of_ses(name: str) -> None:
+    def course(protocol: str) -> list[tuple[str, str, str]]:
+        stem = "ses-overtaking" if (protocol, name) == ("ses", "example") else f"{protocol}-{name}"
+        run = run_scenario(load_scenario(SCENARIOS / f"{stem}.scenario"))
+        kinds = ("hold", "deliver", "release")
+        return [(h.at, h.kind, h.label) for h in run.happenings() if h.kind in kinds]
+
+    assert course("sent") == course("ses")
+    assert any(kind == "hold" for _, kind, _ in course("sent"))
+
+
+# -- refusals --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("entries", "error"),
+    [
+        ({(0, 2): 1}, SequenceError),  # a message of mine that I never sent
+        ({(1, 0): 2}, SequenceError),  # itself among its causes
+        ({(2, 1): 6}, SequenceError),  # of a member that left after message 5
+        ({(1, 1): 1}, UnknownMemberError),  # nobody sends to itself
+        ({(3, 0): 1}, UnknownMemberError),  # from a number that nobody had
+        ({(1, 3): 1}, UnknownMemberError),  # to a number that nobody had
+        ({(9, 0): 1}, UnknownMemberError),  # a number above all
+        ({(0, 9): 1}, UnknownMemberError),
+    ],
+)
+def test_impossible_matrices_are_refused(
+    entries: dict[tuple[int, int], int], error: type[RemoteError]
+) -> None:
+    a, b = Sent(0, [0, 1, 2, 4]), Sent(1, [0, 1, 2, 4])
+    a.leave(2, 5)
+    sent(b, to=[0])
+    message = sent(b, to=[0])._replace(matrix=pack((lane(*k), n) for k, n in entries.items()))
+    before = a.snapshot()
+    with pytest.raises(error):
+        a.receive(message)
+    assert a.snapshot() == before
+    known = sent(b, to=[0])._replace(matrix=pack([(lane(2, 1), 5), (lane(1, 4), 2)]))
+    assert list(a.receive(known)) == [Deliver(known)]
+
+
+def test_a_leaver_cannot_have_sent_less_than_is_known_of_it() -> None:
+    """Also of what it sent to others: b tells of two messages of c."""
+    a, b, c = (Sent(k, range(3)) for k in range(3))
+    for _ in range(2):
+        b.receive(sent(c, to=[1]))
+    a.receive(sent(b))
+    before = a.snapshot()
+    with pytest.raises(LocalError):
+        a.leave(2, 1)
+    assert a.snapshot() == before
+    a.leave(2, 2)
+
+
+def test_a_matrix_has_at_most_1024_rows() -> None:
+    Sent(0, [0, MAX_SIDE - 1])
+    with pytest.raises(LocalError, match="1023"):
+        Sent(0, [0, MAX_SIDE])
+    member = Sent(0, range(2))
+    with pytest.raises(LocalError, match="1023"):
+        member.join(MAX_SIDE)
+    other = SentMessage(1, 1, None, (0,), pack([(MAX_SIDE * MAX_SIDE, 1)]))
+    with pytest.raises(UnknownMemberError):
+        member.decode(member.encode(other), None)
+
+
+# -- sizes -----------------------------------------------------------------------------------
+
+
+def test_sizes_by_the_accounting() -> None:
+    """4 bytes an integer: n * n for the matrix, one a destination; DELIV in storage."""
+    a = Sent(0, range(5))
+    assert a.control_bytes(sent(a, to=[1])) == 4 * (25 + 1)
+    assert a.control_bytes(sent(a)) == 4 * (25 + 4)
+    assert a.storage_bytes() == 4 * (25 + 5)
+
+
+def test_on_the_wire_only_what_is_not_0_or_all_of_it() -> None:
+    """One conversation in a large group costs a few bytes; a busy group a byte an entry."""
+    quiet = [Sent(k, range(50)) for k in range(50)]
+    sent(quiet[7], to=[9])
+    assert len(quiet[7].encode(sent(quiet[7], to=[9]))) < 12
+    group = [Sent(k, range(10)) for k in range(10)]
+    for at in group:
+        message = sent(at)
+        for other in group:
+            if other is not at:
+                other.receive(message)
+    assert 90 < len(group[0].encode(sent(group[0]))) < 110
