@@ -5,6 +5,7 @@ They are written anew with --rewrite-scenarios.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,9 +33,9 @@ class Defect(NamedTuple):
     what: str = EARLY
 
 
-def _flat(name: str, size: int, variant: str) -> Company:
+def _flat(name: str, size: int, variant: str, offsets: Sequence[float] = ()) -> Company:
     entry = registry.entry(name)
-    return flat(name, entry.load(), size, entry.options(variant))
+    return flat(name, entry.load(), size, entry.options(variant), offsets)
 
 
 def _tree(inside: int, outside: int, variant: str) -> Company:
@@ -115,6 +116,14 @@ DEFECTS = [
         Limits(4),
         8,
         NEEDLESS,
+    ),
+    Defect(
+        "htbc-rule-3",
+        "HTBC, rule 3 as printed: where mind < 2 epsilon, an effect goes before its cause",
+        "004, ordering rule 3; errata: a causal pair can be as close as mind - 2 epsilon",
+        _flat("htbc", 3, "as-published", (1, 1, -1)),
+        Limits(2, ignored=ORDER_ONLY, script=(1, 2)),
+        9,
     ),
 ]
 
