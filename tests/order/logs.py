@@ -31,8 +31,8 @@ def many_groups(spec: DeliverSpec, runs: int = 4, **talk: Any) -> pa.Table:
         tables.append(table.append_column("run", pa.array([f"run {run}"] * len(table))))
     whole: Any = pa.concat_tables(tables).sort_by([("time", "ascending"), ("number", "ascending")])
     numbers = pa.array(range(len(whole)), pa.int64())
-    table: pa.Table = whole.set_column(1, "number", numbers)
-    return table
+    result: pa.Table = whole.set_column(1, "number", numbers)
+    return result
 
 
 def with_defects(table: pa.Table) -> pa.Table:

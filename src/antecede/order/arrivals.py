@@ -15,6 +15,7 @@ import pyarrow
 
 from antecede.group import Group
 from antecede.message import Message, Packet
+from antecede.protocols.base import Addressing, Relation
 
 pa: Any = pyarrow
 
@@ -42,6 +43,10 @@ class Talk(NamedTuple):
     """Chance that a copy arrives twice."""
     lost: float = 0.0
     """Chance that a copy never arrives."""
+    tick_us: int = 10_000
+    """Every group is told the time at the multiples of this."""
+    drain_us: int = 1_000_000
+    """Time goes on so long after the last sending."""
 
 
 def recorded(
@@ -53,17 +58,23 @@ def recorded(
 ) -> pyarrow.Table:
     """Let groups talk and return the log of all members: the columns of `SCHEMA`.
 
-    `number` counts the rows of an observer, and breaks ties of time. `post` sends a payload, given
-    the messages delivered there so far and the time in seconds (default: to all, in reply to one
-    of them where order is "sb"). Delays are whole microseconds, drawn from `seed`.
+    `number` counts the rows and breaks ties of time. `post` sends a payload, given the messages
+    delivered there so far and the time in seconds. Delays, in whole microseconds, are drawn
+    from `seed`.
     """
     return _Network(groups, talk or Talk(), random.Random(seed), post or _post).run()
 
 
 def _post(group: Group, payload: bytes, read: list[Message], now: float) -> list[Packet]:
-    if group.order == "sb" and read:
-        return group.post(payload, reply_to=read[-1], now=now)
-    return group.post(payload, now=now)
+    """Post to all; about one topic after the other; in reply to the message read last."""
+    chosen: dict[str, Any] = {}
+    protocol = group._protocol
+    if protocol.guarantee.relation is Relation.BY_REPLY and read:
+        chosen["reply_to"] = read[-1]
+    if protocol.addressing is Addressing.TOPICS:
+        topics = protocol.subscriptions.all_topics()  # type: ignore[attr-defined]
+        chosen["topics"] = [topics[len(read) % len(topics)]]
+    return group.post(payload, now=now, **chosen)
 
 
 class _Network:
@@ -73,6 +84,7 @@ class _Network:
         self.groups, self.talk, self.rng, self.post = dict(groups), talk, rng, post
         self.flying: list[tuple[int, int, str, bytes]] = []
         self.tickets = 0
+        self.ticked = START_US // self.talk.tick_us * self.talk.tick_us
         self.rows: list[dict[str, Any]] = []
         self.read: dict[str, list[Message]] = {name: [] for name in groups}
 
@@ -88,19 +100,32 @@ class _Network:
             for packet in packets:
                 self._log(name, now, packet.wire, True)
             self._put(name, packets, now)
-        while self.flying:
-            self._arrive_until(self.flying[0][0])
+        self._arrive_until(now + self.talk.drain_us)
         table: pyarrow.Table = pa.Table.from_pylist(self.rows, SCHEMA)
         return table
 
     def _arrive_until(self, now: int) -> None:
+        while (tick := self.ticked + self.talk.tick_us) <= now:
+            self._deliver_until(tick - 1)
+            self.ticked = tick
+            for name, group in self.groups.items():
+                self.read[name] += group.tick(tick / 1e6)
+                self._send_own(name, tick)
+        self._deliver_until(now)
+
+    def _deliver_until(self, now: int) -> None:
         while self.flying and self.flying[0][0] <= now:
             at, _, name, wire = heapq.heappop(self.flying)
             self._log(name, at, wire, False)
-            group = self.groups[name]
-            group.tick(at / 1e6)
-            self.read[name] += group.receive(wire, now=at / 1e6)
-            self._put(name, group.outgoing(), at)
+            self.read[name] += self.groups[name].receive(wire, now=at / 1e6)
+            self._send_own(name, at)
+
+    def _send_own(self, name: str, now: int) -> None:
+        """Put on the network what the protocol sends by itself."""
+        packets = self.groups[name].outgoing()
+        for packet in packets:
+            self._log(name, now, packet.wire, True)
+        self._put(name, packets, now)
 
     def _put(self, sender: str, packets: list[Packet], now: int) -> None:
         for packet in packets:

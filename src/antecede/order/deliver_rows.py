@@ -1,12 +1,17 @@
-"""Rows on their way through an `Observer`, and the recorder of a protocol's effects."""
+"""Rows on their way through an `Observer`, the recorder of effects, and own messages read back."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from antecede import frame
+from antecede.clocks.wire import Reader
+from antecede.errors import UnknownMemberError
+from antecede.group import Group
+from antecede.message import Message
 from antecede.order.deliver_spec import DeliverStatus
-from antecede.protocols.base import NOTHING, Effect, Protocol
+from antecede.protocols.base import NOTHING, Addressing, Effect, Protocol, Relation
 
 
 class Arrival(NamedTuple):
@@ -17,7 +22,9 @@ class Arrival(NamedTuple):
     wire: bytes | None
     sent: bool = False
     to: tuple[str, ...] | None = None
+    """Whom an own message was for, where its bytes do not say."""
     topics: tuple[str, ...] | None = None
+    """Topics of an own message of which there are no bytes."""
 
 
 class Outcome(NamedTuple):
@@ -68,3 +75,47 @@ class Recorder:
         """Let time pass and keep the effects."""
         self.effects = self.inner.tick(now)
         return self.effects
+
+
+class Said(NamedTuple):
+    """What an application gave to `Group.post`, read from the bytes that came of it."""
+
+    payload: bytes
+    chosen: dict[str, Any]
+
+
+def own_message(group: Group, wire: bytes) -> Said | None:
+    """Return what one's own bytes were made of; None for what the protocol sends by itself.
+
+    Raises DecodeError.
+    """
+    protocol = group._protocol
+    parts = frame.unpack(group.order, wire)
+    if not protocol.application:
+        return None
+    if protocol.renumbers:  # what one receives there looks different: only the payload tells
+        if not parts.payload:
+            return None
+        reader = Reader(parts.payload)  # `Group` puts block(name), varint(number) in front
+        reader.block(), reader.varint()
+        return Said(reader.rest(), {})
+    message = protocol.decode(parts.control, parts.payload)
+    if protocol.is_note(message):
+        return None
+    chosen: dict[str, Any] = {}
+    names = parts.names if group.open else group._names
+    if protocol.guarantee.relation is Relation.BY_REPLY:
+        parents = protocol.causes(message)
+        chosen["reply_to"] = tuple(Message(_named(names, p.sender), p.seq, b"") for p in parents)
+    to = getattr(message, "to", None)  # 002 gives each receiver other bytes, without a list
+    if protocol.addressing is Addressing.MEMBERS and to and set(to) != set(protocol.others()):
+        chosen["to"] = tuple(_named(names, number) for number in to)
+    if protocol.addressing is Addressing.TOPICS:
+        chosen["topics"] = message.topics
+    return Said(parts.payload, chosen)
+
+
+def _named(names: Mapping[int, str], number: int) -> str:
+    if number not in names:
+        raise UnknownMemberError(f"an own message that speaks of member {number}, a stranger")
+    return names[number]

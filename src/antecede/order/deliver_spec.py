@@ -55,13 +55,16 @@ class DeliverSpec:
     `order`, `members`, `options` are those of `Group`: an alias or a protocol's name, the closed
     list (None: an open group), the protocol's own options. Where observers begin from something
     else (an invitation, a snapshot, a role of the hierarchical protocol), give `make`, a
-    picklable function (observer, group or None) -> Group, in place of the three.
+    picklable function (observer, group as text or None) -> Group, in place of the three; where it
+    raises LocalError, LookupError or ValueError the observer's rows are refused.
 
     `observer`, `wire`, `time`, `group`, `tiebreak` name columns. Rows of one (group, observer)
     arrive by (time, tiebreak). A timestamp serves as time, and a number of `time_unit`; both
     become the `now` of the protocol in seconds. `sent` names a boolean column that is true where
-    the observer sent the message itself; `to` and `topics` (arrays of strings) are what it gave
-    to `Group.post`.
+    the observer sent the message itself. `to` and `topics` name columns with what it gave to
+    `Group.post` (arrays of strings). They are needed where its bytes do not tell: by the protocols
+    of 002 for messages that are not for everybody, by those of 004 for messages about topics
+    to which nobody subscribed: these count, and have no bytes.
 
     `tick_s`: time-bound protocols are told the time at each multiple of it. `finish_s`: how long
     time goes on after an observer's last row in a batch. `late_s`: in a stream, how far a row's
@@ -134,7 +137,10 @@ class DeliverSpec:
     def group_of(self, observer: str, group: Any) -> Group:
         """Return an observer's group as it is before the first row. Raises LocalError."""
         if self.make is not None:
-            return self.make(observer, group)
+            try:
+                return self.make(observer, group)
+            except (LookupError, ValueError) as error:  # a name that its tables do not know
+                raise LocalError(f"make= has no group for {observer!r}: {error!r}") from error
         return Group(observer, self.members, order=self.order, **self.options)
 
     @property

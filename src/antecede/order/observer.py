@@ -9,7 +9,8 @@ speaks of: to a held row when the message is one that waits, else to the row tha
 
 **Own messages.** A row marked as sent is sent again: `Group.post` with the payload of its bytes.
 A protocol is deterministic, so the same bytes come out when the log is whole; when others
-do, the row says so. Rows with further copies of the last sending are not sent once more.
+do, the row says so. Rows with further copies of the last sending are not sent once more. What a
+protocol sends by itself (acknowledgements, heartbeats) it sends here by itself too.
 
 **Time** counts in whole nanoseconds where the time column has whole numbers or timestamps, in
 seconds where it has floats, and never goes back: a row from before the clock is taken at it.
@@ -17,7 +18,8 @@ A protocol that wants to be told the time gets `tick` at the multiples of `tick_
 hold millions of them. So the last one of a gap is tried first; if something happens there, the
 state is put back and the first multiple at which something happens is found by bisection. That
 equals ticking at each of them, provided that a tick at which nothing happens does not change what
-happens later.
+happens later. Sending a heartbeat is something, too; but in a gap of years only the first
+`MOST_IDLE` of them are gone through.
 
 **Patience.** A held row whose patience is over leaves, but the protocol goes on holding its
 message: when it is delivered after all, nothing comes out, and positions stay without gaps.
@@ -30,11 +32,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
-from antecede import frame
-from antecede.clocks.wire import Reader
 from antecede.errors import LocalError, ProtocolError
 from antecede.message import Message
-from antecede.order.deliver_rows import Arrival, Outcome, Recorder, Waiting
+from antecede.order.deliver_rows import Arrival, Outcome, Recorder, Waiting, own_message
 from antecede.order.deliver_spec import DeliverSpec, DeliverStatus
 from antecede.protocols.base import (
     DUPLICATE,
@@ -42,17 +42,20 @@ from antecede.protocols.base import (
     OWN,
     Deliver,
     Discard,
+    Effect,
     Held,
     Hold,
     MessageId,
     Protocol,
-    Relation,
     Release,
     Transmit,
 )
 from antecede.protocols.storage import pack_state, unpack_state
 
 NS = 10**9
+MOST_IDLE = 1000
+"""After so many ticks in a row that only sent heartbeats, heartbeats are no longer searched for."""
+MESSAGE = Deliver | Hold | Release | Discard
 _FIELDS = 9
 
 
@@ -97,10 +100,12 @@ class Observer:
         self._play.effects = NOTHING
         now = self._seconds(self._clock or 0)
         try:
-            if arrival.wire is None:
+            if arrival.wire is None and arrival.topics is None:
                 raise LocalError("no bytes")
             if arrival.sent:
-                return [*left, self._send(arrival, arrival.wire, now)]
+                return [*left, self._send(arrival, now)]
+            if arrival.wire is None:
+                raise LocalError("no bytes")
             self.group.receive(arrival.wire, now=now)
         except ProtocolError as error:
             return [*left, Outcome(arrival.ticket, DeliverStatus.REFUSED, reason=str(error))]
@@ -164,37 +169,38 @@ class Observer:
 
     def _tick_up_to(self, stop: float) -> list[Outcome]:
         left: list[Outcome] = []
-        last = self._multiple(stop)
+        last, idle = self._multiple(stop), 0
         while self._ticked < last:
             first = self._ticked + 1
-            several = first < last and bool(self._held)
-            before = self._play.inner.snapshot() if several else None
-            something = self._try_tick(last)
+            before = self._play.inner.snapshot() if first < last else None
+            heeded = Effect if idle < MOST_IDLE else MESSAGE
             found = last
-            if something and several:
-                found = self._first_tick(before, first, last)
+            if self._try_tick(last, heeded) and first < last:
+                found = self._first_tick(before, first, last, heeded)
             self._ticked = found
             self._clock = max(self._clock or 0, found * self._tick)
+            about = any(isinstance(effect, MESSAGE) for effect in self._play.effects)
+            idle = 0 if about else idle + 1
             left += self._assigned(None)
             self.group.outgoing()
         return left
 
-    def _try_tick(self, multiple: int) -> bool:
-        """Tick, and tell whether the protocol did anything to a message."""
+    def _try_tick(self, multiple: int, heeded: Any) -> bool:
+        """Tick, and tell whether that has an effect of one of the kinds that are heeded."""
         self.group.tick(self._seconds(multiple * self._tick))
-        return any(not isinstance(effect, Transmit) for effect in self._play.effects)
+        return any(isinstance(effect, heeded) for effect in self._play.effects)
 
-    def _first_tick(self, before: Any, low: int, high: int) -> int:
+    def _first_tick(self, before: Any, low: int, high: int, heeded: Any) -> int:
         """Tick at the first multiple at which something happens; it does at `high`."""
         while low < high:
             middle = (low + high) // 2
             self._put_back(before)
-            if self._try_tick(middle):
+            if self._try_tick(middle, heeded):
                 high = middle
             else:
                 low = middle + 1
         self._put_back(before)
-        self._try_tick(high)
+        self._try_tick(high, heeded)
         return high
 
     def _put_back(self, state: Any) -> None:
@@ -283,29 +289,27 @@ class Observer:
 
     # -- own messages -----------------------------------------------------------------------
 
-    def _send(self, arrival: Arrival, wire: bytes, now: float) -> Outcome:
+    def _send(self, arrival: Arrival, now: float) -> Outcome:
         """Send an own message again. Raises DecodeError and LocalError."""
-        ticket = arrival.ticket
-        if wire in self._posted:
+        ticket, wire = arrival.ticket, arrival.wire
+        if wire is not None and wire in self._posted:
             if wire not in self._unclaimed:
                 return Outcome(ticket, DeliverStatus.DUPLICATE, reason=DUPLICATE)
             self._unclaimed = tuple(other for other in self._unclaimed if other != wire)
             return Outcome(ticket, DeliverStatus.SENT)
-        payload = frame.unpack(self.group.order, wire).payload
-        if self._play.renumbers:  # what `Group` puts in front there: block(name), varint(number)
-            reader = Reader(payload)
-            reader.block(), reader.varint()
-            payload = reader.rest()
-        chosen: dict[str, Any] = {"to": arrival.to, "topics": arrival.topics}
-        chosen = {name: value for name, value in chosen.items() if value is not None}
-        if self._play.guarantee.relation is Relation.BY_REPLY:
-            parents = self.group.inspect(wire).causes
-            chosen["reply_to"] = tuple(Message(sender, seq, b"") for sender, seq in parents)
+        payload = b""
+        logged = {"to": arrival.to, "topics": arrival.topics}
+        chosen: dict[str, Any] = {n: value for n, value in logged.items() if value is not None}
+        if wire is not None:
+            said = own_message(self.group, wire)
+            if said is None:  # the protocol sends it by itself, when it is told the same
+                return Outcome(ticket, DeliverStatus.CONTROL)
+            payload, chosen = said.payload, {**said.chosen, **chosen}
         packets = self.group.post(payload, now=now, **chosen)
         self.group.outgoing()
         self._posted = tuple(packet.wire for packet in packets)
         self._unclaimed = tuple(other for other in self._posted if other != wire)
-        same = wire in self._posted
+        same = wire in self._posted if wire is not None else not packets
         reason = None if same else "the protocol sends other bytes here: is the log whole?"
         sent = [effect.message for effect in self._play.effects if isinstance(effect, Transmit)]
         shown = _shown(self.group._message(sent[0])) if sent else (self.group.name, None, payload)

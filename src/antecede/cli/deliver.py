@@ -1,0 +1,253 @@
+"""`antecede deliver FILE --order NAME`: what a protocol would have delivered of logged bytes."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import dataclasses
+import os
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+
+from antecede.clocks.bounds import Bounds
+from antecede.errors import InputError
+from antecede.order.arrivals import Talk, recorded
+from antecede.order.deliver_spec import PER_S, DeliverSpec, DeliverStatus
+from antecede.order.deliver_table import Engine, deliver_table, deliver_wide
+from antecede.progress import Progress
+from antecede.protocols.subscriptions import Subscriptions
+
+pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pq: Any = pyarrow.parquet
+
+VALUES: dict[str, Any] = {"bounds": Bounds, "subscriptions": Subscriptions}
+"""Options that are values of these classes, written as a dictionary of their fields."""
+SHOWN = 5
+"""So many reasons and held rows are printed."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `antecede deliver`."""
+    spec = DeliverSpec()
+    parser.add_argument("file", metavar="FILE", help="Parquet or Arrow file: a row a message")
+    parser.add_argument("-o", "--out", metavar="OUT", help="Parquet file to write, rows as in FILE")
+    parser.add_argument("--force", action="store_true", help="replace OUT where it exists")
+    parser.add_argument("--engine", choices=("local", "spark"), default="local")
+    parser.add_argument(
+        "--example", type=int, metavar="N", help="make FILE instead: a group sends N messages"
+    )
+    protocol = parser.add_argument_group("the group")
+    protocol.add_argument("--order", default=spec.order, help="protocol, or causal, fifo, reply")
+    protocol.add_argument(
+        "--members", metavar="A,B,...", help="the closed list; without it the group is open"
+    )
+    protocol.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="of the protocol, as Python writes it: patience_s=5.0, bounds={'most_s': 0.2}",
+    )
+    columns = parser.add_argument_group("columns")
+    for name, what in (
+        ("observer", "who received"),
+        ("wire", "the bytes"),
+        ("time", "when they came: a timestamp or a number"),
+        ("group", "keeps groups apart"),
+        ("tiebreak", "orders rows of equal time; else their place in FILE does"),
+        ("sent", "true where the observer sent it; taken when it is there"),
+        ("to", "whom own messages were for, where their bytes do not say"),
+        ("topics", "of own messages that were for nobody"),
+    ):
+        default = getattr(spec, name)
+        more = f" (default: {default})" if default else ""
+        columns.add_argument(f"--{name}", metavar="COLUMN", default=default, help=what + more)
+    columns.add_argument("--prefix", default="", help="goes before the names of added columns")
+    passing = parser.add_argument_group("time")
+    passing.add_argument("--time-unit", choices=tuple(PER_S), default=spec.time_unit)
+    for option, default, what in (
+        ("--tick-s", spec.tick_s, "time-bound protocols are told the time at its multiples"),
+        ("--finish-s", spec.finish_s, "time goes on so long after an observer's last row"),
+        ("--patience-s", None, "a held row is set aside after so long"),
+    ):
+        shown = "" if default is None else f" (default: {default:g})"
+        passing.add_argument(
+            option, type=float, default=default, metavar="SECONDS", help=what + shown
+        )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, deliver, write, count. Raises InputError for unusable input or OUT."""
+    spec = _spec(args)
+    path = Path(args.file)
+    if args.example is not None:
+        return _example(path, spec, args)
+    out = None if args.out is None else Path(args.out)
+    if out is not None:
+        _check_free(out, args.force)
+    with Progress("reading"):
+        table = read_log_file(path)
+    if args.sent is None and "sent" in table.column_names:
+        args.sent = "sent"
+        spec = _spec(args)
+    begin = time.monotonic()
+    with Progress("delivering"):
+        done = deliver_wide(table, spec, _engine(args.engine))
+    seconds = time.monotonic() - begin
+    if out is not None:
+        _write(done, out)
+    _report(done, spec, seconds, args.engine, out)
+    return 0
+
+
+def _spec(args: argparse.Namespace) -> DeliverSpec:
+    members = None if args.members is None else tuple(args.members.split(","))
+    same = "order observer wire time time_unit group tiebreak sent to topics tick_s finish_s"
+    chosen = {name: getattr(args, name) for name in (*same.split(), "patience_s", "prefix")}
+    return DeliverSpec(members=members, options=dict(map(option, args.option)), **chosen)
+
+
+def option(text: str) -> tuple[str, Any]:
+    """Return name and value of NAME=VALUE; what is no Python value is text. Raises InputError."""
+    name, equals, written = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise InputError(f"--option {text!r}: write NAME=VALUE, for instance patience_s=5.0")
+    try:
+        value = ast.literal_eval(written)
+    except (ValueError, SyntaxError):
+        value = written
+    if name in VALUES and isinstance(value, dict):
+        try:
+            value = VALUES[name](**value)
+        except TypeError as error:
+            fields = ", ".join(field.name for field in dataclasses.fields(VALUES[name]))
+            raise InputError(f"--option {name}: {error}; it has {fields}") from error
+    return name, value
+
+
+def read_log_file(path: Path) -> pyarrow.Table:
+    """Return the rows of a Parquet, Arrow or Feather file. Raises InputError."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(6)
+        if start[:4] == b"PAR1":
+            return _table(pq.read_table(str(path)))
+        opened = pa.ipc.open_file if start == b"ARROW1" else pa.ipc.open_stream
+        with pa.OSFile(str(path)) as source:
+            return _table(opened(source).read_all())
+    except (OSError, pa.ArrowException) as error:
+        text = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        what = f"cannot be read as Parquet or Arrow: {text}"
+        raise InputError(what, path=str(path)) from error
+
+
+def _table(read: pyarrow.Table) -> pyarrow.Table:
+    return read
+
+
+def _engine(name: str) -> Engine:
+    if name == "local":
+        return deliver_table
+    from antecede.spark.local import deliver_on_spark
+
+    return deliver_on_spark
+
+
+def _example(path: Path, spec: DeliverSpec, args: argparse.Namespace) -> int:
+    _check_free(path, args.force)
+    if not 0 < args.example <= 1_000_000:
+        raise InputError(f"--example {args.example}: 1 to 1,000,000 messages")
+    names = spec.members or ("ann", "bob", "cat")
+    groups = {name: spec.group_of(name, None) for name in names}
+    table = recorded(groups, Talk(messages=args.example, lost=0.0))
+    _write(table, path)
+    print(f"example     {table.num_rows:,} rows of {', '.join(names)} -> {path}")
+    return 0
+
+
+def _check_free(out: Path, force: bool) -> None:
+    if out.is_dir():
+        raise InputError("is a folder; name a file to write", path=str(out))
+    if not out.absolute().parent.is_dir():
+        raise InputError("the folder to write into does not exist", path=str(out))
+    if out.exists() and not force:
+        raise InputError("exists already; name another file or give --force", path=str(out))
+
+
+def _write(table: pyarrow.Table, path: Path) -> None:
+    """Write beside, then rename: the file is whole or as it was."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        pq.write_table(table, str(draft), compression="zstd")
+        draft.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", path=str(path)) from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _report(
+    done: pyarrow.Table, spec: DeliverSpec, seconds: float, engine: str, out: Path | None
+) -> None:
+    def column(name: str) -> list[Any]:
+        values: list[Any] = done[spec.prefix + name].to_pylist()
+        return values
+
+    statuses, waited = column("status"), column("waited_ms")
+    where = "" if out is None else f" -> {out}"
+    print(f"read        {done.num_rows:,} rows in {seconds:.2f} s, {engine} engine{where}")
+    counts = Counter(statuses)
+    for status in DeliverStatus:
+        if counts[status]:
+            print(f"{status:<11} {counts[status]:,}")
+    waits = sorted(
+        w for w, s in zip(waited, statuses, strict=True) if s == DeliverStatus.DELIVERED and w
+    )
+    if waits:
+        middle, late = waits[len(waits) // 2], waits[len(waits) * 99 // 100]
+        print(
+            f"waited      {len(waits):,} of the delivered; half of them at least {middle:,.1f} ms,"
+        )
+        print(f"            one in a hundred at least {late:,.1f} ms")
+    _report_reasons(column("reason"), statuses)
+    _report_lacking(done, spec)
+    if spec.sent is None:
+        print("note        no column says what observers sent themselves (--sent COLUMN); messages")
+        print("            that depend on those are refused or held")
+    sys.stdout.flush()
+
+
+def _report_reasons(reasons: list[str | None], statuses: list[str]) -> None:
+    told = (DeliverStatus.REFUSED, DeliverStatus.DISCARDED, DeliverStatus.SENT)
+    found = Counter(
+        (status, reason)
+        for status, reason in zip(statuses, reasons, strict=True)
+        if reason is not None and status in told
+    )
+    for (status, reason), count in found.most_common(SHOWN):
+        print(f"{status:<11} {count:,}: {reason}")
+    if len(found) > SHOWN:
+        print(f"            and {len(found) - SHOWN:,} other reasons")
+
+
+def _report_lacking(done: pyarrow.Table, spec: DeliverSpec) -> None:
+    """Name what never came and is waited for; what waits for held rows follows from it."""
+    names = [spec.observer, *(spec.prefix + n for n in ("status", "sender", "seq", "waits_for"))]
+    columns = [done[name].to_pylist() for name in (spec.group or spec.observer, *names)]
+    aside = (DeliverStatus.HELD, DeliverStatus.EXPIRED)
+    rows = [row for row in zip(*columns, strict=True) if row[2] in aside]
+    held = {(group, observer, f"{who}:{seq}") for group, observer, _, who, seq, _ in rows}
+    lacking = Counter(
+        (observer, cause)
+        for group, observer, _, _, _, causes in rows
+        for cause in causes
+        if (group, observer, cause) not in held
+    )
+    for (observer, cause), count in lacking.most_common(SHOWN):
+        print(f"lacking     {cause} never came to {observer}; {count:,} rows wait for it directly")

@@ -1,0 +1,126 @@
+"""`antecede deliver`: files in and out, what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+from antecede.cli import main
+from antecede.cli.deliver import option
+from antecede.clocks.bounds import Bounds
+from antecede.errors import InputError
+from antecede.order.deliver_spec import DeliverSpec
+from antecede.order.deliver_table import deliver_table
+from antecede.protocols.subscriptions import Subscriptions
+from tests.order.logs import NAMES, log_of
+
+GROUP = ("--order", "bss", "--members", ",".join(NAMES))
+SPEC = DeliverSpec(order="bss", members=NAMES, tiebreak="number", sent="sent")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """A log in which one message never came to dan, and something else did."""
+    table: Any = log_of(SPEC, messages=60)
+    rows = table.to_pylist()
+    gone = next(row["wire"] for row in rows if row["sent"] and row["observer"] == "ann")
+    kept = [row for row in rows if row["observer"] != "dan" or row["wire"] != gone]
+    noise = {**rows[-1], "observer": "dan", "wire": b"hello", "sent": False}
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.Table.from_pylist([*kept, noise], table.schema), path)
+    return path
+
+
+def test_writes_every_row_and_says_what_never_came(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.parquet"
+    assert main(["deliver", str(log), *GROUP, "-o", str(out), "--tiebreak", "number"]) == 0
+    table, made = pq.read_table(log), pq.read_table(out)
+    assert made.select(table.column_names).equals(table)
+    assert made.equals(deliver_table(table, SPEC))
+    printed = capsys.readouterr().out
+    statuses = made["status"].to_pylist()
+    for status in ("delivered", "held", "duplicate", "sent", "refused"):
+        assert f"{status:<11} {statuses.count(status)}\n" in printed
+    assert "lacking     ann:1 never came to dan; " in printed
+    assert printed.count("lacking") == 1
+    assert "refused     1: 5 bytes that are not a message of an antecede group" in printed
+    assert "note " not in printed
+
+
+@pytest.mark.parametrize("kind", ["feather", "stream"])
+def test_arrow_files_serve_too(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    table, path = pq.read_table(log), tmp_path / "log.arrow"
+    if kind == "feather":
+        pyarrow.feather.write_feather(table, str(path))
+    else:
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+    printed = []
+    for file in (log, path):
+        assert main(["deliver", str(file), *GROUP]) == 0
+        printed.append(capsys.readouterr().out.split("\n", 1)[1])
+    assert printed[0] == printed[1]
+
+
+def test_a_log_without_own_messages_gets_a_note(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pq.write_table(pq.read_table(log).drop_columns(["sent"]), log)
+    assert main(["deliver", str(log), *GROUP]) == 0
+    assert "no column says what observers sent themselves" in capsys.readouterr().out
+
+
+def test_an_example_can_be_delivered_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "example.parquet")
+    assert main(["deliver", path, "--example", "50"]) == 0
+    assert main(["deliver", path]) == 0
+    printed = capsys.readouterr().out
+    assert "delivered   100\n" in printed
+    assert "sent        50\n" in printed
+    assert main(["deliver", path, "--example", "50"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["no-such"], "cannot be read as Parquet or Arrow: No such file"),
+        (["{log}", "--order", "casual"], "no protocol is called 'casual'"),
+        (["{log}", "--wire", "bytes"], "no column bytes; there are observer, number"),
+        (["{log}", "--time", "wire"], "time column wire must be a timestamp or a number"),
+        (["{log}", "--option", "patience_s"], "write NAME=VALUE"),
+        (["{log}", "--option", "bounds={'far': 1}"], "it has accuracy_s, least_s, most_s"),
+        (["{log}", "--option", "bounds={'most_s': -1}"], "delays of"),
+        (["{log}", "-o", "{log}"], "exists already"),
+        (["{log}", "-o", "{log}/x/y"], "does not exist"),
+        (["{text}"], "cannot be read as Parquet or Arrow"),
+    ],
+)
+def test_what_cannot_be_is_told(
+    log: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str
+) -> None:
+    text = log.with_name("text")
+    text.write_text("observer,wire\n" * 20)
+    filled = [w.replace("{log}", str(log)).replace("{text}", str(text)) for w in words]
+    assert main(["deliver", *filled]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_options_are_python_values_or_words() -> None:
+    assert option("patience_s=5.0") == ("patience_s", 5.0)
+    assert option("missing_parent=release") == ("missing_parent", "release")
+    name, bounds = option("bounds={'most_s': 0.2, 'channels': {('a', 'b'): (0.1, 0.3)}}")
+    assert (name, bounds) == ("bounds", Bounds(most_s=0.2, channels={("a", "b"): (0.1, 0.3)}))
+    assert option("subscriptions={'topics': {'a': ['x']}}")[1] == Subscriptions({"a": ["x"]})
+    with pytest.raises(InputError, match="NAME=VALUE"):
+        option("5.0")
