@@ -84,7 +84,7 @@ class AddressedProtocol(Protocol):
 
     @abstractmethod
     def check(self, message: Any, behind: int) -> None:
-        """Raise a RemoteError when the message, whose head is right, can not be."""
+        """Raise a RemoteError when the message can not be; `check_head` is a part of it."""
 
     @abstractmethod
     def is_duplicate(self, message: Any) -> bool:
@@ -137,7 +137,6 @@ class AddressedProtocol(Protocol):
         """
         if message.sender == self.me:
             return (Discard(message, OWN),)
-        self.check_head(message)
         behind = self.behind(message)
         self.check(message, behind)
         if self.me not in message.to:
@@ -159,9 +158,7 @@ class AddressedProtocol(Protocol):
             news = self.record(done)
             if not self.held:
                 continue
-            waiters = self.woken(news)
-            waiters.sort(key=lambda waiter: (waiter.sender, waiter.seq))
-            for waiter in waiters:
+            for waiter in sorted(self.woken(news), key=lambda one: (one.sender, one.seq)):
                 if self.lacks(waiter):
                     self.file(waiter)
                 else:

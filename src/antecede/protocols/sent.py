@@ -129,7 +129,8 @@ class Sent(AddressedProtocol):
         return self.judged ^ kept
 
     def check(self, message: SentMessage, behind: int) -> None:
-        """Raise a RemoteError when the matrix can not be."""
+        """Raise a RemoteError when the message can not be."""
+        self.check_head(message)
         sender, seq, matrix = message.sender, message.seq, message.matrix
         what = f"message {seq} from member {sender}"
         if matrix.bit_length() > self.width:

@@ -208,7 +208,8 @@ class Ses(AddressedProtocol):
     # -- refusals -------------------------------------------------------------------------------
 
     def check(self, message: SesMessage, behind: int) -> None:
-        """Raise a RemoteError when stamp or entries can not be."""
+        """Raise a RemoteError when the message can not be."""
+        self.check_head(message)
         sender, seq, _, _, stamp, entries = message
         what = f"message {seq} from member {sender}"
         if stamp.bit_length() > self.width or stamp & self.strange:
