@@ -44,13 +44,14 @@ def write_log(entries: Iterable[Entry], out: TextIO, several_runs: bool) -> int:
     """
     out.write(HOST_FIRST + "\n" + (DELIMITER if several_runs else "") + "\n")
     hosts = _Names(lambda name: _BLANK.sub("_", name) or "_")
-    runs = _Names(lambda name: _BREAKS.sub(" ", name).strip() or "_")
+    runs = _Names(lambda name: _BREAKS.sub(" ", name[1:]).strip() or "_")
     current: str | None = None
     count = 0
     for entry in entries:
         if several_runs and (not count or entry.run != current):
             current = entry.run
-            out.write(f"=== {runs[entry.run or '_']} ===\n")
+            key = "-" if current is None else f"+{current}"  # no name and a blank one differ
+            out.write(f"=== {runs[key]} ===\n")
         clock = {hosts[name]: number for name, number in entry.clock.items() if number}
         written = json.dumps(clock, ensure_ascii=False, separators=(",", ":"))
         out.write(f"{hosts[entry.host]} {written}\n{_line(entry.text)}\n")
