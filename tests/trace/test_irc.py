@@ -77,6 +77,7 @@ def test_either_file_the_folder_and_compressed_ones_read_the_same(tmp_path: Path
     one = read([annotation]).events
     assert read([log]).events.equals(one)
     assert read([tmp_path]).events.equals(one)
+    assert read([annotation, log]).events.equals(one)
     for path in (annotation, log):
         (tmp_path / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()

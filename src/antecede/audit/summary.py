@@ -58,7 +58,8 @@ def summary(report: AuditReport) -> str:
     events, members, _ = _words(report)
     where = ", ".join(Path(path).name or path for path in report.paths[:3]) or "table"
     more = f" and {len(report.paths) - 3} more" if len(report.paths) > 3 else ""
-    head = f"{where}{more}: {report.format}, {report.messages:,} {events}"
+    what = events[:-1] if report.messages == 1 else events
+    head = f"{where}{more}: {report.format}, {report.messages:,} {what}"
     if report.members:
         one = {"processes": "process"}.get(members, members[:-1])
         head += f" of {report.members:,} {members if report.members > 1 else one}"

@@ -152,7 +152,16 @@ def _choose(paths: Sequence[str | Path], format: str | None) -> list[tuple[Path,
             message = f"is {found.name}, but {chosen[0][0]} is {chosen[0][1].name}: one at a time"
             raise FormatError(message, path=str(path))
         chosen.append((path, found))
-    return chosen
+    return _once(chosen)
+
+
+def _once(chosen: list[tuple[Path, Reader]]) -> list[tuple[Path, Reader]]:
+    """Leave out a path that stands for the same trace as an earlier one, if its reader knows."""
+    kept: dict[Path | int, tuple[Path, Reader]] = {}
+    for number, (path, one) in enumerate(chosen):
+        same = getattr(one, "stands_for", None)
+        kept.setdefault(same(path) if same else number, (path, one))
+    return list(kept.values())
 
 
 def _batches(

@@ -57,6 +57,13 @@ class IrcReader:
         stamped = any(_words(line) for line in first)
         return 0.8 if stamped and 2 * chat > len(first) else 0.0
 
+    def stands_for(self, path: Path) -> Path:
+        """Return the annotation, of which the log is the other half: given both, read one."""
+        try:
+            return path if path.is_dir() else _pair(path)[1]
+        except FormatError:
+            return path
+
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
         """Yield the lines that the annotation speaks of, log after log."""
         if not path.is_dir():
