@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.check.actions import Action, Arrive, Blocked, Join, Leave, Send, State, Tick
+from antecede.check.actions import Action, Arrive, Blocked, Join, Leave, Lose, Send, State, Tick
 from antecede.check.scenario_parse import (
     Setting,
     load_scenario,
@@ -16,6 +16,7 @@ from antecede.check.scenario_parse import (
     replace_output,
     scenario_text,
 )
+from antecede.clocks.bounds import Bounds
 from antecede.errors import ScenarioError
 
 HEAD = "protocol fifo\nmembers A B\n"
@@ -105,14 +106,16 @@ def test_any_text_is_a_scenario_or_a_scenario_error(text: str) -> None:
         return
 
 
-NAMES = st.text("abcAB12-", min_size=1, max_size=4).filter(lambda n: n not in ("after", "again"))
+NAMES = st.text("abcAB12-", min_size=1, max_size=4)
+SEVERAL = st.lists(NAMES, max_size=3).map(tuple)
 ACTIONS: st.SearchStrategy[Action] = st.one_of(
-    st.builds(Send, NAMES, NAMES, st.lists(NAMES, max_size=3).map(tuple)),
+    st.builds(Send, NAMES, NAMES, SEVERAL, SEVERAL, SEVERAL),
     st.builds(Arrive, NAMES, NAMES, st.booleans()),
+    st.builds(Lose, NAMES, NAMES),
     st.builds(Join, NAMES, NAMES),
     st.builds(Leave, NAMES),
     st.builds(Tick, st.integers(1, 1000).map(lambda n: n / 4)),
-    st.builds(State, NAMES, st.lists(NAMES, max_size=3).map(tuple)),
+    st.builds(State, NAMES, SEVERAL),
     st.builds(Blocked, NAMES),
 )
 
@@ -121,7 +124,14 @@ ACTIONS: st.SearchStrategy[Action] = st.one_of(
 def test_what_is_written_is_read_again(actions: list[Action]) -> None:
     flat = Setting("bss", (("as_published", "true"),), ("P1", "P2"))
     deep = Setting("hierarchical", (), (), (("S", ("I1", "I2")),), ("X",))
-    for setting in (flat, deep):
+    timed = Setting(
+        "linear",
+        members=("P1", "P2"),
+        bounds=Bounds(1, 2, 3.5, {"P1": 0.5}, {("P1", "P2"): (0.25, 4)}),
+        clocks=(("P2", -0.5),),
+        subscriptions=(("P1", ("x", "y")),),
+    )
+    for setting in (flat, deep, timed):
         again = parse_scenario(scenario_text(setting, actions, title="t t", source="s"))
         assert again.setting == setting
         assert [command.action for command in again.commands] == actions

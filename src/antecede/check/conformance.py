@@ -106,7 +106,9 @@ def shorten(company: Company, failure: Failure) -> Failure:
         while start < len(best.actions):
             left = best.actions[:start] + best.actions[start + block :]
             found = replay(company, left, twins=failure.what == SNAPSHOT)
-            if found is not None and found.what == failure.what:
+            same = found is not None and found.what == failure.what
+            # Where time passes before the judgement, a run can become longer by that.
+            if found is not None and same and len(found.actions) < len(best.actions):
                 best, shorter = found, True
             else:
                 start += block

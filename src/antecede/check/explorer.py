@@ -67,6 +67,7 @@ class Explorer:
         numbers = range(1, limits.messages + 1)
         self.labels = [f"{self.names[slot].lower()}{n}" for slot in self.senders for n in numbers]
         self.bench = Bench(members, self.labels, company.physics)
+        self.initial = tuple(self.bench.snapshots(member.snapshot()) for member in members)
         self.groups: Numbers[tuple[int, ...]] = Numbers()
         self.flights: Numbers[tuple[int, ...]] = Numbers()
         self.records: Numbers[Record] = Numbers()
@@ -110,7 +111,6 @@ class Explorer:
 
     def start(self) -> int:
         """Return the state in which nobody has sent anything."""
-        group = tuple(self.bench.snapshots(member.snapshot()) for member in self.bench.members)
         nothing = (0,) * len(self.addresses)
         labels = len(self.labels)
         has_topics = self.relation is Relation.BY_TOPIC
@@ -120,7 +120,7 @@ class Explorer:
             nothing, nothing, (0,) * labels, nothing, shared, topics,
             self.limits.duplicates, self.limits.losses,
         )  # fmt: skip
-        return self._pack(Parts(group, (), record))
+        return self._pack(Parts(self.initial, (), record))
 
     def _pack(self, parts: Parts) -> int:
         packed = self.groups(parts.group) << _FIELD | self.flights(parts.flight)

@@ -49,6 +49,10 @@ _FAULTS = {
 }
 
 
+SECONDS_AT_END = 60
+"""Where messages wait for time to pass: how long it goes on before a held one is called stuck."""
+
+
 class Trial:
     """A group at work; `restoring` puts members through their snapshot after each action."""
 
@@ -268,7 +272,14 @@ class Trial:
     # -- judgement --------------------------------------------------------------------------
 
     def judge(self) -> Failure | None:
-        """Ask the oracle about everything that happened; returns the first broken promise."""
+        """Ask the oracle about everything that happened; returns the first broken promise.
+
+        Where messages wait for time to pass, it passes first.
+        """
+        if any(guarantee.needs_time for guarantee in self.guarantees.values()):
+            self._let_time_pass()
+            if self.failure is not None:
+                return self.failure
         past = self._history()
         name_of = {str(at): name for at, name in self.names.items()}
         released = {(str(s.at), s.label) for s in self.world.steps if s.kind == RELEASED}
@@ -281,7 +292,8 @@ class Trial:
             if self._counts(fault):
                 self._fail(_FAULTS[fault.what], name_of[fault.member], fault.message)
                 return self.failure
-        return self._left_over() or self.doubt
+        self.failure = self._left_over()
+        return self.failure or self.doubt
 
     def _history(self) -> history.History:
         def name(at: int) -> str:
@@ -304,12 +316,28 @@ class Trial:
             s.at == at and s.label == label and s.kind == DISCARDED for s in self.world.steps
         )
 
+    def _let_time_pass(self) -> None:
+        """Let copies arrive as late as they can, second after second, until nothing is left."""
+        for _ in range(SECONDS_AT_END):
+            if self.failure is not None or not self._undelivered():
+                return
+            while not self.world.may_pass(1.0) and self.failure is None:
+                copy = min(self.world.in_flight, key=self.world.due)
+                self.take(Arrive(self.names[copy.target], str(copy.message.payload)))
+            self.take(Tick(1.0))
+
+    def _undelivered(self) -> bool:
+        return self._under_way() or self._left_over() is not None
+
+    def _under_way(self) -> bool:
+        return any(self._is_application(c.message.payload) for c in self.world.in_flight)
+
     def _left_over(self) -> Failure | None:
         """With nothing in flight, everybody present must have delivered all that was sent.
 
         A protocol that survives loss may give messages up, but must hold nothing back for ever.
         """
-        if any(self._is_application(copy.message.payload) for copy in self.world.in_flight):
+        if self._under_way():
             return None
         last = {(step.at, step.label): step.kind for step in self.world.steps}
         for at, guarantee in self.guarantees.items():
@@ -320,8 +348,7 @@ class Trial:
                     continue
                 lost = guarantee.survives_loss and last.get((at, label)) != HELD
                 if self._is_application(label) and not lost:
-                    self._fail(STUCK, self.names[at], label)
-                    return self.failure
+                    return self._failure(STUCK, self.names[at], label)
         return None
 
     def _is_application(self, label: str) -> bool:

@@ -51,6 +51,10 @@ class Bounds(Generic[Member]):
             if not 0 <= accuracy < math.inf:
                 raise LocalError(f"the accuracy {whose} is {accuracy} s; it is 0 or more")
 
+    def __hash__(self) -> int:
+        clocks, channels = frozenset(self.clocks.items()), frozenset(self.channels.items())
+        return hash((self.accuracy_s, self.least_s, self.most_s, clocks, channels))
+
     @property
     def homogeneous(self) -> bool:
         """Whether all clocks and all channels have the same bounds (002, section 2)."""

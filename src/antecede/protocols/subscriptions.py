@@ -17,6 +17,9 @@ class Subscriptions(Generic[Member]):
 
     topics: Mapping[Member, Collection[str]] = field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        return hash(frozenset((member, frozenset(own)) for member, own in self.topics.items()))
+
     def of(self, member: Member) -> frozenset[str]:
         """Return the topics a member subscribes to (p_i.S)."""
         return frozenset(self.topics.get(member, ()))

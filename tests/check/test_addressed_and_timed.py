@@ -1,0 +1,202 @@
+"""The explorer and the network with addressees, topics, clocks and losses."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from antecede.check.actions import Arrive, Lose, Send, Tick
+from antecede.check.budget import Size, Target, searches
+from antecede.check.company import Company, flat
+from antecede.check.conformance import Plan, conform, replay
+from antecede.check.explorer import Explorer, Limits, Move, explore
+from antecede.check.judge import Found
+from antecede.check.physics import Physics
+from antecede.check.scenario import run_scenario
+from antecede.check.scenario_parse import parse_scenario
+from antecede.check.trial import Trial
+from antecede.check.verdict import ASTRAY, EARLY, STUCK
+from antecede.check.world import World
+from antecede.clocks.bounds import Bounds
+from antecede.errors import LocalError, ScenarioError
+from antecede.protocols.registry import entry
+from tests.check import toys_timed as toys
+from tests.check.test_explorer import every_path
+
+SHORT = Plan(runs=30)
+
+
+def first_failure(toy: type) -> tuple[Company, str] | None:
+    for company, limits in searches(Target("toys", toy), Size()):
+        failure = explore(company, limits).failure
+        if failure is not None:
+            assert replay(company, failure.actions) is not None, failure.lines()
+            return company, failure.what
+    return None
+
+
+@pytest.mark.parametrize("toy", [toys.Post, toys.Patient, toys.Topical])
+def test_correct_ones_pass(toy: type) -> None:
+    assert first_failure(toy) is None
+    for offsets in ((), (1.0, -1.0, 1.0, -1.0)):
+        assert conform(flat("toys", toy, 4, offsets=offsets), SHORT).failure is None
+
+
+@pytest.mark.parametrize(
+    ("toy", "what"),
+    [
+        (toys.Forgetful, EARLY),
+        (toys.Gossip, ASTRAY),
+        (toys.Impatient, EARLY),
+        (toys.Hopeful, EARLY),
+        (toys.Stuck, STUCK),
+        (toys.Hasty, EARLY),
+    ],
+)
+def test_broken_ones_are_found_with_a_counterexample_that_can_be_replayed(
+    toy: type, what: str
+) -> None:
+    found = first_failure(toy)
+    assert found is not None
+    assert found[1] == what
+
+
+@pytest.mark.parametrize("toy", [toys.Forgetful, toys.Gossip, toys.Impatient, toys.Hasty])
+def test_the_network_finds_them_too(toy: type) -> None:
+    offsets = (1.0, -1.0, 1.0, -1.0)
+    assert conform(flat("toys", toy, 4, offsets=offsets), Plan(runs=300)).failure is not None
+
+
+@pytest.mark.parametrize(
+    ("group", "limits"),
+    [(flat("toys", toys.Forgetful, 3), Limits(2)), (flat("toys", toys.Gossip, 3), Limits(1))],
+)
+def test_the_judge_agrees_with_the_oracle_on_every_path(group: Company, limits: Limits) -> None:
+    explorer = Explorer(group, limits)
+    paths = 0
+    for path, found in every_path(explorer, explorer.start(), ()):
+        paths += 1
+        compare(group, explorer, path, found)
+    assert paths > 10
+
+
+@pytest.mark.parametrize(
+    ("toy", "limits"),
+    [
+        (toys.Patient, Limits(2)),
+        (toys.Impatient, Limits(3)),
+        (toys.Stuck, Limits(2, send_until_s=0)),
+        (toys.Hasty, Limits(3)),
+        (toys.Topical, Limits(2)),
+    ],
+)
+def test_with_clocks_the_judge_agrees_with_the_oracle_on_random_paths(
+    toy: type, limits: Limits
+) -> None:
+    group = flat("toys", toy, 3, offsets=(1, -1, 1))
+    explorer = Explorer(group, limits)
+    rng = random.Random(1)
+    for _ in range(150):
+        state, path, found = explorer.start(), list[Move](), None
+        # A path ends where something is found or where the explorer has let time run on.
+        while found is None and not explorer.moves.at_end(explorer.unpack(state)):
+            move, state, found = rng.choice(list(explorer.successors(state)))
+            path.append(move)
+        compare(group, explorer, path, found)
+
+
+def compare(group: Company, explorer: Explorer, path: Sequence[Move], found: Found | None) -> None:
+    """Let the oracle judge what the explorer has judged."""
+    trial = Trial(group)
+    failure = trial.run(explorer.actions(path))
+    # The network also asks what is said about an arrival; the explorer does not.
+    broken = failure if failure is not trial.doubt else None
+    what = found.what if found is not None else None
+    assert (broken.what if broken is not None else None) == what, trial.actions
+
+
+def test_a_copy_arrives_within_the_delays_of_its_channel_and_time_waits_for_it() -> None:
+    trial = Trial(flat("toys", toys.Patient, 2))
+    assert trial.take(Send("A", "a1"))
+    assert not trial.take(Arrive("B", "a1"))
+    assert trial.take(Tick(3.0))
+    assert not trial.take(Tick(2.0))
+    assert trial.take(Tick(1.0))
+    assert not trial.take(Tick(0.5))
+    assert trial.take(Arrive("B", "a1"))
+    assert trial.take(Tick(0.5))
+
+
+def test_a_lost_copy_never_arrives() -> None:
+    trial = Trial(flat("toys", toys.Patient, 2))
+    trial.take(Send("A", "a1"))
+    assert trial.take(Lose("B", "a1"))
+    assert not trial.take(Lose("B", "a1"))
+    assert trial.world.in_flight == []
+    failure = trial.judge()
+    assert failure is not None
+    assert failure.what == STUCK
+
+
+def test_clocks_show_true_time_plus_an_offset_and_never_less_than_nothing() -> None:
+    physics = Physics({0: -1.5, 1: 0.5})
+    assert [physics.reading(at, 2.0) for at in (0, 1, 2)] == [2.0, 4.0, 3.5]
+    assert physics.reading(0, 0.0) == 0.0
+
+
+def test_a_protocol_for_everybody_takes_no_addressees() -> None:
+    bss = entry("bss").load()
+    world = World({at: bss(at, (0, 1)) for at in (0, 1)})
+    with pytest.raises(LocalError, match="sends every message to all others"):
+        world.send(0, "a", to=(1,))
+
+
+SCENE = """
+protocol unordered
+members A B C
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("bounds A", "write 'bounds accuracy=S least=S most=S'"),
+        ("bounds accuracy=far", "write 'bounds"),
+        ("bounds speed=3", "write 'bounds"),
+        ("bounds least=3 most=2", "the least comes first"),
+        ("clock A", "write 'clock MEMBER SECONDS'"),
+        ("clock A soon", "write 'clock MEMBER SECONDS'"),
+        ("clock Z 1", "a clock is set for Z"),
+        ("subscribe A", "write 'subscribe MEMBER TOPIC ...'"),
+        ("send A m to", r"write 'send MEMBER MESSAGE \[to"),
+        ("send A m B", r"write 'send MEMBER MESSAGE \[to"),
+        ("send A m to B", "sends every message to all others"),
+        ("send A m to Z", "unknown member Z"),
+        ("lose B m", "no message m has been sent"),
+        ("lose B", "write 'lose MEMBER MESSAGE'"),
+    ],
+)
+def test_what_is_wrong_in_a_scenario_is_said(line: str, says: str) -> None:
+    with pytest.raises(ScenarioError, match=says):
+        run_scenario(parse_scenario(SCENE + line + "\n"))
+
+
+def test_a_lost_copy_in_a_scenario_is_told_and_stays_lost() -> None:
+    run = run_scenario(parse_scenario(SCENE + "send A m\nlose B m\narrive C m\n"))
+    assert [moment.output for moment in run.moments[1:]] == [("m to B is lost",), ("C delivers m",)]
+    with pytest.raises(ScenarioError, match="m is not in flight to B"):
+        run_scenario(parse_scenario(SCENE + "send A m\nlose B m\narrive B m\n"))
+
+
+def test_bounds_say_the_least_delay_over_any_path() -> None:
+    channels = {("A", "C"): (9.0, 9.0), ("A", "B"): (2.0, 3.0), ("B", "C"): (1.0, 4.0)}
+    bounds = Bounds(accuracy_s=1.0, least_s=5.0, most_s=6.0, channels=channels)
+    assert bounds.least_path("A", "C", ("A", "B", "C")) == 3.0
+    assert bounds.least_path("C", "A", ("A", "B", "C")) == 5.0
+    assert bounds.least_path("A", "A", ("A", "B", "C")) == 0.0
+    assert not bounds.homogeneous
+    assert bounds.numbered({"A": 0, "B": 1, "C": 2}).most(1, 2) == 4.0
+    with pytest.raises(LocalError, match="bounds are given for"):
+        bounds.numbered({"A": 0})

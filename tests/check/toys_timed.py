@@ -1,0 +1,218 @@
+"""Small protocols with addressees, topics or clocks; each correct one beside a broken one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from antecede.clocks.bounds import Bounds
+from antecede.protocols.base import (
+    DUPLICATE,
+    Addressing,
+    Deliver,
+    Discard,
+    Effect,
+    Guarantee,
+    Hold,
+    MessageId,
+    Protocol,
+    Relation,
+    Transmit,
+)
+from antecede.protocols.subscriptions import Subscriptions
+
+
+class Letter(NamedTuple):
+    sender: int
+    seq: int
+    payload: Any
+    to: tuple[int, ...]
+    past: tuple[tuple[MessageId, tuple[int, ...]], ...]
+    """Everything before it, each with those it is for."""
+
+
+class Post(Protocol):
+    """Causal order of messages for some members, by whole sets: correct, large and slow."""
+
+    addressing: ClassVar[Addressing] = Addressing.MEMBERS
+    guarantee = Guarantee(Relation.BY_DELIVERY)
+
+    def __init__(self, me: int, members: Sequence[int]) -> None:
+        super().__init__(me, members)
+        self.sent = 0
+        self.known: dict[MessageId, tuple[int, ...]] = {}
+        self.done: set[MessageId] = set()
+        self.held: list[Letter] = []
+
+    def send(
+        self,
+        payload: Any,
+        *,
+        now: float = 0.0,
+        after: Sequence[MessageId] = (),
+        to: Sequence[int] = (),
+    ) -> Sequence[Effect]:
+        self.sent += 1
+        targets = tuple(to) or self.others()
+        letter = Letter(self.me, self.sent, payload, targets, tuple(sorted(self.known.items())))
+        self.known[MessageId(self.me, self.sent)] = targets
+        return (Transmit(targets, letter),)
+
+    def missing(self, letter: Letter) -> list[MessageId]:
+        return [one for one, to in letter.past if self.me in to and one not in self.done]
+
+    def receive(self, message: Letter, *, now: float = 0.0) -> Sequence[Effect]:
+        if message.sender == self.me or self.identity(message) in self.done or message in self.held:
+            return (Discard(message, DUPLICATE),)
+        self.held.append(message)
+        effects: list[Effect] = []
+        while free := [one for one in self.held if not self.missing(one)]:
+            self.held.remove(free[0])
+            self.done.add(self.identity(free[0]))
+            self.known.update((*free[0].past, (self.identity(free[0]), free[0].to)))
+            effects.append(Deliver(free[0]))
+        if message in self.held:
+            effects.append(Hold(message, tuple(self.missing(message))))
+        return effects
+
+
+class Forgetful(Post):
+    """Does not pass on what it learned from others: only direct causes are kept."""
+
+    def receive(self, message: Letter, *, now: float = 0.0) -> Sequence[Effect]:
+        before = dict(self.known)
+        effects = super().receive(message)
+        self.known = before
+        return effects
+
+
+class Gossip(Post):
+    """Sends everything to everybody, whoever it is for."""
+
+    def send(
+        self,
+        payload: Any,
+        *,
+        now: float = 0.0,
+        after: Sequence[MessageId] = (),
+        to: Sequence[int] = (),
+    ) -> Sequence[Effect]:
+        (transmit,) = super().send(payload, to=to)
+        assert isinstance(transmit, Transmit)
+        return (Transmit(self.others(), transmit.message),)
+
+
+class Stamped(NamedTuple):
+    sender: int
+    seq: int
+    payload: Any
+    sent_s: float
+    topics: tuple[str, ...] = ()
+
+
+class Patient(Protocol):
+    """Waits until nothing sent before can still be under way; then in order of the stamps.
+
+    Right only because the least delay exceeds twice the accuracy.
+    """
+
+    guarantee = Guarantee(Relation.BY_RECEIPT, never_idle=False, needs_time=True)
+    short_s = 0.0
+
+    def __init__(self, me: int, members: Sequence[int], *, bounds: Bounds[int]) -> None:
+        super().__init__(me, members)
+        self.bounds = bounds
+        self.sent = 0
+        self.seen: set[MessageId] = set()
+        self.held: list[Stamped] = []
+
+    @classmethod
+    def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
+        return {"bounds": Bounds(accuracy_s=1, least_s=3, most_s=4)}
+
+    def send(
+        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+    ) -> Sequence[Effect]:
+        self.sent += 1
+        return (Transmit(self.others(), Stamped(self.me, self.sent, payload, now)),)
+
+    def receive(self, message: Stamped, *, now: float = 0.0) -> Sequence[Effect]:
+        if message.sender == self.me or self.identity(message) in self.seen:
+            return (Discard(message, DUPLICATE),)
+        self.seen.add(self.identity(message))
+        self.held.append(message)
+        return (Hold(message, ()), *self.tick(now))
+
+    def tick(self, now: float) -> Sequence[Effect]:
+        wait_s = self.bounds.most_s + 2 * self.bounds.accuracy_s - self.short_s
+        self.held.sort(key=lambda one: (one.sent_s, one.sender, one.seq))
+        due = [one for one in self.held if now - one.sent_s > wait_s]
+        self.held = [one for one in self.held if one not in due]
+        return tuple(Deliver(one) for one in due)
+
+
+class Impatient(Patient):
+    """Waits two seconds less."""
+
+    short_s = 2.0
+
+
+class Hopeful(Patient):
+    """Promised a least delay that does not separate a message from its effect."""
+
+    @classmethod
+    def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
+        return {"bounds": Bounds(accuracy_s=1, least_s=1, most_s=2)}
+
+
+class Stuck(Patient):
+    """Never looks at the time."""
+
+    def tick(self, now: float) -> Sequence[Effect]:
+        return ()
+
+
+class Topical(Patient):
+    """The same with topics: for who subscribes."""
+
+    addressing: ClassVar[Addressing] = Addressing.TOPICS
+    guarantee = Guarantee(Relation.BY_TOPIC, never_idle=False, needs_time=True)
+
+    def __init__(
+        self,
+        me: int,
+        members: Sequence[int],
+        *,
+        bounds: Bounds[int],
+        subscriptions: Subscriptions[int],
+    ) -> None:
+        super().__init__(me, members, bounds=bounds)
+        self.subscriptions = subscriptions
+
+    @classmethod
+    def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
+        topics: dict[int, Collection[str]] = {at: ("x", "y")[: 1 + at % 2] for at in members}
+        bounds = Bounds[int](accuracy_s=1, least_s=3, most_s=4)
+        return {"bounds": bounds, "subscriptions": Subscriptions(topics)}
+
+    def send(
+        self,
+        payload: Any,
+        *,
+        now: float = 0.0,
+        after: Sequence[MessageId] = (),
+        topics: Sequence[str] = (),
+    ) -> Sequence[Effect]:
+        self.sent += 1
+        to = self.subscriptions.targets(topics, self.others())
+        return (Transmit(to, Stamped(self.me, self.sent, payload, now, tuple(topics))),)
+
+
+class Hasty(Topical):
+    """Holds nothing back."""
+
+    def receive(self, message: Stamped, *, now: float = 0.0) -> Sequence[Effect]:
+        if message.sender == self.me or self.identity(message) in self.seen:
+            return (Discard(message, DUPLICATE),)
+        self.seen.add(self.identity(message))
+        return (Deliver(message),)
