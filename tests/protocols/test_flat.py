@@ -23,8 +23,10 @@ from antecede.protocols.base import (
     Transmit,
 )
 from antecede.protocols.bss import Bss
+from antecede.protocols.ds import Ds
 from antecede.protocols.fifo import Fifo
 from antecede.protocols.idr import Idr
+from antecede.protocols.matrix import Matrix
 from antecede.protocols.unordered import Unordered
 from tests.protocols.flat_tools import Make, play, play_with_churn
 
@@ -33,15 +35,28 @@ def bss_by_differences(me: int, members: Any) -> Protocol:
     return Bss(me, members, differences=True)
 
 
+def matrix_by_differences(me: int, members: Any) -> Protocol:
+    return Matrix(me, members, differences=True)
+
+
+def matrix_recovering(me: int, members: Any) -> Protocol:
+    return Matrix(me, members, recovering=True)
+
+
 MAKES: dict[str, Make] = {
     "unordered": Unordered,
     "fifo": Fifo,
     "bss": Bss,
     "bss-differences": bss_by_differences,
     "idr": Idr,
+    "ds": Ds,
+    "matrix": Matrix,
+    "matrix-differences": matrix_by_differences,
+    "matrix-recovering": matrix_recovering,
 }
-ORDERED = ["fifo", "bss", "bss-differences", "idr"]
-CAUSAL = ORDERED[1:]
+VECTORS = ["bss", "bss-differences", "idr", "ds"]
+CAUSAL = [*VECTORS, "matrix", "matrix-differences", "matrix-recovering"]
+ORDERED = ["fifo", *CAUSAL]
 
 every = pytest.mark.parametrize("name", MAKES)
 ordered = pytest.mark.parametrize("name", ORDERED)
@@ -239,7 +254,7 @@ def test_bytes_left_over_or_cut_short_are_refused(name: str) -> None:
                 network.members[0].decode(control[:cut], None)
 
 
-@causal
+@pytest.mark.parametrize("name", VECTORS)
 def test_absurd_control_information_is_refused(name: str) -> None:
     member = MAKES[name](0, range(3))
     pairs = name != "bss"

@@ -171,16 +171,25 @@ class MatrixBase(CountingProtocol):
     # -- membership and snapshot --------------------------------------------------------------
 
     def frontier(self) -> Hashable:
-        """Return the counts and who left, the side, and the matrix with my own row in it."""
+        """Return the counts and who left, the matrix with my own row in it, and what I keep.
+
+        A newcomer counts as having the frontier, so it must be able to hand it on.
+        """
         whole = with_row(self.matrix, self.me, self.clock ^ self.guard, self.lanes)
-        return super().frontier(), self.lanes, whole
+        return super().frontier(), self.lanes, whole, self.buffer.snapshot()
 
     def adopt(self, frontier: Any) -> None:
-        """Regard everything up to the frontier as delivered; the sponsor's matrix becomes mine."""
-        counts, side, whole = frontier
+        """Regard everything up to the frontier as delivered; the sponsor's matrix becomes mine.
+
+        So do the messages that it keeps. Raises ValueError for a matrix that is none.
+        """
+        counts, side, whole, kept = frontier
         if not 0 < side <= MAX_SIDE or not 0 <= whole < 1 << (side * side * LANE_BITS):
             raise ValueError("a frontier whose matrix is none")
+        if not all(isinstance(message, MatrixMessage) for _, _, run in kept for message, _ in run):
+            raise ValueError("a frontier that keeps what is no message")
         super().adopt(counts)
+        self.buffer.restore(kept)
         self.matrix = widened(whole, side, self.lanes)
         self._mask()
 

@@ -155,6 +155,15 @@ ENTRIES: Mapping[str, Entry] = {
             storage="O(n + g + q)",
         ),
         Entry(
+            "ds",
+            "causal order by dependency sequences",
+            "000, section 3.2 (the second comparator)",
+            _P + "ds",
+            "Ds",
+            overhead="O(n)",
+            storage="O(n)",
+        ),
+        Entry(
             "matrix",
             "causal order by matrix clocks: what all have, and recovery of what is lost",
             "001, Matrix Time",
