@@ -106,6 +106,14 @@ def test_a_members_clock_that_contradicts_causes_gives_way() -> None:
     assert order.index("2") < order.index("x") < order.index("3")
     own = [text for text in order if text != "x"]
     assert own.index("2") < own.index("4")
+    # Another member's order stands: its later event is a cause of the first of all.
+    others = [
+        Event(id="c5", member="c", start_time=5, text="c5"),
+        Event(id="c8", member="c", start_time=8, text="c8"),
+        Event(id="d", member="d", start_time=0, parents=("c8",), text="d"),
+    ]
+    order = [entry.text for entry in entries_of([*events, *others])]
+    assert order.index("c5") < order.index("c8") < order.index("d")
 
 
 def test_a_cycle_of_causes_is_left_out_and_told() -> None:

@@ -1,0 +1,21 @@
+"""Spans on Spark: the same report as the local engine, bounds of clocks and all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import antecede.spark
+from antecede.audit import audit
+from antecede.trace.arrow import read
+
+
+def test_same_bounds_of_clocks_as_the_local_engine(spark: SparkSession, shared_data: Path) -> None:
+    path = shared_data / "traces/onlineboutique-17_00.csv.gz"
+    local = audit([path]).to_dict()
+    df = spark.createDataFrame(read([path]).events).repartition(3)
+    found = antecede.spark.audit(df, "spans")
+    assert found["details"]["clock_skew"] == local["details"]["clock_skew"]
+    assert found["details"]["clock_skew"]["total_shift_ns"] == 244_899
+    assert found == local
