@@ -9,6 +9,14 @@
 A group opens no socket and reads no clock. The transport owes every member each message once
 or more, in any order; duplicates are dropped here.
 
+Whom a message is for: everybody, unless the order lets that be chosen. `send(..., to=["bob"])` with
+"ses", "sent" and the clock orders, `send(..., topics=["news"])` with the topic orders, whose
+`subscriptions` are given when the group is made. The transport carries the bytes to the members
+that the packet names.
+
+Time: orders by clocks ("linear", "physical", "tv", ...) need `now=`, what one's own clock shows,
+in seconds, and `tick(now)` now and then.
+
 Open and closed groups
 ----------------------
 Without `members` the group is open: whoever speaks is a member, names travel with the
@@ -27,6 +35,7 @@ from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import DecodeError, LocalError, RemoteError, UnknownMemberError
 from antecede.message import Blocked, Envelope, Message, Packet
 from antecede.protocols.base import (
+    Addressing,
     Deliver,
     Effect,
     MessageId,
@@ -47,8 +56,9 @@ class Group:
     """One member's end of a group: names and bytes around one protocol.
 
     `order` is "causal", "fifo", "reply", "none" or a protocol's name ("bss", "idr", "sb", ...);
-    `options` go to the protocol. Raises LocalError for an unknown order, a name that is empty
-    or too long, or a closed list that lacks oneself.
+    `options` go to the protocol; `bounds` and `subscriptions` speak of members by name. Raises
+    LocalError for an unknown order, an option that is wrong or missing, a name that is empty or
+    too long, or a closed list that lacks oneself.
     """
 
     def __init__(
@@ -63,8 +73,8 @@ class Group:
         if name not in names:
             raise LocalError(f"{name!r} is not in the list of members {names}")
         protocol_name = ALIASES.get(order, order)
-        protocol_class = flat_class(protocol_name)
-        protocol = protocol_class(names.index(name), range(len(names)), **options)
+        numbers = {member: number for number, member in enumerate(names)}
+        protocol = _made(protocol_name, numbers[name], numbers, options)
         self._set_up(protocol_name, protocol, dict(enumerate(names)), members is None)
 
     @classmethod
@@ -107,16 +117,21 @@ class Group:
         self,
         payload: bytes,
         *,
+        to: Sequence[str] = (),
+        topics: Sequence[str] = (),
         reply_to: Message | Sequence[Message] = (),
         now: float = 0.0,
     ) -> bytes:
-        """Return the bytes that carry `payload`; the same bytes go to every other member.
+        """Return the bytes that carry `payload`; the same bytes go to all whom it is for.
 
-        `reply_to` names the message(s) this one answers (order "reply"). Raises LocalError when
-        the payload is not bytes, when a message in `reply_to` was never here, or when the
+        That is every other member, unless the order lets it be chosen by `to` (names) or by
+        `topics`; `post` tells who they are. `reply_to` names the message(s) this one answers
+        (order "reply"). `now` is what one's own clock shows, in seconds, for orders by clocks.
+        Raises LocalError when the payload is not bytes, when a message in `reply_to` was never
+        here, when the order does not let the receivers be chosen in this way, or when the
         protocol has different bytes for different members: then use `post`.
         """
-        packets = self.post(payload, reply_to=reply_to, now=now)
+        packets = self.post(payload, to=to, topics=topics, reply_to=reply_to, now=now)
         if len(packets) != 1:
             self._outbox = packets + self._outbox
             raise LocalError(
@@ -129,18 +144,45 @@ class Group:
         self,
         payload: bytes,
         *,
+        to: Sequence[str] = (),
+        topics: Sequence[str] = (),
         reply_to: Message | Sequence[Message] = (),
         now: float = 0.0,
     ) -> list[Packet]:
-        """Return the packets that carry `payload`, each with the members that it is for."""
+        """Return the packets that carry `payload`, each with the members that it is for.
+
+        Raises LocalError as `send` does, and when the order does not let the receivers be
+        chosen in this way.
+        """
         # A number that was given out for nothing would be waited for by everybody for ever.
         if not isinstance(payload, bytes | bytearray | memoryview):
             raise LocalError(f"a payload is bytes, not {type(payload).__name__}: encode it first")
         parents = (reply_to,) if isinstance(reply_to, Message) else reply_to
         after = tuple(MessageId(self._number(parent.sender), parent.seq) for parent in parents)
-        effects = self._protocol.send(self._wrapped(bytes(payload)), now=now, after=after)
+        audience = self._audience(to, topics)
+        wrapped = self._wrapped(bytes(payload))
+        effects = self._protocol.send(wrapped, now=now, after=after, **audience)
         self._sent += 1
         return [self._packet(effect) for effect in effects if isinstance(effect, Transmit)]
+
+    def _audience(self, to: Sequence[str], topics: Sequence[str]) -> dict[str, Any]:
+        """Return what the protocol's `send` takes to say whom a message is for."""
+        given: dict[str, Any] = {}
+        if isinstance(to, str) or isinstance(topics, str):
+            raise LocalError("to and topics are lists of names")
+        for word, names, needed in (
+            ("to", to, Addressing.MEMBERS),
+            ("topics", topics, Addressing.TOPICS),
+        ):
+            if names and self._protocol.addressing is not needed:
+                raise LocalError(f"with order {self.order!r} nobody is chosen by {word}=")
+            if names:
+                given[word] = tuple(names)
+        if to:
+            given["to"] = tuple(self._number(name) for name in to)
+            if self._protocol.me in given["to"]:
+                raise LocalError("a message to oneself needs no group")
+        return given
 
     def receive(self, wire: bytes, *, now: float = 0.0) -> list[Message]:
         """Take in bytes from another member; return what can be delivered now, in order.
@@ -232,7 +274,8 @@ class Group:
         numbers = [number for number, member in names.items() if member == name]
         if not numbers:
             raise LocalError(f"this invitation is not for {name!r}")
-        protocol = flat_class(order)(numbers[0], names, **options)
+        known = {member: number for number, member in names.items()}
+        protocol = _made(order, numbers[0], known, options)
         try:
             protocol.adopt(frontier)
         except (TypeError, ValueError, LookupError) as error:
@@ -242,6 +285,17 @@ class Group:
         group = cls.__new__(cls)
         group._set_up(order, protocol, names, is_open)
         return group
+
+    def subscribe(self, member: str, topics: Iterable[str]) -> list[Message]:
+        """A member subscribes to these topics from now on, and to no others.
+
+        Every member is told, the newcomer's subscriptions too. Raises LocalError when the
+        order knows no topics.
+        """
+        change = getattr(self._protocol, "subscribe", None)
+        if change is None:
+            raise LocalError(f"with order {self.order!r} nobody subscribes to topics")
+        return self._carry_out(change(self._number(member), tuple(topics)))
 
     def join(self, newcomer: str) -> list[Message]:
         """A newcomer, invited by somebody else, is in the group from now on."""
@@ -367,6 +421,19 @@ class Group:
                 raise UnknownMemberError(f"{name!r} would be member {MAX_OPEN_MEMBERS + 1}")
             self.join(name)
         return self._numbers[name]
+
+
+def _made(order: str, me: int, numbers: Mapping[str, int], options: Mapping[str, Any]) -> Protocol:
+    """Return a protocol object; options that speak of members by name get their numbers."""
+    protocol_class = flat_class(order)
+    given = {
+        name: value.numbered(numbers) if hasattr(value, "numbered") else value
+        for name, value in options.items()
+    }
+    try:
+        return protocol_class(me, numbers.values(), **given)
+    except TypeError as error:  # Python's own words name the option
+        raise LocalError(f"order {order!r}: {error}".replace("__init__() ", "")) from error
 
 
 def _is_table(names: object) -> bool:
