@@ -21,8 +21,9 @@ from antecede.protocols.base import Hold, Protocol
 from antecede.protocols.bss import Bss
 from antecede.protocols.fifo import Fifo
 from antecede.protocols.idr import Idr
+from antecede.protocols.topics import Htbc, Tv, TvLt, TvPt, TvVt
 from antecede.protocols.unordered import Unordered
-from bench import counting_traffic, hierarchical_traffic, sb_traffic
+from bench import counting_traffic, hierarchical_traffic, sb_traffic, topic_traffic
 
 MEMBERS = (100, 300)
 MESSAGES = 3000
@@ -59,6 +60,11 @@ ENTRIES = [
     Entry("idr", counting(Idr)),
     Entry("hierarchical internal", each_share(hierarchical_traffic.traffic)),
     Entry("sb", each_share(sb_traffic.traffic)),
+    Entry("tv", partial(topic_traffic.traffic, Tv)),
+    Entry("tv-lt", partial(topic_traffic.traffic, TvLt)),
+    Entry("tv-pt", partial(topic_traffic.traffic, TvPt)),
+    Entry("htbc", partial(topic_traffic.traffic, Htbc)),
+    Entry("tv-vt", partial(topic_traffic.traffic, TvVt)),
 ]
 
 

@@ -110,7 +110,7 @@ class TopicProtocol(TopicState):
         self._check(message)
         if not intervals.insert(self.arrived[message.sender], message.seq):
             return (Discard(message, DUPLICATE),)
-        self._take_over(message)
+        self.take_over(message)
         if self.subscription.isdisjoint(message.topics):
             return (Discard(message, NOT_SUBSCRIBED), *self._deliver(now))
         self.held[key] = waiting = Waiting(message, topic_message.stamp(message), now)
@@ -118,7 +118,7 @@ class TopicProtocol(TopicState):
         delivered = self._deliver(now)
         return (Hold(message, ()), *delivered) if key in self.held else delivered
 
-    def _take_over(self, message: TopicMessage) -> None:
+    def take_over(self, message: TopicMessage) -> None:
         """Take the component-wise maximum of all times."""
         for topic, count in message.tv:
             if count > self.tv.get(topic, 0):

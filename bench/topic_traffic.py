@@ -1,0 +1,117 @@
+"""Traffic of a topic-based group (004), as an observer who never publishes sees it.
+
+Delays are 10 to 160 ms, clocks are off by up to 4 ms (004, section 3, WAN; it states no least
+delay). There are TOPICS topics; a member subscribes to 1 to 4 of them and publishes an event about
+1 to 4 of them every PERIOD_S on average. The observer's clock is read at every arrival, and
+arrivals alone drive it; the others stamp and take over times as members do, and deliver nothing.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from typing import Any, NamedTuple
+
+from antecede.clocks.bounds import Bounds
+from antecede.protocols.base import Protocol
+from antecede.protocols.subscriptions import Subscriptions
+from antecede.protocols.topic_delivery import TopicProtocol
+
+TOPICS = 20
+MOST_TOPICS = 4
+PERIOD_S = 1.0
+WARM_UP_S = 1.0
+LATE_S = 0.05
+BOUNDS: Bounds[int] = Bounds(accuracy_s=0.004, least_s=0.010, most_s=0.160)
+
+Traffic = tuple[Protocol, list[Any]]
+
+
+class Arrival(NamedTuple):
+    """A message and what the observer's clock shows when it arrives."""
+
+    message: Any
+    now_s: float
+
+
+class Observer(Protocol):
+    """A member whose clock is read from its arrivals."""
+
+    def __init__(self, inner: TopicProtocol) -> None:
+        super().__init__(inner.me, inner.members)
+        self.inner = inner
+        self.snapshot, self.restore = inner.snapshot, inner.restore  # type: ignore[method-assign]
+        self.decode = inner.decode  # type: ignore[method-assign]
+
+    def receive(self, message: Any, *, now: float = 0.0) -> Any:
+        return self.inner.receive(message.message, now=message.now_s)
+
+    def encode(self, message: Any) -> bytes:
+        return self.inner.encode(message.message)
+
+    def blocked_on(self) -> Any:
+        self.inner.tick(1e9)
+        return self.inner.blocked_on()
+
+
+def traffic(
+    cls: type[TopicProtocol], members: int, messages: int, shares: tuple[float, ...]
+) -> list[Traffic]:
+    """Return for each share a warm observer and `messages` events as they arrive there.
+
+    A share of 0.1 lets one in ten arrive up to LATE_S later than the bounds allow.
+    """
+    rng = random.Random(1)
+    chosen = {k: _topics(rng) for k in range(members)}
+    options: dict[str, Any] = {"bounds": BOUNDS, "subscriptions": Subscriptions(chosen)}
+    arrivals = _run(cls, members, messages, options, rng)
+    found: list[Traffic] = []
+    for share in shares:
+        observer = Observer(cls(0, range(members), **options))
+        late = random.Random(2)
+        moved = [
+            one._replace(now_s=one.now_s + late.uniform(0, LATE_S))
+            if late.random() < share
+            else one
+            for one in arrivals
+        ]
+        moved.sort(key=lambda one: one.now_s)
+        for one in moved[:-messages]:
+            observer.receive(one)
+        found.append((observer, moved[-messages:]))
+    return found
+
+
+def _topics(rng: random.Random) -> list[str]:
+    return rng.sample([f"t{k}" for k in range(TOPICS)], rng.randint(1, MOST_TOPICS))
+
+
+def _run(
+    cls: type[TopicProtocol], members: int, messages: int, options: Any, rng: random.Random
+) -> list[Arrival]:
+    """Let the group run until the observer has got what it needs; return its arrivals."""
+    group = [cls(k, range(members), **options) for k in range(members)]
+    events: list[tuple[float, int, int, Any]]
+    events = [(rng.uniform(0, PERIOD_S), 0, member, None) for member in range(1, members)]
+    heapq.heapify(events)
+    count = 0
+    arrivals: list[Arrival] = []
+    warm = 0
+    while len(arrivals) - warm < messages:
+        now_s, _, at, message = heapq.heappop(events)
+        if now_s < WARM_UP_S:
+            warm = len(arrivals)
+        if message is not None:
+            if at == 0:
+                arrivals.append(Arrival(message, now_s))
+            else:
+                group[at].take_over(message)
+            continue
+        for effect in group[at].send(b"", now=now_s, topics=_topics(rng)):
+            for target in effect.to:  # type: ignore[union-attr]
+                count += 1
+                delay_s = rng.uniform(BOUNDS.least_s, BOUNDS.most_s)
+                heapq.heappush(events, (now_s + delay_s, count, target, effect.message))
+        count += 1
+        heapq.heappush(events, (now_s + rng.expovariate(1 / PERIOD_S), count, at, None))
+    return arrivals
