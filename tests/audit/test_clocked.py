@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -210,6 +211,22 @@ def test_message_edges_of_spans_are_the_causes_between_pods(
     assert report.messages == spans.messages
     assert report.details["executions"] == spans.details["traces"]
     assert report.edges == spans.cross_member_edges
+
+
+def test_clocks_of_concurrent_editing_give_its_true_counts(
+    shared_data: Path, tmp_path: Path
+) -> None:
+    """An agent's changes follow each other in the trace itself: nothing is added."""
+    name = "crdt/clownschool.json.gz"
+    truth = json.loads((shared_data / "GROUND_TRUTH.json").read_text())[name]
+    trace = read([shared_data / name])
+    log = with_clocks(trace.events, trace.format)
+    write_log_file(log.entries, tmp_path / "t.log", log.several_runs)
+    report = audit([tmp_path / "t.log"])
+    assert (report.messages, report.members) == (truth["events"], truth["processes"])
+    assert report.edges == truth["cross_process_edges"]
+    assert report.immediate_edges == truth["immediate_edges"]
+    assert report.concurrent_pairs == truth["concurrent_pairs"]
 
 
 def test_nothing_gives_nothing() -> None:
