@@ -33,7 +33,7 @@ def traffic(
     end_ms = WARM_UP_MS + messages * PERIOD_MS // members + 2 * PERIOD_MS
     delivered = _run(make, members, end_ms, random.Random(seed))
     before, stream = delivered[:-messages], delivered[-messages:]
-    return [(_warm(make, members, before), _late(stream, share, seed)) for share in reordered]
+    return [(_warm(make, members, before), late(stream, share, seed)) for share in reordered]
 
 
 def _run(make: Make, members: int, end_ms: int, rng: random.Random) -> list[Any]:
@@ -71,7 +71,8 @@ def _warm(make: Make, members: int, before: list[Any]) -> Protocol:
     return observer
 
 
-def _late(stream: list[Any], share: float, seed: int) -> list[Any]:
+def late(stream: list[Any], share: float, seed: int) -> list[Any]:
+    """Return the messages with this share of them up to LATE_PLACES places later."""
     rng = random.Random(seed)
     places = [
         place + (rng.uniform(1, LATE_PLACES) if rng.random() < share else 0)
