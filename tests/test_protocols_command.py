@@ -47,11 +47,21 @@ def test_json_has_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
         "symbols": {"n": "members"},
         "source": "001, Birman-Schiper-Stephenson Protocol",
         "variants": [
-            {"name": "differences", "options": {"differences": True}, "defective": False},
-            {"name": "as-published", "options": {"as_published": True}, "defective": True},
+            {
+                "name": name,
+                "options": options,
+                "defective": defective,
+                "guarantee": by_name["bss"]["guarantee"],
+                "survives_loss": False,
+            }
+            for name, options, defective in (
+                ("differences", {"differences": True}, False),
+                ("as-published", {"as_published": True}, True),
+            )
         ],
         "page": "docs/protocols/bss.md",
     }
+    assert by_name["bss"]["guarantee"].startswith("order by delivery; nothing early,")
     # The roles of a hierarchy promise together what each of them promises.
     assert by_name["hierarchical"]["never_idle"] is False
 

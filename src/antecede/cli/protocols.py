@@ -6,13 +6,13 @@ import argparse
 import json
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from antecede.check.budget import Size, searches
 from antecede.check.company import promise, relation_of
 from antecede.check.run import find_target
-from antecede.protocols.base import Addressing, Guarantee
+from antecede.protocols.base import Addressing, Guarantee, Protocol
 from antecede.protocols.registry import ENTRIES, SYMBOLS, Entry, entry
 
 WIDTH = 100
@@ -52,8 +52,7 @@ def facts_of(found: Entry) -> dict[str, Any]:
     The promises are those of the members that `antecede check` would make; where roles differ
     (hierarchical), what all of them promise.
     """
-    company, _ = next(searches(find_target(found.name), Size()))
-    members = company.make()
+    members = _members(found.name)
     promised = [member.guarantee for member in members.values()]
     told = {
         name: all(getattr(one, name) for one in promised)
@@ -74,15 +73,25 @@ def facts_of(found: Entry) -> dict[str, Any]:
         "storage": found.storage,
         "symbols": {letter: SYMBOLS[letter] for letter in _letters(found)},
         "source": found.source,
-        "variants": [
-            {
-                "name": name,
-                "options": {key: _plain(value) for key, value in options.items()},
-                "defective": name in found.defective,
-            }
-            for name, options in found.variants.items()
-        ],
+        "variants": [_variant(found, name) for name in found.variants],
         "page": f"docs/protocols/{found.page or found.name}.md",
+    }
+
+
+def _members(name: str, variant: str = "") -> Mapping[int, Protocol]:
+    """Return the smallest group that a check would make."""
+    company, _ = next(searches(find_target(name, variant), Size()))
+    return company.make()
+
+
+def _variant(found: Entry, name: str) -> dict[str, Any]:
+    members = _members(found.name, name)
+    return {
+        "name": name,
+        "options": {key: _plain(value) for key, value in found.variants[name].items()},
+        "defective": name in found.defective,
+        "guarantee": promise(members),
+        "survives_loss": all(member.guarantee.survives_loss for member in members.values()),
     }
 
 
