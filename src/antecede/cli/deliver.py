@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("time", "when they came: a timestamp or a number"),
         ("group", "keeps groups apart"),
         ("tiebreak", "orders rows of equal time; else their place in FILE does"),
-        ("sent", "true where the observer sent it; taken when it is there"),
+        ("sent", "true where the observer sent it (sent, to, topics: taken when there)"),
         ("to", "whom own messages were for, where their bytes do not say"),
         ("topics", "of own messages that were for nobody"),
     ):
@@ -93,9 +93,10 @@ def run(args: argparse.Namespace) -> int:
         _check_free(out, args.force)
     with Progress("reading"):
         table = read_log_file(path)
-    if args.sent is None and "sent" in table.column_names:
-        args.sent = "sent"
-        spec = _spec(args)
+    for name in ("sent", "to", "topics"):
+        if getattr(args, name) is None and name in table.column_names:
+            setattr(args, name, name)
+    spec = _spec(args)
     begin = time.monotonic()
     with Progress("delivering"):
         done = deliver_wide(table, spec, _engine(args.engine))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pyarrow
@@ -26,6 +26,8 @@ SCHEMA: Any = pa.schema(
         ("time", pa.timestamp("us", "UTC")),
         ("wire", pa.binary()),
         ("sent", pa.bool_()),
+        ("to", pa.list_(pa.string())),
+        ("topics", pa.list_(pa.string())),
     ]
 )
 START_US = 1_800_000_000_000_000
@@ -54,34 +56,18 @@ def recorded(
     talk: Talk | None = None,
     *,
     seed: int = 1,
-    post: Callable[[Group, bytes, list[Message], float], list[Packet]] | None = None,
 ) -> pyarrow.Table:
     """Let groups talk and return the log of all members: the columns of `SCHEMA`.
 
-    `number` counts the rows and breaks ties of time. `post` sends a payload, given the messages
-    delivered there so far and the time in seconds. Delays, in whole microseconds, are drawn
-    from `seed`.
+    `number` counts the rows and breaks ties of time; `to` and `topics` are what was given to
+    `Group.post`. What is sent, when and how long it takes is drawn from `seed`.
     """
-    return _Network(groups, talk or Talk(), random.Random(seed), post or _post).run()
-
-
-def _post(group: Group, payload: bytes, read: list[Message], now: float) -> list[Packet]:
-    """Post to all; about one topic after the other; in reply to the message read last."""
-    chosen: dict[str, Any] = {}
-    protocol = group._protocol
-    if protocol.guarantee.relation is Relation.BY_REPLY and read:
-        chosen["reply_to"] = read[-1]
-    if protocol.addressing is Addressing.TOPICS:
-        topics = protocol.subscriptions.all_topics()  # type: ignore[attr-defined]
-        chosen["topics"] = [topics[len(read) % len(topics)]]
-    return group.post(payload, now=now, **chosen)
+    return _Network(groups, talk or Talk(), random.Random(seed)).run()
 
 
 class _Network:
-    def __init__(
-        self, groups: Mapping[str, Group], talk: Talk, rng: random.Random, post: Callable[..., Any]
-    ) -> None:
-        self.groups, self.talk, self.rng, self.post = dict(groups), talk, rng, post
+    def __init__(self, groups: Mapping[str, Group], talk: Talk, rng: random.Random) -> None:
+        self.groups, self.talk, self.rng = dict(groups), talk, rng
         self.flying: list[tuple[int, int, str, bytes]] = []
         self.tickets = 0
         self.ticked = START_US // self.talk.tick_us * self.talk.tick_us
@@ -95,14 +81,31 @@ class _Network:
             now += 1 + self.rng.randrange(2 * self.talk.pause_us)
             self._arrive_until(now)
             name = self.rng.choice(talkers)
-            payload = f"{k} of {name}".encode()
-            packets = self.post(self.groups[name], payload, self.read[name], now / 1e6)
-            for packet in packets:
-                self._log(name, now, packet.wire, True)
-            self._put(name, packets, now)
+            self._say(name, f"{k} of {name}".encode(), now)
         self._arrive_until(now + self.talk.drain_us)
         table: pyarrow.Table = pa.Table.from_pylist(self.rows, SCHEMA)
         return table
+
+    def _say(self, name: str, payload: bytes, now: int) -> None:
+        """Post to all or to some; about a topic; in reply to the message read last."""
+        group, chosen = self.groups[name], dict[str, Any]()
+        protocol = group._protocol
+        if protocol.guarantee.relation is Relation.BY_REPLY and self.read[name]:
+            chosen["reply_to"] = self.read[name][-1]
+        others = [member for member in group.members if member != name]
+        if protocol.addressing is Addressing.MEMBERS and others and self.rng.random() < 0.3:
+            chosen["to"] = [self.rng.choice(others)]
+        if protocol.addressing is Addressing.TOPICS:
+            topics = protocol.subscriptions.all_topics()  # type: ignore[attr-defined]
+            chosen["topics"] = [self.rng.choice([*topics, "unheard of"])]
+        packets = group.post(payload, now=now / 1e6, **chosen)
+        for packet in packets or [Packet((), b"")]:
+            self._log(name, now, packet.wire or None, True, chosen)
+        # An open group knows only whom it has heard: its transport reaches everybody.
+        if group.open and "to" not in chosen:
+            everybody = tuple(member for member in self.groups if member != name)
+            packets = [packet._replace(to=everybody) for packet in packets]
+        self._put(packets, now)
 
     def _arrive_until(self, now: int) -> None:
         while (tick := self.ticked + self.talk.tick_us) <= now:
@@ -125,13 +128,11 @@ class _Network:
         packets = self.groups[name].outgoing()
         for packet in packets:
             self._log(name, now, packet.wire, True)
-        self._put(name, packets, now)
+        self._put(packets, now)
 
-    def _put(self, sender: str, packets: list[Packet], now: int) -> None:
+    def _put(self, packets: list[Packet], now: int) -> None:
         for packet in packets:
-            # An open group knows only whom it has heard: its transport reaches everybody.
-            everybody = [name for name in self.groups if name != sender]
-            for name in everybody if self.groups[sender].open else packet.to:
+            for name in packet.to:
                 copies = 0 if self.rng.random() < self.talk.lost else 1
                 copies += self.rng.random() < self.talk.twice
                 for _ in range(copies):
@@ -139,7 +140,8 @@ class _Network:
                     at = now + self.rng.randint(*self.talk.delay_us)
                     heapq.heappush(self.flying, (at, self.tickets, name, packet.wire))
 
-    def _log(self, name: str, at: int, wire: bytes, sent: bool) -> None:
-        number = len(self.rows)
-        row = {"observer": name, "number": number, "time": at, "wire": wire, "sent": sent}
-        self.rows.append(row)
+    def _log(
+        self, name: str, at: int, wire: bytes | None, sent: bool, chosen: Mapping[str, Any] = {}
+    ) -> None:
+        row = {"observer": name, "number": len(self.rows), "time": at, "wire": wire, "sent": sent}
+        self.rows.append(row | {"to": chosen.get("to"), "topics": chosen.get("topics")})
