@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from antecede.clocks.lanes import get, pack
+from antecede.clocks.lanes import pack
 from antecede.protocols.base import Protocol
 from antecede.protocols.sent import Sent, lane
 from antecede.protocols.ses import Ses

@@ -12,6 +12,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -47,7 +48,7 @@ def _numpy_us(members: int) -> list[float]:
     found = []
     for kind in (np.int32, np.int64):
         one, other = (np.array(counts, kind) for counts in _counts(members))
-        found.append(_median_us(lambda one=one, other=other: np.maximum(one, other)))
+        found.append(_median_us(partial(np.maximum, one, other)))
     return found
 
 

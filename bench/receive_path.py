@@ -23,7 +23,13 @@ from antecede.protocols.fifo import Fifo
 from antecede.protocols.idr import Idr
 from antecede.protocols.topics import Htbc, Tv, TvLt, TvPt, TvVt
 from antecede.protocols.unordered import Unordered
-from bench import counting_traffic, hierarchical_traffic, sb_traffic, topic_traffic
+from bench import (
+    addressed_traffic,
+    counting_traffic,
+    hierarchical_traffic,
+    sb_traffic,
+    topic_traffic,
+)
 
 MEMBERS = (100, 300)
 MESSAGES = 3000
@@ -60,6 +66,8 @@ ENTRIES = [
     Entry("idr", counting(Idr)),
     Entry("hierarchical internal", each_share(hierarchical_traffic.traffic)),
     Entry("sb", each_share(sb_traffic.traffic)),
+    Entry("ses", partial(addressed_traffic.traffic, addressed_traffic.ses)),
+    Entry("sent", partial(addressed_traffic.traffic, addressed_traffic.sent)),
     Entry("tv", partial(topic_traffic.traffic, Tv)),
     Entry("tv-lt", partial(topic_traffic.traffic, TvLt)),
     Entry("tv-pt", partial(topic_traffic.traffic, TvPt)),
