@@ -71,7 +71,11 @@ def summary(report: AuditReport) -> str:
             lines.append(f"    {finding.advice}")
     lines += ["", "Counts", table(("",) * 3, _counts(report)).partition("\n")[2]]
     if models := report.details.get("channels"):
-        lines += ["", "Channels", *(f"  {line}" for line in channel_lines(models))]
+        lines += [
+            "",
+            "Channels, the rows of each member as listed",
+            *(f"  {line}" for line in channel_lines(models)),
+        ]
     if report.inversions and report.edges:
         rows = [
             (_ORDER_MEANING[order], count_and_part(count, report.edges), _largest(report, order))
