@@ -149,8 +149,8 @@ class ClockDelivery(Transmission):
         """Let LT follow the arrival of a message."""
         if "equal-times" in self.printed:
             self.linear_time = max(self.linear_time, lt)
-        else:
-            self.linear_time = (max(self.linear_time, lt) + 1) * self.carries_lt
+        elif self.carries_lt:
+            self.linear_time = max(self.linear_time, lt + 1)
 
     def _note_arrival(self, message: StampedMessage, now: float) -> None:
         if self.delivery == "bound" and not self.carries_pt:

@@ -186,6 +186,11 @@ class ClockOrdered(ClockDelivery):
             effects += self._deliver(0.0)
         return effects
 
+    def restore(self, state: Any) -> None:
+        """Become what `snapshot` returned, in an object made with the same options."""
+        super().restore(state)
+        self._relate((*self.newest, self.me))
+
     # -- what a message says ------------------------------------------------------------------
 
     def is_note(self, message: AnyMessage) -> bool:
