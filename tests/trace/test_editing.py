@@ -145,14 +145,19 @@ def test_memory_is_bounded_by_a_change_not_by_the_file(tmp_path: Path) -> None:
 def test_a_change_without_an_end_does_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(editing, "MAX_CHANGE", 1 << 17)
+    monkeypatch.setattr(editing, "MAX_CHANGE", 1 << 16)
     changes = [change(), *(change(k) for k in range(5000))]
     listed = json.dumps(changes, separators=(",", ":"))
-    broken = listed.replace('"patches":[[0,0,"x"]]', '"patches":[[0,0,"x"]', 1)
-    assert len(broken) == len(listed) - 1
-    trace = read([laid(tmp_path, broken)])
+    broken = listed.replace('"x"]]},', '"x"],', 1)  # the others seem to lie within the first
+    assert len(broken) == len(listed) - 2
+    path = laid(tmp_path, broken)
+    trace = read([path])
     assert column(trace, "id") == [str(k) for k in range(1, 5001)]
     assert [name for name, _ in bad(trace)] == ["0"]
+    assert path.stat().st_size > 4 * editing.MAX_CHANGE
+    with path.open("rb") as file:
+        next(editing._Changes(path, file).items())
+        assert file.tell() < 3 * editing.MAX_CHANGE
 
 
 @pytest.mark.parametrize("piece", [7, 64, 1 << 16])
@@ -160,7 +165,10 @@ def test_pieces_of_any_size_read_the_same(
     piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = ["\\", '"', "é", "]},{", "{", "\u2028", "]}", '{"parents":']
-    changes = [change(*range(max(0, k - 1), k), text=texts[k % 8] * (k % 5)) for k in range(200)]
+    odd = [True, None, False, -1.5e-7]  # what a piece may end within
+    changes = [
+        change(*range(max(0, k - 1), k), text=texts[k % 8] * (k % 5), odd=odd) for k in range(200)
+    ]
     path = laid(tmp_path, changes)
     monkeypatch.setattr(editing, "PIECE", piece)
     trace = read([path])

@@ -13,7 +13,10 @@ import pytest
 
 import antecede.trace
 from antecede.errors import FormatError, InputError
-from antecede.trace import arrow, reader
+from antecede.trace import (
+    arrow,  # noqa: F401  (registers the built-in readers)
+    reader,
+)
 from antecede.trace.reader import Reader
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,7 +99,7 @@ def test_an_entry_point_does_not_take_a_built_in_name(monkeypatch: pytest.Monkey
     for name, value in (("_LOADED", []), ("_READERS", dict(reader._READERS)), ("_BROKEN", {})):
         monkeypatch.setattr(reader, name, value)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: [entry])
-    assert not isinstance(arrow.reader.by_name("mail"), Fake)
+    assert not isinstance(reader.by_name("mail"), Fake)
     assert reader._BROKEN == {}
 
 
