@@ -1,7 +1,7 @@
 """Traces as Arrow tables: the schema, reading in batches, and what went to quarantine.
 
 `read_batches` streams: it holds one batch of events at a time, so a trace may be larger than
-memory wherever its reader streams too (mail, git and table do; vector-clock logs are read
+memory wherever its reader streams too (all do but one: vector-clock logs are read
 whole, since their expressions span lines). `read` collects everything.
 
 A record that cannot be stored (text that is not Unicode, a number above 64 bits) goes to
