@@ -14,7 +14,7 @@ import antecede.spark
 from antecede.audit.engine import audit, audit_events
 from antecede.errors import InputError
 from antecede.trace.arrow import SCHEMA, read, to_batch
-from antecede.trace.schema import RECEIVE, Event
+from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.order.reference import random_rows
 
 
@@ -33,6 +33,7 @@ def sample(runs: int) -> pa.Table:
         for k in range(runs)
         for row in random_rows(k, 50, backward=0.02)
     ]
+    events += [row for k in range(runs) for row in talk(f"run {k}" if runs > 1 else None, rng)]
     # Only members of their own tell whether those on a cycle are counted.
     events += [e._replace(member="twice") for e in events[:3]]
     events += [events[5], events[6]._replace(kind=RECEIVE, member="receiver")]
@@ -41,12 +42,22 @@ def sample(runs: int) -> pa.Table:
     return pa.Table.from_batches([to_batch(events)])
 
 
+def talk(run: str | None, rng: random.Random) -> list[Event]:
+    """Return messages whose copies arrive and are delivered in any order, some never."""
+    sends = [Event(run=run, kind=SEND, id=f"said {k}", member=rng.choice("abc")) for k in range(9)]
+    copies = [e._replace(kind=RECEIVE, member=m) for e in sends for m in "abc" if m != e.member]
+    arrivals = rng.sample(copies, len(copies) - 2)
+    deliveries = [e._replace(kind=DELIVER) for e in rng.sample(arrivals, len(arrivals) - 2)]
+    return [*sends, *arrivals, *deliveries]
+
+
 @pytest.mark.parametrize("runs", [1, 6])
 def test_same_report_as_the_local_engine(spark: SparkSession, runs: int) -> None:
     table = sample(runs)
     local = audit_events(table).to_dict()
     assert local["details"]["cycles"] >= 1
     assert local["duplicates"] > 0
+    assert local["details"]["channels"]["deliveries"]["model"] == "non-FIFO"
     df = spark.createDataFrame(table).repartition(3, f.rand(1))
     assert antecede.spark.audit(df) == local
 
