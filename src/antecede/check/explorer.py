@@ -78,6 +78,8 @@ class Explorer:
         self.needs_time = any(g.needs_time for g in guarantees)
         self.epilogue: list[Move] = []
         """The moves after the last state, where something was found as time ran on."""
+        self.ended: set[int] = set()
+        """States after which nothing is found as time runs on."""
 
     # -- the search -------------------------------------------------------------------------
 
@@ -141,8 +143,13 @@ class Explorer:
         parts = self.unpack(state)
         for move in self.moves.possible(parts):
             after, found = self._made(parts, move)
+            state = self._pack(after)
             self.epilogue = []
-            yield move, self._pack(after), found or self._ended(after)
+            if found is None and state not in self.ended:
+                found = self._ended(after)
+                if found is None:
+                    self.ended.add(state)
+            yield move, state, found
 
     def _made(self, parts: Parts, move: Move) -> tuple[Parts, Found | None]:
         """Return where a move leads, and what is wrong with it."""
@@ -233,7 +240,6 @@ class Explorer:
         """In groups with clocks: let time run on at the end; is everything delivered then?"""
         if not self.moves.at_end(parts):
             return None
-        self.epilogue = []
         for _ in range(SECONDS_AT_END):
             if not any(self.judge.left(parts.record, slot) for slot in self.senders):
                 return None

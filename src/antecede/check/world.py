@@ -253,8 +253,17 @@ class World:
         self.in_flight.append(copy)
 
     def name(self, at: int, missing: MessageId) -> str:
-        """Return the label that a member's id stands for, or the id itself where unknown."""
-        return self.known.get((at, missing), f"{missing.sender}:{missing.seq}")
+        """Return the label that a member's id stands for, or the id itself where unknown.
+
+        A member may wait for news of a message that was not for it (`ses`).
+        """
+        if (at, missing) in self.known:
+            return self.known[at, missing]
+        member = self.members[at]
+        labels = (label for label, origin in self.ids.items() if origin == missing)
+        if not member.renumbers and type(member).identity is Protocol.identity:
+            return next(labels, f"{missing.sender}:{missing.seq}")
+        return f"{missing.sender}:{missing.seq}"
 
 
 def audience_of(
