@@ -95,3 +95,9 @@ def test_the_first_of_several_copies_counts() -> None:
 
 def test_own_copies_and_unsent_messages_say_nothing() -> None:
     assert arrivals(rows("P!a P!b P?b P?a Q?x")).name == CAUSAL
+
+
+def test_what_did_not_come_overtakes_nothing() -> None:
+    """Neither a nor b is delivered: their order of arrival says nothing of deliveries."""
+    run = rows("P!x P!a P!b Q?x Q?b Q?a Q.x")
+    assert (arrivals(run).name, deliveries(run).name) == (NON_FIFO, CAUSAL)
