@@ -125,6 +125,30 @@ DEFECTS = [
         Limits(2, ignored=ORDER_ONLY, script=(1, 2)),
         9,
     ),
+    Defect(
+        "linear-equal-times",
+        "Linear time as printed: an answer carries the time of its question and overtakes it",
+        "002, section 4.1: LT = max(LT, m.LT) on receipt",
+        _flat("linear", 3, "equal-times"),
+        Limits(2, ignored=ORDER_ONLY, script=(0, 1)),
+        6,
+    ),
+    Defect(
+        "linear-physical-rule-1b",
+        "Rule 1(b) as printed: a causal pair within 2 lambda is called concurrent",
+        "002, section 5, rule 1(b); sound only where the least delay exceeds 4 lambda",
+        _flat("linear-physical", 3, "rule-1b"),
+        Limits(3, ignored=ORDER_ONLY, script=(0, 0, 1), send_until_s=1),
+        8,
+    ),
+    Defect(
+        "physical-property-7",
+        "Property (7) read both ways: a causal pair that is not surely causal is not ordered",
+        "002, section 5: messages can be causally ordered by using only the physical time",
+        _flat("physical", 3, "property-7"),
+        Limits(3, ignored=ORDER_ONLY, script=(0, 0, 1), send_until_s=1),
+        8,
+    ),
 ]
 
 

@@ -2,8 +2,9 @@
 
 True time runs from event to event. Each clock is off by a constant of its own, at most its
 accuracy, and often by all of it. Each copy takes as long as a draw says between the bounds of
-its channel, often exactly the least or the largest; it may be lost, or come twice. A newcomer begins
-with its sponsor's frontier one least delay after that was taken, as an invitation would bring it.
+its channel, often exactly the least or the largest; it may be lost, or come twice. A newcomer
+begins with its sponsor's frontier one least delay after that was taken, as an invitation would
+bring it.
 """
 
 from __future__ import annotations

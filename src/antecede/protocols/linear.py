@@ -33,5 +33,5 @@ class Linear(ClockOrdered):
 
     @classmethod
     def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
-        """Return clocks that err by a second, and delays of one or two."""
-        return {"bounds": Bounds[int](accuracy_s=1, least_s=1, most_s=2), "heartbeat_s": 2.0}
+        """Return clocks that err by a second, and delays that let an answer overtake."""
+        return {"bounds": Bounds[int](accuracy_s=1, least_s=1, most_s=3), "heartbeat_s": 2.0}
