@@ -1,0 +1,97 @@
+"""Rows a second of `deliver` against passing the same rows through, local and on Spark.
+
+    python -m bench.deliver_rate
+
+Groups of four talk; every member's log is a part of the table. On Spark the yardstick is the
+same shuffle and the same way through Arrow and Python, without the protocol.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+from pyspark.sql import DataFrame
+
+from antecede.order.arrivals import Talk, recorded
+from antecede.order.deliver_spec import DeliverSpec
+from antecede.order.deliver_table import deliver_table
+from antecede.spark.delivering import deliver
+from antecede.spark.session import local_session
+from antecede.words import table
+from bench.engines import best_s
+
+pa: Any = pyarrow
+GROUPS = 10
+MESSAGES = 100
+NAMES = ("ann", "bob", "cat", "dan")
+ORDERS: dict[str, dict[str, Any]] = {
+    "unordered": {},
+    "bss": {},
+    "idr": {},
+    "sb": {},
+    "linear": {"heartbeat_s": 0.5},
+}
+
+
+def spec_of(order: str) -> DeliverSpec:
+    return DeliverSpec(
+        order=order,
+        members=NAMES,
+        options=ORDERS[order],
+        group="run",
+        tiebreak="number",
+        sent="sent",
+    )
+
+
+def logs(spec: DeliverSpec) -> pyarrow.Table:
+    """Return the logs of all groups, by time."""
+    tables = []
+    for run in range(GROUPS):
+        groups = {name: spec.group_of(name, None) for name in NAMES}
+        made: Any = recorded(groups, Talk(messages=MESSAGES), seed=run)
+        tables.append(made.append_column("run", pa.array([str(run)] * len(made))))
+    whole: pyarrow.Table = pa.concat_tables(tables).sort_by("time")
+    return whole
+
+
+def main() -> None:
+    """Print the table."""
+    spark = local_session(cores=2)
+    lines = []
+    for order in ORDERS:
+        spec = spec_of(order)
+        rows = logs(spec)
+        with tempfile.TemporaryDirectory() as folder:
+            pyarrow.parquet.write_table(rows, f"{folder}/log.parquet", compression="zstd")
+            frame = spark.read.parquet(folder)
+            placed = frame.repartition(frame["run"], frame["observer"])
+            through = placed.mapInArrow(_unchanged, frame.schema)
+            works: list[Callable[[], Any]] = [
+                lambda: deliver_table(rows, spec),  # noqa: B023
+                lambda: _run(frame.transform(deliver, spec)),  # noqa: B023
+                lambda: _run(through),  # noqa: B023
+            ]
+            rates = [rows.num_rows / best_s(work) for work in works]
+        per_row = 1e6 / rates[0]
+        lines.append([order, f"{rows.num_rows:,}", *(f"{rate:,.0f}" for rate in rates)])
+        lines[-1] += [f"{per_row:.0f}", f"{rates[1] / rates[2]:.2f}"]
+    spark.stop()
+    heads = ["", "rows", "local rows/s", "Spark rows/s", "unchanged rows/s", "local us", "of it"]
+    print(table(heads, lines))
+
+
+def _unchanged(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    yield from batches
+
+
+def _run(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+if __name__ == "__main__":
+    main()
