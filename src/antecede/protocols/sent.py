@@ -43,6 +43,8 @@ from antecede.protocols.base import Effect, Guarantee, MessageId, Relation, Tran
 
 MAX_SIDE = 1 << 10
 """Most rows of a matrix: 1,048,576 lanes, 5 MB."""
+FEW = 8
+"""Up to so many destinations are counted one by one, which is cheaper than laying out all lanes."""
 
 
 class SentMessage(NamedTuple):
@@ -294,4 +296,7 @@ class Sent(AddressedProtocol):
 
 def _counted(message: SentMessage) -> int:
     """Return the message's matrix with the message itself counted."""
-    return message.matrix + pack((lane(message.sender, target), 1) for target in message.to)
+    lanes = [lane(message.sender, target) for target in message.to]
+    if len(lanes) > FEW:
+        return message.matrix + pack((number, 1) for number in lanes)
+    return message.matrix + sum(1 << (number * LANE_BITS) for number in lanes)
