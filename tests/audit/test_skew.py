@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.audit import audit, audit_events
+from antecede.audit import audit, audit_events, skew
 from antecede.audit.report import AuditReport
 from antecede.audit.skew import Arc, solve
 from antecede.audit.skew_words import offset
@@ -80,6 +80,19 @@ def test_shifts_are_the_least_of_all_that_keep_the_bounds(arcs: list[Arc]) -> No
     assert sum(map(abs, found.shifts)) == min(sum(map(abs, shifts)) for shifts in possible)
     assert found.least_largest == min(max(map(abs, shifts)) for shifts in possible)
     assert found.contradiction == []
+
+
+@given(arcs_of)
+def test_shifts_that_are_not_the_least_keep_the_bounds_too(arcs: list[Arc]) -> None:
+    """Beyond the limit of steps; arcs away from one process form no cycle."""
+    arcs = [arc._replace(before=0, after=1 + k % 2) for k, arc in enumerate(arcs)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(skew, "MAX_STEPS", -1000)
+        found = solve(PROCESSES, arcs)
+    assert found.shifts is not None
+    assert kept(found.shifts, arcs)
+    assert not found.least
+    assert found.least_largest == solve(PROCESSES, arcs).least_largest
 
 
 def test_numbers_of_any_size() -> None:
