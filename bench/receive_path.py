@@ -19,12 +19,17 @@ from typing import Any, NamedTuple
 
 from antecede.protocols.base import Hold, Protocol
 from antecede.protocols.bss import Bss
+from antecede.protocols.ds import Ds
 from antecede.protocols.fifo import Fifo
 from antecede.protocols.idr import Idr
+from antecede.protocols.linear import Linear
+from antecede.protocols.linear_physical import LinearPhysical
+from antecede.protocols.physical import Physical
 from antecede.protocols.topics import Htbc, Tv, TvLt, TvPt, TvVt
 from antecede.protocols.unordered import Unordered
 from bench import (
     addressed_traffic,
+    clock_traffic,
     counting_traffic,
     hierarchical_traffic,
     sb_traffic,
@@ -64,8 +69,15 @@ ENTRIES = [
     Entry("bss", counting(Bss)),
     Entry("bss by differences", counting(partial(Bss, differences=True))),
     Entry("idr", counting(Idr)),
+    Entry("ds", counting(Ds)),
+    Entry("matrix", each_share(matrix_traffic.traffic)),
     Entry("hierarchical internal", each_share(hierarchical_traffic.traffic)),
     Entry("sb", each_share(sb_traffic.traffic)),
+    Entry("linear", partial(clock_traffic.traffic, Linear, "null")),
+    Entry("linear, bound", partial(clock_traffic.traffic, Linear, "bound")),
+    Entry("physical", partial(clock_traffic.traffic, Physical, "null")),
+    Entry("physical, bound", partial(clock_traffic.traffic, Physical, "bound")),
+    Entry("linear-physical", partial(clock_traffic.traffic, LinearPhysical, "null")),
     Entry("ses", partial(addressed_traffic.traffic, addressed_traffic.ses)),
     Entry("sent", partial(addressed_traffic.traffic, addressed_traffic.sent)),
     Entry("tv", partial(topic_traffic.traffic, Tv)),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from antecede.clocks import lanes
 from antecede.clocks.lanes import MAX_VALUE
-from antecede.clocks.matrix import MAX_SIDE, MatrixClock, fold, repeated, rows_mask, widened
+from antecede.clocks.matrix import MAX_SIDE, MatrixClock, fold, joined, parted, repeated, widened
 from antecede.clocks.vector import VectorClock
 from antecede.clocks.wire import varint
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError, UnknownMemberError
@@ -215,11 +215,12 @@ def test_laying_out_for_another_side(rows: Rows, side: int) -> None:
             clock.widened(side)
 
 
-def test_masks_and_repeated_rows() -> None:
+def test_rows_apart_and_together() -> None:
     vector = lanes.pack([(0, 4), (2, 7)])
     assert MatrixClock(repeated(vector, 3, 3), 3).rows == ((4, 0, 7),) * 3
-    mask = MatrixClock(rows_mask([2], 3), 3)
-    assert mask.rows == ((0, 0, 0), (0, 0, 0), (MAX_VALUE,) * 3)
+    rows = [lanes.pack([(1, 5)]), 0, vector]
+    assert MatrixClock(joined(rows, 3), 3).rows == ((0, 5, 0), (0, 0, 0), (4, 0, 7))
+    assert parted(joined(rows, 3), 3, 3) == rows
 
 
 # -- bytes -----------------------------------------------------------------------------------

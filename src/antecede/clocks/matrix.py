@@ -60,14 +60,18 @@ def widened(matrix: int, side: int, new: int) -> int:
     return int.from_bytes(b"".join(rows), "little")
 
 
-def rows_mask(rows: Iterable[int], side: int) -> int:
-    """Return the matrix in which all value bits of these rows are set."""
-    wanted = frozenset(rows)
-    full = (lanes.guards(side) - (lanes.guards(side) >> VALUE_BITS)).to_bytes(
-        side * LANE_BYTES, "little"
+def joined(rows: Iterable[int], side: int) -> int:
+    """Return rows that are packed vectors, one after another."""
+    return int.from_bytes(
+        b"".join(row.to_bytes(side * LANE_BYTES, "little") for row in rows), "little"
     )
-    empty = bytes(len(full))
-    return int.from_bytes(b"".join(full if k in wanted else empty for k in range(side)), "little")
+
+
+def parted(matrix: int, rows: int, side: int) -> list[int]:
+    """Return `rows` rows as packed vectors: what `joined` joined."""
+    width = side * LANE_BYTES
+    raw = matrix.to_bytes(rows * width, "little")
+    return [int.from_bytes(raw[k * width : (k + 1) * width], "little") for k in range(rows)]
 
 
 def repeated(vector: int, rows: int, side: int) -> int:

@@ -157,7 +157,7 @@ class Matrix(MatrixBase):
         if now - self.spoke_s >= self.heartbeat_s and self.others():
             self.spoke_s = now
             vector, rows = self.clock ^ self.guard, self.rows_to_send()
-            note = Heartbeat(self.me, 0, self.note_payload, vector, self.lanes, rows)
+            note = Heartbeat(self.me, 0, self.note_payload, vector, rows)
             effects.append(Transmit(self.others(), note))
         return effects
 

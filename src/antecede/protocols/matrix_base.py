@@ -7,8 +7,13 @@ Theory of operation
 -------------------
 The principal vector is what BSS keeps, and orders delivery as it does there (`counting`); a
 message carries it as `causes` and its number. Delivery is R2: the sender's row becomes its
-principal vector, all other rows the maximum. Rows are kept for the other current members only
-(`speaking` masks them): one's own is `clock`, and who left no longer counts.
+principal vector, all other rows the maximum. Rows are kept for the other current members only:
+one's own is `clock`, and who left no longer counts.
+
+A row of k, wherever it is known, is k's principal vector at some time, and that only grows. So
+of two rows of k one is at or above the other in EVERY entry, and the maximum is the later row.
+Packed vectors that are ordered so are ordered as integers: R2 is one comparison of integers a
+row, which ends at the first difference, and copies nothing.
 
 What all are known to have is the least of each column. It is worked out once in as many
 deliveries as there are members, which costs less than one R2 a delivery, and then the buffer
@@ -22,11 +27,11 @@ sent again, so the rows left out are known. The principal vector is carried alwa
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from antecede.clocks import lanes
 from antecede.clocks.lanes import LANE_BITS
-from antecede.clocks.matrix import MAX_SIDE, fold, rows_mask, widened, with_row
+from antecede.clocks.matrix import MAX_SIDE, fold, joined
 from antecede.errors import LocalError
 from antecede.protocols import matrix_message as wire
 from antecede.protocols.base import Deliver, Effect, Guarantee, MessageId, Relation, Transmit
@@ -36,16 +41,16 @@ from antecede.protocols.stable_buffer import StableBuffer
 
 INTEGER_BYTES = 4
 NODE_BYTES = 8
+Rows: TypeAlias = tuple[int, ...]
 
 
 class MatrixBase(CountingProtocol):
     """One member of a group with causal order that knows what the others have."""
 
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
-    lanes = 0
-    matrix = 0
-    """Rows of the other current members, `lanes` rows and columns; all other rows are 0."""
-    stamped = 0
+    matrix: Rows = ()
+    """Row of each member as a packed vector, by number; 0 for all but other current members."""
+    stamped: Rows = ()
     """With differences: the rows as my last message left them."""
 
     def __init__(self, me: int, members: Iterable[int], *, differences: bool = False) -> None:
@@ -56,21 +61,17 @@ class MatrixBase(CountingProtocol):
         super().__init__(me, members)
 
     def _lay_out(self) -> None:
-        side = self.lanes
         if max((self.me, *self.counts)) >= MAX_SIDE:
             raise LocalError(f"member numbers in a matrix are 0 to {MAX_SIDE - 1}")
         super()._lay_out()
-        self.matrix = widened(self.matrix, side, self.lanes)
-        self.stamped = widened(self.stamped, side, self.lanes)
-        self.square = lanes.guards(self.lanes * self.lanes)
-        self._mask()
+        self.matrix, self.stamped = self._fit(self.matrix), self._fit(self.stamped)
+        self.unheard = sorted({*range(self.lanes)} - {*self.members})
+        """Numbers whose rows do not count: members that left, and numbers nobody ever had."""
 
-    def _mask(self) -> None:
-        """Derive which rows count, and let go of the others."""
-        self.speaking = rows_mask(self.others(), self.lanes)
-        self.silent = rows_mask(set(range(self.lanes)) - {*self.others()}, self.lanes)
-        self.matrix &= self.speaking
-        self.stamped &= self.speaking
+    def _fit(self, rows: Rows) -> Rows:
+        """Return as many rows as there are lanes, 0 for all but the other current members."""
+        others = {*self.others()}
+        return tuple(rows[k] if k in others and k < len(rows) else 0 for k in range(self.lanes))
 
     # -- sending and receiving --------------------------------------------------------------
 
@@ -80,19 +81,19 @@ class MatrixBase(CountingProtocol):
         """Stamp the message with the matrix, or with the rows that changed, and transmit it."""
         causes = (self.clock ^ self.guard) - (self.sent << (self.me * LANE_BITS))
         rows = self.rows_to_send()
-        self.stamped = self.matrix if self.differences else 0
+        self.stamped = self.matrix if self.differences else self.stamped
         self.sent += 1
         self.clock += lanes.unit(self.me)
-        message = MatrixMessage(self.me, self.sent, payload, causes, self.lanes, rows)
+        message = MatrixMessage(self.me, self.sent, payload, causes, rows)
         self._keep(message)
         return (Transmit(self.others(), message),)
 
-    def rows_to_send(self) -> int:
+    def rows_to_send(self) -> Rows:
         """Return the rows that a message sent now carries beside the principal vector."""
         if not self.differences:
             return self.matrix
-        changed = wire.nonzero_rows(self.matrix ^ self.stamped, self.lanes)
-        return self.matrix & rows_mask(changed, self.lanes)
+        pairs = zip(self.matrix, self.stamped, strict=True)
+        return tuple(row if row != before else 0 for row, before in pairs)
 
     def receive(self, message: AnyMessage, *, now: float = 0.0) -> Sequence[Effect]:
         """Deliver the message when its causes are delivered, and what waited for it; or hold it.
@@ -129,9 +130,14 @@ class MatrixBase(CountingProtocol):
 
         Rows of those who left, or whose join was not told here yet, are passed over.
         """
-        rows = widened(message.rows, message.side, self.lanes)
-        rows += wire.principal(message) << (message.sender * self.width)
-        self.matrix = lanes.merge(self.matrix, rows & self.speaking, self.square)
+        rows = list(map(max, self.matrix, message.rows))
+        rows += self.matrix[len(rows) :]
+        sender = message.sender
+        rows[sender] = max(rows[sender], wire.principal(message))
+        rows[self.me] = 0
+        for gone in self.unheard:
+            rows[gone] = 0
+        self.matrix = tuple(rows)
 
     # -- stability --------------------------------------------------------------------------
 
@@ -147,9 +153,12 @@ class MatrixBase(CountingProtocol):
 
     def stable(self) -> Mapping[int, int]:
         """Return for every member the number of its last message that all are known to have."""
-        least = fold(self.matrix | self.silent, self.lanes, self.lanes)
         counts = {**self.counts, self.me: self.sent}
-        return {k: min(count, lanes.get(least, k)) for k, count in counts.items()}
+        rows = [self.matrix[k] for k in self.others()]
+        if not rows:
+            return counts
+        least = fold(joined(rows, self.lanes), self.lanes, len(rows))
+        return {k: lanes.get(least, k) for k in counts}
 
     def unstable(self) -> tuple[MessageId, ...]:
         """Return the messages sent or delivered here that somebody may lack."""
@@ -166,32 +175,36 @@ class MatrixBase(CountingProtocol):
             raise LocalError(f"members {member} and {of} are not both in the group")
         if member == self.me:
             return counts[of]
-        return lanes.get(self.matrix, member * self.lanes + of)
+        return lanes.get(self.matrix[member], of)
 
     # -- membership and snapshot --------------------------------------------------------------
 
     def frontier(self) -> Hashable:
-        """Return the counts and who left, the matrix with my own row in it, and what I keep.
+        """Return the counts and who left, the rows with my own among them, and what I keep.
 
         A newcomer counts as having the frontier, so it must be able to hand it on.
         """
-        whole = with_row(self.matrix, self.me, self.clock ^ self.guard, self.lanes)
-        return super().frontier(), self.lanes, whole, self.buffer.snapshot()
+        rows = list(self.matrix)
+        rows[self.me] = self.clock ^ self.guard
+        whole = tuple((k, row) for k, row in enumerate(rows) if row)
+        return super().frontier(), whole, self.buffer.snapshot()
 
     def adopt(self, frontier: Any) -> None:
         """Regard everything up to the frontier as delivered; the sponsor's matrix becomes mine.
 
-        So do the messages that it keeps. Raises ValueError for a matrix that is none.
+        So do the messages that it keeps. Raises ValueError for rows or messages that are none.
         """
-        counts, side, whole, kept = frontier
-        if not 0 < side <= MAX_SIDE or not 0 <= whole < 1 << (side * side * LANE_BITS):
+        counts, whole, kept = frontier
+        rows = dict(whole)
+        if not all(0 <= k < MAX_SIDE and row >= 0 for k, row in rows.items()):
             raise ValueError("a frontier whose matrix is none")
         if not all(isinstance(message, MatrixMessage) for _, _, run in kept for message, _ in run):
             raise ValueError("a frontier that keeps what is no message")
         super().adopt(counts)
+        if any(row.bit_length() > self.width for row in rows.values()):
+            raise ValueError("a frontier whose matrix speaks of strangers")
         self.buffer.restore(kept)
-        self.matrix = widened(whole, side, self.lanes)
-        self._mask()
+        self.matrix = self._fit(tuple(rows.get(k, 0) for k in range(self.lanes)))
 
     def join(self, member: int) -> Sequence[Effect]:
         """Give the newcomer a row and a column; until it is heard, nothing more is stable."""
@@ -205,7 +218,7 @@ class MatrixBase(CountingProtocol):
         It no longer counts for stability.
         """
         effects = super().leave(member, last)
-        self._mask()
+        self._lay_out()
         self.sweep()
         return effects
 

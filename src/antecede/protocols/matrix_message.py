@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from antecede.clocks import lanes
 from antecede.clocks.intervals import encode_bounds, read_bounds
-from antecede.clocks.lanes import LANE_BITS
 from antecede.clocks.matrix import (
-    LANE_BYTES,
     encode_behind,
+    joined,
+    parted,
     read_behind,
     read_side,
     read_top,
@@ -36,9 +36,8 @@ class MatrixMessage(NamedTuple):
     payload: Any
     causes: int
     """The principal vector without the sender's own entry, which is `seq`; packed."""
-    side: int
-    rows: int
-    """The other rows, those not carried being 0: side * side lanes, row after row."""
+    rows: tuple[int, ...]
+    """The rows of all members as packed vectors; 0 for those not carried, the sender's too."""
 
 
 class Heartbeat(NamedTuple):
@@ -50,8 +49,7 @@ class Heartbeat(NamedTuple):
     payload: Any
     causes: int
     """The principal vector, the sender's own entry included."""
-    side: int
-    rows: int
+    rows: tuple[int, ...]
 
 
 class Request(NamedTuple):
@@ -74,12 +72,12 @@ def encode(message: AnyMessage) -> bytes:
         return head + varint(REQUEST) + varint(message.origin) + encode_bounds(message.bounds)
     if isinstance(message, Heartbeat):
         head += varint(HEARTBEAT)
-    rows, side = carried(message), message.side
+    rows, side = carried(message), len(message.rows)
     head += varint(side) + encode_dense(message.causes)
     head += sum(1 << k for k in rows).to_bytes(-(-side // 8), "little")
     if not rows:
         return head
-    vectors = int.from_bytes(b"".join(rows.values()), "little")
+    vectors = joined([message.rows[k] for k in rows], side)
     return head + encode_behind(vectors, principal(message), len(rows), side)
 
 
@@ -97,15 +95,13 @@ def decode(control: bytes, payload: Any) -> AnyMessage:
         raise UnknownMemberError(f"member {sender} has no row in its own matrix of {side}")
     causes = read_top(reader, side)
     if kind == HEARTBEAT:
-        beat = Heartbeat(sender, 0, payload, causes, side, 0)
-        rows = _read_rows(reader, sender, side, causes)
-        return beat._replace(rows=rows)
+        return Heartbeat(sender, 0, payload, causes, _read_rows(reader, sender, side, causes))
     if lanes.get(causes, sender):
         raise DecodeError(f"message {seq} of member {sender} says its own number twice")
     if seq > lanes.MAX_VALUE:
         raise DecodeError(f"message {seq} of member {sender}: numbers are 1 to {lanes.MAX_VALUE}")
     rows = _read_rows(reader, sender, side, causes + lanes.unit(sender, seq))
-    return MatrixMessage(sender, seq, payload, causes, side, rows)
+    return MatrixMessage(sender, seq, payload, causes, rows)
 
 
 def _read_request(reader: Reader, sender: int, payload: Any) -> Request:
@@ -116,24 +112,20 @@ def _read_request(reader: Reader, sender: int, payload: Any) -> Request:
     return Request(sender, 0, payload, origin, tuple(bounds))
 
 
-def _read_rows(reader: Reader, sender: int, side: int, top: int) -> int:
+def _read_rows(reader: Reader, sender: int, side: int, top: int) -> tuple[int, ...]:
     bits = int.from_bytes(reader.take(-(-side // 8)), "little")
     if bits >> side or bits >> sender & 1:
         raise DecodeError(f"rows of a matrix of {side} that are not there, or the sender's own")
     listed = [k for k in range(side) if bits >> k & 1]
-    if not listed:
-        reader.finish()
-        return 0
-    width = side * LANE_BYTES
-    vectors = read_behind(reader, top, len(listed), side)
+    rows = [0] * side
+    if listed:
+        vectors = parted(read_behind(reader, top, len(listed), side), len(listed), side)
+        for k, row in zip(listed, vectors, strict=True):
+            rows[k] = row
+            if not row:
+                raise DecodeError(f"a row of zeros for member {k}, which has a shorter spelling")
     reader.finish()
-    raw = vectors.to_bytes(len(listed) * width, "little")
-    parts = [bytes(width)] * side
-    for place, k in enumerate(listed):
-        parts[k] = raw[place * width : (place + 1) * width]
-        if parts[k].count(0) == width:
-            raise DecodeError(f"a row of zeros for member {k}, which has a shorter spelling")
-    return int.from_bytes(b"".join(parts), "little")
+    return tuple(rows)
 
 
 def principal(message: MatrixMessage | Heartbeat) -> int:
@@ -143,17 +135,9 @@ def principal(message: MatrixMessage | Heartbeat) -> int:
     return lanes.put(message.causes, message.sender, message.seq)
 
 
-def carried(message: MatrixMessage | Heartbeat) -> dict[int, bytes]:
-    """Return the rows that the message carries beside the sender's own, by member."""
-    return nonzero_rows(message.rows, message.side)
-
-
-def nonzero_rows(matrix: int, side: int) -> dict[int, bytes]:
-    """Return the lanes of every row that is not zero, by member."""
-    width = side * LANE_BYTES
-    raw = matrix.to_bytes(side * width, "little")
-    rows = {k: raw[k * width : (k + 1) * width] for k in range(side)}
-    return {k: row for k, row in rows.items() if row.count(0) < width}
+def carried(message: MatrixMessage | Heartbeat) -> list[int]:
+    """Return the members whose rows the message carries, beside the sender's own."""
+    return [k for k, row in enumerate(message.rows) if row]
 
 
 def renumbered(message: AnyMessage, numbers: Mapping[int, int]) -> AnyMessage:
@@ -162,12 +146,11 @@ def renumbered(message: AnyMessage, numbers: Mapping[int, int]) -> AnyMessage:
     if isinstance(message, Request):
         return message._replace(sender=sender, origin=numbers[message.origin])
     side = max((*(numbers[k] for k in mentioned(message)), sender)) + 1
+    rows = [0] * side
+    for k in carried(message):
+        rows[numbers[k]] = _moved(message.rows[k], numbers)
     causes = _moved(message.causes, numbers)
-    rows = 0
-    for k, row in carried(message).items():
-        vector = _moved(int.from_bytes(row, "little"), numbers)
-        rows |= vector << (numbers[k] * side * LANE_BITS)
-    return message._replace(sender=sender, causes=causes, side=side, rows=rows)
+    return message._replace(sender=sender, causes=causes, rows=tuple(rows))
 
 
 def _moved(vector: int, numbers: Mapping[int, int]) -> int:
