@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.audit import audit, audit_events, skew
+from antecede.audit import audit, audit_events, differences
+from antecede.audit.differences import Arc, solve
 from antecede.audit.report import AuditReport
-from antecede.audit.skew import Arc, solve
 from antecede.audit.skew_words import offset
 from antecede.trace.arrow import SCHEMA, to_batch
 from antecede.trace.schema import Event
@@ -87,7 +87,7 @@ def test_shifts_that_are_not_the_least_keep_the_bounds_too(arcs: list[Arc]) -> N
     """Beyond the limit of steps; arcs away from one process form no cycle."""
     arcs = [arc._replace(before=0, after=1 + k % 2) for k, arc in enumerate(arcs)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(skew, "MAX_STEPS", -1000)
+        patch.setattr(differences, "MAX_STEPS", -1000)
         found = solve(PROCESSES, arcs)
     assert found.shifts is not None
     assert kept(found.shifts, arcs)

@@ -19,32 +19,26 @@ not match either, reading goes on at the next `{` or `[` that follows a comma or
 
 from __future__ import annotations
 
-import codecs
 import json
 import re
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
+from antecede.trace.json_buffer import CLOSING, Buffer, Structure
 from antecede.trace.text import open_bytes, shorten
 
-BLOCK_BYTES = 1 << 16
 MAX_ELEMENT = 1 << 26
 """Characters of an element; a longer one is bad."""
 MAX_SEARCH = 1 << 20
 """Characters in which the end of a bad element is sought by its brackets."""
 
-_SPACE = re.compile(r"[\s,]*")
 _SCALAR = re.compile(r"[^\s,\[\]{}\":]+|:")
-_STRUCTURE = re.compile(r'["{}\[\]]')
-_IN_STRING = re.compile(r'[\\"\n]')
 _KEY_COLON = re.compile(r"\s*:")
 _RESTART = re.compile(r"[,\n]\s*(?=[{\[])")
 _RESTART_IN_STRING = re.compile(r"[,\n]\s*[{\[]\s*\"\s*\Z")
 """Text read as the end of a string, for a quote before it that never closed."""
 _DECODER = json.JSONDecoder()
-_CLOSING = {"{": "}", "[": "]"}
 _NEAR_END = 16
 """Characters at the end of a buffer in which an error may come from the cut: `\\u00`, `1.5e-`."""
 
@@ -76,62 +70,13 @@ def items(path: Path, keys: Sequence[str] = (), nested: bool = False) -> Iterato
     also arrays within the array. Raise InputError if the file cannot be read at all.
     """
     with open_bytes(path) as file:
-        yield from _Walk(_Buffer(file), tuple(keys), nested).elements()
-
-
-class _Buffer:
-    """Decoded text of a file from a position on, that position, and more when asked."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
-        self._begun = False
-        self.text = ""
-        self.at = 0
-        self.line = 1
-        self.byte = 0
-        self.ended = False
-        self.breaks_off = ""
-
-    def more(self) -> bool:
-        """Make the buffer longer; False at the end of the file. Positions move to the front."""
-        if self.ended:
-            return False
-        rest = self.text[self.at :]
-        try:
-            raw = self._file.read(max(BLOCK_BYTES, len(rest)))
-        except (EOFError, OSError, zlib.error) as error:
-            raw, self.breaks_off = b"", f"the file breaks off: {error}"
-        if not self._begun and raw:
-            self._begun = True
-            if raw.startswith(codecs.BOM_UTF8):
-                raw, self.byte = raw[3:], 3
-        self.ended = not raw
-        self.text, self.at = rest + self._decoder.decode(raw, final=self.ended), 0
-        return True
-
-    def advance(self, to: int) -> None:
-        """Move to a later position of the text."""
-        passed = self.text[self.at : to]
-        self.line += passed.count("\n")
-        self.byte += len(passed) if passed.isascii() else len(passed.encode("utf-8"))
-        self.at = to
-
-    def next_character(self) -> str:
-        """Pass white space and commas and return the character there; "" at the end."""
-        while True:
-            match = cast("re.Match[str]", _SPACE.match(self.text, self.at))
-            self.advance(match.end())
-            if self.at < len(self.text):
-                return self.text[self.at]
-            if not self.more():
-                return ""
+        yield from _Walk(Buffer(file), tuple(keys), nested).elements()
 
 
 class _Walk:
     """The way down one file; see the module."""
 
-    def __init__(self, buffer: _Buffer, keys: tuple[str, ...], nested: bool) -> None:
+    def __init__(self, buffer: Buffer, keys: tuple[str, ...], nested: bool) -> None:
         self.buffer = buffer
         self.keys = keys
         self.nested = nested
@@ -155,7 +100,7 @@ class _Walk:
             else:
                 yield self._element()
         if buffer.breaks_off or self.open:
-            missing = "".join(_CLOSING[bracket] for bracket, *_ in reversed(self.open[-8:]))
+            missing = "".join(CLOSING[bracket] for bracket, *_ in reversed(self.open[-8:]))
             reason = buffer.breaks_off or f"the file ends before {missing}"
             yield Broken(reason, "", buffer.line, buffer.byte)
 
@@ -168,7 +113,7 @@ class _Walk:
 
     def _close(self, character: str) -> Iterator[Broken]:
         buffer = self.buffer
-        if not self.open or _CLOSING[self.open[-1][0]] != character:
+        if not self.open or CLOSING[self.open[-1][0]] != character:
             yield self._broken(f"{character} closes nothing")
         else:
             self.open.pop()
@@ -279,7 +224,7 @@ class _Walk:
         if buffer.text[buffer.at] not in '"[{':
             match = _SCALAR.match(buffer.text, buffer.at)
             return match.end() - buffer.at if match else 1
-        scan = _Structure()
+        scan = Structure()
         done = 0
         while True:
             end = scan.feed(buffer.text, buffer.at + done)
@@ -300,7 +245,7 @@ class _Walk:
                 buffer.advance(match.end())
                 if buffer.at < len(buffer.text) or not buffer.more():
                     return
-        scan = _Structure()
+        scan = Structure()
         while (end := scan.feed(buffer.text, buffer.at)) is None:
             buffer.advance(len(buffer.text))
             if not buffer.more():
@@ -311,39 +256,3 @@ class _Walk:
         buffer = self.buffer
         raw = buffer.text[buffer.at : buffer.at + 60]
         return Broken(reason, shorten(raw), buffer.line, buffer.byte)
-
-
-class _Structure:
-    """Counts brackets outside strings, block by block, until the first value is closed."""
-
-    def __init__(self) -> None:
-        self.sound = True
-        """Whether each bracket was closed by its own kind."""
-        self._open: list[str] = []
-        self._in_string = False
-        self._escaped = False
-
-    def feed(self, text: str, at: int) -> int | None:
-        """Return where in `text` the value ends; None if it does not end in it."""
-        while at < len(text):
-            if self._escaped:
-                self._escaped = False
-                at += 1
-                continue
-            match = (_IN_STRING if self._in_string else _STRUCTURE).search(text, at)
-            if match is None:
-                return None
-            character, at = match[0], match.end()
-            if self._in_string:
-                self._escaped = character == "\\"
-                self._in_string = self._escaped
-            elif character == '"':
-                self._in_string = True
-            elif character in "[{":
-                self._open.append(_CLOSING[character])
-                continue
-            else:
-                self.sound &= self._open.pop() == character
-            if not self._open and not self._in_string:
-                return at
-        return None
