@@ -32,6 +32,7 @@ from bench import (
     clock_traffic,
     counting_traffic,
     hierarchical_traffic,
+    matrix_traffic,
     sb_traffic,
     topic_traffic,
 )
