@@ -43,7 +43,7 @@ QUADRATIC = {"matrix", "sent", "ses"}
 MOST_QUADRATIC = 100
 MOST_TIMED = 50
 """Members at most where everybody waits for time to pass: each tick looks at what is held."""
-VARIANTS = {"bss": ("differences",)}
+VARIANTS = {"bss": ("differences",), "matrix": ("differences",)}
 """Variants that cost something else than the protocol itself."""
 WARM_S, END_S = 0.6, 1.2
 PERIOD_S, DELAY_S = (0.07, 0.09), (0.05, 0.15)

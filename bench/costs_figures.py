@@ -16,6 +16,7 @@ WINDOW = 1 + int((PERIOD_S[1] + 2 * DELAY_S[1]) / PERIOD_S[0])
 BOUNDS: dict[str, tuple[str, Callable[[int], float]]] = {
     "bss": ("4 n", lambda n: 4 * n),
     "bss/differences": ("8 n", lambda n: 8 * n),
+    "ds": ("8 n", lambda n: 8 * n),
     "idr": ("8 (n - 1)", lambda n: 8 * (n - 1)),
     "matrix": ("4 n²", lambda n: 4 * n * n),
     "hierarchical/internal": (f"O(n) bits: {WINDOW} n / 8", lambda n: WINDOW * n / 8),
