@@ -126,10 +126,18 @@ def _read_sparse(reader: Reader, most: int) -> int:
     left = len(reader.data) - reader.offset
     if 2 * count > left:
         raise DecodeError(f"{count} counters announced at byte {start}, {left} bytes left")
+    data, end = reader.data, len(reader.data)
     lane, largest, found = -1, 0, []
     for _ in range(count):
-        lane += reader.varint() + 1
-        counter = reader.varint()
+        at = reader.offset
+        # Inlined from Reader.varint for gap and counter of one byte, as in `pairs`.
+        if at + 1 < end and data[at] < 0x80 and data[at + 1] < 0x80:
+            lane += data[at] + 1
+            counter = data[at + 1]
+            reader.offset = at + 2
+        else:
+            lane += reader.varint() + 1
+            counter = reader.varint()
         if not counter:
             raise DecodeError(f"a counter of 0 before byte {reader.offset}")
         if counter > MAX_VALUE:
