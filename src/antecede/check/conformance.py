@@ -226,4 +226,6 @@ class _Adversary:
         for _ in range(TIMED_ROUNDS if self.timed else ROUNDS):
             while (action := self._pass_on()) is not None and self.trial.failure is None:
                 self.trial.take(action)
+            if self.timed and not self.trial.unfinished():
+                return
             self.trial.take(Tick(1.0 if self.timed else LONG_S))

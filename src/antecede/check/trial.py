@@ -319,14 +319,15 @@ class Trial:
     def _let_time_pass(self) -> None:
         """Let copies arrive as late as they can, second after second, until nothing is left."""
         for _ in range(SECONDS_AT_END):
-            if self.failure is not None or not self._undelivered():
+            if self.failure is not None or not self.unfinished():
                 return
             while not self.world.may_pass(1.0) and self.failure is None:
                 copy = min(self.world.in_flight, key=self.world.due)
                 self.take(Arrive(self.names[copy.target], str(copy.message.payload)))
             self.take(Tick(1.0))
 
-    def _undelivered(self) -> bool:
+    def unfinished(self) -> bool:
+        """Tell whether a message is still under way or held back."""
         return self._under_way() or self._left_over() is not None
 
     def _under_way(self) -> bool:
