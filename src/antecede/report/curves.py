@@ -8,6 +8,7 @@ picture's own style sheet. Text stays text, in the reader's font.
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -118,8 +119,9 @@ def _draw(axes: Any, panel: Panel, x_label: str, ticks: Sequence[int]) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(_number))
     low, high = axes.get_ylim()
-    if high / low < 10:  # a flat curve: room around it, and at least one labelled tick
-        axes.set_ylim(low / 4, high * 4)
+    first, last = math.log10(low), math.log10(high)
+    if math.floor(last) - math.ceil(first) < 1:  # two labelled ticks at least
+        axes.set_ylim(10 ** math.floor(first), 10 ** math.ceil(last))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.grid(color=_LINE, linewidth=0.7)
     axes.set_axisbelow(True)
