@@ -16,6 +16,7 @@ from antecede.check.explorer import Limits, explore
 from antecede.check.scenario import run_scenario, with_output
 from antecede.check.scenario_parse import load_scenario
 from antecede.check.verdict import EARLY, NEEDLESS, STUCK
+from antecede.clocks.bounds import Bounds
 from antecede.protocols import registry
 from antecede.protocols.hierarchical import Topology, hierarchical
 
@@ -33,9 +34,16 @@ class Defect(NamedTuple):
     what: str = EARLY
 
 
-def _flat(name: str, size: int, variant: str, offsets: Sequence[float] = ()) -> Company:
+def _flat(name: str, size: int, variant: str) -> Company:
     entry = registry.entry(name)
-    return flat(name, entry.load(), size, entry.options(variant), offsets)
+    return flat(name, entry.load(), size, entry.options(variant))
+
+
+def _alike(name: str, size: int, variant: str, offsets: Sequence[float]) -> Company:
+    """Return a group with clocks off by `offsets` and all channels alike."""
+    entry = registry.entry(name)
+    bounds: Bounds[int] = Bounds(accuracy_s=1, least_s=1, most_s=2)
+    return flat(name, entry.load(), size, {**entry.options(variant), "bounds": bounds}, offsets)
 
 
 def _tree(inside: int, outside: int, variant: str) -> Company:
@@ -121,7 +129,7 @@ DEFECTS = [
         "htbc-rule-3",
         "HTBC, rule 3 as printed: where mind < 2 epsilon, an effect goes before its cause",
         "004, ordering rule 3; errata: a causal pair can be as close as mind - 2 epsilon",
-        _flat("htbc", 3, "as-published", (1, 1, -1)),
+        _alike("htbc", 3, "as-published", (1, 1, -1)),
         Limits(2, ignored=ORDER_ONLY, script=(1, 2)),
         9,
     ),

@@ -108,10 +108,15 @@ class TopicState(Protocol):
 
     @classmethod
     def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
-        """Return overlapping subscriptions, and clocks that are off by more than a delay."""
+        """Return overlapping subscriptions, clocks off by a delay, and channels that differ.
+
+        One channel is slow at its most, so that the wait is not that of the publisher's own;
+        one at its least, so that a path is faster; two others in groups of four and more.
+        """
         choices = (("x", "y"), ("x",), ("x", "y"))
         topics = {member: choices[member % 3] for member in members}
-        bounds: Bounds[int] = Bounds(accuracy_s=1, least_s=1, most_s=2)
+        unlike = {(0, 2): (1, 3), (2, 0): (3, 3), (1, 3): (1, 2), (3, 1): (2, 4)}
+        bounds: Bounds[int] = Bounds(accuracy_s=1, least_s=1, most_s=1, channels=unlike)
         return {"subscriptions": Subscriptions(topics), "bounds": bounds}
 
     def due_s(self, waiting: Waiting) -> float:
