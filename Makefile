@@ -3,6 +3,8 @@
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
+# Two workers or more; all tests that need Spark's one session run in the same one.
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadgroup
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -17,14 +19,14 @@ demo: .venv/.user ## record eight peers, order what they received, compare (TRAC
 	@$(BIN)/antecede demo $(if $(TRACE),--trace "$(TRACE)")
 
 test: .venv/.dev ## run the tests
-	@$(BIN)/python -m pytest
+	@$(PYTEST)
 
 check: .venv/.dev ## format, lint, types, imports, then the tests
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m pytest
+	@$(PYTEST)
 
 bench: .venv/.dev ## speed, as ratios within one run
 	@$(BIN)/python -m bench
