@@ -388,6 +388,8 @@ def test_a_silent_members_last_message_is_missed_by_its_heartbeat() -> None:
     members[0].send("lost", now=10.0)
     assert members[0].tick(12.9) == []
     (beat,) = members[0].tick(13.0)
+    assert members[0].tick(15.9) == []
+    assert len(members[0].tick(16.0)) == 1
     assert isinstance(beat, Transmit)
     assert isinstance(beat.message, Heartbeat)
     assert members[0].is_note(beat.message)
@@ -418,6 +420,14 @@ def test_when_the_origin_left_who_has_the_message_is_asked() -> None:
     assert members[1].receive(request) == (Transmit((2,), messages[0]),)
 
 
+def test_the_last_number_of_a_departed_member_tells_what_is_lacking() -> None:
+    member = group(3, recovering=True)[2]
+    member.leave(0, 2)
+    assert member.lacking() == {0: (1, 3)}
+    member.leave(1, 0)
+    assert member.lacking() == {0: (1, 3)}
+
+
 def test_requests_go_round_those_who_have_it() -> None:
     members, messages = lone_gap()
     for message in messages:
@@ -444,6 +454,16 @@ def test_what_was_lost_with_its_sender_is_given_up_and_taken_up_again() -> None:
     members[2].receive(next(e.message for e in members[1].tick(99.0) if isinstance(e, Transmit)))
     ((to, request),) = requests(members[2].tick(100.0))
     assert (to, request.bounds) == ((1,), (1, 3))
+
+
+def test_copies_that_come_after_all_are_delivered() -> None:
+    members, messages = lone_gap()
+    members[2].leave(0, 2)
+    for k in range(TRIES + 2):
+        members[2].tick(2.0 * k)
+    assert members[2].blocked_on() == ()
+    for message in messages:
+        assert list(members[2].receive(message)) == [Deliver(message)]
 
 
 def test_an_absurd_number_is_asked_for_in_one_small_request() -> None:

@@ -214,11 +214,9 @@ class Matrix(MatrixBase):
 
     def _give_up(self, origin: int, number: int) -> list[Effect]:
         """Discard what departed members sent and what waits for a message that nobody has."""
-        hopeless = sorted(
-            key
-            for key, message in self.held.items()
-            if message.sender in self.last and lanes.get(wire.principal(message), origin) >= number
-        )
+        # Whoever is here and sent one of these would have been asked.
+        needs = {key: wire.principal(message) for key, message in self.held.items()}
+        hopeless = sorted(key for key in needs if lanes.get(needs[key], origin) >= number)
         effects: list[Effect] = [Discard(self.held.pop(key), LOST) for key in hopeless]
         if effects:
             self._index()
