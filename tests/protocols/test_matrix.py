@@ -420,6 +420,30 @@ def test_when_the_origin_left_who_has_the_message_is_asked() -> None:
     assert members[1].receive(request) == (Transmit((2,), messages[0]),)
 
 
+def test_an_early_heartbeat_is_learnt_from_once_its_causes_are_here() -> None:
+    members = group(3, recovering=True)
+    message = sent(members[0])
+    members[2].receive(message)
+    (beat,) = (e.message for e in members[2].tick(5.0) if isinstance(e, Transmit))
+    members[1].receive(beat)
+    members[1].receive(message)
+    assert members[1].knows(2, 0) == 0
+    members[1].tick(5.0)
+    assert members[1].knows(2, 0) == 1
+    assert members[1].notes == {}
+
+
+def test_an_early_heartbeat_goes_with_its_sender() -> None:
+    members = group(3, recovering=True)
+    members[2].receive(sent(members[0]))
+    (beat,) = (e.message for e in members[2].tick(5.0) if isinstance(e, Transmit))
+    members[1].receive(beat)
+    assert members[1].holders(0, 1) == [0, 2]
+    members[1].leave(2, 0)
+    assert members[1].holders(0, 1) == [0]
+    assert members[1].notes == {}
+
+
 def test_the_last_number_of_a_departed_member_tells_what_is_lacking() -> None:
     member = group(3, recovering=True)[2]
     member.leave(0, 2)
