@@ -431,6 +431,8 @@ def test_an_early_heartbeat_is_learnt_from_once_its_causes_are_here() -> None:
     members[1].tick(5.0)
     assert members[1].knows(2, 0) == 1
     assert members[1].notes == {}
+    members[0].receive(beat)  # its causes are here: no tick is needed
+    assert members[0].knows(2, 0) == 1
 
 
 def test_an_early_heartbeat_goes_with_its_sender() -> None:
