@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError, UnknownMemberError
+from antecede.group import Group
 from antecede.protocols.addressed import NOT_ADDRESSED
 from antecede.protocols.base import (
     AFTER_LEAVE,
@@ -474,3 +475,62 @@ def test_destinations_cost_three_bytes_for_one_and_five_for_all(name: str) -> No
     member = group(name, 100)[50]
     sizes = [len(member.encode(sent(group(name, 100)[50], to=to))) for to in ([7], [7, 8], None)]
     assert [b - a for a, b in pairwise(sizes)] == [0, 2]
+
+
+# -- as groups -------------------------------------------------------------------------------
+
+
+@every
+def test_closed_groups_with_an_invitation_and_a_snapshot(name: str) -> None:
+    """Names, bytes, a newcomer and a restart around the protocol; to all, as `Group.send` does."""
+    a, b = (Group(who, ["a", "b"], order=name) for who in "ab")
+    one = a.send(b"one")
+    newcomer = Group.accept("c", b.invite("c"))
+    a.join("c")
+    assert newcomer.receive(one) == []  # not addressed to it
+    assert [m.payload for m in b.receive(one)] == [b"one"]
+    two = b.send(b"two")
+    again = Group("c", ["a", "b", "c"], order=name)
+    again.restore(newcomer.snapshot())
+    assert [(m.sender, m.payload) for m in again.receive(two)] == [("b", b"two")]
+    assert [m.payload for m in a.receive(two)] == [b"two"]
+    (packet,) = a.post(b"three", to=["c"])
+    assert packet.to == ("c",)
+    assert b.receive(packet.wire) == []
+    assert [m.payload for m in again.receive(packet.wire)] == [b"three"]
+
+
+@every
+def test_open_groups_meet_by_messages_for_nobody(name: str) -> None:
+    """A message is for those its sender knows; the first one introduces."""
+    a, b, c = (Group(who, order=name) for who in "abc")
+    hello = a.send(b"hello")
+    assert b.receive(hello) == c.receive(hello) == []
+    assert b.members == ("b", "a")
+    one = b.send(b"one")
+    assert [m.payload for m in a.receive(one)] == [b"one"]
+    assert c.receive(one) == []  # b did not know c
+    two = c.send(b"two")
+    assert [(m.sender, m.payload) for m in a.receive(two)] == [("c", b"two")]
+    assert [(m.sender, m.payload) for m in b.receive(two)] == [("c", b"two")]
+    last = b.send(b"three")
+    assert [m.payload for m in c.receive(last)] == [b"three"]
+
+
+@every
+def test_open_groups_hold_back_across_different_numbers(name: str) -> None:
+    """Each numbers the members in its own way; z overtakes its cause x on the way to a."""
+    a, b, c = (Group(who, order=name) for who in "abc")
+    for group_ in (a, b, c):
+        hello = group_.send(b"hello")
+        for other in (c, b, a):
+            if other is not group_:
+                other.receive(hello)
+    x = b.send(b"x")
+    assert [m.payload for m in c.receive(x)] == [b"x"]
+    z = c.send(b"z")
+    assert a.receive(z) == []
+    (blocked,) = a.blocked_on()
+    assert blocked.message.payload == b"z"
+    assert [sender for sender, _ in blocked.waits_for] == ["b"]
+    assert [m.payload for m in a.receive(x)] == [b"x", b"z"]

@@ -255,7 +255,7 @@ class Ses(AddressedProtocol):
         known, last, clock, entries = frontier
         self.adopt_members(known, last)
         self.clock = int(clock)
-        self.entries = {member: vector for member, vector in entries if member != self.me}
+        self.entries = dict(entries)
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Stop sending to the member, and drop its entry; see the base."""
