@@ -84,6 +84,16 @@ class ClockDelivery(Transmission):
         """Who left with messages under way, and my first reading after that."""
         self.delivered = dict.fromkeys(self.others(), 0)
         """DSEQ: number of the last message delivered of each member."""
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Regard every held message as not looked at; what follows is derived from the state."""
+        self.unseen = set(self.held)
+        """Held, and to be looked at by the next delivery."""
+        self.waits_for: dict[int, set[MessageId]] = {}
+        """Held, by one member of which something may still come before it."""
+        self.clear: set[MessageId] = set()
+        """Held, and nothing can come any more that comes before it."""
 
     # -- sending ----------------------------------------------------------------------------
 
@@ -175,7 +185,7 @@ class ClockDelivery(Transmission):
         if isinstance(note, Request):
             return self.answer(note)
         if isinstance(note, Gone):
-            return self._take(self.give_up(sender, note.last), now)
+            return self._pass_over(sender, note.last, now)
         self.linear_time = max(self.linear_time, note.lt)
         if note.last > self.done(sender):
             before = self.heard.get(sender, note)
@@ -184,11 +194,19 @@ class ClockDelivery(Transmission):
         self._raise_floor(sender, note.lt, note.pt_s)
         return self._deliver(now)
 
+    def _pass_over(self, member: int, last: int, now: float) -> list[Effect]:
+        """Give up what is missing of a member up to a number, and go on without it."""
+        run = self.give_up(member, last)
+        self.look_again()
+        return self._take(run, now)
+
     def _take(self, run: Iterable[Taken], now: float) -> list[Effect]:
         """Hold what was taken in, raise the floors, and deliver what can go."""
         for taken in run:
             message = taken.message
-            self.held[self.identity(message)] = taken
+            key = self.identity(message)
+            self.held[key] = taken
+            self.unseen.add(key)
             self._raise_floor(message.sender, message.lt + 1, message.pt_s)
         for sender, note in list(self.heard.items()):
             if note.last <= self.done(sender):
@@ -199,6 +217,7 @@ class ClockDelivery(Transmission):
     def _raise_floor(self, member: int, lt: int, pt_s: float) -> None:
         floor = self.floors[member]
         self.floors[member] = Floor(max(floor.lt, lt), max(floor.pt_s, pt_s))
+        self.unseen |= self.waits_for.pop(member, set())
 
     # -- the receipt buffer -------------------------------------------------------------------
 
@@ -246,20 +265,54 @@ class ClockDelivery(Transmission):
 
     def _deliver(self, now: float) -> list[Effect]:
         """Take out of the buffer what may go, in its order (DelCond, Deliver)."""
-        if not self.held:
+        self._look()
+        ready = {key: self.held[key] for key in self.clear if self._is_due(key, now)}
+        if not ready:
             return []
+        rest = [one.message for key, one in self.held.items() if key not in ready]
         free = released(
-            self.held,
-            lambda one: self._may_go(one.message, now),
+            ready,
+            lambda one: not any(self._precedes(other, one.message) for other in rest),
             lambda a, b: self._precedes(a.message, b.message),
             lambda one: self._rank(one.message),
         )
         effects: list[Effect] = []
         for message, missing in free:
-            self.arrived_s.pop(self.identity(message), None)
+            key = self.identity(message)
+            del self.held[key]
+            self.clear.discard(key)
+            self.arrived_s.pop(key, None)
             self.delivered[message.sender] = message.seq + ("dseq" in self.printed)
             effects.append(Release(message, missing) if missing else Deliver(message))
         return effects
+
+    def _look(self) -> None:
+        """File what is not looked at under one member that it waits for, or as clear.
+
+        Under delivery "bound" gaps come and go: there everything is looked at when it is due.
+        """
+        for key in self.unseen:
+            member = self._in_the_way(key) if self.delivery == "null" else None
+            if member is None:
+                self.clear.add(key)
+            else:
+                self.waits_for.setdefault(member, set()).add(key)
+        self.unseen = set()
+
+    def _in_the_way(self, key: MessageId) -> int | None:
+        """Return a member of which something may still come before a held message, if any."""
+        message = self.held[key].message
+        others = (member for member in self.floors if member != message.sender)
+        return next((k for k in others if not self._is_clear(k, message)), None)
+
+    def _is_due(self, key: MessageId, now: float) -> bool:
+        """Tell whether a clear message has waited for what the delivery asks for."""
+        message = self.held[key].message
+        if "dseq" in self.printed and self.delivered[message.sender] != message.seq - 1:
+            return False
+        if self.delivery == "null":
+            return True
+        return self._has_waited(message, now) and self._in_the_way(key) is None
 
     def _rank(self, message: StampedMessage) -> tuple[int, float, int, int]:
         return message.lt, message.pt_s, message.sender, message.seq
@@ -268,15 +321,6 @@ class ClockDelivery(Transmission):
         if a.sender == b.sender:
             return a.seq < b.seq
         return self.relation.precedes(a, b)
-
-    def _may_go(self, message: StampedMessage, now: float) -> bool:
-        """Tell whether nothing can come any more that comes before this message."""
-        sender = message.sender
-        if "dseq" in self.printed and self.delivered[sender] != message.seq - 1:
-            return False
-        if self.delivery == "bound" and not self._has_waited(message, now):
-            return False
-        return all(self._is_clear(member, message) for member in self.floors if member != sender)
 
     def _is_clear(self, member: int, message: StampedMessage) -> bool:
         """Tell whether no message of a member can still come before this one."""
@@ -322,7 +366,7 @@ class ClockDelivery(Transmission):
                 self.left_s[member] = now
             elif now - left_s > self.under_way_s(member):
                 del self.left_s[member]
-                effects += self._take(self.give_up(member, self.last[member]), now)
+                effects += self._pass_over(member, self.last[member], now)
         return effects
 
     def under_way_s(self, member: int) -> float:

@@ -163,6 +163,7 @@ class ClockOrdered(ClockDelivery):
             table[member] = 0
         self.ahead[member] = {}
         self.floors[member] = Floor()
+        self.look_again()
         return ()
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
@@ -182,6 +183,7 @@ class ClockOrdered(ClockDelivery):
         self.high[member] = min(self.high[member], last)
         if self.bounds is not None and self.done(member) < last:
             self.left_s[member] = None
+        self.look_again()
         if self.delivery == "null":
             effects += self._deliver(0.0)
         return effects
@@ -190,6 +192,7 @@ class ClockOrdered(ClockDelivery):
         """Become what `snapshot` returned, in an object made with the same options."""
         super().restore(state)
         self._relate((*self.newest, self.me))
+        self.look_again()
 
     # -- what a message says ------------------------------------------------------------------
 
