@@ -81,19 +81,13 @@ class TopicProtocol(TopicState):
         publication = checked_topics(topics)
         if not publication:
             raise LocalError("name the topics that the event is about: send(..., topics=[...])")
-        causes = self.vt
         self.sent += 1
+        self.lt += self.parts.linear
         for topic in publication:
             self.tv[topic] = self.tv.get(topic, 0) + 1
         tv = tuple(sorted(self.tv.items()))
-        message = TopicMessage(self.me, self.sent, payload, publication, tv)
-        if self.parts.linear:
-            self.lt += 1
-            message = message._replace(lt=self.lt)
-        if self.parts.physical:
-            message = message._replace(pt_s=now)
-        if self.parts.vector:
-            message = message._replace(vt=causes)
+        pt_s = now if self.parts.physical else 0.0
+        message = TopicMessage(self.me, self.sent, payload, publication, tv, self.lt, pt_s, self.vt)
         targets = self.subscriptions.targets(publication, self.others())
         return (Transmit(targets, message),) if targets else NOTHING
 

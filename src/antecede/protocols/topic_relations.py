@@ -10,7 +10,7 @@ A relation answers for a pair of events and the subscription p.S of the peer tha
     VT      e1.VT <= e2.VT: e1 is in the causal past of e2, by receipt (the yardstick)
 
 and a protocol orders what all of its parts order. TV & VT is exact: what is causally before and
-related in topics. TV, LT and PT safe hold of every such pair, so TV, TV_LT, TV_PT and HTBC
+related in topics. TV, LT and PT, safe, hold of every such pair, so TV, TV_LT, TV_PT and HTBC
 (TBC) order all of them and some more, "unnecessarily". PT as published does not: it orders no
 pair closer than maxd_ij + 2 epsilon where mind_ij < 2 epsilon.
 
@@ -30,6 +30,10 @@ from typing import NamedTuple
 from antecede.clocks.lanes import LANE_BITS, dominates, guards
 from antecede.errors import LocalError
 from antecede.protocols.topic_delays import Delays
+from antecede.protocols.topic_printed import (
+    linear_precedes_as_printed,
+    physical_precedes_as_printed,
+)
 
 ALL = "all"
 SOME = "some"
@@ -82,14 +86,18 @@ class TopicRelation:
         """Tell whether a peer with this subscription orders e1 before e2."""
         if not topics_precede(e1, e2, subscription, reading=self.reading):
             return False
-        if self.linear and not linear_precedes(e1, e2, as_published=self.as_published):
-            return False
         if self.vector and not vector_precedes(e1, e2):
             return False
-        if not self.physical:
-            return True
-        physically = physical_precedes_as_published if self.as_published else physical_precedes
-        return physically(e1, e2, self.delays)
+        if self.as_published:
+            return self._precedes_as_printed(e1, e2)
+        if self.linear and not linear_precedes(e1, e2):
+            return False
+        return not self.physical or physical_precedes(e1, e2, self.delays)
+
+    def _precedes_as_printed(self, e1: Stamp, e2: Stamp) -> bool:
+        if self.linear and not linear_precedes_as_printed(e1, e2):
+            return False
+        return not self.physical or physical_precedes_as_printed(e1, e2, self.delays)
 
     def rank(self, event: Stamp) -> tuple[int, int, int]:
         """Return a key that is less for e1 whenever e1 is in the causal past of e2.
@@ -113,9 +121,9 @@ def topics_precede(
     )
 
 
-def linear_precedes(e1: Stamp, e2: Stamp, *, as_published: bool = False) -> bool:
-    """Tell whether e1.LT < e2.LT (004, rule 2; printed <=, which orders ties both ways)."""
-    return e1.lt <= e2.lt if as_published else e1.lt < e2.lt
+def linear_precedes(e1: Stamp, e2: Stamp) -> bool:
+    """Tell whether e1.LT < e2.LT (004, rule 2, repaired)."""
+    return e1.lt < e2.lt
 
 
 def physical_precedes(e1: Stamp, e2: Stamp, delays: Delays) -> bool:
@@ -129,22 +137,10 @@ def physical_precedes(e1: Stamp, e2: Stamp, delays: Delays) -> bool:
     return e2.pt_s - e1.pt_s >= nearest_s
 
 
-def physical_precedes_as_published(e1: Stamp, e2: Stamp, delays: Delays) -> bool:
-    """Tell whether e1 PT-precedes e2 by rule 3 as printed, its lost first condition included."""
-    if e1.source == e2.source:
-        return e1.seq < e2.seq
-    least_s = delays.bounds.least(e1.source, e2.source)
-    most_s = delays.bounds.most(e1.source, e2.source)
-    error_s = delays.error_s(e1.source, e2.source)
-    later_s = e2.pt_s - e1.pt_s
-    if not -later_s < error_s:
-        return False
-    if later_s > most_s + error_s:
-        return True
-    return least_s >= error_s and least_s - error_s <= later_s <= most_s + error_s
-
-
 def vector_precedes(e1: Stamp, e2: Stamp) -> bool:
-    """Tell whether e1 is in the causal past of e2, by receipt (004, section 3; Mattern)."""
+    """Tell whether e1.VT <= e2.VT: of two events, e1 is in the causal past of e2, by receipt.
+
+    004, section 3; Mattern.
+    """
     width = max(e1.vt.bit_length(), e2.vt.bit_length())
-    return e1.vt != e2.vt and dominates(e2.vt, e1.vt, guards(-(-width // LANE_BITS)))
+    return dominates(e2.vt, e1.vt, guards(-(-width // LANE_BITS)))
