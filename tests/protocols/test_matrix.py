@@ -124,6 +124,28 @@ def test_who_left_no_longer_counts() -> None:
     assert len(members[0].buffer) == 0
 
 
+def test_the_row_of_who_left_does_not_come_back() -> None:
+    members = group(3)
+    first = sent(members[2])
+    for target in (0, 1):
+        members[target].receive(first)
+    assert members[0].matrix[2] > 0
+    members[0].leave(2, 1)
+    late = sent(members[1])
+    assert late.rows[2] > 0
+    members[0].receive(late)
+    assert members[0].matrix[2] == 0
+    assert sent(members[0]).rows[2] == 0
+
+
+def test_deliveries_alone_clear_the_buffer() -> None:
+    members = group(2)
+    for _ in range(20):
+        members[1].receive(sent(members[0]))
+        members[0].receive(sent(members[1]))
+    assert all(len(member.buffer) <= 4 for member in members)
+
+
 def test_a_newcomer_counts_from_the_sponsors_frontier_on_and_keeps_what_it_kept() -> None:
     sponsor, other = group(2)
     first = sent(sponsor)
@@ -601,7 +623,7 @@ HEAD = varint(1) + varint(1)
         (HEAD + b"\x01", UnknownMemberError),  # the sender has no row
         (HEAD + b"\x02\x03\x01\x01\x01\x00", DecodeError),  # a vector longer than the side
         (HEAD + b"\x02\x02\x00\x01\x00", DecodeError),  # the sender's own number twice
-        (HEAD + b"\x02\x00\x02", DecodeError),  # the sender's own row
+        (HEAD + b"\x02\x00\x02\x01\x00\x00", DecodeError),  # the sender's own row
         (HEAD + b"\x02\x00\x04", DecodeError),  # a row that is not there
         (HEAD + b"\x02\x00\x01\x01\x00\x01", DecodeError),  # a row of zeros
         (HEAD + b"\x02\x00\x01\x01\x00\x02", SequenceError),  # behind by more than there is
