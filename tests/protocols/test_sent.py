@@ -80,6 +80,16 @@ def test_missing_are_the_newest_messages_to_me_by_their_number_in_the_channel(se
                 assert set(missing) == expected
 
 
+@pytest.mark.parametrize("receivers", [1, 8, 9, 19])
+def test_few_and_many_destinations_are_counted_alike(receivers: int) -> None:
+    """Each entry [sender, destination] by 1, at the sender and at a receiver."""
+    a, b = Sent(0, range(20)), Sent(1, range(20))
+    to = range(1, receivers + 1)
+    b.receive(sent(a, to=to))
+    expected = pack((lane(0, d), 1) for d in to)
+    assert a.matrix == b.matrix == expected
+
+
 def test_a_join_leaves_the_matrix_where_it_is() -> None:
     a, b = Sent(0, range(2)), Sent(1, range(2))
     a.receive(sent(b))

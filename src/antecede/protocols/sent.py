@@ -298,5 +298,7 @@ def _counted(message: SentMessage) -> int:
     """Return the message's matrix with the message itself counted."""
     lanes = [lane(message.sender, target) for target in message.to]
     if len(lanes) > FEW:
-        return message.matrix + pack((number, 1) for number in lanes)
-    return message.matrix + sum(1 << (number * LANE_BITS) for number in lanes)
+        ones = pack((number, 1) for number in lanes)
+    else:
+        ones = sum(1 << (number * LANE_BITS) for number in lanes)
+    return message.matrix + ones
