@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from antecede.clocks.intervals import Intervals
-from antecede.clocks.lanes import LANE_BITS, items, unit
+from antecede.clocks.lanes import items, put, unit
 from antecede.clocks.pairs import encode_pairs, read_pairs
 from antecede.clocks.wire import Reader, varint
 from antecede.protocols.base import (
@@ -58,7 +58,7 @@ class Ds(CountingProtocol):
         self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
         """Let the message carry the sequences of all others, and transmit it to all."""
-        causes = (self.clock ^ self.guard) - (self.sent << (self.me * LANE_BITS))
+        causes = put(self.clock ^ self.guard, self.me, 0)
         self.sent += 1
         self.clock += unit(self.me)
         return (Transmit(self.others(), DsMessage(self.me, self.sent, payload, causes)),)
