@@ -116,7 +116,8 @@ def judge_mutants(target: Target, progress: Callable[[str, int], None] | None = 
     """Judge every mutant of a protocol; what survives is looked up in `survivors.toml`.
 
     Besides the target itself the variants of a built-in protocol that keep its promise are
-    examined, so that their code is judged too.
+    examined, so that their code is judged too; and all protocols of its module, which are one
+    piece of code.
     """
     bodies = Bodies(target.factory)
     reasons = explanations()
@@ -141,9 +142,14 @@ def judge_mutants(target: Target, progress: Callable[[str, int], None] | None = 
 def _variants(target: Target) -> list[Target]:
     if target.name not in ENTRIES or target.options:
         return []
-    entry = ENTRIES[target.name]
-    kept = (name for name in entry.variants if name not in entry.defective)
-    return [target._replace(options=entry.variants[name]) for name in kept]
+    module = ENTRIES[target.name].module
+    found = []
+    for entry in (entry for entry in ENTRIES.values() if entry.module == module):
+        one = target._replace(name=entry.name, factory=entry.load())
+        kept = (name for name in entry.variants if name not in entry.defective)
+        found += [one] if entry.name != target.name else []
+        found += [one._replace(options=entry.variants[name]) for name in kept]
+    return found
 
 
 def _outcome(

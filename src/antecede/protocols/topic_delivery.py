@@ -115,8 +115,7 @@ class TopicProtocol(TopicState):
     def take_over(self, message: TopicMessage) -> None:
         """Take the component-wise maximum of all times."""
         for topic, count in message.tv:
-            if count > self.tv.get(topic, 0):
-                self.tv[topic] = count
+            self.tv[topic] = max(count, self.tv.get(topic, 0))
         self.lt = max(self.lt, message.lt)
         if self.parts.vector:
             theirs = message.vt + unit(message.sender, message.seq)
