@@ -16,16 +16,17 @@ import pytest
 from antecede.clocks.bounds import Bounds
 from antecede.errors import LocalError
 from antecede.protocols.clock_relations import (
-    ConverseRelation,
     Floor,
-    LinearPhysicalRelation,
     LinearRelation,
-    Order,
-    PhysicalRelation,
-    PrintedRelation,
     Relation,
     Separation,
     Stamp,
+)
+from antecede.protocols.clock_relations_physical import LinearPhysicalRelation, PhysicalRelation
+from antecede.protocols.clock_relations_printed import (
+    ConverseRelation,
+    Order,
+    PrintedRelation,
     linearly_precedes,
     readings_apart,
     rules_as_printed,

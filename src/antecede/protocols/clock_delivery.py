@@ -40,6 +40,7 @@ from antecede.protocols.base import (
 )
 from antecede.protocols.clock_relations import Floor, Relation, Separation
 from antecede.protocols.held_back import released
+from antecede.protocols.receipt_buffer import ReceiptBuffer
 from antecede.protocols.transmission import GIVEN_UP, OVERRUN, Taken, Transmission
 from antecede.protocols.transmission_messages import (
     AnyMessage,
@@ -53,7 +54,7 @@ from antecede.protocols.transmission_messages import (
 REVEALS = "reveals a gap: dropped, as printed"
 
 
-class ClockDelivery(Transmission):
+class ClockDelivery(ReceiptBuffer):
     """Sends, takes in, holds and delivers; `clock_ordered` makes a whole protocol of it."""
 
     carries_lt: ClassVar[bool] = True
@@ -65,7 +66,6 @@ class ClockDelivery(Transmission):
     bounds: Bounds[int] | None
     delivery: str
     recovery_s: float
-    buffer_limit: int | None
     relation: Relation
     separation: Separation
 
@@ -73,13 +73,11 @@ class ClockDelivery(Transmission):
         """Set up the state of a member that has heard of nobody."""
         self.linear_time = 0
         """LT: what the next message carries."""
-        self.held: dict[MessageId, Taken] = {}
-        """Taken in and not delivered."""
+        self.held = {}
         self.floors = dict.fromkeys(self.others(), Floor())
         self.heard: dict[int, NullMessage] = {}
         """By member: the newest null message, while something before it has not come."""
-        self.arrived_s: dict[MessageId, float] = {}
-        """When what is not delivered arrived; for the bound without physical time alone."""
+        self.arrived_s = {}
         self.left_s: dict[int, float | None] = {}
         """Who left with messages under way, and my first reading after that."""
         self.delivered = dict.fromkeys(self.others(), 0)
@@ -219,35 +217,6 @@ class ClockDelivery(Transmission):
         self.floors[member] = Floor(max(floor.lt, lt), max(floor.pt_s, pt_s))
         self.unseen |= self.waits_for.pop(member, set())
 
-    # -- the receipt buffer -------------------------------------------------------------------
-
-    def _is_full(self, message: StampedMessage) -> bool:
-        """Tell whether there is no room for a message, nor any that can be made."""
-        if not self._lacks_room() or self._is_first(message):
-            return False
-        return message.before > self.done(message.sender) or not any(self.ahead.values())
-
-    def _lacks_room(self) -> bool:
-        if self.buffer_limit is None:
-            return False
-        return len(self.held) + sum(map(len, self.ahead.values())) >= self.buffer_limit
-
-    def _is_first(self, message: StampedMessage) -> bool:
-        """Tell whether a message is next of its sender and before all that is held."""
-        if message.before > self.done(message.sender):
-            return False
-        return all(self._rank(message) < self._rank(one.message) for one in self.held.values())
-
-    def _make_room(self, message: StampedMessage) -> list[Effect]:
-        """Discard the last of the messages ahead, where one must go for this one."""
-        if not self._lacks_room() or self._is_first(message):
-            return []
-        every = [one for ahead in self.ahead.values() for one in ahead.values()]
-        victim = max(every, key=self._rank)
-        del self.ahead[victim.sender][victim.before]
-        self.arrived_s.pop(self.identity(victim), None)
-        return [Discard(victim, OVERRUN)]
-
     def _overrun(self, message: StampedMessage, now: float) -> Sequence[Effect]:
         """Discard a message for which there is no room; it is asked for in `retry_s`."""
         sender = message.sender
@@ -313,9 +282,6 @@ class ClockDelivery(Transmission):
         if self.delivery == "null":
             return True
         return self._has_waited(message, now) and self._in_the_way(key) is None
-
-    def _rank(self, message: StampedMessage) -> tuple[int, float, int, int]:
-        return message.lt, message.pt_s, message.sender, message.seq
 
     def _precedes(self, a: StampedMessage, b: StampedMessage) -> bool:
         if a.sender == b.sender:

@@ -1,10 +1,10 @@
-"""Which message comes before which, by linear and physical time stamps: the relations of 002.
+"""What orders messages by linear and physical time stamps: stamps, relations, separation (002).
 
-Source: 002, sections 3 to 5, properties (1) to (7), rules 1 and 2, with the repairs of the errata.
+Source: 002, sections 3 to 5, with the repairs of the errata. What the text says as printed is in
+`clock_relations_printed`, the relations by physical time in `clock_relations_physical`.
 
 A stamp is any message with `sender`, `seq`, `lt` (linear time, LT) and `pt_s` (what the
-sender's clock showed, PT, in seconds). The functions of the first half are the paper's, as
-printed; `Separation` and the three relations below it are those that the protocols order by.
+sender's clock showed, PT, in seconds).
 
 Theory of operation
 -------------------
@@ -14,8 +14,8 @@ clocks err by at most the sum of their accuracies. So a causal pair is at least
     separation(i, j) = least delay over any path from i to j - (lambda_i + lambda_j)
 
 apart in physical time, and later in linear time. A relation that holds for every pair that can
-be causal misses none; what else it holds for is ordered unnecessarily. All three relations are
-free of cycles: they follow the linear time, or the physical time, or both.
+be causal misses none; what else it holds for is ordered unnecessarily. The relations by linear
+time, by physical time and by both are free of cycles, because they follow these times.
 
 Every relation answers two questions: does a come before b; and, from the stamp of the last
 thing that came from a member, can anything that it sends later come before b.
@@ -23,7 +23,6 @@ thing that came from a member, can anything that it sends later come before b.
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Iterable
 from itertools import permutations
@@ -62,71 +61,14 @@ class Floor(NamedTuple):
     pt_s: float = -math.inf
 
 
-# -- the paper's relations, as printed -----------------------------------------------------------
+class Relation(Protocol):
+    """An order of messages by their stamps; never cyclic."""
 
+    def precedes(self, a: Stamped, b: Stamped) -> bool:
+        """Tell whether a of another sender comes before b."""
 
-class Order(enum.Enum):
-    """What the printed rules say about a pair."""
-
-    BEFORE = "before"
-    AFTER = "after"
-    CONCURRENT = "concurrent"
-    UNSAID = "neither, and not concurrent"
-    """Rule 1(a), last line: its words are lost; equal LT, and PT further apart than 2 lambda."""
-
-
-def temporally_precedes(a: Stamped, b: Stamped, bounds: Bounds[int]) -> bool:
-    """Tell whether a was surely sent before b: properties (3) and (5)."""
-    return b.pt_s - a.pt_s > bounds.accuracy(a.sender) + bounds.accuracy(b.sender)
-
-
-def temporally_concurrent(a: Stamped, b: Stamped, bounds: Bounds[int]) -> bool:
-    """Tell whether the clocks cannot say which was sent first: property (6)."""
-    return abs(b.pt_s - a.pt_s) <= bounds.accuracy(a.sender) + bounds.accuracy(b.sender)
-
-
-def surely_causal(a: Stamped, b: Stamped, bounds: Bounds[int]) -> bool:
-    """Tell whether a had surely arrived at b's sender: (4), (7), the theorem of section 4.2.
-
-    For a message a that was addressed to b's sender, and was not lost.
-    """
-    apart_s = b.pt_s - a.pt_s
-    most_s = bounds.most(a.sender, b.sender)
-    return apart_s > bounds.accuracy(a.sender) + bounds.accuracy(b.sender) + most_s
-
-
-def linearly_precedes(a: Stamped, b: Stamped) -> bool:
-    """Tell whether a's linear time is less (section 4.1)."""
-    return a.lt < b.lt
-
-
-def readings_apart(source: int, target: int, bounds: Bounds[int]) -> tuple[float, float]:
-    """Return the least and greatest PT_j - PT_i of a receipt and its sending: property (2).
-
-    Printed with one delay on both sides; the left side takes the least, the right the largest.
-    """
-    off_s = bounds.accuracy(source) + bounds.accuracy(target)
-    return bounds.least(source, target) - off_s, bounds.most(source, target) + off_s
-
-
-def rules_as_printed(a: Stamped, b: Stamped, accuracy_s: float, delay_s: float) -> Order:
-    """Return what rules 1 and 2 of section 5 say, for a homogeneous group, as printed."""
-    apart_s = b.pt_s - a.pt_s
-    if abs(apart_s) > 2 * accuracy_s + delay_s:  # rule 2
-        return Order.BEFORE if apart_s > 0 else Order.AFTER
-    near = abs(apart_s) <= 2 * accuracy_s
-    if delay_s <= 2 * accuracy_s:  # rule 1(a)
-        if a.lt != b.lt:
-            return Order.BEFORE if a.lt < b.lt else Order.AFTER
-        return Order.CONCURRENT if near else Order.UNSAID
-    if near:  # rule 1(b)
-        return Order.CONCURRENT
-    if apart_s > 0:
-        return Order.BEFORE if a.lt < b.lt else Order.CONCURRENT
-    return Order.AFTER if a.lt > b.lt else Order.CONCURRENT
-
-
-# -- the relations that the protocols order by -----------------------------------------------------
+    def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
+        """Tell whether nothing that `member` sends from `floor` on can come before b."""
 
 
 class Separation:
@@ -206,81 +148,3 @@ class LinearRelation:
     def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
         """Tell whether nothing that `member` sends from `floor` on can come before b."""
         return floor.lt >= b.lt
-
-
-class PhysicalRelation:
-    """a before b when b's physical time is later by what separates a causal pair, or more."""
-
-    def __init__(self, separation: Separation) -> None:
-        self.separation = separation
-
-    def precedes(self, a: Stamped, b: Stamped) -> bool:
-        """Tell whether a of another sender comes before b."""
-        return b.pt_s - a.pt_s >= self.separation.between_s(a.sender, b.sender)
-
-    def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
-        """Tell whether nothing that `member` sends from `floor` on can come before b."""
-        return b.pt_s - floor.pt_s < self.separation.between_s(member, b.sender)
-
-
-class LinearPhysicalRelation:
-    """a before b when both times allow it: fewer pairs than either alone (section 5)."""
-
-    def __init__(self, separation: Separation) -> None:
-        self.linear = LinearRelation()
-        self.physical = PhysicalRelation(separation)
-
-    def precedes(self, a: Stamped, b: Stamped) -> bool:
-        """Tell whether a of another sender comes before b."""
-        return self.linear.precedes(a, b) and self.physical.precedes(a, b)
-
-    def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
-        """Tell whether nothing that `member` sends from `floor` on can come before b."""
-        return self.linear.excludes(floor, member, b) or self.physical.excludes(floor, member, b)
-
-
-class PrintedRelation:
-    """Rules 1 and 2 as printed; needs a homogeneous group.
-
-    A floor excludes what the rules would not put before b, whatever its linear time.
-    """
-
-    def __init__(self, bounds: Bounds[int]) -> None:
-        if not bounds.homogeneous:
-            raise LocalError(
-                "the printed rules are for homogeneous groups: one accuracy, one delay"
-            )
-        self.accuracy_s, self.delay_s = bounds.accuracy_s, bounds.most_s
-
-    def precedes(self, a: Stamped, b: Stamped) -> bool:
-        """Tell whether a of another sender comes before b."""
-        return rules_as_printed(a, b, self.accuracy_s, self.delay_s) is Order.BEFORE
-
-    def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
-        """Tell whether nothing that `member` sends from `floor` on can come before b."""
-        apart_s = b.pt_s - floor.pt_s
-        if apart_s > 2 * self.accuracy_s + self.delay_s:
-            return False
-        if floor.lt >= b.lt:
-            return True
-        return self.delay_s > 2 * self.accuracy_s and apart_s <= 2 * self.accuracy_s
-
-
-class ConverseRelation:
-    """a before b when a had surely arrived at b's sender: section 5 reads (7) both ways."""
-
-    def __init__(self, bounds: Bounds[int]) -> None:
-        self.bounds = bounds
-
-    def precedes(self, a: Stamped, b: Stamped) -> bool:
-        """Tell whether a of another sender comes before b."""
-        return surely_causal(a, b, self.bounds)
-
-    def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
-        """Tell whether nothing that `member` sends from `floor` on can come before b."""
-        return not surely_causal(Stamp(member, 0, 0, floor.pt_s), b, self.bounds)
-
-
-Relation = (
-    LinearRelation | PhysicalRelation | LinearPhysicalRelation | PrintedRelation | ConverseRelation
-)

@@ -18,12 +18,9 @@ from typing import Any, ClassVar
 
 from antecede.clocks.bounds import Bounds
 from antecede.protocols.clock_ordered import ClockOrdered
-from antecede.protocols.clock_relations import (
-    LinearPhysicalRelation,
-    PrintedRelation,
-    Relation,
-    Separation,
-)
+from antecede.protocols.clock_relations import Relation, Separation
+from antecede.protocols.clock_relations_physical import LinearPhysicalRelation
+from antecede.protocols.clock_relations_printed import PrintedRelation
 
 
 class LinearPhysical(ClockOrdered):

@@ -18,12 +18,9 @@ from typing import Any, ClassVar
 
 from antecede.clocks.bounds import Bounds
 from antecede.protocols.clock_ordered import ClockOrdered
-from antecede.protocols.clock_relations import (
-    ConverseRelation,
-    PhysicalRelation,
-    Relation,
-    Separation,
-)
+from antecede.protocols.clock_relations import Relation, Separation
+from antecede.protocols.clock_relations_physical import PhysicalRelation
+from antecede.protocols.clock_relations_printed import ConverseRelation
 
 
 class Physical(ClockOrdered):

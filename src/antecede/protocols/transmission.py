@@ -19,10 +19,6 @@ newest number given up. Messages of others that depend on it cannot be told and 
 
 Null messages (`heartbeat_s`): a member that has sent nothing to another for so long says what
 its last number to it was, and its times.
-
-Receipt buffer (`buffer_limit`): messages held or ahead. One that arrives when it is full is
-discarded and asked for again; but the next message of its sender is taken in when it comes
-before everything held (the others may wait for it), or for one ahead that goes instead.
 """
 
 from __future__ import annotations
