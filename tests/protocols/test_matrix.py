@@ -122,6 +122,9 @@ def test_who_left_no_longer_counts() -> None:
     assert members[0].stable() == {0: 1, 1: 1, 2: 0}
     assert members[0].unstable() == ()
     assert len(members[0].buffer) == 0
+    members[0].leave(1, 1)
+    sent(members[0])
+    assert members[0].unstable() == ()
 
 
 def test_the_row_of_who_left_does_not_come_back() -> None:
