@@ -44,7 +44,7 @@ def test_forwarding_joins_leaves_and_duplicates(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, out, _ = explain(HIERARCHY, tmp_path, capsys)
-    assert "   2  m arrives at S. S forwards it to A, B, X and Y.\n" in out
+    assert "   2  m arrives at S. S forwards m to A, B, X and Y.\n" in out
     _, out, _ = explain(MOVES, tmp_path, capsys)
     assert "C joins and begins from what A has delivered." in out
     assert "B leaves." in out
@@ -78,3 +78,16 @@ def test_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 2
     assert "cannot be written" in err
     assert main(["explain", str(tmp_path / "none")]) == 2
+
+
+def test_a_lost_copy_and_its_second_sending_are_told_as_what_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (
+        "protocol linear heartbeat_s=none retry_s=1\nmembers A B\n"
+        "send A m\nsend A n\nlose B m\narrive B n\narrive A note-B\narrive B m\n"
+    )
+    _, out, _ = explain(text, tmp_path, capsys)
+    assert "   3  m to B is lost on the way.\n" in out
+    assert "A sends m again, to B." in out
+    assert "⊘               m is lost on the way" in out

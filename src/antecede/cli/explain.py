@@ -14,10 +14,12 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+from antecede.check.actions import Tick
 from antecede.check.channels import channel_line
 from antecede.check.happenings import Happening, Moment, Run
 from antecede.check.scenario import check_output, run_scenario
 from antecede.check.scenario_parse import load_scenario
+from antecede.cli.output import check_not_read
 from antecede.diagram.steps import from_run
 from antecede.diagram.svg import draw_svg
 from antecede.diagram.text import draw_text
@@ -36,6 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the explanation, write the SVG; returns the exit code."""
+    svg = Path(args.svg) if args.svg else None
+    if svg is not None:
+        check_not_read(svg, [args.scenario])
     done = run_scenario(load_scenario(args.scenario))
     diagram = from_run(done)
     width = args.width or min(MAX_WIDTH, shutil.get_terminal_size().columns)
@@ -45,8 +50,8 @@ def run(args: argparse.Namespace) -> int:
         print(textwrap.fill(line, width, subsequent_indent=" " * 6) if line else "")
     print()
     print(draw_text(diagram, width=width, color=color))
-    if args.svg:
-        _write(Path(args.svg), draw_svg(diagram))
+    if svg is not None:
+        _write(svg, draw_svg(diagram))
     differences = check_output(done) if any(m.command.expected for m in done.moments) else ()
     for difference in differences:
         print(f"antecede: {difference}", file=sys.stderr)
@@ -92,6 +97,9 @@ class _Words:
         sentences = [self.sentence(one, moment.number) for one in moment.happenings]
         if not moment.happenings:
             sentences = [_capital(line) for line in moment.output] or ["Nothing happens"]
+        if isinstance(moment.command.action, Tick):
+            passed = f"{moment.command.action.seconds:g} s pass"
+            sentences = [passed, *sentences] if moment.happenings else [passed]
         return ". ".join(sentences) + "."
 
     def sentence(self, one: Happening, number: int) -> str:
@@ -102,7 +110,9 @@ class _Words:
                 answer = f" in answer to {_list(one.answers)}" if one.answers else ""
                 return f"{one.at} sends {one.label}{answer} to {_list(one.others)}"
             case "forward":
-                return f"{one.at} forwards it to {_list(one.others)}"
+                if self.sender.get(one.label) == one.at:
+                    return f"{one.at} sends {one.label} again, to {_list(one.others)}"
+                return f"{one.at} forwards {one.label} to {_list(one.others)}"
             case "acknowledge":
                 return f"{one.label} is on its way from {one.at} to {_list(one.others)}"
             case "arrive":
@@ -112,6 +122,8 @@ class _Words:
                 return f"{one.at} holds it: {self.waits(one)}"
             case "discard":
                 return f"{one.at} discards {one.label}: {_list(one.others)}"
+            case "lose":
+                return f"{one.label} to {one.at} is lost on the way"
             case "join":
                 return f"{one.at} joins and begins from what {one.others[0]} has delivered"
             case "leave":

@@ -188,7 +188,7 @@ class _Sheet:
         used = {mark.kind for mark in self.diagram.marks}
         parts = [f"{_GLYPH[kind]} {_MEANING[kind]}" for kind in _GLYPH if kind in used]
         if self.diagram.bare_arrivals():
-            parts.append(f"{_PASSED} taken in, passed on")
+            parts.append(f"{_PASSED} taken in")
         if self.diagram.holds:
             parts.append("┃ holds messages back")
         if any(mark.wrong for mark in self.diagram.marks):
