@@ -433,7 +433,7 @@ def _made(order: str, me: int, numbers: Mapping[str, int], options: Mapping[str,
     try:
         return protocol_class(me, numbers.values(), **given)
     except TypeError as error:  # Python's own words name the option
-        raise LocalError(f"order {order!r}: {error}".replace("__init__() ", "")) from error
+        raise LocalError(f"order {order!r}: {error}".replace(".__init__()", "")) from error
 
 
 def _is_table(names: object) -> bool:

@@ -195,7 +195,9 @@ def _inversions(report: AuditReport) -> Iterator[Finding]:
     if wrong:
         order, count = wrong[0]
         part = count_and_part(count, report.edges)
-        also = f"; {len(wrong) - 1} more orders err, see below" if len(wrong) > 1 else ""
+        more = len(wrong) - 1
+        err = "order errs" if more == 1 else "orders err"
+        also = f"; {more} more {err}, see below" if more else ""
         yield Finding(
             f"{part} of {report.edges:,} {edges} have the effect before its cause "
             f"{_ORDER_MEANING[order]}, by up to {_largest(report, order)}{also}",

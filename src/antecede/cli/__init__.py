@@ -8,11 +8,13 @@ or the call is wrong, 130 interrupted.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from antecede import __version__
 from antecede.errors import AntecedeError, MissingExtraError
@@ -58,6 +60,7 @@ COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
+    _any_character()
     arguments = list(sys.argv[1:] if argv is None else argv)
     name = next((word for word in arguments if not word.startswith("-")), None)
     try:
@@ -66,24 +69,51 @@ def main(argv: Sequence[str] | None = None) -> int:
         if parsed.command is None:
             parser.print_help()
             return 0
-        return int(importlib.import_module(COMMANDS[parsed.command].module).run(parsed))
+        code = int(importlib.import_module(COMMANDS[parsed.command].module).run(parsed))
+        if sys.stdout is not None:
+            sys.stdout.flush()  # so that a full disk or a closed pipe is met here
+        return code
     except AntecedeError as error:
         print(f"antecede: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         # The reader (head, less) has gone: not an error, but Python would complain at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_output()
         return 0
+    except OSError as error:
+        print(f"antecede: {error}", file=sys.stderr)
+        try:
+            sys.stdout.flush()  # what was said before
+        except (OSError, AttributeError):
+            _give_up_output()
+        return 2
     except KeyboardInterrupt:
         print("antecede: interrupted", file=sys.stderr)
         return 130
 
 
+def _any_character() -> None:
+    """Print a question mark for what the terminal's encoding lacks, instead of failing."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def _give_up_output() -> None:
+    """Let what is left to print go nowhere: Python would try once more at exit, and complain."""
+    with contextlib.suppress(OSError, AttributeError):  # nothing behind it, or nothing there
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line; argparse would print all options before it."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; {self.prog} --help lists the options\n")
+
+
 def _parser(loaded: str | None) -> argparse.ArgumentParser:
     """Return the parser; only the command that will run has its options filled in."""
-    parser = argparse.ArgumentParser(
-        prog="antecede", description="Messages in the order their causes demand."
-    )
+    parser = _Parser(prog="antecede", description="Messages in the order their causes demand.")
     parser.add_argument("--version", action="version", version=f"antecede {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, command in COMMANDS.items():

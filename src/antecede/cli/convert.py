@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from antecede.audit.clocked import with_clocks
+from antecede.cli.output import check_free, draft_of
 from antecede.errors import InputError
 from antecede.progress import Progress
 from antecede.trace.arguments import add_read_arguments, read_options
@@ -45,16 +45,9 @@ def run(args: argparse.Namespace) -> int:
     """Read, write, and say what was written. Raises InputError for unusable input or OUT."""
     out = Path(args.out)
     write = _WRITERS[_format(out, args.to)]
-    _check_free(out, args.force)
-    draft = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
-        with Progress("converting"):
-            lines = write(args.paths, args.format, read_options(args), draft)
-        draft.replace(out)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", path=str(out)) from error
-    finally:
-        draft.unlink(missing_ok=True)
+    check_free(out, args.force)
+    with draft_of(out) as draft, Progress("converting"):
+        lines = write(args.paths, args.format, read_options(args), draft)
     print(f"{lines[0]} -> {out}")
     for line in lines[1:]:
         print(f"  {line}")
@@ -69,15 +62,6 @@ def _format(out: Path, given: str | None) -> str:
         message = f"its ending tells no format ({', '.join(ENDINGS)}); say --to"
         raise InputError(message, path=str(out))
     return found
-
-
-def _check_free(out: Path, force: bool) -> None:
-    if out.is_dir():
-        raise InputError("is a folder; name a file to write", path=str(out))
-    if not out.absolute().parent.is_dir():
-        raise InputError("the folder to write into does not exist", path=str(out))
-    if out.exists() and not force:
-        raise InputError("exists already; name another file or give --force", path=str(out))
 
 
 def _shiviz(paths: Sequence[str], format: str | None, options: ReadOptions, out: Path) -> list[str]:

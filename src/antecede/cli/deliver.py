@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import ast
 import dataclasses
-import os
 import sys
 import time
 from collections import Counter
@@ -15,6 +14,7 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
+from antecede.cli.output import check_free, draft_of
 from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError
 from antecede.order.arrivals import Talk, recorded
@@ -28,6 +28,8 @@ pq: Any = pyarrow.parquet
 
 VALUES: dict[str, Any] = {"bounds": Bounds, "subscriptions": Subscriptions}
 """Options that are values of these classes, written as a dictionary of their fields."""
+WORDS = {"true": True, "false": False, "none": None}
+"""As scenarios write them; the word "false" would count as true."""
 SHOWN = 5
 """So many reasons and held rows are printed."""
 
@@ -90,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         return _example(path, spec, args)
     out = None if args.out is None else Path(args.out)
     if out is not None:
-        _check_free(out, args.force)
+        check_free(out, args.force)
     with Progress("reading"):
         table = read_log_file(path)
     for name in ("sent", "to", "topics"):
@@ -122,7 +124,7 @@ def option(text: str) -> tuple[str, Any]:
     try:
         value = ast.literal_eval(written)
     except (ValueError, SyntaxError):
-        value = written
+        value = WORDS.get(written, written)
     if name in VALUES and isinstance(value, dict):
         try:
             value = VALUES[name](**value)
@@ -161,7 +163,7 @@ def _engine(name: str) -> Engine:
 
 
 def _example(path: Path, spec: DeliverSpec, args: argparse.Namespace) -> int:
-    _check_free(path, args.force)
+    check_free(path, args.force)
     if not 0 < args.example <= 1_000_000:
         raise InputError(f"--example {args.example}: 1 to 1,000,000 messages")
     names = spec.members or ("ann", "bob", "cat")
@@ -172,25 +174,9 @@ def _example(path: Path, spec: DeliverSpec, args: argparse.Namespace) -> int:
     return 0
 
 
-def _check_free(out: Path, force: bool) -> None:
-    if out.is_dir():
-        raise InputError("is a folder; name a file to write", path=str(out))
-    if not out.absolute().parent.is_dir():
-        raise InputError("the folder to write into does not exist", path=str(out))
-    if out.exists() and not force:
-        raise InputError("exists already; name another file or give --force", path=str(out))
-
-
 def _write(table: pyarrow.Table, path: Path) -> None:
-    """Write beside, then rename: the file is whole or as it was."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with draft_of(path) as draft:
         pq.write_table(table, str(draft), compression="zstd")
-        draft.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", path=str(path)) from error
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _report(

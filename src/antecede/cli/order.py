@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections import Counter
@@ -13,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from antecede.cli.output import check_free, draft_of
 from antecede.errors import InputError
 from antecede.order.spec import Status
 from antecede.order.table import order_table
@@ -78,25 +78,13 @@ def _engine(name: str) -> Engine:
 
 
 def _check_free(out: Path, aside: Path, force: bool) -> None:
-    if out.is_dir():
-        raise InputError("is a folder; name a file to write", path=str(out))
-    if not out.absolute().parent.is_dir():
-        raise InputError("the folder to write into does not exist", path=str(out))
-    taken = [path for path in (out, aside) if path.exists()]
-    if taken and not force:
-        raise InputError("exists already; name another file or give --force", path=str(taken[0]))
+    check_free(out, force)
+    check_free(aside, force)
 
 
 def _write(table: pa.Table, path: Path) -> None:
-    """Write beside, then rename: OUT is whole or as it was."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with draft_of(path) as draft:
         pq.write_table(table, str(draft), compression="zstd")
-        draft.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", path=str(path)) from error
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _report(prepared: Prepared, ordered: Ordered, out: Path, aside: Path, seconds: float) -> None:

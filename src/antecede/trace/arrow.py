@@ -238,7 +238,8 @@ def _nothing(chosen: Sequence[tuple[Path, Reader]], quarantine: pa.Table) -> Inp
     first = quarantine.slice(0, 1).to_pylist()[0]
     where = f"line {first['line']}: " if first["line"] else ""
     message = (
-        f"nothing in it can be read as {one.name}: {quarantine.num_rows:,} bad records; "
+        f"nothing in it can be read as {one.name}: {quarantine.num_rows:,} bad "
+        f"{'record' if quarantine.num_rows == 1 else 'records'}; "
         f"the first: {where}{first['reason']}"
     )
     return FormatError(message, path=str(path))
