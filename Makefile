@@ -1,5 +1,5 @@
 # Everything here needs Python 3.11+ with pip, and nothing else of ours.
-.PHONY: help demo test check bench goldens clean
+.PHONY: help demo test check mutants bench goldens clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -27,6 +27,9 @@ check: .venv/.dev ## format, lint, types, imports, then the tests
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(PYTEST)
+
+mutants: .venv/.dev ## judge every mutant of every protocol (an hour; `make test` samples the slow ones)
+	@ANTECEDE_ALL_MUTANTS=1 $(PYTEST) tests/check/test_mutants.py
 
 bench: .venv/.dev ## speed, as ratios within one run
 	@$(BIN)/python -m bench

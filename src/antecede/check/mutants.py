@@ -112,12 +112,14 @@ class Score(NamedTuple):
         }
 
 
-def judge_mutants(target: Target, progress: Callable[[str, int], None] | None = None) -> Score:
+def judge_mutants(
+    target: Target, progress: Callable[[str, int], None] | None = None, *, every: int = 1
+) -> Score:
     """Judge every mutant of a protocol; what survives is looked up in `survivors.toml`.
 
     Besides the target itself the variants of a built-in protocol that keep its promise are
-    examined, so that their code is judged too; and all protocols of its module, which are one
-    piece of code.
+    examined, so that their code is judged too; and all protocols of its module or family, which
+    are one piece of code. `every`: judge one mutant in so many, for a quick look.
     """
     bodies = Bodies(target.factory)
     reasons = explanations()
@@ -129,22 +131,30 @@ def judge_mutants(target: Target, progress: Callable[[str, int], None] | None = 
                 f"{failure.sentence()}"
             )
     outcomes = []
-    for mutant in find_mutants(bodies.sources):
+    mutants = find_mutants(bodies.sources)
+    for mutant in mutants[::every]:
         outcomes.append(_outcome(targets, bodies, mutant, reasons))
         if progress is not None:
             progress(f"mutants of {target.name}", len(outcomes))
     surviving = {o.mutant.key for o in outcomes if o.killed_by is None and not o.difference}
     prefixes = tuple(f"{name.rpartition('.')[2]}." for name in bodies.sources)
-    stale = tuple(key for key in reasons if key.startswith(prefixes) and key not in surviving)
+    not_judged = {mutant.key for mutant in mutants} - {o.mutant.key for o in outcomes}
+    known = surviving | not_judged
+    stale = tuple(key for key in reasons if key.startswith(prefixes) and key not in known)
     return Score(target.name, tuple(outcomes), stale)
 
 
 def _variants(target: Target) -> list[Target]:
     if target.name not in ENTRIES or target.options:
         return []
-    module = ENTRIES[target.name].module
+    own = ENTRIES[target.name]
+    family = [
+        entry
+        for entry in ENTRIES.values()
+        if entry.module == own.module or (own.family and entry.family == own.family)
+    ]
     found = []
-    for entry in (entry for entry in ENTRIES.values() if entry.module == module):
+    for entry in family:
         one = target._replace(name=entry.name, factory=entry.load())
         kept = (name for name in entry.variants if name not in entry.defective)
         found += [one] if entry.name != target.name else []
@@ -241,9 +251,9 @@ def _examinations(targets: Sequence[Target]) -> Iterator[Failure | None]:
             yield conform(company, Plan(runs=RUNS, parents=target.parents, twins=False)).failure
     target = targets[0]
     if target.topology is None and _small(target).physics.bounds is not None:
-        for offsets in clock_settings(target, 3):
-            group = flat(target.name, target.factory, 3, target.options, offsets)
-            yield explore(group, Limits(2)).failure
+        *_, offsets = clock_settings(target, 3)
+        group = flat(target.name, target.factory, 3, target.options, offsets)
+        yield explore(group, Limits(2, send_until_s=1)).failure
     elif target.topology is None:
         yield explore(flat(target.name, target.factory, 3, target.options), Limits(3)).failure
         yield explore(_small(target), Limits(4)).failure

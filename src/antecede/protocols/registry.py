@@ -31,6 +31,8 @@ class Entry(NamedTuple):
     """Variants that are kept to show a published defect: a check of them is meant to fail."""
     flat: bool = True
     """One class, one role: factory(me, members, **options). False: several roles."""
+    family: str = ""
+    """Entries of one family share most of their code, so its mutants are judged with all."""
     overhead: str = ""
     """Control information of a message, as O(): n members, l dependencies (see `SYMBOLS`)."""
     storage: str = ""
@@ -267,6 +269,7 @@ ENTRIES: Mapping[str, Entry] = {
                 "exclusive-end": {"printed": ("exclusive-end",), "retry_s": 2.0},
             },
             ("equal-times", "dropped", "dseq", "exclusive-end"),
+            family="002",
             overhead="O(1)",
             storage="O(n + g + q)",
         ),
@@ -282,6 +285,7 @@ ENTRIES: Mapping[str, Entry] = {
                 "property-7": {"printed": ("property-7",)},
             },
             ("property-7",),
+            family="002",
             overhead="O(1)",
             storage="O(n + g + q)",
         ),
@@ -297,6 +301,7 @@ ENTRIES: Mapping[str, Entry] = {
                 "rule-1b": {"printed": ("rule-1b",)},
             },
             ("rule-1b",),
+            family="002",
             overhead="O(1)",
             storage="O(n + g + q)",
         ),
