@@ -42,6 +42,38 @@ def test_receipt_and_delivery_are_two_relations() -> None:
     assert history.early("receipt") == [Early("b", "C", frozenset({"a"}))]
 
 
+def test_what_a_newcomer_takes_over_counts_as_arrived() -> None:
+    history = History(
+        log("""
+            A send a
+            C deliver a
+            C send c
+            B receive c
+            B deliver c
+        """)
+    )
+    assert history.pasts("receipt")["c"] == {"a"}
+    assert history.early("receipt") == [Early("c", "B", frozenset({"a"}))]
+
+
+def test_by_topic_only_messages_that_share_what_the_receiver_reads_must_come_first() -> None:
+    rows = log("""
+        A send a
+        B receive a
+        B send b
+        C receive b
+        C deliver b
+    """)
+    topics = {"a": ("x", "y"), "b": ("y", "z")}
+    for read, early in (("y", True), ("x", False), ("z", False), ("xz", False), ("xyz", True)):
+        history = History(rows, None, topics, {"C": tuple(read)})
+        assert history.pasts("topic")["b"] == {"a"}
+        found = [Early("b", "C", frozenset({"a"}))] if early else []
+        assert history.early("topic") == found, read
+    away = History(rows, {"a": ("B",), "b": ("C",)}, topics, {"C": ("y",)})
+    assert away.early("topic") == []
+
+
 def test_pasts_are_transitive_through_members_that_only_pass_on() -> None:
     history = History(
         log("""

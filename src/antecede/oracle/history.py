@@ -9,7 +9,8 @@ what its sender knew when it sent it:
 
     fifo       its earlier messages
     delivery   its earlier messages and all it had delivered        (000, 001, 003's comparison)
-    receipt    its earlier messages and all that had arrived at it  (002)
+    receipt    its earlier messages and all that had arrived at it  (002); what a newcomer
+               takes over from its sponsor is delivered there without arriving, and counts
     topic      the same; but a receiver needs a message of this past only where both have a
                topic in common that it subscribes to                (004)
     reply      the declared parents                                 (003)
@@ -99,8 +100,8 @@ class History:
             "none": (),
             "fifo": (SEND,),
             "delivery": (SEND, DELIVER),
-            "receipt": (SEND, RECEIVE),
-            "topic": (SEND, RECEIVE),
+            "receipt": (SEND, RECEIVE, DELIVER),
+            "topic": (SEND, RECEIVE, DELIVER),
         }[relation]
         rows = self.by_member[send.member or ""]
         earlier = rows[: rows.index(send)]
