@@ -70,6 +70,8 @@ class Trial:
         self.arrived: list[InFlight] = []
         self.sponsors: dict[int, tuple[int, int]] = {}
         """Newcomer -> (sponsor, number of steps before the join)."""
+        self.invited_s: dict[int, float] = {}
+        """Newcomer -> true time at which the invitation has come; nothing is sent before."""
         self.addressed: dict[str, frozenset[int]] = {}
         """Label -> the members it is for, where the protocol lets that be chosen."""
         self.topics: dict[str, tuple[str, ...]] = {}
@@ -140,6 +142,8 @@ class Trial:
         label, after, topics = action.label, action.after, action.topics
         if at is None or label in self.world.ids or not self.world.covered[at].issuperset(after):
             return False
+        if self.world.now_s < self.invited_s.get(at, 0.0):
+            return False
         to = [self._address(name) for name in action.to]
         found = [target for target in to if target is not None and target != at]
         if len(found) < len(to):
@@ -196,6 +200,7 @@ class Trial:
         at = max(self.names) + 1
         newcomer = self.company.newcomer(at, (*self.world.members, at))
         self.sponsors[at] = (sponsor, len(self.world.steps))
+        self.invited_s[at] = self.world.now_s + self.world.physics.least(sponsor, at)
         self.world.join(at, newcomer, sponsor)
         self.names[at] = name
         self.guarantees[at] = newcomer.guarantee
