@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 from antecede.clocks import intervals
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.intervals import NODE_BYTES
-from antecede.clocks.lanes import MAX_MEMBER, get, guards, items, pack, unit
+from antecede.clocks.lanes import MAX_MEMBER, get, guards, items, pack, put, unit
 from antecede.errors import LocalError
 from antecede.protocols import topic_message
 from antecede.protocols.base import (
@@ -110,12 +110,14 @@ class TopicState(Protocol):
     def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
         """Return overlapping subscriptions, clocks off by a delay, and channels that differ.
 
-        One channel is slow at its most, so that the wait is not that of the publisher's own;
-        one at its least, so that a path is faster; two others in groups of four and more.
+        One channel is slow at its most, so that the wait is not that of the publisher's own; one
+        at its least, so that a path is faster; a fourth member is further off than clocks err.
         """
         choices = (("x", "y"), ("x",), ("x", "y"))
         topics = {member: choices[member % 3] for member in members}
-        unlike = {(0, 2): (1, 3), (2, 0): (3, 3), (1, 3): (1, 2), (3, 1): (2, 4)}
+        unlike = {(0, 2): (1, 3), (2, 0): (3, 3)}
+        unlike |= {(3, other): (3, 5) for other in range(3)}
+        unlike |= {(other, 3): (1, 4) for other in range(3)}
         bounds: Bounds[int] = Bounds(accuracy_s=1, least_s=1, most_s=1, channels=unlike)
         return {"subscriptions": Subscriptions(topics), "bounds": bounds}
 
@@ -153,7 +155,8 @@ class TopicState(Protocol):
             for member, bounds in self.arrived.items()
         }
         delivered[self.me] = intervals.Intervals.up_to(self.sent).bounds
-        times = tuple(sorted(self.tv.items())), self.lt, self.vt
+        vt = put(self.vt, self.me, self.sent) if self.parts.vector else 0
+        times = tuple(sorted(self.tv.items())), self.lt, vt
         rows = tuple(sorted(delivered.items())), tuple(sorted(self.last.items()))
         return *rows, times, self._subscribed()
 
