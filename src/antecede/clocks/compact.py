@@ -14,7 +14,7 @@ the forms with a varint for each counter.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from antecede.clocks.lanes import LANE_BITS, MAX_VALUE, pack
 from antecede.clocks.wire import Reader, varint
@@ -28,44 +28,51 @@ def encode_compact(vector: int) -> bytes:
     """Encode a packed vector without guard bits."""
     count = -(-vector.bit_length() // LANE_BITS)
     raw = vector.to_bytes(count * LANE_BYTES, "little")
-    planes = _planes(raw)
-    width = len(planes)
-    occupied = _occupied(planes)
-    if _is_sparse(count - occupied.count(0), count, width):
-        return b"\0" + _sparse(raw, occupied)
-    body = bytearray(count * width)
-    for byte, plane in enumerate(planes):
-        body[byte::width] = plane
-    return bytes((width,)) + varint(count) + body
+    split = planes(raw)
+    width = len(split)
+    used = occupied(split)
+    found = count - used.count(0)
+    if is_sparse(found, count, width):
+        return b"\0" + encode_sparse(found, _pick(raw, used))
+    return bytes((width,)) + varint(count) + woven(split, width)
 
 
-def _planes(raw: bytes) -> list[bytes]:
+def planes(raw: bytes) -> list[bytes]:
     """Return the lowest bytes of all lanes, the second bytes, up to the last that is not 0."""
-    planes = [raw[byte::LANE_BYTES] for byte in range(LANE_BYTES)]
-    while len(planes) > 1 and not planes[-1].strip(b"\0"):
-        planes.pop()
-    return planes
+    split = [raw[byte::LANE_BYTES] for byte in range(LANE_BYTES)]
+    while len(split) > 1 and not split[-1].strip(b"\0"):
+        split.pop()
+    return split
 
 
-def _occupied(planes: list[bytes]) -> bytes:
+def woven(split: Sequence[bytes], width: int) -> bytearray:
+    """Return lanes of `width` bytes, of planes for the lower of these bytes or all."""
+    raw = bytearray(len(split[0]) * width)
+    for byte, plane in enumerate(split):
+        raw[byte::width] = plane
+    return raw
+
+
+def occupied(split: Sequence[bytes]) -> bytes:
     """Return one byte a lane, which is 0 where the counter is."""
-    if len(planes) == 1:
-        return planes[0]
+    if len(split) == 1:
+        return split[0]
     together = 0
-    for plane in planes:
+    for plane in split:
         together |= int.from_bytes(plane, "little")
-    return together.to_bytes(len(planes[0]), "little")
+    return together.to_bytes(len(split[0]), "little")
 
 
-def _is_sparse(found: int, count: int, width: int) -> bool:
+def is_sparse(found: int, count: int, width: int) -> bool:
     """Tell which form is for `found` counters above 0 among `count` of a width in bytes."""
     return found * (1 + width) < count * width
 
 
-def _sparse(raw: bytes, occupied: bytes) -> bytes:
-    out = bytearray(varint(len(occupied) - occupied.count(0)))
+def encode_sparse(found: int, counters: Iterable[tuple[int, int]]) -> bytes:
+    """Encode `found` pairs of lane and counter, by lane: gap and counter as varints."""
+    out = bytearray(varint(found))
     before = -1
-    for lane, counter in _pick(raw, occupied):
+    for lane, counter in counters:
         out += varint(lane - before - 1) + varint(counter)
         before = lane
     return bytes(out)
@@ -77,11 +84,11 @@ def nonzero(vector: int) -> Iterator[tuple[int, int]]:
     What `lanes.items` does, in time that follows the number of such lanes: for long vectors.
     """
     raw = vector.to_bytes(-(-vector.bit_length() // LANE_BITS) * LANE_BYTES, "little")
-    return _pick(raw, _occupied(_planes(raw)))
+    return _pick(raw, occupied(planes(raw)))
 
 
-def _pick(raw: bytes, occupied: bytes) -> Iterator[tuple[int, int]]:
-    for match in _OCCUPIED.finditer(occupied):
+def _pick(raw: bytes, used: bytes) -> Iterator[tuple[int, int]]:
+    for match in _OCCUPIED.finditer(used):
         lane = match.start()
         yield lane, int.from_bytes(raw[lane * LANE_BYTES : (lane + 1) * LANE_BYTES], "little")
 
@@ -98,36 +105,42 @@ def read_compact(reader: Reader, most: int) -> int:
         raise DecodeError(f"counters of {width} bytes at byte {start}")
     if width:
         return _read_dense(reader, width, most)
-    return _read_sparse(reader, most)
+    start, found = reader.offset, read_sparse(reader, most)
+    lane, largest = found[-1][0] if found else -1, max((n for _, n in found), default=0)
+    if not is_sparse(len(found), lane + 1, byte_width(largest)):
+        raise DecodeError(f"counters at byte {start} as pairs, few of them 0")
+    return pack(found)
+
+
+def byte_width(counter: int) -> int:
+    """Return how many bytes a counter takes, 1 at least."""
+    return max(1, (counter.bit_length() + 7) // 8)
 
 
 def _read_dense(reader: Reader, width: int, most: int) -> int:
     start, count = reader.offset, reader.varint()
     _check_lanes(count, most)
     body = reader.take(count * width)
-    planes = [body[byte::width] for byte in range(width)]
-    if count and not any(plane[-1] for plane in planes):
+    split = [body[byte::width] for byte in range(width)]
+    if count and not any(plane[-1] for plane in split):
         raise DecodeError(f"counters at byte {start} that end with a counter of 0")
-    if width > 1 and not planes[-1].strip(b"\0"):
+    if width > 1 and not split[-1].strip(b"\0"):
         raise DecodeError(f"counters at byte {start}, wider than the largest needs")
-    occupied = _occupied(planes)
-    if _is_sparse(count - occupied.count(0), count, width):
+    if is_sparse(count - occupied(split).count(0), count, width):
         raise DecodeError(f"counters at byte {start}, most of them 0, that should be pairs")
-    if width == LANE_BYTES and max(planes[-1]) > MAX_VALUE >> (8 * (LANE_BYTES - 1)):
+    if width == LANE_BYTES and max(split[-1]) > MAX_VALUE >> (8 * (LANE_BYTES - 1)):
         raise SequenceError(f"control information with a counter above {MAX_VALUE}")
-    raw = bytearray(count * LANE_BYTES)
-    for byte, plane in enumerate(planes):
-        raw[byte::LANE_BYTES] = plane
-    return int.from_bytes(raw, "little")
+    return int.from_bytes(woven(split, LANE_BYTES), "little")
 
 
-def _read_sparse(reader: Reader, most: int) -> int:
+def read_sparse(reader: Reader, most: int) -> list[tuple[int, int]]:
+    """Read what `encode_sparse` wrote, of at most `most` lanes; raises as `read_compact` does."""
     start, count = reader.offset, reader.varint()
     left = len(reader.data) - reader.offset
     if 2 * count > left:
         raise DecodeError(f"{count} counters announced at byte {start}, {left} bytes left")
     data, end = reader.data, len(reader.data)
-    lane, largest, found = -1, 0, []
+    lane, found = -1, []
     for _ in range(count):
         at = reader.offset
         # Inlined from Reader.varint for gap and counter of one byte, as in `pairs`.
@@ -142,12 +155,9 @@ def _read_sparse(reader: Reader, most: int) -> int:
             raise DecodeError(f"a counter of 0 before byte {reader.offset}")
         if counter > MAX_VALUE:
             raise SequenceError(f"control information with the counter {counter}")
-        largest = max(largest, counter)
         found.append((lane, counter))
     _check_lanes(lane + 1, most)
-    if not _is_sparse(count, lane + 1, max(1, (largest.bit_length() + 7) // 8)):
-        raise DecodeError(f"counters at byte {start} as pairs, few of them 0")
-    return pack(found)
+    return found
 
 
 def _check_lanes(count: int, most: int) -> None:

@@ -25,6 +25,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from antecede.clocks import lanes
+from antecede.clocks.compact import LANE_BYTES, planes, woven
 from antecede.clocks.lanes import LANE_BITS, MAX_VALUE, VALUE_BITS
 from antecede.clocks.pairs import encode_dense, read_dense
 from antecede.clocks.wire import Reader, varint, varint_size
@@ -33,7 +34,6 @@ from antecede.errors import DecodeError, LocalError, SequenceError, UnknownMembe
 INTEGER_BYTES = 4
 MAX_SIDE = 1024
 """Most rows that a decoder accepts: 5 MB of lanes. A message of that size has 1 MB and more."""
-LANE_BYTES = LANE_BITS // 8
 
 
 # -- packed matrices -------------------------------------------------------------------------
@@ -100,10 +100,8 @@ def encode_behind(vectors: int, top: int, rows: int, side: int) -> bytes:
     """Encode `rows` rows, none above `top`, as the planes of how much they are behind it."""
     count = rows * side
     behind = (repeated(top, rows, side) - vectors).to_bytes(count * LANE_BYTES, "little")
-    planes = [behind[byte::LANE_BYTES] for byte in range(LANE_BYTES)]
-    while len(planes) > 1 and planes[-1].count(0) == count:
-        planes.pop()
-    return varint(len(planes)) + b"".join(planes)
+    split = planes(behind)
+    return varint(len(split)) + b"".join(split)
 
 
 def read_behind(reader: Reader, top: int, rows: int, side: int) -> int:
@@ -112,18 +110,15 @@ def read_behind(reader: Reader, top: int, rows: int, side: int) -> int:
     Raises DecodeError, and SequenceError for an entry that is below 0.
     """
     count, at = rows * side, reader.offset
-    planes = reader.varint()
-    if not 1 <= planes <= LANE_BYTES:
-        raise DecodeError(f"{planes} bytes an entry announced at byte {at}; 1 to {LANE_BYTES}")
-    if planes * count > len(reader.data) - reader.offset:
+    width = reader.varint()
+    if not 1 <= width <= LANE_BYTES:
+        raise DecodeError(f"{width} bytes an entry announced at byte {at}; 1 to {LANE_BYTES}")
+    if width * count > len(reader.data) - reader.offset:
         raise DecodeError(f"a matrix of {rows} rows announced at byte {at} is cut short")
-    raw = bytearray(count * LANE_BYTES)
-    for byte in range(planes):
-        plane = reader.take(count)
-        raw[byte::LANE_BYTES] = plane
-        if byte and byte == planes - 1 and plane.count(0) == count:
-            raise DecodeError(f"the matrix at byte {at} has a plane of zeros")
-    behind, guard = int.from_bytes(raw, "little"), lanes.guards(count)
+    split = [reader.take(count) for _ in range(width)]
+    if width > 1 and not split[-1].strip(b"\0"):
+        raise DecodeError(f"the matrix at byte {at} has a plane of zeros")
+    behind, guard = int.from_bytes(woven(split, LANE_BYTES), "little"), lanes.guards(count)
     whole = repeated(top, rows, side)
     if behind & guard or ((whole | guard) - behind) & guard != guard:
         raise SequenceError(f"the matrix at byte {at} has an entry below 0")
