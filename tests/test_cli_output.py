@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -117,6 +118,13 @@ def test_characters_that_the_terminal_lacks_become_question_marks(folder: Path) 
     assert (code, err) == (0, b"")
     assert b"A sends m to B." in out
     assert b"?" in out
+
+
+def test_an_svg_is_xml_whatever_the_title_holds(folder: Path) -> None:
+    (folder / "y.scenario").write_text(SCENARIO.replace("title t", "title <a> & \x07 \x1b[2J"))
+    assert main(["explain", "y.scenario", "--svg", "y.svg"]) == 0
+    assert "&lt;a&gt; &amp; ? ?[2J" in (folder / "y.svg").read_text()
+    ElementTree.parse(folder / "y.svg")
 
 
 def test_losses_and_time_are_told_in_words() -> None:

@@ -9,9 +9,11 @@ what finds no place is left to the tooltip.
 from __future__ import annotations
 
 import math
+import re
 import zlib
 from collections.abc import Iterable
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax import saxutils
+from xml.sax.saxutils import quoteattr
 
 from antecede.diagram import model
 from antecede.diagram.model import Arrow, Diagram, Held, Mark
@@ -24,6 +26,7 @@ CHARACTER = 7.8
 """Width of an average character of bold 12 px text in a wide font, in px."""
 SMALL_CHARACTER = 6.4
 """The same for plain 11 px text."""
+_NOT_XML = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ud800-\\udfff\\ufffe\\uffff]")
 
 STYLE = """
 .ac{--ac-paper:#fff;--ac-ink:#1f2933;--ac-faint:#8593a3;--ac-line:#c3ccd6;--ac-sent:#1d4ed8;
@@ -354,3 +357,8 @@ def _rows(holds: Iterable[Held]) -> dict[Held, int]:
         rows[held] = row
         free[held.lane, row] = math.inf if held.end is None else held.end
     return rows
+
+
+def escape(text: str) -> str:
+    """Return text for XML; the control characters that it cannot hold become question marks."""
+    return saxutils.escape(_NOT_XML.sub("?", text))
