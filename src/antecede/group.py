@@ -27,12 +27,13 @@ through `invite`, `join` and `leave`, one change after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from antecede import frame
 from antecede.clocks.wire import Reader, block, varint
-from antecede.errors import DecodeError, LocalError, RemoteError, UnknownMemberError
+from antecede.errors import DecodeError, LocalError, UnknownMemberError
 from antecede.message import Blocked, Envelope, Message, Packet
 from antecede.protocols.base import (
     Addressing,
@@ -117,7 +118,7 @@ class Group:
         self,
         payload: bytes,
         *,
-        to: Sequence[str] = (),
+        to: Sequence[str] | None = None,
         topics: Sequence[str] = (),
         reply_to: Message | Sequence[Message] = (),
         now: float = 0.0,
@@ -144,7 +145,7 @@ class Group:
         self,
         payload: bytes,
         *,
-        to: Sequence[str] = (),
+        to: Sequence[str] | None = None,
         topics: Sequence[str] = (),
         reply_to: Message | Sequence[Message] = (),
         now: float = 0.0,
@@ -165,8 +166,11 @@ class Group:
         self._sent += 1
         return [self._packet(effect) for effect in effects if isinstance(effect, Transmit)]
 
-    def _audience(self, to: Sequence[str], topics: Sequence[str]) -> dict[str, Any]:
+    def _audience(self, to: Sequence[str] | None, topics: Sequence[str]) -> dict[str, Any]:
         """Return what the protocol's `send` takes to say whom a message is for."""
+        # A list that came out empty must not mean everybody.
+        if to is not None and not to:
+            raise LocalError("a message to nobody: name a member, or leave out to= for all")
         given: dict[str, Any] = {}
         if isinstance(to, str) or isinstance(topics, str):
             raise LocalError("to and topics are lists of names")
@@ -198,23 +202,35 @@ class Group:
 
     def _receive_open(self, parts: frame.Frame, now: float) -> list[Message]:
         message = self._protocol.decode(parts.control, parts.payload)
-        unnamed = [n for n in self._protocol.mentions(message) if n not in parts.names]
-        if unnamed:
-            raise DecodeError(f"control information speaks of member {unnamed[0]} without a name")
-        if all(name in self._numbers for name in parts.names.values()):
+        mentioned = set(self._protocol.mentions(message))
+        if unnamed := mentioned - parts.names.keys():
+            raise DecodeError(f"control information speaks of member {min(unnamed)} without a name")
+        if idle := parts.names.keys() - mentioned:
+            raise DecodeError(f"a name for member {min(idle)}, of whom nothing is said")
+        new = [name for name in parts.names.values() if name not in self._numbers]
+        if not new:
             return self._receive_named(message, parts.names, now)
-        before = self._protocol.snapshot(), dict(self._names), dict(self._numbers)
-        try:
-            return self._receive_named(message, parts.names, now)
-        except RemoteError:
-            self._protocol.restore(before[0])
-            self._names, self._numbers = before[1:]
-            raise
+        with self._unchanged_by_errors():
+            met = self._meet(new)
+            return met + self._receive_named(message, parts.names, now)
 
     def _receive_named(self, message: Any, names: dict[int, str], now: float) -> list[Message]:
-        numbers = {theirs: self._meet(name) for theirs, name in names.items()}
+        numbers = {theirs: self._numbers[name] for theirs, name in names.items()}
         message = self._protocol.renumber(message, numbers)
         return self._carry_out(self._protocol.receive(message, now=now))
+
+    @contextmanager
+    def _unchanged_by_errors(self) -> Iterator[None]:
+        """Become what the group was before, when what follows raises anything."""
+        before = self._protocol.snapshot(), dict(self._names), dict(self._numbers)
+        outbox = list(self._outbox)
+        try:
+            yield
+        except Exception:
+            self._protocol.restore(before[0])
+            self._names, self._numbers = before[1:]
+            self._outbox = outbox
+            raise
 
     def inspect(self, wire: bytes) -> Envelope:
         """Return what the bytes of a message say, without taking it in.
@@ -278,7 +294,7 @@ class Group:
         protocol = _made(order, numbers[0], known, options)
         try:
             protocol.adopt(frontier)
-        except (TypeError, ValueError, LookupError) as error:
+        except (TypeError, ValueError, LookupError, LocalError) as error:
             raise DecodeError(f"an invitation whose frontier is none of {order}") from error
         if not set(protocol.members) <= names.keys():
             raise DecodeError("an invitation whose frontier speaks of members without a name")
@@ -312,8 +328,11 @@ class Group:
 
         In an open group that may be a member of which nothing has arrived here yet.
         """
-        number = self._meet(_checked(member)) if self.open else self._number(member)
-        return self._carry_out(self._protocol.leave(number, last))
+        if not self.open or _checked(member) in self._numbers:
+            return self._carry_out(self._protocol.leave(self._number(member), last))
+        with self._unchanged_by_errors():
+            met = self.join(member)
+            return met + self._carry_out(self._protocol.leave(self._number(member), last))
 
     # -- snapshot ---------------------------------------------------------------------------
 
@@ -346,11 +365,17 @@ class Group:
             )
         if name != self.name:
             raise LocalError(f"a snapshot of {name!r}; this is the group of {self.name!r}")
-        self._protocol.restore(inner)
-        self._names = dict(names)
-        self._numbers = {member: number for number, member in self._names.items()}
+        try:
+            with self._unchanged_by_errors():
+                self._protocol.restore(inner)
+                if self._protocol.snapshot() != inner:
+                    raise ValueError("it does not come back as it was stored")
+                self._names = dict(names)
+                self._numbers = {member: number for number, member in self._names.items()}
+                self._outbox = [Packet(*packet) for packet in outbox]
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
+            raise DecodeError(f"a snapshot whose state is none of {order}") from error
         self._sent = sent
-        self._outbox = [Packet(*packet) for packet in outbox]
 
     # -- helpers ----------------------------------------------------------------------------
 
@@ -414,13 +439,24 @@ class Group:
         except KeyError:
             raise LocalError(f"{name!r} is not in the group {list(self._numbers)}") from None
 
-    def _meet(self, name: str) -> int:
-        """Return the number of a member of an open group, a new one for a new name."""
-        if name not in self._numbers:
-            if len(self._numbers) >= MAX_OPEN_MEMBERS:
-                raise UnknownMemberError(f"{name!r} would be member {MAX_OPEN_MEMBERS + 1}")
-            self.join(name)
-        return self._numbers[name]
+    def _meet(self, names: Sequence[str]) -> list[Message]:
+        """Let all whom a message of an open group names for the first time in, with one change.
+
+        Raises UnknownMemberError when these are more members than there can be.
+        """
+        left = MAX_OPEN_MEMBERS - len(self._numbers)
+        if len(names) > left:
+            raise UnknownMemberError(f"{names[left]!r} would be member {MAX_OPEN_MEMBERS + 1}")
+        first = max(self._names) + 1
+        new = dict(enumerate(names, start=first))
+        try:
+            effects = self._protocol.join_all(tuple(new))
+        except LocalError as error:  # the protocol's own limit; the peer's doing all the same
+            raise UnknownMemberError(f"a message that names {names[-1]!r}: {error}") from error
+        met = self._carry_out(effects)
+        self._names.update(new)
+        self._numbers.update((name, number) for number, name in new.items())
+        return met
 
 
 def _made(order: str, me: int, numbers: Mapping[str, int], options: Mapping[str, Any]) -> Protocol:

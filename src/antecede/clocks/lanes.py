@@ -21,6 +21,8 @@ MAX_VALUE = (1 << VALUE_BITS) - 1
 MAX_MEMBER = (1 << 16) - 1
 """Highest member number that decoders of values accept: a vector is at most 328 kB."""
 
+_CHUNK_LANES = 128
+
 
 def guards(lanes: int) -> int:
     """Return the mask of guard bits for members 0 .. lanes - 1."""
@@ -59,7 +61,17 @@ def merge(a: int, b: int, guard: int) -> int:
 
 def items(vector: int) -> Iterator[tuple[int, int]]:
     """Yield (member, counter) for every counter that is not 0, by member number."""
-    member = 0
+    width = _CHUNK_LANES * LANE_BITS // 8
+    if vector.bit_length() <= _CHUNK_LANES * LANE_BITS:
+        yield from _items(vector, 0)
+        return
+    # In parts, because every shift copies all that is left: of 65,536 lanes 4 s in all.
+    raw = vector.to_bytes((vector.bit_length() + 7) // 8, "little")
+    for part, start in enumerate(range(0, len(raw), width)):
+        yield from _items(int.from_bytes(raw[start : start + width], "little"), part * _CHUNK_LANES)
+
+
+def _items(vector: int, member: int) -> Iterator[tuple[int, int]]:
     while vector:
         value = vector & MAX_VALUE
         if value:

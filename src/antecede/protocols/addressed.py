@@ -203,16 +203,27 @@ class AddressedProtocol(Protocol):
         """As newcomer: take over who ever was a member and who left. Raises LocalError later."""
         if self.sent or self.held or any(self.newest(member) for member in self.known):
             raise LocalError("a frontier is adopted before anything is sent or delivered")
-        self.last = dict(last)
-        self.set_known({*known, self.me})
+        # Before anything is laid out, whose size follows from the highest number.
+        gone, everybody = dict(last), {*known, self.me}
+        if not all(type(member) is int and 0 <= member <= self.highest for member in everybody):
+            raise LocalError(f"a frontier with a member that is not in 0 to {self.highest}")
+        if not everybody.issuperset(gone) or self.me in gone:
+            raise LocalError("a frontier in which somebody left who never was a member")
+        self.last = gone
+        self.set_known(everybody)
 
     def join(self, member: int) -> Sequence[Effect]:
         """Expect the newcomer's messages, and count it among all others from now on."""
-        if member in self.known:
-            raise LocalError(f"member number {member} has been given out before")
-        if not 0 <= member <= self.highest:
-            raise LocalError(f"member {member} is not in 0 to {self.highest}")
-        self.set_known(self.known | {member})
+        return self.join_all((member,))
+
+    def join_all(self, members: Sequence[int]) -> Sequence[Effect]:
+        """Let several newcomers in, and lay out once."""
+        for member in members:
+            if member in self.known:
+                raise LocalError(f"member number {member} has been given out before")
+            if not 0 <= member <= self.highest:
+                raise LocalError(f"member {member} is not in 0 to {self.highest}")
+        self.set_known(self.known.union(members))
         return NOTHING
 
     def newest(self, member: int) -> int:

@@ -215,6 +215,13 @@ class Protocol:
         """A new member with this new number is in the group from now on."""
         raise LocalError(f"{type(self).__name__} does not let members join")
 
+    def join_all(self, members: Sequence[int]) -> Sequence[Effect]:
+        """Several new members at once, as a message of an open group may name them.
+
+        The same as `join` of each; a protocol that derives much from who is there does it once.
+        """
+        return tuple(effect for member in members for effect in self.join(member))
+
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """The member left; `last` is the number of its last message (0: it sent none)."""
         raise LocalError(f"{type(self).__name__} does not let members leave")

@@ -216,12 +216,17 @@ class CountingProtocol(Protocol):
 
     def join(self, member: int) -> Sequence[Effect]:
         """Give the newcomer a lane and expect its messages from number 1 on."""
-        if member == self.me or member in self.counts:
-            raise LocalError(f"member number {member} has been given out before")
-        if not 0 <= member <= MAX_MEMBER:
-            raise LocalError(f"member {member} is not in 0 to {MAX_MEMBER}")
-        self.members = tuple(sorted((*self.members, member)))
-        self.counts[member] = 0
+        return self.join_all((member,))
+
+    def join_all(self, members: Sequence[int]) -> Sequence[Effect]:
+        """Let several newcomers in, and lay out once."""
+        for member in members:
+            if member == self.me or member in self.counts:
+                raise LocalError(f"member number {member} has been given out before")
+            if not 0 <= member <= MAX_MEMBER:
+                raise LocalError(f"member {member} is not in 0 to {MAX_MEMBER}")
+        self.members = tuple(sorted({*self.members, *members}))
+        self.counts.update(dict.fromkeys(members, 0))
         self._lay_out()
         return NOTHING
 

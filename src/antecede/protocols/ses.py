@@ -40,6 +40,7 @@ from antecede.clocks.lanes import (
     LANE_BITS,
     MAX_VALUE,
     VALUE_BITS,
+    dominates,
     get,
     guards,
     items,
@@ -254,8 +255,15 @@ class Ses(AddressedProtocol):
         """
         known, last, clock, entries = frontier
         self.adopt_members(known, last)
-        self.clock = int(clock)
-        self.entries = dict(entries)
+        kept = dict(entries)
+        if not 0 <= clock < 1 << self.width or clock & self.strange:
+            raise LocalError("a frontier with a clock that cannot be")
+        if not self.known.issuperset(kept) or not all(
+            0 <= vector <= clock and dominates(clock, vector, self.guard)
+            for vector in kept.values()
+        ):
+            raise LocalError("a frontier with an entry that cannot be")
+        self.clock, self.entries = clock, kept
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Stop sending to the member, and drop its entry; see the base."""
