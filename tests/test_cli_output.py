@@ -60,6 +60,17 @@ def test_nothing_is_put_in_the_place_of_what_is_read_or_no_file(
     assert after == before
 
 
+@pytest.mark.parametrize("order", ["nosuch", "htbc", "hierarchical"])
+def test_an_order_that_cannot_be_recorded_is_refused_before_anybody_talks(
+    order: str, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["record", "-o", "r.parquet", "--order", order, "--seconds", "0.1"]) == 2
+    err = capfd.readouterr().err
+    assert err.startswith("antecede: ")
+    assert err.count("\n") == 1
+    assert not (folder / "r.parquet").exists()
+
+
 def test_an_earlier_quarantine_is_replaced_when_asked(folder: Path) -> None:
     command = ["audit", "t.csv", "--quarantine", "bad.csv"]
     assert [main(command), main(command), main([*command, "--force"])] == [0, 2, 0]

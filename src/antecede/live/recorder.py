@@ -17,6 +17,7 @@ from multiprocessing.process import BaseProcess
 from typing import NamedTuple
 
 from antecede.errors import LocalError, SetupError
+from antecede.group import Group
 from antecede.live.member import Plan, run_member
 from antecede.live.regions import REGIONS
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
@@ -55,13 +56,15 @@ def record(
     """Let `members` processes talk for `seconds` and return the recording.
 
     `progress` is called with the part done, 0 to 1, a few times a second. Raises LocalError for
-    an impossible number of members or seconds, SetupError when a process cannot be started.
+    an impossible number of members or seconds, or an order that is no protocol's; SetupError
+    when a process cannot be started.
     """
     if not 2 <= members <= MAX_MEMBERS:
         raise LocalError(f"{members} members: 2 to {MAX_MEMBERS} can talk")
     if not (seconds > 0 and math.isfinite(seconds)):
         raise LocalError(f"--seconds {seconds}: a length of time above 0 is needed")
     names = member_names(members)
+    Group(names[0], names, order=order)  # an order that cannot be fails here, not in each process
     context = multiprocessing.get_context("spawn")
     running: list[tuple[BaseProcess, Connection]] = []
     try:
