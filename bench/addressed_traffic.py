@@ -13,7 +13,7 @@ from typing import Any
 
 from antecede.clocks.lanes import pack
 from antecede.protocols.base import Protocol
-from antecede.protocols.sent import Sent, lane
+from antecede.protocols.sent import Sent
 from antecede.protocols.ses import Ses
 from bench.counting_traffic import late
 
@@ -43,8 +43,9 @@ def traffic(
 
 def sent(members: int, draw: random.Random) -> Callable[[int], Protocol]:
     """Return what makes members that have the same matrix."""
-    pairs = ((k, d) for k in range(members) for d in range(members) if k != d)
-    matrix = pack((lane(k, d), draw.randint(*COUNTS)) for k, d in pairs)
+    matrix = tuple(
+        pack((d, draw.randint(*COUNTS)) for d in range(members) if d != k) for k in range(members)
+    )
 
     def make(me: int) -> Protocol:
         return _begun(Sent(me, range(members)), COUNTS[1] * members, matrix)

@@ -3,7 +3,7 @@
     python -m bench.matrix_merge
 
 Microseconds, medians of processor time. The two matrices differ in about half of their entries.
-`receive` is a delivery at once; `decode` makes the message of its bytes.
+`decode` makes the messages of their bytes, and `receive` delivers these at once.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import statistics
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -54,10 +55,11 @@ def _numpy_us(members: int) -> list[float]:
 
 def _receive_us(members: int) -> tuple[float, float]:
     ((observer, stream),) = addressed_traffic.traffic(addressed_traffic.sent, members, 100, (0.0,))
-    controls = [observer.encode(message) for message in stream]
-    messages, calls = iter(stream), iter(controls)
-    receive = _median_us(lambda: observer.receive(next(messages)))
-    return receive, _median_us(lambda: observer.decode(next(calls), None))
+    controls = iter([observer.encode(message) for message in stream])
+    decoded: list[Any] = []
+    decode = _median_us(lambda: decoded.append(observer.decode(next(controls), None)))
+    messages = iter(decoded)
+    return _median_us(lambda: observer.receive(next(messages))), decode
 
 
 def _median_us(call: Callable[[], object]) -> float:

@@ -9,69 +9,52 @@ and SENT_j[i, d] += 1 for every d in D.
 
 Theory of operation
 -------------------
-The matrix is ONE Python integer of lanes (`clocks.lanes`). Entry [k, l] has the lane
-`lane(k, l)`: the members 0 .. n - 1 fill the lanes below n * n, whatever n is, so a join moves
-nothing and matrices of different sizes meet without a new layout.
+Row k of SENT is changed by k alone, when it sends. So every row of k, wherever it is known, is
+k's own row at some time, and that only grows: of two rows of k one is at or above the other in
+EVERY entry, and the maximum is the later row. A row is ONE Python integer of lanes by destination
+(`clocks.lanes`); rows that are ordered so are ordered as integers. A message is judged, and learnt
+from, at the rows that are newer in it than here; most are the very same object, for which one
+`is` answers.
 
-DELIV_j is column j of SENT_j: what j does not know of was not delivered there. So one subtraction
-SENT_j - SENT_m judges a message. A guard bit that falls in column j marks a cause that is
-missing; in row j, a message of mine that I never sent; in a lane of strangers, a stranger;
-anywhere else, news.
+DELIV_j is column j of SENT_j: what j does not know of was not delivered there. So a row that is
+not newer lacks nothing, and of a newer one the difference tells all: an entry for j is a missing
+cause, a guard bit two rows that can not both be.
 
 A message's name at j is (sender, its number in the channel to j), SENT_m[sender, j] + 1: so
 causes can be named. `seq` is the sender's number of all its messages. A held message is filed
 under one missing cause and looked at again when that one is delivered.
+
+Rows that nobody had: a newer row that is not at or above mine is refused. One that passes for an
+older row adds nothing. Two that wait here and contradict each other merge by entries, so nothing
+that is known is ever lost, and DELIV_j stays column j of SENT_j.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from math import isqrt
-from typing import Any, ClassVar, NamedTuple
+from itertools import compress, count
+from operator import is_not
+from typing import Any, ClassVar
 
-from antecede.clocks.compact import encode_compact, nonzero, read_compact
-from antecede.clocks.lanes import LANE_BITS, MAX_VALUE, VALUE_BITS, get, guards, merge, pack
+from antecede.clocks.compact import LANE_BYTES
+from antecede.clocks.lanes import LANE_BITS, MAX_VALUE, VALUE_BITS, get, guards, merge, pack, unpack
 from antecede.clocks.wire import Reader
-from antecede.errors import SequenceError, UnknownMemberError
+from antecede.errors import LocalError, SequenceError, UnknownMemberError
 from antecede.protocols.addressed import (
     INTEGER_BYTES,
     AddressedProtocol,
     encode_head,
     read_head,
 )
-from antecede.protocols.base import Effect, Guarantee, MessageId, Relation, Transmit
-
-MAX_SIDE = 1 << 10
-"""Most rows of a matrix: 1,048,576 lanes, 5 MB."""
-FEW = 8
-"""Up to so many destinations are counted one by one, which is cheaper than laying out all lanes."""
-
-
-class SentMessage(NamedTuple):
-    """A message, its sender's number for it from 1, for whom it is, and SENT, packed."""
-
-    sender: int
-    seq: int
-    payload: Any
-    to: tuple[int, ...]
-    matrix: int
-
-
-def lane(sender: int, target: int) -> int:
-    """Return the lane of entry [sender, target]: shell by shell around entry [0, 0].
-
-    Shell m has the 2m + 1 entries whose larger index is m: its column first, then its row.
-    """
-    if sender <= target:
-        return target * target + sender
-    return sender * sender + sender + 1 + target
-
-
-def entry(number: int) -> tuple[int, int]:
-    """Return (sender, target) of a lane."""
-    shell = isqrt(number)
-    place = number - shell * shell
-    return (place, shell) if place <= shell else (shell, place - shell - 1)
+from antecede.protocols.base import Deliver, Effect, Guarantee, MessageId, Relation, Transmit
+from antecede.protocols.sent_message import (
+    MAX_SIDE,
+    MatrixBytes,
+    SentMessage,
+    mentioned,
+    renumbered,
+    trimmed,
+)
 
 
 class Sent(AddressedProtocol):
@@ -81,29 +64,26 @@ class Sent(AddressedProtocol):
     highest: ClassVar[int] = MAX_SIDE - 1
 
     def __init__(self, me: int, members: Iterable[int]) -> None:
-        self.matrix = 0
-        """SENT, packed."""
+        self.matrix: list[int] = []
+        """SENT: the row of each member by number, packed by destination."""
+        self.bytes = MatrixBytes()
         super().__init__(me, members)
         self.clear_index()
 
     def lay_out(self) -> None:
-        """Derive the masks for the members there are or were, and DELIV."""
-        lanes = (max(self.known) + 1) ** 2
-        self.width = lanes * LANE_BITS
-        self.guard = guards(lanes)
-        others = self.known - {self.me}
-        self.column = pack((lane(k, self.me), 1) for k in others) << VALUE_BITS
-        """Guard bits of the entries of messages to me."""
-        self.judged = self.guard ^ (
-            pack((lane(k, d), 1) for k in others for d in others if k != d) << VALUE_BITS
-        )
-        """Guard bits of all entries in which nobody can know more than I do."""
-        self.delivered = {k: get(self.matrix, lane(k, self.me)) for k in others}
+        """Give all members there are or were a row, and derive the masks and DELIV."""
+        side = max(self.known) + 1
+        self.matrix += [0] * (side - len(self.matrix))
+        self.width = side * LANE_BITS
+        self.guard = guards(side)
+        self.units = self.guard >> VALUE_BITS
+        self.strange = pack((d, MAX_VALUE) for d in range(side) if d not in self.known)
+        """The columns of numbers that nobody had."""
+        self.doubtful = self.guard | self.strange | MAX_VALUE << (self.me * LANE_BITS)
+        """Where a row that is newer than mine may differ only for a reason."""
+        self.delivered = {k: get(self.matrix[k], self.me) for k in self.known - {self.me}}
         """DELIV."""
-        full = self.guard - (self.guard >> VALUE_BITS)
-        gone = ((lane(k, d), MAX_VALUE - last) for k, last in self.last.items() for d in self.known)
-        self.ceiling = full - pack(gone) if self.last else 0
-        """Once somebody left: the most that each entry can be."""
+        self.current = frozenset(self.others())
 
     def send(
         self,
@@ -119,48 +99,113 @@ class Sent(AddressedProtocol):
         """
         targets = self.targets(to)
         self.sent += 1
-        message = SentMessage(self.me, self.sent, payload, targets, self.matrix)
-        self.matrix = _counted(message)
+        message = SentMessage(self.me, self.sent, payload, targets, trimmed(self.matrix))
+        self.matrix[self.me] += self.ones(targets)
         return (Transmit(targets, message),)
+
+    def receive(self, message: SentMessage, *, now: float = 0.0) -> Sequence[Effect]:
+        """Deliver the message when its causes addressed to me are delivered; or hold it.
+
+        What waited for it follows. Raises UnknownMemberError, SequenceError and RemoteError.
+        """
+        sender, to, rows = message.sender, message.to, message.matrix
+        # The usual case: the next message of its channel, and nothing that is new is doubtful.
+        if self.me not in to or sender not in self.current or len(rows) > len(self.matrix):
+            return super().receive(message)
+        number = self.delivered[sender] + 1
+        news = self.news(rows)
+        if self.identity(message).seq != number or not self.is_plain(rows, news):
+            return super().receive(message)
+        self.check_head(message)
+        self.check_number(message)
+        if self.held:
+            if (sender, number) in self.held:
+                return super().receive(message)
+            return self.release(message)
+        for k in news:
+            self.matrix[k] = rows[k]
+        self.reckon(message)
+        return (Deliver(message),)
 
     # -- what a message lacks -----------------------------------------------------------------
 
+    def news(self, rows: Sequence[int]) -> list[int]:
+        """Return the members whose rows are newer than mine; the first so many, if there are more.
+
+        Where two are equal I take the other object for mine: later copies will be that object.
+        """
+        mine = self.matrix
+        found = []
+        for k in compress(count(), map(is_not, rows, mine)):
+            if rows[k] > mine[k]:
+                found.append(k)
+            elif rows[k] == mine[k]:
+                mine[k] = rows[k]
+        return found
+
+    def is_plain(self, rows: Sequence[int], news: Iterable[int]) -> bool:
+        """Tell whether newer rows are of other current members, can be, and lack nothing."""
+        for k in news:
+            more = rows[k] - self.matrix[k]
+            if k not in self.current or more & self.doubtful or more >> self.width:
+                return False
+            if get(more, k):
+                return False
+        return True
+
     def behind(self, message: SentMessage) -> int:
-        """Return the guard bits of the entries in which SENT_m says more than can be or is here."""
-        kept = ((self.matrix | self.guard) - message.matrix) & self.judged
-        return self.judged ^ kept
+        """Return how many members' messages to me the message asks for that are not here."""
+        return len(self.needed(message))
 
     def check(self, message: SentMessage, behind: int) -> None:
         """Raise a RemoteError when the message can not be."""
         self.check_head(message)
-        sender, seq, matrix = message.sender, message.seq, message.matrix
+        sender, seq, rows = message.sender, message.seq, message.matrix
         what = f"message {seq} from member {sender}"
-        if matrix.bit_length() > self.width:
+        if len(rows) > len(self.matrix):
             raise UnknownMemberError(f"{what} knows of a member not in the group")
-        for number, _ in nonzero(behind & ~self.column) if behind else ():
-            k, d = entry(number)
-            if k == d or not self.known.issuperset((k, d)):
-                raise UnknownMemberError(f"{what} knows of a channel from member {k} to {d}")
+        self.check_number(message)
+        for k, row in enumerate(rows):
+            self.check_row(what, k, row)
+
+    def check_number(self, message: SentMessage) -> None:
+        """Raise SequenceError unless the sender had sent less to everybody than its number says.
+
+        So an entry never grows beyond its lane.
+        """
+        sender, seq, rows = message.sender, message.seq, message.matrix
+        row = rows[sender] if sender < len(rows) else 0
+        if (((seq - 1) * self.units | self.guard) - row) & self.guard != self.guard:
             raise SequenceError(
-                f"{what} knows of {get(matrix, number)} messages of mine to member {d}, to whom I"
-                f" have sent {get(self.matrix, number)}"
+                f"message {seq} from member {sender} counts itself or a later message among its"
+                " causes"
             )
-        if get(matrix, lane(sender, self.me)) >= seq:
-            raise SequenceError(f"{what} counts itself or a later message among its causes")
-        if self.ceiling and ((self.ceiling | self.guard) - matrix) & self.guard != self.guard:
-            raise SequenceError(f"{what} knows of more messages of a departed member than it sent")
+
+    def check_row(self, what: str, member: int, row: int) -> None:
+        """Raise a RemoteError for a row that can not be, beside mine."""
+        mine = self.matrix[member]
+        if row <= mine and ((mine | self.guard) - row) & self.guard == self.guard:
+            return
+        if row >> self.width or row & (self.guard | self.strange) or member not in self.known:
+            raise UnknownMemberError(f"{what} knows of a channel with who is not in the group")
+        if get(row, member):
+            raise UnknownMemberError(f"{what} knows of a channel from member {member} to itself")
+        if member == self.me:
+            raise SequenceError(f"{what} knows of more messages of mine than I have sent")
+        if row < mine or (row - mine) & self.guard:
+            raise SequenceError(f"{what} knows more and less of member {member} than is known here")
+        last = self.last.get(member, MAX_VALUE)
+        if max(unpack(row, len(self.matrix))) > last:
+            raise SequenceError(f"{what} knows of more messages of member {member} than it sent")
 
     def needed(self, message: SentMessage) -> tuple[MessageId, ...]:
         """Return (k, SENT_m[k, me]) for every k of whom less is delivered here."""
-        matrix = message.matrix
-        raw = matrix.to_bytes(self.width // 8, "little")
-        found = []
-        for member, count in self.delivered.items():
-            at = lane(member, self.me) * (LANE_BITS // 8)
-            needed = int.from_bytes(raw[at : at + LANE_BITS // 8], "little")
-            if needed > count:
-                found.append(MessageId(member, needed))
-        return tuple(sorted(found))
+        at, found = self.me, []
+        for k, row in enumerate(message.matrix):
+            number = get(row, at)
+            if number > self.delivered.get(k, number):
+                found.append(MessageId(k, number))
+        return tuple(found)
 
     def missing(self, message: SentMessage) -> tuple[MessageId, ...]:
         """Return for each member the newest message to me that this one needs, if it is not here.
@@ -176,7 +221,8 @@ class Sent(AddressedProtocol):
 
     def identity(self, message: SentMessage) -> MessageId:
         """Return the sender and its number in the channel to me, by which I name the message."""
-        return MessageId(message.sender, get(message.matrix, lane(message.sender, self.me)) + 1)
+        sender, rows = message.sender, message.matrix
+        return MessageId(sender, get(rows[sender], self.me) + 1 if sender < len(rows) else 1)
 
     def is_duplicate(self, message: SentMessage) -> bool:
         """Tell whether a message for me has been delivered."""
@@ -186,10 +232,29 @@ class Sent(AddressedProtocol):
     # -- delivery -------------------------------------------------------------------------------
 
     def record(self, message: SentMessage) -> MessageId:
-        """Count the delivery, take over the matrix, and return the message's name."""
-        self.delivered[message.sender] += 1
-        self.matrix = merge(self.matrix, _counted(message), self.guard)
+        """Count the delivery, take over what is newer, and return the message's name."""
+        rows = message.matrix
+        for k in self.news(rows):
+            # Not the newer row itself, because others may have come while the message was held.
+            self.matrix[k] = merge(self.matrix[k], rows[k], self.guard)
+        self.reckon(message)
         return MessageId(message.sender, self.delivered[message.sender])
+
+    def reckon(self, message: SentMessage) -> None:
+        """Count a message that is delivered, for its other destinations too."""
+        sender, rows = message.sender, message.matrix
+        row = rows[sender] if sender < len(rows) else 0
+        counted, mine = row + self.ones(message.to), self.matrix[sender]
+        # Mine is the same now, unless somebody told of messages that were never sent.
+        self.matrix[sender] = counted if row == mine else merge(mine, counted, self.guard)
+        self.delivered[sender] += 1
+
+    def ones(self, to: Iterable[int]) -> int:
+        """Return the row that counts one message for each of some members."""
+        raw = bytearray(len(self.matrix) * LANE_BYTES)
+        for member in to:
+            raw[member * LANE_BYTES] = 1
+        return int.from_bytes(raw, "little")
 
     def clear_index(self) -> None:
         """Empty the index."""
@@ -212,11 +277,11 @@ class Sent(AddressedProtocol):
 
     def newest(self, member: int) -> int:
         """Return how many messages of the member to one destination are known at most."""
-        return max(get(self.matrix, lane(member, target)) for target in self.known)
+        return max(unpack(self.matrix[member], len(self.matrix)))
 
     def frontier(self) -> Hashable:
         """Return who was, who left, and SENT."""
-        return tuple(sorted(self.known)), tuple(sorted(self.last.items())), self.matrix
+        return tuple(sorted(self.known)), tuple(sorted(self.last.items())), trimmed(self.matrix)
 
     def adopt(self, frontier: Any) -> None:
         """Take over the sponsor's SENT, in which nothing was sent to a newcomer.
@@ -225,16 +290,22 @@ class Sent(AddressedProtocol):
         """
         known, last, matrix = frontier
         self.adopt_members(known, last)
-        self.matrix = int(matrix)
+        rows, barred = [*matrix], self.guard | self.strange
+        if len(rows) > len(self.matrix) or any(
+            not 0 <= row < 1 << self.width or row & barred for row in rows
+        ):
+            raise LocalError("a frontier with a matrix that cannot be")
+        self.matrix = rows
         self.lay_out()
 
     def snapshot(self) -> Hashable:
         """Return the state without what follows from it."""
-        return self.common_state(), self.matrix
+        return self.common_state(), trimmed(self.matrix)
 
     def restore(self, state: Any) -> None:
         """Become what `snapshot` returned."""
-        common, self.matrix = state
+        common, matrix = state
+        self.matrix = [*matrix]
         self.set_common_state(common)
         self.index()
 
@@ -242,35 +313,28 @@ class Sent(AddressedProtocol):
 
     def causes(self, message: SentMessage) -> tuple[MessageId, ...]:
         """Return for each member the newest message to me that this one needs."""
-        named = ((k, get(message.matrix, lane(k, self.me))) for k in sorted(self.delivered))
+        named = ((k, get(row, self.me)) for k, row in enumerate(message.matrix))
         return tuple(MessageId(k, number) for k, number in named if number)
 
     def mentions(self, message: SentMessage) -> tuple[int, ...]:
         """Return the sender, the destinations, and all who have an entry in the matrix."""
-        named = {member for number, _ in nonzero(message.matrix) for member in entry(number)}
-        return tuple(sorted(named.union(message.to, (message.sender,))))
+        return mentioned(message)
 
     def renumber(self, message: SentMessage, numbers: Mapping[int, int]) -> SentMessage:
         """Return the message with every member's number replaced."""
-        moved = []
-        for number, count in nonzero(message.matrix):
-            sender, target = entry(number)
-            moved.append((lane(numbers[sender], numbers[target]), count))
-        to = tuple(sorted(numbers[member] for member in message.to))
-        sender = numbers[message.sender]
-        return SentMessage(sender, message.seq, message.payload, to, pack(moved))
+        return renumbered(message, numbers)
 
     # -- size and wire ----------------------------------------------------------------------
 
     def encode(self, message: SentMessage) -> bytes:
-        """Return head and matrix, which is dense or only what is not 0, the shorter."""
-        return encode_head(message) + encode_compact(message.matrix)
+        """Return head and matrix, all of it or only what is not 0, the shorter."""
+        return encode_head(message) + self.bytes.encode(message.matrix)
 
     def decode(self, control: bytes, payload: Any) -> SentMessage:
         """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
         reader = Reader(control)
         sender, seq, to = read_head(reader)
-        matrix = read_compact(reader, MAX_SIDE * MAX_SIDE)
+        matrix = self.bytes.read(reader)
         reader.finish()
         return SentMessage(sender, seq, payload, to, matrix)
 
@@ -288,17 +352,7 @@ class Sent(AddressedProtocol):
         known = sorted(self.known)
         fields = {}
         for k in known:
-            row = ", ".join(str(get(self.matrix, lane(k, d))) for d in known)
+            row = ", ".join(str(get(self.matrix[k], d)) for d in known)
             fields[f"SENT[{names[k]}]"] = f"({row})"
         counts = ", ".join(str(self.delivered.get(k, 0)) for k in known)
         return {**fields, "DELIV": f"({counts})"}
-
-
-def _counted(message: SentMessage) -> int:
-    """Return the message's matrix with the message itself counted."""
-    lanes = [lane(message.sender, target) for target in message.to]
-    if len(lanes) > FEW:
-        ones = pack((number, 1) for number in lanes)
-    else:
-        ones = sum(1 << (number * LANE_BITS) for number in lanes)
-    return message.matrix + ones
