@@ -91,3 +91,15 @@ def test_a_lost_copy_and_its_second_sending_are_told_as_what_they_are(
     assert "   3  m to B is lost on the way.\n" in out
     assert "A sends m again, to B." in out
     assert "⊘               m is lost on the way" in out
+
+
+def test_promises_and_topics_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (
+        "protocol htbc\nmembers A B C\nbounds accuracy=1 least=1 most=2\nbounds A B least=2 most=9\n"
+        "clock B -0.5\nsubscribe B x y\nsubscribe C y\nsend A m about x y\n"
+    )
+    _, out, _ = explain(text, tmp_path, capsys)
+    assert "promised: delays 1 to 2 s, A to B 2 to 9 s; clocks right within 1 s\n" in out
+    assert "clocks: B's is -0.5 s off\n" in out
+    assert "topics: B reads x and y; C reads y\n" in out
+    assert "1  A sends m about x and y to B and C." in out

@@ -14,11 +14,11 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from antecede.check.actions import Tick
+from antecede.check.actions import Send, Tick
 from antecede.check.channels import channel_line
 from antecede.check.happenings import Happening, Moment, Run
 from antecede.check.scenario import check_output, run_scenario
-from antecede.check.scenario_parse import load_scenario
+from antecede.check.scenario_parse import Setting, load_scenario
 from antecede.cli.output import check_not_read
 from antecede.diagram.steps import from_run
 from antecede.diagram.svg import draw_svg
@@ -75,6 +75,7 @@ def explain(done: Run) -> Iterator[str]:
     options = "".join(f", {name}={value}" for name, value in setting.options)
     source = f" · {scenario.source}" if scenario.source else ""
     yield f"protocol {setting.protocol}{options}{source}"
+    yield from _promises(setting)
     yield ""
     words = _Words()
     for moment in done.moments:
@@ -86,14 +87,36 @@ def explain(done: Run) -> Iterator[str]:
         yield f"      {line}"
 
 
+def _promises(setting: Setting) -> Iterator[str]:
+    """Yield what the scene says of clocks, delays and topics."""
+    bounds = setting.bounds
+    if bounds is not None:
+        delays = f"delays {bounds.least_s:g} to {bounds.most_s:g} s"
+        delays += "".join(
+            f", {source} to {target} {least:g} to {most:g} s"
+            for (source, target), (least, most) in bounds.channels.items()
+        )
+        accuracy = f"clocks right within {bounds.accuracy_s:g} s"
+        accuracy += "".join(f", {at}'s within {own:g} s" for at, own in bounds.clocks.items())
+        yield f"promised: {delays}; {accuracy}"
+    if off := [f"{at}'s is {offset:+g} s off" for at, offset in setting.clocks if offset]:
+        yield f"clocks: {_list(tuple(off))}"
+    if setting.subscriptions:
+        read = (f"{at} reads {_list(topics)}" for at, topics in setting.subscriptions)
+        yield f"topics: {'; '.join(read)}"
+
+
 class _Words:
     """Says what happened; remembers who sent a message and when it came to be held."""
 
     def __init__(self) -> None:
         self.sender: dict[str, str] = {}
         self.held_since: dict[tuple[str, str], int] = {}
+        self.topics: tuple[str, ...] = ()
 
     def of(self, moment: Moment) -> str:
+        action = moment.command.action
+        self.topics = action.topics if isinstance(action, Send) else ()
         sentences = [self.sentence(one, moment.number) for one in moment.happenings]
         if not moment.happenings:
             sentences = [_capital(line) for line in moment.output] or ["Nothing happens"]
@@ -108,7 +131,8 @@ class _Words:
             case "send":
                 self.sender[one.label] = one.at
                 answer = f" in answer to {_list(one.answers)}" if one.answers else ""
-                return f"{one.at} sends {one.label}{answer} to {_list(one.others)}"
+                about = f" about {_list(self.topics)}" if self.topics else ""
+                return f"{one.at} sends {one.label}{about}{answer} to {_list(one.others)}"
             case "forward":
                 if self.sender.get(one.label) == one.at:
                     return f"{one.at} sends {one.label} again, to {_list(one.others)}"
