@@ -95,7 +95,8 @@ def test_a_lost_copy_and_its_second_sending_are_told_as_what_they_are(
 
 def test_promises_and_topics_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (
-        "protocol htbc\nmembers A B C\nbounds accuracy=1 least=1 most=2\nbounds A B least=2 most=9\n"
+        "protocol htbc\nmembers A B C\n"
+        "bounds accuracy=1 least=1 most=2\nbounds A B least=2 most=9\n"
         "clock B -0.5\nsubscribe B x y\nsubscribe C y\nsend A m about x y\n"
     )
     _, out, _ = explain(text, tmp_path, capsys)

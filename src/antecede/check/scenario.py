@@ -43,6 +43,9 @@ from antecede.check.world import (
 from antecede.errors import LocalError, RemoteError, ScenarioError
 from antecede.protocols.base import Addressing
 
+FOR_TIME = "time to pass"
+"""What a message waits for that may go when nothing before it can be under way any more."""
+
 
 def run_scenario(scenario: Scenario) -> Run:
     """Carry out all actions; raises ScenarioError when one asks for the impossible."""
@@ -221,7 +224,14 @@ class _Runner:
                 return Happening(name, step.kind, step.label, to, step.detail)
             case "arrive" | "join" | "lose":
                 return Happening(name, step.kind, step.label, (source,))
+        if step.kind == HELD:
+            return Happening(name, step.kind, step.label, self._reasons(step.at, step.detail))
         return Happening(name, step.kind, step.label, step.detail)
+
+    def _reasons(self, at: int, missing: tuple[str, ...]) -> tuple[str, ...]:
+        """Return what a held message waits for, in words where it is for no message."""
+        waits = self.world.members[at].guarantee.needs_time
+        return missing or ((FOR_TIME,) if waits else ())
 
     def _new(self) -> list[InFlight]:
         return [copy for copy in self.world.in_flight if id(copy) not in self.before]
@@ -258,7 +268,7 @@ class _Runner:
                 self.cast.names[at],
                 HELD,
                 held.message.payload,
-                tuple(self.world.name(at, missing) for missing in held.missing),
+                self._reasons(at, tuple(self.world.name(at, one) for one in held.missing)),
             )
             for at, member in self.world.members.items()
             for held in member.blocked_on()
