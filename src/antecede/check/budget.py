@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import product
+from itertools import permutations, product
 from typing import Any, NamedTuple
 
 from antecede.check.company import Company, Factory, flat, hierarchy
@@ -15,6 +15,8 @@ MEMBERS, MESSAGES = 3, 4
 ADDRESSED_MESSAGES = 3
 """Where a message can be for some members only, there are more states to a message."""
 TIMED_MESSAGES = 2
+MOST_FIRST_S = 5
+"""Longest least delay waited for, so that there are answers: each second multiplies states."""
 
 
 class Target(NamedTuple):
@@ -63,16 +65,27 @@ def _timed(target: Target, size: Size) -> Iterator[tuple[Company, Limits]]:
     """Yield groups whose clocks are off by nothing, and by all that they may be."""
     members, messages = size.members or MEMBERS, size.messages or TIMED_MESSAGES
     lossy = int(_promises(target).survives_loss)
+    # Nobody can answer before the first copy has arrived.
+    first_s = max(1, min(_least(target, members), MOST_FIRST_S))
+    second_s = first_s + 1
     for offsets in clock_settings(target, 2):
-        yield _flat(target, 2, offsets), Limits(2, duplicates=1, send_until_s=1)
+        yield _flat(target, 2, offsets), Limits(2, duplicates=1, send_until_s=first_s)
         if lossy:
-            yield _flat(target, 2, offsets), Limits(2, losses=1, send_until_s=1)
+            yield _flat(target, 2, offsets), Limits(2, losses=1, send_until_s=first_s)
     for offsets in clock_settings(target, members):
-        yield _flat(target, members, offsets), Limits(messages)
+        yield _flat(target, members, offsets), Limits(messages, send_until_s=second_s)
     if size.thorough:
         for offsets in clock_settings(target, members, every=True):
-            yield _flat(target, members, offsets), Limits(messages, duplicates=1, losses=lossy)
-            yield _flat(target, members, offsets), Limits(messages + 1, send_until_s=1)
+            group = _flat(target, members, offsets)
+            yield group, Limits(messages, duplicates=1, losses=lossy, send_until_s=second_s)
+            yield group, Limits(messages + 1, send_until_s=first_s)
+
+
+def _least(target: Target, members: int) -> int:
+    """Return the least delay of the fastest channel, in seconds."""
+    group = _flat(target, members)
+    pairs = permutations(group.names, 2)
+    return round(min(group.physics.least(source, at) for source, at in pairs))
 
 
 def clock_settings(

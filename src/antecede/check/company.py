@@ -117,7 +117,9 @@ def flat(
     def make() -> dict[int, Protocol]:
         return {me: newcomer(me, tuple(names)) for me in names}
 
-    physics = Physics(dict(zip(names, offsets, strict=False)), options.get("bounds"))
+    bounds = options.get("bounds")
+    _check_delays(bounds)
+    physics = Physics(dict(zip(names, offsets, strict=False)), bounds)
     told = {key: value for key, value in options.items() if key not in ("bounds", "subscriptions")}
     return Company(
         protocol,
@@ -128,6 +130,19 @@ def flat(
         physics=physics,
         subscriptions=options.get("subscriptions"),
     )
+
+
+def _check_delays(bounds: Bounds[int] | None) -> None:
+    """Raise LocalError for delays between seconds: no copy could arrive when it must."""
+    if bounds is None:
+        return
+    delays = [(bounds.least_s, bounds.most_s), *bounds.channels.values()]
+    for least_s, most_s in delays:
+        if not float(least_s).is_integer() or not float(most_s).is_integer():
+            raise LocalError(
+                f"delays of {least_s} to {most_s} s: a check goes by whole seconds; "
+                "let trial_options scale them"
+            )
 
 
 def hierarchy(

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from antecede.check.company import MOST_MEMBERS
 from antecede.errors import InputError
 from antecede.protocols.base import Protocol
 
@@ -61,7 +62,8 @@ def _run(path: Path) -> ModuleType:
 def _try(cls: type[Protocol], file: str) -> None:
     """Make one member and take its snapshot, so that misfits are named before any search."""
     try:
-        state = cls(0, (0, 1)).snapshot()
+        # What it can not be made without (bounds, subscriptions), it says itself.
+        state = cls(0, (0, 1), **cls.trial_options(range(MOST_MEMBERS))).snapshot()
     except Exception as error:
         line = _line_in(error, Path(file))
         what = f"{cls.__name__}(me, members) fails: {type(error).__name__}: {error}"

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from antecede.check.budget import Size, Target, searches, suites
 from antecede.check.company import promise
-from antecede.check.conformance import conform
+from antecede.check.conformance import Plan, conform
 from antecede.check.explorer import explore
 from antecede.check.loader import is_file_target, load_class
-from antecede.check.verdict import NEEDLESS, STUCK, Exploration, Suite, Verdict
+from antecede.check.verdict import ENDLESS, NEEDLESS, STUCK, Exploration, Suite, Verdict
 from antecede.errors import LocalError
 from antecede.protocols.registry import entry
 
@@ -57,6 +57,11 @@ def run_check(
     found = find_target(target, variant)
     size = Size(members, messages, thorough)
     title, kept = _titles(found)
+    company, _ = next(searches(found, size))
+    first = conform(company, Plan(runs=1, messages=2, twins=False), seed)
+    if first.failure is not None and first.failure.what == ENDLESS:
+        # The explorer would follow every one of endlessly many copies.
+        return Verdict(target, title, kept, (), (first,))
     explored = _explore_all(found, size, progress)
     if any(part.failure is not None for part in explored):
         return Verdict(target, title, kept, tuple(explored), ())

@@ -13,6 +13,7 @@ from antecede.check.company import Company, relation_of
 from antecede.check.verdict import (
     ASTRAY,
     EARLY,
+    ENDLESS,
     NEEDLESS,
     RAISED,
     REASON,
@@ -51,6 +52,8 @@ _FAULTS = {
 
 SECONDS_AT_END = 60
 """Where messages wait for time to pass: how long it goes on before a held one is called stuck."""
+MOST_COPIES = 200
+"""Of one message, before a run is called endless; repeating what was lost takes some dozens."""
 
 
 class Trial:
@@ -101,6 +104,7 @@ class Trial:
             self._fail(RAISED, self._at(action), label, f"{type(error).__name__}: {error}")
             return True
         self.actions.append(action)
+        self._check_end(self.world.in_flight[max(in_flight - 1, 0) :])
         self._check_steps(self.world.steps[before:])
         # New copies are appended, and an arrival took at most one away before.
         self._check_wire(self.world.in_flight[max(in_flight - 1, 0) :])
@@ -222,6 +226,14 @@ class Trial:
                 if not step.detail or delivered or step.label in step.detail:
                     reason = f"it waits for {', '.join(step.detail) or 'nothing'}"
                     self._doubt(REASON, step, reason)
+
+    def _check_end(self, copies: Sequence[InFlight]) -> None:
+        """What is transmitted for ever would never be judged."""
+        for copy in copies:
+            label = str(copy.message.payload)
+            if self.world.copies.get(label, 0) > MOST_COPIES:
+                self._fail(ENDLESS, self.names[copy.source], label)
+                return
 
     def _doubt(self, what: str, step: Step, detail: str = "") -> None:
         if self.doubt is None:

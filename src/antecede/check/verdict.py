@@ -16,6 +16,7 @@ NEEDLESS = "held although its whole causal past is delivered"
 SILENT = "arrived, and nothing is said about it"
 REASON = "held, and the reason given is none"
 RAISED = "raised an error"
+ENDLESS = "transmitted again and again without end"
 SNAPSHOT = "snapshot and restore change something"
 WIRE = "encode and decode change something"
 

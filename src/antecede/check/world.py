@@ -76,6 +76,8 @@ class World:
         """(receiver, id as that receiver calls it) -> label."""
         self.covered: dict[int, set[str]] = {at: set() for at in self.members}
         """Member -> labels it has sent or delivered, or adopted from its sponsor."""
+        self.copies: dict[str, int] = {}
+        """Label -> copies of it put in flight so far."""
         self.sent: dict[str, list[InFlight]] = {}
         """Label -> a copy of each transmission: what a newcomer may be owed."""
         self.newest: dict[int, int] = {}
@@ -250,6 +252,8 @@ class World:
         identity = member.identity(message)
         if not member.is_note(message) or (copy.target, identity) not in self.known:
             self.known[copy.target, identity] = message.payload
+        if not member.is_note(message):
+            self.copies[message.payload] = self.copies.get(message.payload, 0) + 1
         self.in_flight.append(copy)
 
     def name(self, at: int, missing: MessageId) -> str:

@@ -1,0 +1,98 @@
+"""`antecede check` on protocols that would keep it busy for ever, or make it look at nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antecede.check.budget import Size, Target, searches
+from antecede.check.company import flat
+from antecede.check.explorer import explore
+from antecede.check.loader import load_class
+from antecede.check.run import run_check
+from antecede.check.scenario import run_scenario
+from antecede.check.scenario_parse import parse_scenario
+from antecede.check.verdict import EARLY, ENDLESS
+from antecede.clocks.bounds import Bounds
+from antecede.errors import LocalError
+from tests.check import toys_timed
+
+TOYS = toys_timed.__file__
+ECHO = """
+from typing import NamedTuple
+from antecede.protocols.base import Deliver, Discard, Guarantee, Protocol, Relation, Transmit
+
+class Note(NamedTuple):
+    sender: int
+    seq: int
+    payload: object
+
+class Echo(Protocol):
+    guarantee = Guarantee(Relation.NONE)
+
+    def __init__(self, me, members):
+        super().__init__(me, members)
+        self.sent = 0
+        self.seen = set()
+
+    def send(self, payload, *, now=0.0, after=()):
+        self.sent += 1
+        return [Transmit(self.others(), Note(self.me, self.sent, payload))]
+
+    def receive(self, message, *, now=0.0):
+        again = Transmit(self.others(), message)
+        if message.sender == self.me or message in self.seen:
+            return [Discard(message, "known"), again]
+        self.seen.add(message)
+        return [Deliver(message), again]
+"""
+
+
+def test_a_file_with_a_protocol_that_cannot_be_made_without_bounds_is_judged() -> None:
+    """`trial_options` says what it is made with, for the trial of the loader too."""
+    assert load_class(f"{TOYS}:Impatient").__name__ == "Impatient"
+    verdict = run_check(f"{TOYS}:Impatient")
+    assert verdict.failures[0].what == EARLY
+    run = run_scenario(parse_scenario(verdict.failures[0].scenario()))
+    assert any("VIOLATION" in line for moment in run.moments for line in moment.output)
+
+
+def test_a_message_that_is_passed_on_for_ever_ends_the_check(tmp_path: Path) -> None:
+    file = tmp_path / "echo.py"
+    file.write_text(ECHO, encoding="utf-8")
+    (failure,) = run_check(f"{file}:Echo").failures
+    assert failure.what == ENDLESS
+    assert run_scenario(parse_scenario(failure.scenario())).moments
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        Bounds[int](least_s=0.2, most_s=0.5),
+        Bounds[int](least_s=1, most_s=2, channels={(0, 1): (1, 1.5)}),
+    ],
+)
+def test_delays_between_seconds_are_refused(bounds: Bounds[int]) -> None:
+    """A copy that may arrive after 0.2 to 0.5 s could do so at no whole second, nor time pass."""
+    with pytest.raises(LocalError, match="whole seconds"):
+        flat("patient", toys_timed.Patient, 2, {"bounds": bounds})
+
+
+class WideClocks(toys_timed.Patient):
+    """Clocks are off by more than the least delay separates."""
+
+    @classmethod
+    def trial_options(cls, members: Any) -> dict[str, Any]:
+        return {"bounds": Bounds(accuracy_s=2, least_s=3, most_s=4)}
+
+
+def test_somebody_can_answer_however_long_the_least_delay_is() -> None:
+    """With sends in the first 2 s alone there was no causal pair of two members to be seen."""
+    target = Target("wide", WideClocks)
+    found = [explore(*search).failure for search in searches(target, Size())]
+    failures = [failure for failure in found if failure is not None]
+    assert failures
+    assert failures[0].what == EARLY
+    assert {failure.label[0] for failure in failures} != {"a"}
