@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import os
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -81,6 +83,25 @@ def test_a_bounded_loop_does_what_it_did() -> None:
     scope: dict[str, object] = {"__rounds__": rounds}
     exec(compile(bounded(ast.parse(text)), "sample", "exec"), scope)
     assert scope["n"] == 5
+
+
+def test_protocols_of_one_family_are_built_anew_together() -> None:
+    factories = [entry.load() for entry in registry.ENTRIES.values() if entry.family == "002"]
+    assert len(factories) == 3
+    with_change = Bodies(*factories).build(None)
+    fresh = [with_change(factory) for factory in factories]
+    assert not set(fresh) & set(factories)
+    assert len({cls.__bases__ for cls in fresh}) == 1
+    assert fresh[0].__bases__ != factories[0].__bases__
+
+
+def test_what_the_tool_itself_cannot_do_is_no_kill(monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(*_: object) -> Callable[[Any], Any]:
+        return lambda thing: {}[thing]
+
+    monkeypatch.setattr(Bodies, "build", build)
+    with pytest.raises(KeyError):
+        judge_mutants(find_target("fifo"))
 
 
 # One protocol of each module or family: all of them are examined together.

@@ -1,11 +1,11 @@
-"""The modules of one protocol, and fresh copies of them with one change."""
+"""The modules of one protocol or family, and fresh copies of them with one change."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from types import CodeType, ModuleType
 from typing import Any
@@ -19,10 +19,10 @@ _SHARED = frozenset(
 
 
 class Bodies:
-    """Makes mutants: every copy has all modules of the protocol anew, importing each other."""
+    """Makes mutants: every copy has all modules of the protocols anew, importing each other."""
 
-    def __init__(self, factory: Callable[..., Any]) -> None:
-        self.names = _modules_of(factory.__module__)
+    def __init__(self, *factories: Callable[..., Any]) -> None:
+        self.names = _modules_of(factory.__module__ for factory in factories)
         self.sources = {name: inspect.getsource(sys.modules[name]) for name in self.names}
         self.code = {
             name: self._compile(name, ast.parse(text)) for name, text in self.sources.items()
@@ -33,10 +33,12 @@ class Bodies:
         file = sys.modules[name].__file__ or name
         return compile(bounded(tree), file, "exec", dont_inherit=True)
 
-    def build(self, mutant: Mutant) -> Callable[[Any], Any]:
-        """Return what finds a class or function of the protocol among the changed modules."""
-        changed = mutate(self.sources[mutant.module], mutant, self.reachable)
-        code = {**self.code, mutant.module: self._compile(mutant.module, changed)}
+    def build(self, mutant: Mutant | None) -> Callable[[Any], Any]:
+        """Return what finds a class or function among the new modules; None changes nothing."""
+        code = self.code
+        if mutant is not None:
+            changed = mutate(self.sources[mutant.module], mutant, self.reachable)
+            code = {**code, mutant.module: self._compile(mutant.module, changed)}
         built: dict[str, ModuleType] = {}
         originals = {name: sys.modules[name] for name in self.names}
         try:
@@ -61,8 +63,8 @@ def _put(name: str, module: ModuleType) -> None:
         setattr(sys.modules[parent], last, module)
 
 
-def _modules_of(name: str) -> tuple[str, ...]:
-    """Return the modules that make up a protocol, each after those that it imports."""
+def _modules_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the modules that make up protocols, each after those that it imports."""
     order: dict[str, None] = {}
 
     def visit(name: str) -> None:
@@ -71,7 +73,9 @@ def _modules_of(name: str) -> tuple[str, ...]:
                 visit(needed)
         order[name] = None
 
-    visit(name)
+    for name in names:
+        if name not in order:
+            visit(name)
     return tuple(order)
 
 

@@ -43,6 +43,8 @@ class Plan(NamedTuple):
     """Probability that a copy is lost, where the protocol survives loss."""
     twins: bool = True
     """Repeat each run with snapshot and restore after every action."""
+    replays: int = 5_000
+    """Most replays to shorten a failing run; time passes at the end of each, where it counts."""
 
 
 def conform(
@@ -59,7 +61,7 @@ def conform(
         failure = trial.failure or trial.judge() or (_twin(trial) if plan.twins else None)
         deliveries += sum(len(labels) for labels in trial.world.covered.values())
         if failure is not None:
-            return Suite(words, run + 1, deliveries, shorten(company, failure))
+            return Suite(words, run + 1, deliveries, shorten(company, failure, plan.replays))
         if progress is not None:
             progress(run + 1)
     return Suite(words, plan.runs, deliveries, None)
@@ -97,13 +99,16 @@ def replay(company: Company, actions: Sequence[Action], *, twins: bool = False) 
     return _twin(trial) if failure is None and twins else failure
 
 
-def shorten(company: Company, failure: Failure) -> Failure:
+def shorten(company: Company, failure: Failure, replays: int = Plan().replays) -> Failure:
     """Leave out actions, in ever smaller blocks, while the same kind of failure remains."""
     best = failure
     block = max(1, len(failure.actions) // 2)
     while True:
         start, shorter = 0, False
         while start < len(best.actions):
+            if replays <= 0:
+                return best
+            replays -= 1
             left = best.actions[:start] + best.actions[start + block :]
             found = replay(company, left, twins=failure.what == SNAPSHOT)
             same = found is not None and found.what == failure.what

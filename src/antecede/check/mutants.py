@@ -9,7 +9,7 @@ explanation and on an explanation without its survivor.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -26,6 +26,8 @@ from antecede.errors import LocalError
 from antecede.protocols.registry import ENTRIES
 
 RUNS, DIFFERENCE_RUNS = 8, 8
+REPLAYS = 100
+"""To shorten what kills a mutant: that it was killed counts for more than how briefly."""
 
 
 class Outcome(NamedTuple):
@@ -121,19 +123,21 @@ def judge_mutants(
     examined, so that their code is judged too; and all protocols of its module or family, which
     are one piece of code. `every`: judge one mutant in so many, for a quick look.
     """
-    bodies = Bodies(target.factory)
-    reasons = explanations()
     targets = [target, *_variants(target)]
-    for failure in _examinations(targets):
+    bodies = Bodies(*(one.factory for one in targets))
+    reasons = explanations()
+    # Rebuilt like a mutant: what fails here would fail for every mutant and count as a kill.
+    for failure in _examinations(_changed(targets, bodies.build(None))):
         if failure is not None:
             raise LocalError(
                 f"{target.name} itself breaks a promise, so its mutants tell nothing: "
                 f"{failure.sentence()}"
             )
     outcomes = []
+    originals = _original_runs(targets)
     mutants = find_mutants(bodies.sources)
     for mutant in mutants[::every]:
-        outcomes.append(_outcome(targets, bodies, mutant, reasons))
+        outcomes.append(_outcome(targets, originals, bodies, mutant, reasons))
         if progress is not None:
             progress(f"mutants of {target.name}", len(outcomes))
     surviving = {o.mutant.key for o in outcomes if o.killed_by is None and not o.difference}
@@ -162,18 +166,25 @@ def _variants(target: Target) -> list[Target]:
     return found
 
 
+def _changed(targets: Sequence[Target], with_change: Callable[[Any], Any]) -> list[Target]:
+    return [
+        target._replace(
+            factory=with_change(target.factory),
+            topology=with_change(target.topology) if target.topology else None,
+        )
+        for target in targets
+    ]
+
+
 def _outcome(
-    targets: Sequence[Target], bodies: Bodies, mutant: Mutant, reasons: Mapping[str, str]
+    targets: Sequence[Target],
+    originals: Sequence[Iterable[Trial]],
+    bodies: Bodies,
+    mutant: Mutant,
+    reasons: Mapping[str, str],
 ) -> Outcome:
+    changed = _changed(targets, bodies.build(mutant))
     try:
-        with_change = bodies.build(mutant)
-        changed = [
-            target._replace(
-                factory=with_change(target.factory),
-                topology=with_change(target.topology) if target.topology else None,
-            )
-            for target in targets
-        ]
         failure = next((f for f in _examinations(changed) if f is not None), None)
     except Exception as error:
         # The explorer reports what members raise; this is code that does not even start.
@@ -182,32 +193,42 @@ def _outcome(
         failure = Failure(RAISED, "everybody", "", (), what, (), "any group", scene)
     if failure is not None:
         return Outcome(mutant, failure)
-    pairs = zip(targets, changed, strict=True)
+    pairs = zip(originals, changed, strict=True)
     difference = next(filter(None, (_difference(old, new) for old, new in pairs)), "")
     return Outcome(mutant, None, difference, "" if difference else reasons.get(mutant.key, ""))
 
 
-def _difference(original: Target, changed: Target) -> str:
-    """Play the same runs with both, and say what the changed one sends or keeps otherwise."""
-    for old, new in zip(_groups(original), _groups(changed), strict=True):
-        for run in range(DIFFERENCE_RUNS):
-            actions = play(old, Plan(parents=original.parents), f"difference/{run}").actions
-            one, other = Trial(old), Trial(new)
-            for action in actions:
-                one.take(action)
-                other.take(action)
-            steps = zip(one.world.steps, other.world.steps, strict=False)
-            changed_step = next(((a, b) for a, b in steps if a != b), None)
-            if changed_step is not None:
-                return f"does {_say(changed_step[1])} for {_say(changed_step[0])}"
-            for label, copies in one.world.sent.items():
-                for a, b in zip(copies, other.world.sent.get(label, []), strict=False):
-                    if tuple(a.message) != tuple(b.message):
-                        return f"sends {_short(b.message)} for {_short(a.message)}"
-            for at, member in one.world.members.items():
-                kept, instead = member.snapshot(), other.world.members[at].snapshot()
-                if repr(kept) != repr(instead):
-                    return f"keeps other state at {one.names[at]} in the end"
+def _original_runs(targets: Sequence[Target]) -> list[list[Trial]]:
+    """Return, for each target, the runs of the original on which its mutants are compared."""
+    return [
+        [
+            play(company, Plan(parents=target.parents), f"difference/{run}")
+            for company in _groups(target)
+            for run in range(DIFFERENCE_RUNS)
+        ]
+        for target in targets
+    ]
+
+
+def _difference(originals: Iterable[Trial], changed: Target) -> str:
+    """Take the actions of the original's runs, and say what is sent or kept otherwise."""
+    groups = (company for company in _groups(changed) for _ in range(DIFFERENCE_RUNS))
+    for one, company in zip(originals, groups, strict=True):
+        other = Trial(company)
+        for action in one.actions:
+            other.take(action)
+        steps = zip(one.world.steps, other.world.steps, strict=False)
+        changed_step = next(((a, b) for a, b in steps if a != b), None)
+        if changed_step is not None:
+            return f"does {_say(changed_step[1])} for {_say(changed_step[0])}"
+        for label, copies in one.world.sent.items():
+            for a, b in zip(copies, other.world.sent.get(label, []), strict=False):
+                if tuple(a.message) != tuple(b.message):
+                    return f"sends {_short(b.message)} for {_short(a.message)}"
+        for at, member in one.world.members.items():
+            kept, instead = member.snapshot(), other.world.members[at].snapshot()
+            if repr(kept) != repr(instead):
+                return f"keeps other state at {one.names[at]} in the end"
     return ""
 
 
@@ -245,10 +266,14 @@ def _groups(target: Target) -> Iterator[Company]:
 def _examinations(targets: Sequence[Target]) -> Iterator[Failure | None]:
     """Yield what each examination finds, the cheapest first."""
     for target in targets:
-        yield explore(_small(target), Limits(2, duplicates=1)).failure
+        small = _small(target)
+        yield explore(small, Limits(2, duplicates=1)).failure
+        if all(member.guarantee.survives_loss for member in small.make().values()):
+            yield explore(small, Limits(2, losses=1, send_until_s=1)).failure
+    plan = Plan(runs=RUNS, twins=False, replays=REPLAYS)
     for target in targets:
         for company in _groups(target):
-            yield conform(company, Plan(runs=RUNS, parents=target.parents, twins=False)).failure
+            yield conform(company, plan._replace(parents=target.parents)).failure
     target = targets[0]
     if target.topology is None and _small(target).physics.bounds is not None:
         *_, offsets = clock_settings(target, 3)

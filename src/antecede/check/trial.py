@@ -75,6 +75,8 @@ class Trial:
         """Newcomer -> (sponsor, number of steps before the join)."""
         self.invited_s: dict[int, float] = {}
         """Newcomer -> true time at which the invitation has come; nothing is sent before."""
+        self.said: set[str] = set()
+        """Labels of the messages that the application sent."""
         self.addressed: dict[str, frozenset[int]] = {}
         """Label -> the members it is for, where the protocol lets that be chosen."""
         self.topics: dict[str, tuple[str, ...]] = {}
@@ -155,6 +157,7 @@ class Trial:
         if self.world.members[at].addressing is not Addressing.ALL:
             self.topics[label] = topics
             self.addressed[label] = frozenset(self._audience(found, topics))
+        self.said.add(label)
         self.world.send(at, label, after=after, to=found, topics=topics)
         return True
 
@@ -370,7 +373,7 @@ class Trial:
         return None
 
     def _is_application(self, label: str) -> bool:
-        return any(step.kind == SENT and step.label == label for step in self.world.steps)
+        return label in self.said
 
     def rows(self) -> list[Event]:
         """Return the steps of all members that send and deliver, as events.
