@@ -260,6 +260,7 @@ def test_physical_leaves_near_pairs_alone_and_linear_orders_them() -> None:
         ({"heartbeat_s": None}, {"never_stuck"}, "no null messages"),
         ({"heartbeat_s": None, "retry_s": 1.0, "delivery": "bound"}, {"never_early"}, "last"),
         ({"retry_s": 1.0, "delivery": "bound"}, {"never_early"}, "no time for recovery"),
+        ({"retry_s": 1.0, "keep": 2}, {"never_early", "never_stuck"}, "2 newer messages"),
         ({"retry_s": 1.0, "delivery": "bound", "recovery_s": 9.0}, set(), "later than 9 s"),
     ],
 )

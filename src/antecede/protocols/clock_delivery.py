@@ -235,20 +235,18 @@ class ClockDelivery(ReceiptBuffer):
     def _deliver(self, now: float) -> list[Effect]:
         """Take out of the buffer what may go, in its order (DelCond, Deliver)."""
         self._look()
-        ready = {key: self.held[key] for key in self.clear if self._is_due(key, now)}
-        if not ready:
+        due = {key for key in self.clear if self._is_due(key, now)}
+        if not due:
             return []
-        rest = [one.message for key, one in self.held.items() if key not in ready]
         free = released(
-            ready,
-            lambda one: not any(self._precedes(other, one.message) for other in rest),
+            self.held,
+            lambda one: self.identity(one.message) in due,
             lambda a, b: self._precedes(a.message, b.message),
             lambda one: self._rank(one.message),
         )
         effects: list[Effect] = []
         for message, missing in free:
             key = self.identity(message)
-            del self.held[key]
             self.clear.discard(key)
             self.arrived_s.pop(key, None)
             self.delivered[message.sender] = message.seq + ("dseq" in self.printed)

@@ -106,6 +106,9 @@ class ClockOrdered(ClockDelivery):
             promise = promise._replace(leaves=False)
         if self.printed:
             return promise
+        if recovers and self.keep is not None:
+            remark = f"what {self.keep} newer messages have followed can be lost for good (keep)"
+            return promise._replace(never_early=False, never_stuck=False, remark=remark)
         if self.heartbeat_s is None and self.delivery == "null":
             remark = "a member that sends nothing stops all others: there are no null messages"
             return promise._replace(never_stuck=False, survives_loss=False, remark=remark)

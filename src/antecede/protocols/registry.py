@@ -212,7 +212,9 @@ ENTRIES: Mapping[str, Entry] = {
             {
                 "bound": {"delivery": "bound"},
                 "recovery": {"retry_s": 2.0},
+                "bound-recovery": {"delivery": "bound", "retry_s": 2.0, "recovery_s": 20.0},
                 "small-buffer": {"retry_s": 2.0, "buffer_limit": 2},
+                "short-memory": {"retry_s": 2.0, "keep": 1},
                 "equal-times": {"printed": ("equal-times",)},
                 "dropped": {"printed": ("dropped",), "delivery": "bound"},
                 "dseq": {"printed": ("dseq",), "delivery": "bound"},
