@@ -35,7 +35,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from antecede.clocks import intervals
-from antecede.clocks.lanes import MAX_VALUE, items, merge, put, unit
+from antecede.clocks.lanes import MAX_VALUE, items, merge, put
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 from antecede.protocols import topic_message
 from antecede.protocols.base import (
@@ -118,7 +118,7 @@ class TopicProtocol(TopicState):
             self.tv[topic] = max(count, self.tv.get(topic, 0))
         self.lt = max(self.lt, message.lt)
         if self.parts.vector:
-            theirs = message.vt + unit(message.sender, message.seq)
+            theirs = put(message.vt, message.sender, message.seq)
             self.vt = put(merge(self.vt, theirs, self.guard), self.me, 0)
 
     def _check(self, message: TopicMessage) -> None:

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from antecede.clocks.lanes import LANE_BITS, MAX_VALUE, unit
+from antecede.clocks.lanes import LANE_BITS, MAX_VALUE, put
 from antecede.clocks.pairs import encode_pairs, read_pairs
 from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError
@@ -52,7 +52,7 @@ class TopicMessage(NamedTuple):
 def stamp(message: TopicMessage) -> Stamp:
     """Return what the relations read of a message."""
     counts = dict(message.tv)
-    vt = message.vt + unit(message.sender, message.seq)
+    vt = put(message.vt, message.sender, message.seq)
     about = {topic: counts[topic] for topic in message.topics}
     weight = sum(counts.values())
     return Stamp(message.sender, message.seq, about, weight, message.lt, message.pt_s, vt)
