@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -15,11 +16,13 @@ from antecede.check.explorer import Explorer, Limits, Move, explore
 from antecede.check.judge import Found
 from antecede.check.physics import Physics
 from antecede.check.scenario import run_scenario
-from antecede.check.scenario_parse import parse_scenario
+from antecede.check.scenario_parse import load_scenario, parse_scenario
 from antecede.check.trial import Trial
 from antecede.check.verdict import ASTRAY, EARLY, STUCK
 from antecede.check.world import World
 from antecede.clocks.bounds import Bounds
+from antecede.diagram.steps import from_run
+from antecede.diagram.text import draw_text
 from antecede.errors import LocalError, ScenarioError
 from antecede.protocols.registry import entry
 from tests.check import toys_timed as toys
@@ -200,3 +203,16 @@ def test_bounds_say_the_least_delay_over_any_path() -> None:
     assert bounds.numbered({"A": 0, "B": 1, "C": 2}).most(1, 2) == 4.0
     with pytest.raises(LocalError, match="bounds are given for"):
         bounds.numbered({"A": 0})
+
+
+def test_a_delivery_astray_is_told(tmp_path: Path) -> None:
+    (tmp_path / "toys.py").write_text("from tests.check.toys_timed import Gossip\n")
+    path = tmp_path / "astray.scenario"
+    path.write_text("protocol toys.py:Gossip\nmembers A B C\nsend A m to B\narrive C m\n")
+    run = run_scenario(load_scenario(path))
+    assert run.moments[-1].output == (
+        "C delivers m",
+        "VIOLATION: C delivers m, which is for others",
+    )
+    assert [one.label for one in run.violations()] == ["m"]
+    assert "✗" in draw_text(from_run(run))

@@ -36,6 +36,8 @@ class Happening(NamedTuple):
     """send: labels of the messages it answers."""
     early_for: tuple[str, ...] = ()
     """deliver: labels of its causal past that were not delivered here before: a violation."""
+    astray: bool = False
+    """deliver: the message is for others: a violation."""
 
 
 class Moment(NamedTuple):
@@ -61,6 +63,15 @@ class Run(NamedTuple):
     subscriptions: Mapping[str, tuple[str, ...]] = {}
     """Topics by member."""
 
+    def with_strays(self, moment: Moment) -> Moment:
+        """Return the moment with deliveries to members marked that the message is not for."""
+
+        def is_astray(one: Happening) -> bool:
+            return one.kind == DELIVERED and one.at not in self.addressed.get(one.label, (one.at,))
+
+        marked = (one._replace(astray=is_astray(one)) for one in moment.happenings)
+        return moment._replace(happenings=tuple(marked))
+
     def happenings(self) -> Iterator[Happening]:
         """Yield everything that happened, in order."""
         for moment in self.moments:
@@ -68,7 +79,7 @@ class Run(NamedTuple):
 
     def violations(self) -> tuple[Happening, ...]:
         """Return the deliveries that came before their causes."""
-        return tuple(one for one in self.happenings() if one.early_for)
+        return tuple(one for one in self.happenings() if one.early_for or one.astray)
 
 
 def rows_of(run: Run) -> list[Event]:
@@ -101,6 +112,7 @@ def judged(run: Run) -> Run:
         (found.member, found.message): tuple(sorted(found.missing))
         for found in history.early(run.relation.value)
     }
+    run = run._replace(moments=tuple(map(run.with_strays, run.moments)))
     return run._replace(moments=tuple(_judged_moment(moment, early) for moment in run.moments))
 
 
@@ -147,5 +159,7 @@ def _lines(one: Happening) -> Iterator[str]:
             yield f"{one.label} leaves"
         case "lose":
             yield f"{one.label} to {one.at} is lost"
+    if one.astray:
+        yield f"VIOLATION: {one.at} delivers {one.label}, which is for others"
     if one.early_for:
         yield f"VIOLATION: {one.at} delivers {one.label} before {', '.join(one.early_for)}"

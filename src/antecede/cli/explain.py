@@ -157,6 +157,8 @@ class _Words:
     def _delivery(self, one: Happening, key: tuple[str, str]) -> str:
         since = self.held_since.pop(key, None)
         held = f", held since step {since}" if since is not None else ""
+        if one.astray:
+            return f"{one.at} delivers {one.label}{held}, WHICH IS FOR OTHERS"
         if one.early_for:
             return (
                 f"{one.at} delivers {one.label}{held} BEFORE {self._causes(one.early_for)}: "

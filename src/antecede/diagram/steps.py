@@ -91,7 +91,7 @@ class _Steps:
         if one.kind != HELD and (held := self.waiting.pop(key, None)) is not None:
             self.holds.append(held._replace(end=self.time))
         if kind is not None:
-            note, wrong = _note(one), bool(one.early_for)
+            note, wrong = _note(one), bool(one.early_for or one.astray)
             self.marks.append(Mark(lane, self.time, kind, one.label, note, wrong))
 
 
@@ -109,6 +109,8 @@ _MARKS = {
 
 def _note(one: Happening) -> str:
     """Return why, in a few words; empty where nothing needs to be said."""
+    if one.astray:
+        return "is for others"
     if one.early_for:
         return f"before {', '.join(one.early_for)}"
     if one.kind == HELD:
