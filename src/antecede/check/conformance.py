@@ -18,7 +18,7 @@ from typing import NamedTuple
 from antecede.check.actions import Action, Arrive, Join, Leave, Lose, Send, Tick
 from antecede.check.company import FLAT_NAMES, Company
 from antecede.check.trial import Trial
-from antecede.check.verdict import SNAPSHOT, Failure, Suite
+from antecede.check.verdict import ENDLESS, SNAPSHOT, Failure, Suite
 from antecede.check.world import InFlight
 from antecede.protocols.base import Addressing, Relation
 
@@ -100,7 +100,12 @@ def replay(company: Company, actions: Sequence[Action], *, twins: bool = False) 
 
 
 def shorten(company: Company, failure: Failure, replays: int = Plan().replays) -> Failure:
-    """Leave out actions, in ever smaller blocks, while the same kind of failure remains."""
+    """Leave out actions, in ever smaller blocks, while the same kind of failure remains.
+
+    A run without an end can not become shorter: of that, the beginning is returned.
+    """
+    if failure.what == ENDLESS:
+        return failure.begun()
     best = failure
     block = max(1, len(failure.actions) // 2)
     while True:

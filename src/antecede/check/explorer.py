@@ -24,13 +24,15 @@ from antecede.check.judge import Found, Judge, Record, bits
 from antecede.check.moves import SECOND, Limits, Move, Moves, Parts
 from antecede.check.reactions import Bench, Numbers, Reaction
 from antecede.check.trial import Trial
-from antecede.check.verdict import Exploration, Failure
+from antecede.check.verdict import ENDLESS, Exploration, Failure
 from antecede.protocols.base import Relation
 
 __all__ = ["Explorer", "Limits", "Move", "explore"]
 
 SECONDS_AT_END = 40
 """In groups with clocks: how long time runs on before what is still held is called stuck."""
+MOST_MOVES, MOST_IN_FLIGHT = 200, 200
+"""One after the other, and copies at once: with more, members answer each other without end."""
 
 _FIELD = 24
 _MASK = (1 << _FIELD) - 1
@@ -87,11 +89,15 @@ class Explorer:
         """Visit every state, nearest first."""
         level = [self.start()]
         self.parents = {level[0]: None}
+        rounds = 0
         while level and len(self.parents) <= self.limits.max_states:
             following: list[int] = []
+            rounds += 1
             for state in level:
                 for move, successor, found in self.successors(state):
                     self.transitions += 1
+                    if found is None and rounds > MOST_MOVES:
+                        found = Found(ENDLESS, move.slot, move.label)
                     if found is not None:
                         path = self.path(state, move) + self.epilogue
                         return self._result(self._explain(found, path))
@@ -226,6 +232,8 @@ class Explorer:
             return parts, Found(reaction.what, slot, move.label, detail=reaction.error)
         if reaction.copies:
             flight = tuple(sorted(flight + reaction.copies))
+            if len(flight) > MOST_IN_FLIGHT:
+                return parts, Found(ENDLESS, slot, move.label)
         found = None
         if reaction.handed or self.applies[slot]:
             done, found = self.judge.deliveries(record, slot, reaction.handed)
@@ -313,7 +321,7 @@ class Explorer:
             self.actions(moves),
             self.company.describe(),
             self.company.scene,
-        )
+        ).begun()
 
 
 def _replaced(values: tuple[int, ...], position: int, value: int) -> tuple[int, ...]:

@@ -54,6 +54,8 @@ SECONDS_AT_END = 60
 """Where messages wait for time to pass: how long it goes on before a held one is called stuck."""
 MOST_COPIES = 200
 """Of one message, before a run is called endless; repeating what was lost takes some dozens."""
+MOST_NOTES = 1_000
+"""Heartbeats, requests and answers while no time passes, before a run is called endless."""
 
 
 class Trial:
@@ -234,7 +236,7 @@ class Trial:
         """What is transmitted for ever would never be judged."""
         for copy in copies:
             label = str(copy.message.payload)
-            if self.world.copies.get(label, 0) > MOST_COPIES:
+            if self.world.copies.get(label, 0) > MOST_COPIES or self.world.notes > MOST_NOTES:
                 self._fail(ENDLESS, self.names[copy.source], label)
                 return
 

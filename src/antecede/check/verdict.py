@@ -20,6 +20,9 @@ ENDLESS = "transmitted again and again without end"
 SNAPSHOT = "snapshot and restore change something"
 WIRE = "encode and decode change something"
 
+BEGINNING = 40
+"""Actions shown of a run without an end: it goes on as it began."""
+
 
 class Failure(NamedTuple):
     """One broken promise and the shortest known way to it."""
@@ -53,6 +56,13 @@ class Failure(NamedTuple):
     def lines(self) -> list[str]:
         """Return the counterexample's actions as lines of a scenario file."""
         return [words(action) for action in self.actions]
+
+    def begun(self) -> Failure:
+        """Return a run without an end as its first actions; any other failure as it is."""
+        if self.what != ENDLESS or len(self.actions) <= BEGINNING:
+            return self
+        detail = f"the first {BEGINNING} of {len(self.actions)} actions are shown"
+        return self._replace(actions=self.actions[:BEGINNING], detail=detail)
 
     def scenario(self, title: str = "", source: str = "") -> str:
         """Return the counterexample as the text of a scenario file."""

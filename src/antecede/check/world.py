@@ -78,6 +78,8 @@ class World:
         """Member -> labels it has sent or delivered, or adopted from its sponsor."""
         self.copies: dict[str, int] = {}
         """Label -> copies of it put in flight so far."""
+        self.notes = 0
+        """Copies of what is between protocols only, put in flight since time last passed."""
         self.sent: dict[str, list[InFlight]] = {}
         """Label -> a copy of each transmission: what a newcomer may be owed."""
         self.newest: dict[int, int] = {}
@@ -106,6 +108,7 @@ class World:
         """Let time pass, and tell every member what its clock shows."""
         mark = len(self.steps)
         self.now_s += seconds
+        self.notes = 0
         for at, member in self.members.items():
             self._carry_out(at, member.tick(self.reading(at)))
         return self.steps[mark:]
@@ -254,6 +257,8 @@ class World:
             self.known[copy.target, identity] = message.payload
         if not member.is_note(message):
             self.copies[message.payload] = self.copies.get(message.payload, 0) + 1
+        else:
+            self.notes += 1
         self.in_flight.append(copy)
 
     def name(self, at: int, missing: MessageId) -> str:
