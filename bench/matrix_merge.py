@@ -3,7 +3,8 @@
     python -m bench.matrix_merge
 
 Microseconds, medians of processor time. The two matrices differ in about half of their entries.
-`decode` makes the messages of their bytes, and `receive` delivers these at once.
+`decode` makes the messages of their bytes, and `receive` delivers these at once;
+`anew`: with no row remembered from the message before.
 """
 
 from __future__ import annotations
@@ -18,19 +19,27 @@ from typing import Any
 import numpy as np
 
 from antecede.clocks.lanes import guards, merge, pack
+from antecede.protocols.sent import Sent
+from antecede.protocols.sent_message import MatrixBytes
 from bench import addressed_traffic
 
 MEMBERS = (10, 30, 100, 300)
 REPEATS = 51
+WIDTHS = (8, 10, 8, 8, 10, 9, 14, 9)
 
 
 def main() -> None:
     """Print the table."""
-    print(f"{'members':>8}{'maximum':>10}{'int32':>8}{'int64':>8}{'receive':>10}{'decode':>9}")
+    names = ("members", "maximum", "int32", "int64", "decode", "receive", "anew: decode", "receive")
+    print(*(f"{name:>{w}}" for name, w in zip(names, WIDTHS, strict=True)), sep="")
     for members in MEMBERS:
-        row = [_maximum_us(members), *_numpy_us(members), *_receive_us(members)]
-        widths = (10, 8, 8, 10, 9)
-        print(f"{members:8}", *(f"{us:{w}.1f}" for us, w in zip(row, widths, strict=True)), sep="")
+        row = [_maximum_us(members), *_numpy_us(members), *_arrival_us(members)]
+        row += _arrival_us(members, anew=True)
+        print(
+            f"{members:{WIDTHS[0]}}",
+            *(f"{us:{w}.1f}" for us, w in zip(row, WIDTHS[1:], strict=True)),
+            sep="",
+        )
 
 
 def _counts(members: int) -> tuple[list[int], list[int]]:
@@ -53,13 +62,21 @@ def _numpy_us(members: int) -> list[float]:
     return found
 
 
-def _receive_us(members: int) -> tuple[float, float]:
+def _arrival_us(members: int, *, anew: bool = False) -> tuple[float, float]:
+    """Return what decoding and receiving take; anew: where no row is the same as before."""
     ((observer, stream),) = addressed_traffic.traffic(addressed_traffic.sent, members, 100, (0.0,))
+    assert isinstance(observer, Sent)
     controls = iter([observer.encode(message) for message in stream])
     decoded: list[Any] = []
-    decode = _median_us(lambda: decoded.append(observer.decode(next(controls), None)))
+
+    def decode() -> None:
+        if anew:
+            observer.bytes = MatrixBytes()
+        decoded.append(observer.decode(next(controls), None))
+
+    decode_us = _median_us(decode)
     messages = iter(decoded)
-    return _median_us(lambda: observer.receive(next(messages))), decode
+    return decode_us, _median_us(lambda: observer.receive(next(messages)))
 
 
 def _median_us(call: Callable[[], object]) -> float:

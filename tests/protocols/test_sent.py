@@ -12,11 +12,19 @@ from hypothesis import strategies as st
 
 from antecede.check.scenario import run_scenario
 from antecede.check.scenario_parse import load_scenario
-from antecede.clocks.lanes import get, pack
+from antecede.clocks.lanes import MAX_VALUE, get, pack
+from antecede.clocks.wire import Reader
 from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError
 from antecede.protocols.base import Deliver, Hold, MessageId, Transmit
 from antecede.protocols.sent import Sent
-from antecede.protocols.sent_message import MAX_SIDE, SentMessage, entry, lane, rows_of
+from antecede.protocols.sent_message import (
+    MAX_SIDE,
+    MatrixBytes,
+    SentMessage,
+    entry,
+    lane,
+    rows_of,
+)
 from tests.protocols.addressed_network import Network
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
@@ -162,6 +170,7 @@ def test_the_scenarios_hold_and_deliver_as_those_of_ses(name: str) -> None:
         ({(1, 3): 1}, UnknownMemberError),  # to a number that nobody had
         ({(9, 0): 1}, UnknownMemberError),  # a number above all
         ({(0, 9): 1}, UnknownMemberError),
+        ({(1, 9): 1}, UnknownMemberError),
     ],
 )
 def test_impossible_matrices_are_refused(
@@ -202,6 +211,90 @@ def test_a_matrix_has_at_most_1024_rows() -> None:
     other = SentMessage(1, 1, None, (0,), rows({(1, MAX_SIDE): 1}))
     with pytest.raises(UnknownMemberError):
         member.decode(member.encode(other), None)
+
+
+# -- rows that nobody had --------------------------------------------------------------------
+
+
+def told(entries: dict[tuple[int, int], int], *, by: int = 2, seq: int = 1) -> SentMessage:
+    return SentMessage(by, seq, None, (0,), rows(entries))
+
+
+def test_a_newer_row_that_is_not_above_mine_is_refused() -> None:
+    a = Sent(0, range(5))
+    a.receive(told({(1, 3): 2}))
+    before = a.snapshot()
+    with pytest.raises(SequenceError, match="more and less of member 1"):
+        a.receive(told({(1, 3): 1, (1, 4): 1}, by=3))
+    assert a.snapshot() == before
+
+
+def test_a_row_that_passes_for_an_older_one_adds_nothing() -> None:
+    """Less for member 4, which decides, and more for member 3."""
+    a = Sent(0, range(5))
+    a.receive(told({(1, 3): 1, (1, 4): 1}))
+    before = a.matrix[1]
+    forged = told({(1, 3): 7}, by=3)
+    assert list(a.receive(forged)) == [Deliver(forged)]
+    assert a.matrix[1] == before
+
+
+def test_rows_that_wait_and_contradict_each_other_merge_by_entries() -> None:
+    """Each is above mine when it comes; nothing that either tells is lost."""
+    a, b = Sent(0, range(5)), Sent(1, range(5))
+    cause = sent(b, to=[0])
+    one, two = told({(1, 0): 1, (1, 3): 2}), told({(1, 0): 1, (1, 4): 1}, by=3)
+    for message in (one, two):
+        assert a.receive(message) == (Hold(message, (MessageId(1, 1),)),)
+    assert list(a.receive(cause)) == [Deliver(cause), Deliver(one), Deliver(two)]
+    assert a.matrix[1] == pack([(0, 1), (3, 2), (4, 1)])
+
+
+def test_a_count_that_fills_its_lane_does_not_run_over() -> None:
+    """Counted with the message it would; then nobody could read what the receiver sends."""
+    a = Sent(0, range(4))
+    with pytest.raises(SequenceError, match="counts itself or a later message"):
+        a.receive(told({(2, 1): MAX_VALUE}))
+    a.receive(told({(2, 1): MAX_VALUE}, by=3))
+    member = Sent(2, range(4))
+    for _ in range(2):
+        message = sent(member, to=[0, 1])
+        assert list(a.receive(message)) == [Deliver(message)]
+    assert a.matrix[2] == pack([(0, 2), (1, MAX_VALUE)])
+    assert a.decode(a.encode(sent(a)), None).matrix[2] == a.matrix[2]
+
+
+# -- matrices as bytes -----------------------------------------------------------------------
+
+counts = st.one_of(st.just(0), st.integers(0, 3), st.integers(0, 300), st.integers(0, MAX_VALUE))
+squares = st.integers(2, 5).flatmap(
+    lambda side: st.lists(counts, min_size=side * side, max_size=side * side)
+)
+
+
+@given(st.lists(squares, min_size=1, max_size=6))
+def test_matrices_are_read_as_written_whatever_came_before(found: list[list[int]]) -> None:
+    """The rows that are remembered are those of the same bytes, of any width and side."""
+    writer, reader = MatrixBytes(), MatrixBytes()
+    for square in found:
+        side = round(len(square) ** 0.5)
+        cells = {(n // side, n % side): c for n, c in enumerate(square) if c}
+        matrix = rows({k: c for k, c in cells.items() if k[0] != k[1]})
+        data = writer.encode(matrix)
+        assert data == MatrixBytes().encode(matrix)
+        assert reader.read(Reader(data)) == matrix
+
+
+@given(st.lists(st.binary(min_size=1, max_size=20), min_size=1, max_size=4))
+def test_a_matrix_has_one_spelling(found: list[bytes]) -> None:
+    reader = MatrixBytes()
+    for data in (*found, *(bytes((1, 2)) + data[:2] for data in found)):
+        source = Reader(data)
+        try:
+            matrix = reader.read(source)
+        except RemoteError:
+            continue
+        assert MatrixBytes().encode(matrix) == data[: source.offset]
 
 
 # -- sizes -----------------------------------------------------------------------------------

@@ -165,8 +165,8 @@ class Sent(AddressedProtocol):
         if len(rows) > len(self.matrix):
             raise UnknownMemberError(f"{what} knows of a member not in the group")
         self.check_number(message)
-        for k, row in enumerate(rows):
-            self.check_row(what, k, row)
+        for k in self.news(rows):
+            self.check_row(what, k, rows[k])
 
     def check_number(self, message: SentMessage) -> None:
         """Raise SequenceError unless the sender had sent less to everybody than its number says.
@@ -182,17 +182,14 @@ class Sent(AddressedProtocol):
             )
 
     def check_row(self, what: str, member: int, row: int) -> None:
-        """Raise a RemoteError for a row that can not be, beside mine."""
-        mine = self.matrix[member]
-        if row <= mine and ((mine | self.guard) - row) & self.guard == self.guard:
-            return
+        """Raise a RemoteError for a row that is newer than mine and can not be."""
         if row >> self.width or row & (self.guard | self.strange) or member not in self.known:
             raise UnknownMemberError(f"{what} knows of a channel with who is not in the group")
         if get(row, member):
             raise UnknownMemberError(f"{what} knows of a channel from member {member} to itself")
         if member == self.me:
             raise SequenceError(f"{what} knows of more messages of mine than I have sent")
-        if row < mine or (row - mine) & self.guard:
+        if (row - self.matrix[member]) & self.guard:
             raise SequenceError(f"{what} knows more and less of member {member} than is known here")
         last = self.last.get(member, MAX_VALUE)
         if max(unpack(row, len(self.matrix))) > last:

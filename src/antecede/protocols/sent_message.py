@@ -17,7 +17,9 @@ to be the very object that it has.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress, count
 from math import isqrt
+from operator import is_not, ne
 from typing import Any, NamedTuple, TypeAlias
 
 from antecede.clocks.compact import (
@@ -72,8 +74,8 @@ def entry(number: int) -> tuple[int, int]:
 def rows_of(entries: Iterable[tuple[int, int, int]]) -> Rows:
     """Return the rows of (sender, target, count), none of which is 0."""
     found: dict[int, list[tuple[int, int]]] = {}
-    for sender, target, count in entries:
-        found.setdefault(sender, []).append((target, count))
+    for sender, target, number in entries:
+        found.setdefault(sender, []).append((target, number))
     return tuple(pack(found.get(k, ())) for k in range(max(found, default=-1) + 1))
 
 
@@ -105,23 +107,24 @@ def renumbered(message: SentMessage, numbers: Mapping[int, int]) -> SentMessage:
     )
 
 
-class _Row(NamedTuple):
-    row: int
-    piece: bytes
-    """The entries without the own column, `width` bytes each."""
-    found: int
-    """How many of them are not 0."""
-    is_wide: bool
-    """One of them needs all of the width."""
-
-
 class MatrixBytes:
-    """Writes and reads matrices; see the module for what it remembers."""
+    """Writes and reads matrices; see the module for what it remembers.
+
+    Four lists have an item for each row of the last matrix.
+    """
 
     def __init__(self) -> None:
-        self.side, self.width = 0, 1
-        self.rows: list[_Row] = []
-        """Of the last matrix of `side` rows and `width` bytes an entry."""
+        self._forget(0, 1)
+
+    def _forget(self, side: int, width: int) -> None:
+        self.side, self.width = side, width
+        self.rows = [0] * side
+        self.pieces = [bytes(max(side - 1, 0) * width)] * side
+        """The entries without the own column, `width` bytes each."""
+        self.found = [0] * side
+        """How many of them are not 0."""
+        self.wide = [0] * side
+        """How many of them need all of the width."""
 
     def encode(self, rows: Sequence[int]) -> bytes:
         """Encode rows that have no entries in their own columns."""
@@ -129,15 +132,16 @@ class MatrixBytes:
         for row in rows:
             together |= row
         side = max(len(rows), -(-together.bit_length() // LANE_BITS))
-        self._expect(side, len(planes(together.to_bytes(side * LANE_BYTES, "little"))))
-        for k, row in enumerate(rows):
-            if row is not self.rows[k].row:
-                self.rows[k] = self._written(row, k)
-        for k in range(len(rows), side):
-            self.rows[k] = self._written(0, k)
+        width = len(planes(together.to_bytes(side * LANE_BYTES, "little")))
+        if (side, width) != (self.side, self.width):
+            self._forget(side, width)
+        rows = [*rows, *[0] * (side - len(rows))]
+        changed = list(compress(count(), map(is_not, rows, self.rows)))
+        if changed:
+            self._write(changed, rows)
         if not self._is_sparse():
-            return bytes((self.width,)) + varint(side) + b"".join([one.piece for one in self.rows])
-        places = sorted((lane(k, d), count) for k, d, count in entries_of(rows))
+            return bytes((width,)) + varint(side) + b"".join(self.pieces)
+        places = sorted((lane(k, d), number) for k, d, number in entries_of(rows))
         return b"\0" + encode_sparse(len(places), places)
 
     def read(self, reader: Reader) -> Rows:
@@ -151,50 +155,65 @@ class MatrixBytes:
         side = reader.varint()
         if side > MAX_SIDE:
             raise UnknownMemberError(f"a matrix of {side} members, at most {MAX_SIDE} can be")
-        size = max(side - 1, 0) * width
+        if side < 2:
+            if side or width > 1:
+                raise DecodeError(f"a matrix at byte {start} of {side} members")
+            return ()
+        size = (side - 1) * width
         body = reader.take(side * size)
-        self._expect(side, width)
-        for k, one in enumerate(self.rows):
-            piece = body[k * size : (k + 1) * size]
-            if piece != one.piece:
-                self.rows[k] = self._read(piece, k)
-        rows = [one.row for one in self.rows]
-        if side and not (rows[-1] or any(row >> (side - 1) * LANE_BITS for row in rows)):
+        if (side, width) != (self.side, self.width):
+            self._forget(side, width)
+        pieces = [body[at : at + size] for at in range(0, side * size, size)]
+        changed = list(compress(count(), map(ne, pieces, self.pieces)))
+        if changed:
+            self._read(changed, pieces)
+        rows = self.rows
+        if not (rows[-1] or any(row >> (side - 1) * LANE_BITS for row in rows)):
             raise DecodeError(f"a matrix at byte {start}, larger than its members need")
-        if width > 1 and not any(one.is_wide for one in self.rows):
+        if width > 1 and not any(self.wide):
             raise DecodeError(f"a matrix at byte {start}, wider than its largest entry needs")
         if self._is_sparse():
             raise DecodeError(f"a matrix at byte {start}, most of it 0, that should be pairs")
         return trimmed(rows)
 
-    def _expect(self, side: int, width: int) -> None:
-        """Forget the rows unless they were of this side and width."""
-        if (side, width) != (self.side, self.width):
-            self.side, self.width = side, width
-            self.rows = [_Row(0, bytes(max(side - 1, 0) * width), 0, False)] * side
-
     def _is_sparse(self) -> bool:
-        found = sum([one.found for one in self.rows])
-        return is_sparse(found, self.side * (self.side - 1), self.width)
+        return is_sparse(sum(self.found), self.side * (self.side - 1), self.width)
 
-    def _written(self, row: int, member: int) -> _Row:
-        raw, at = row.to_bytes(self.side * LANE_BYTES, "little"), member * self.width
-        split = [raw[byte::LANE_BYTES] for byte in range(self.width)]
-        whole = bytes(woven(split, self.width))
-        return _row(row, whole[:at] + whole[at + self.width :], split)
+    def _write(self, changed: Sequence[int], rows: Sequence[int]) -> None:
+        """Make the bytes of some rows, all together."""
+        size, width = self.side * LANE_BYTES, self.width
+        raw = b"".join([rows[k].to_bytes(size, "little") for k in changed])
+        split = [raw[byte::LANE_BYTES] for byte in range(width)]
+        whole = split[0] if width == 1 else bytes(woven(split, width))
+        for k, at in zip(changed, count(0, self.side * width), strict=False):
+            own = at + k * width
+            self.pieces[k] = whole[at:own] + whole[own + width : at + self.side * width]
+            self.rows[k] = rows[k]
+        self._count(changed, split)
 
-    def _read(self, piece: bytes, member: int) -> _Row:
-        width, at = self.width, member * self.width
-        whole = piece[:at] + bytes(width) + piece[at:]
-        split = [whole[byte::width] for byte in range(width)]
+    def _read(self, changed: Sequence[int], pieces: Sequence[bytes]) -> None:
+        """Make the integers of some rows, all together."""
+        size, width = self.side * LANE_BYTES, self.width
+        none = bytes(width)
+        parts: list[bytes] = []
+        for k in changed:
+            own, piece = k * width, pieces[k]
+            parts += (piece[:own], none, piece[own:])
+        whole = b"".join(parts)
+        split = [whole] if width == 1 else [whole[byte::width] for byte in range(width)]
         if width == LANE_BYTES and max(split[-1]) > MAX_VALUE >> (8 * (LANE_BYTES - 1)):
-            raise SequenceError(f"a row of member {member} with an entry above {MAX_VALUE}")
-        return _row(int.from_bytes(woven(split, LANE_BYTES), "little"), piece, split)
+            raise SequenceError(f"a matrix with an entry above {MAX_VALUE}")
+        raw = woven(split, LANE_BYTES)
+        for k, at in zip(changed, count(0, size), strict=False):
+            self.rows[k] = int.from_bytes(raw[at : at + size], "little")
+            self.pieces[k] = pieces[k]
+        self._count(changed, split)
 
-
-def _row(row: int, piece: bytes, split: Sequence[bytes]) -> _Row:
-    zeros, of_top = occupied(split).count(0), split[-1].count(0)
-    return _Row(row, piece, len(split[0]) - zeros, of_top < len(split[0]))
+    def _count(self, changed: Sequence[int], split: Sequence[bytes]) -> None:
+        used, top, side = occupied(split), split[-1], self.side
+        for k, at in zip(changed, count(0, side), strict=False):
+            self.found[k] = side - used.count(0, at, at + side)
+            self.wide[k] = side - top.count(0, at, at + side)
 
 
 def _read_pairs(reader: Reader) -> Rows:
