@@ -208,6 +208,17 @@ def test_a_known_gap_holds_back_what_it_may_precede_whatever_the_bound_says(name
 
 
 @every
+def test_a_later_gap_of_its_own_sender_holds_nothing_back(name: str) -> None:
+    """What has the greater number cannot come before, so it is not named as missing."""
+    other, me = maker(name)(1, range(3)), maker(name)(2, range(3))
+    other.receive(NullMessage(0, 0, b"", 0, 5, 8.0), now=10)
+    first, _, third = (sent(other, now=10) for _ in range(3))
+    assert me.receive(first, now=12) == [Hold(first, ())]
+    assert me.receive(third, now=12) == [Hold(third, (MessageId(1, 2),))]
+    assert [line.missing for line in me.blocked_on()] == [(), ((1, 2),)]
+
+
+@every
 def test_del_cond_waits_for_something_of_every_member(name: str) -> None:
     """002, DelCond: "if there is a message m_k in RBF for every peer p_k"; null messages do."""
     group = {k: maker(name)(k, range(4)) for k in range(4)}

@@ -26,7 +26,7 @@ from antecede.errors import LocalError
 from antecede.protocols.registry import ENTRIES
 
 RUNS, DIFFERENCE_RUNS = 8, 8
-REPLAYS = 100
+REPLAYS = 30
 """To shorten what kills a mutant: that it was killed counts for more than how briefly."""
 
 

@@ -343,11 +343,12 @@ class ClockDelivery(ReceiptBuffer):
     def missing(self, message: StampedMessage) -> tuple[MessageId, ...]:
         """Return what a held message waits for, as far as that is known to exist.
 
-        The last message of the first gap: of its sender when it is ahead, else of each member
-        whose gap may hide something before it. Empty: it waits for time, or for null messages.
+        The last message of the first gap: of its sender when it is ahead, else of each other
+        member whose gap may hide something before it. Empty: it waits for time, or null messages.
         """
         if self._is_ahead(message):
             gap = self.first_gap(message.sender)
             return (gap,) if gap else ()
-        gaps = (self.first_gap(member) for member in sorted(self.floors))
+        others = (member for member in sorted(self.floors) if member != message.sender)
+        gaps = map(self.first_gap, others)
         return tuple(gap for gap in gaps if gap and not self._is_clear(gap.sender, message))

@@ -255,7 +255,7 @@ class Transmission(Protocol):
         ahead, newest = self.ahead[member], self.newest[member]
         if newest in ahead or not ahead:
             return newest if ahead else None
-        first = min(ahead) if member in self.given_up else MAX_NUMBER
+        first = min(ahead)
         return first if first <= self.done(member) else None
 
     def give_up(self, member: int, last: int) -> list[Taken]:
