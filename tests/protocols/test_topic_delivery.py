@@ -614,6 +614,16 @@ def test_a_newcomer_begins_with_its_sponsors_times_and_knows_its_copies(name: st
         newcomer.adopt(frontier)
 
 
+def test_a_newcomers_vector_time_covers_what_its_sponsor_sent_too() -> None:
+    sponsor, other = group("tv-vt", "x", "x")
+    sponsor.receive(published(other, "x"))
+    published(sponsor, "x")
+    newcomer = TvVt(2, [2], subscriptions=EVERYTHING, bounds=EXACT)
+    newcomer.adopt(sponsor.frontier())
+    newcomer.subscribe(1, ["x"])
+    assert published(newcomer, "x").vt == pack([(0, 1), (1, 1)])
+
+
 @every
 def test_wrong_membership_calls_change_nothing(name: str) -> None:
     a, b, _ = group(name, "x", "x", "x")
