@@ -144,6 +144,15 @@ def test_without_recovery_nothing_is_asked_for() -> None:
     assert source.kept == type(source.kept)()
 
 
+def test_a_member_that_left_is_asked_for_nothing() -> None:
+    group = [Linear(k, range(3), retry_s=1.0) for k in range(3)]
+    *_, late = sent(group[1], 3)
+    me = group[2]
+    me.leave(1, 3)
+    assert me.receive(late) == [Hold(late, (MessageId(1, 2),))]
+    assert not any(isinstance(m, Request) for m in transmitted(me.tick(50.0)))
+
+
 def test_gaps_by_receiver_in_a_selective_group() -> None:
     source, me = Linear(0, range(3), retry_s=1.0), Linear(1, range(3), retry_s=1.0)
     a = sent(source, to=[1])[0]
