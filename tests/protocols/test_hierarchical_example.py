@@ -30,7 +30,8 @@ class Example:
         return member.describe()
 
     def message(self, label: str, kind: type) -> Any:
-        found = [m for _, m in self.world.sent[label] if isinstance(m, kind)]
+        copies = self.world.sent[label]
+        found = [copy.message for copy in copies if isinstance(copy.message, kind)]
         assert len(found) == 1
         return found[0]
 
