@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from antecede.clocks.bounds import Bounds
 from antecede.clocks.intervals import MAX_NUMBER
 from antecede.clocks.wire import varint
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError, UnknownMemberError
@@ -293,6 +294,17 @@ def test_a_message_ahead_makes_room_for_one_that_is_next() -> None:
     assert delivered([e for message in (first, second) for e in me.receive(message)]) == [
         *(first, b, second, x)
     ]
+
+
+def test_of_a_discarded_message_no_time_of_arrival_is_kept() -> None:
+    """Else the times of messages that never come again would stay for good."""
+    options: Any = {"bounds": Bounds[int](), "delivery": "bound", "retry_s": 1.0}
+    me = Linear(2, range(3), buffer_limit=2, **options)
+    me.receive(StampedMessage(1, 1, "held", 0, 5), now=1.0)
+    me.receive(StampedMessage(0, 2, "ahead", 1, 1), now=1.0)
+    assert set(me.arrived_s) == {(1, 1), (0, 2)}
+    me.receive(StampedMessage(1, 2, "next", 1, 6), now=1.0)
+    assert set(me.arrived_s) == {(1, 1), (1, 2)}
 
 
 def test_a_discarded_message_still_tells_that_nothing_earlier_comes() -> None:

@@ -118,7 +118,7 @@ class ClockDelivery(ReceiptBuffer):
 
     def times(self, now: float) -> tuple[int, float]:
         """Return LT and PT as they are now, 0 for what the protocol does not carry."""
-        return (self.linear_time if self.carries_lt else 0, now if self.carries_pt else 0.0)
+        return (self.linear_time, now if self.carries_pt else 0.0)  # LT stays 0 if not carried
 
     # -- receiving --------------------------------------------------------------------------
 
