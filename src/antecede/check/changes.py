@@ -135,8 +135,9 @@ def _in_expression(root: ast.AST) -> Iterator[Change]:
                 yield from _operands(node)
             case ast.Compare(ops=[op]) if type(op) in _LOOSER:
                 yield _swap_compare(node)
-            case ast.BinOp() if type(node.op) in _SWAPS and not _is_text(node):
-                yield _swap(node)
+            case ast.BinOp() if type(node.op) in _SWAPS:
+                if not _is_text(node) and not _is_defective(node):
+                    yield _swap(node)
             case ast.UnaryOp(op=ast.Invert()):
                 yield _without_not(node)
 
