@@ -256,10 +256,10 @@ class ClockDelivery(ReceiptBuffer):
     def _look(self) -> None:
         """File what is not looked at under one member that it waits for, or as clear.
 
-        Under delivery "bound" gaps come and go: there everything is looked at when it is due.
+        Under delivery "bound" a gap may open later: what is clear is asked again when it is due.
         """
         for key in self.unseen:
-            member = self._in_the_way(key) if self.delivery == "null" else None
+            member = self._in_the_way(key)
             if member is None:
                 self.clear.add(key)
             else:
