@@ -234,6 +234,7 @@ ENTRIES: Mapping[str, Entry] = {
             {
                 "bound": {"delivery": "bound"},
                 "recovery": {"retry_s": 2.0},
+                "bound-recovery": {"delivery": "bound", "retry_s": 2.0, "recovery_s": 20.0},
                 "property-7": {"printed": ("property-7",)},
             },
             ("property-7",),
@@ -250,6 +251,7 @@ ENTRIES: Mapping[str, Entry] = {
             {
                 "bound": {"delivery": "bound"},
                 "recovery": {"retry_s": 2.0},
+                "bound-recovery": {"delivery": "bound", "retry_s": 2.0, "recovery_s": 20.0},
                 "rule-1b": {"printed": ("rule-1b",)},
             },
             ("rule-1b",),
