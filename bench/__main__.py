@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from bench import engines, receive_path, stream_rate
+from bench import deliver_rate, engines, matrix_merge, matrix_traffic, receive_path, stream_rate
 
 
 def main() -> None:
     print("receive path: microseconds a message\n")
     receive_path.main([])
+    print("\nthe matrix of SENT beside numpy: microseconds\n")
+    matrix_merge.main()
+    print("\nmatrix time beside numpy\n")
+    matrix_traffic.main()
     print(f"\norder and audit of {engines.ROWS:,} rows in {engines.GROUPS:,} groups\n")
     engines.main()
     print("\nthe stream against a stream without an operator\n")
     stream_rate.main()
+    print("\nlogged bytes delivered, against the same rows passed through\n")
+    deliver_rate.main()
 
 
 if __name__ == "__main__":
