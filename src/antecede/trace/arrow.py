@@ -11,7 +11,7 @@ quarantine like any other bad record, whichever reader made it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from antecede.errors import FormatError, InputError
 from antecede.trace import editing, git, irc, lora, mail, reader, schema, shiviz, spans, table
-from antecede.trace.reader import NO_ID, Detail, Reader, ReadOptions
+from antecede.trace.reader import NO_ID, Detail, Item, Reader, ReadOptions
 from antecede.trace.schema import Event, Quarantined
 from antecede.trace.text import shorten
 
@@ -85,7 +85,7 @@ def read(
     Raise FormatError if not one event could be read.
     """
     chosen = _choose(paths, format)
-    batches = list(_batches(chosen, options or ReadOptions(), BATCH_ROWS))
+    batches = list(_batches(chosen, _checked(chosen, options), BATCH_ROWS))
     events = pa.Table.from_batches([batch.events for batch in batches], SCHEMA)
     quarantine = pa.Table.from_batches([batch.quarantine for batch in batches], QUARANTINE_SCHEMA)
     if not events.num_rows:
@@ -101,10 +101,12 @@ def read_batches(
 ) -> Iterator[Batch]:
     """Read files given in order, at most `batch_rows` events at a time.
 
-    Raise InputError if a path cannot be read at all, FormatError if its format cannot be told
-    or the paths differ in format. Bad records raise nothing: they are in `quarantine`.
+    Raise InputError if a path cannot be read at all or an option is none of its format's,
+    FormatError if its format cannot be told or the paths differ in format. Bad records raise
+    nothing: they are in `quarantine`.
     """
-    return _batches(_choose(paths, format), options or ReadOptions(), batch_rows)
+    chosen = _choose(paths, format)
+    return _batches(chosen, _checked(chosen, options), batch_rows)
 
 
 def to_batch(events: Sequence[Event], first: int = 0) -> pa.RecordBatch:
@@ -155,6 +157,19 @@ def _choose(paths: Sequence[str | Path], format: str | None) -> list[tuple[Path,
     return _once(chosen)
 
 
+def _checked(chosen: Sequence[tuple[Path, Reader]], options: ReadOptions | None) -> ReadOptions:
+    """Return the options; raise InputError for one that the format would not look at."""
+    options = options or ReadOptions()
+    path, one = chosen[0]
+    used = getattr(one, "uses", None)
+    if used is not None:
+        given = [option.name for option in fields(options) if getattr(options, option.name)]
+        if idle := [name for name in given if name not in used]:
+            message = f"is read as {one.name}, which has no use for {', '.join(idle)}"
+            raise InputError(f"{message}; say --format if it is something else", path=str(path))
+    return options
+
+
 def _once(chosen: list[tuple[Path, Reader]]) -> list[tuple[Path, Reader]]:
     """Leave out a path that stands for the same trace as an earlier one, if its reader knows."""
     kept: dict[Path | int, tuple[Path, Reader]] = {}
@@ -173,7 +188,7 @@ def _batches(
     events: list[Event] = []
     bad: list[Quarantined] = []
     for path, one in chosen:
-        for item in one.read(path, options):
+        for item in _named(one.read(path, options), path):
             if isinstance(item, Event):
                 if item.id:
                     events.append(item)
@@ -189,6 +204,16 @@ def _batches(
                 events, bad = [], []
                 yield batch
     yield _batch(events, bad, done, details)
+
+
+def _named(items: Iterable[Item], path: Path) -> Iterator[Item]:
+    """Yield the items; a file name that is not Unicode is spelt so that it can be stored."""
+    name = str(path).encode(errors="backslashreplace").decode()
+    if name == str(path):
+        yield from items
+        return
+    for item in items:
+        yield item if isinstance(item, Detail) else item._replace(source=name)
 
 
 def _batch(

@@ -57,6 +57,7 @@ class EditingReader:
     """Reader of editing traces; see the module."""
 
     name = "editing"
+    uses: tuple[str, ...] = ()
 
     def sniff(self, path: Path, head: bytes) -> float:
         """Recognize the list of changes, or the keys that come before it."""

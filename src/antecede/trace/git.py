@@ -31,6 +31,7 @@ class GitReader:
     """Reader of repositories and tables of commits; see the module."""
 
     name = "git"
+    uses: tuple[str, ...] = ()
 
     def sniff(self, path: Path, head: bytes) -> float:
         """Recognize a repository's folder, or the table's first line."""

@@ -44,6 +44,7 @@ class IrcReader:
     """Reader of annotated chat logs; see the module."""
 
     name = "irc"
+    uses: tuple[str, ...] = ()
 
     def sniff(self, path: Path, head: bytes) -> float:
         """Recognize links, lines of chat, or a folder with an annotation in it."""

@@ -73,6 +73,7 @@ class LoraReader:
     """Reader of uplinks; see the module."""
 
     name = "lora"
+    uses: tuple[str, ...] = ()
 
     def sniff(self, path: Path, head: bytes) -> float:
         """Recognize a record with a device and its gateways among the first lines."""

@@ -37,6 +37,7 @@ class MailReader:
     """Reader of mbox files and JSON lines of mails; see the module."""
 
     name = "mail"
+    uses: tuple[str, ...] = ()
 
     def sniff(self, path: Path, head: bytes) -> float:
         """Recognize the first mail."""

@@ -53,7 +53,11 @@ class ReadOptions:
 
 
 class Reader(Protocol):
-    """A format of traces."""
+    """A format of traces.
+
+    It may also have `uses`, the fields of `ReadOptions` that it looks at: a user who gives
+    another one is told so. Without it, nothing is checked.
+    """
 
     name: str
     """Name for `--format`."""

@@ -27,6 +27,7 @@ class ShivizReader:
     """Reader of vector-clock logs; see the module."""
 
     name = "shiviz"
+    uses = ("regex", "delimiter")
 
     def sniff(self, path: Path, head: bytes) -> float:
         """Recognize a declared expression (certain) or lines of a known dialect."""

@@ -28,6 +28,7 @@ class SpansReader:
     """Reader of spans; see the module."""
 
     name = "spans"
+    uses: tuple[str, ...] = ()
 
     def sniff(self, path: Path, head: bytes) -> float:
         """Recognize the header of the CSV, or the keys of the JSON."""

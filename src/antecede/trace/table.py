@@ -37,6 +37,7 @@ class TableReader:
     """Reader of Parquet, CSV and JSON lines; see the module."""
 
     name = "table"
+    uses = ("columns", "time_unit", "separator")
 
     def sniff(self, path: Path, head: bytes) -> float:
         """Recognize Parquet for certain; JSON lines and CSV less surely than other formats."""
