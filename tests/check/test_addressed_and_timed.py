@@ -56,6 +56,7 @@ def test_correct_ones_pass(toy: type) -> None:
         (toys.Hopeful, EARLY),
         (toys.Stuck, STUCK),
         (toys.Hasty, EARLY),
+        (toys.Deaf, STUCK),
     ],
 )
 def test_broken_ones_are_found_with_a_counterexample_that_can_be_replayed(
@@ -118,6 +119,14 @@ def compare(group: Company, explorer: Explorer, path: Sequence[Move], found: Fou
     broken = failure if failure is not trial.doubt else None
     what = found.what if found is not None else None
     assert (broken.what if broken is not None else None) == what, trial.actions
+
+
+def test_a_chain_of_three_messages_through_four_members_is_found() -> None:
+    """The explorer's groups are too small for it."""
+    failure = conform(flat("toys", toys.Hearsay, 4), Plan(runs=600, twins=False), seed=1).failure
+    assert failure is not None
+    assert failure.what == EARLY
+    assert first_failure(toys.Hearsay) is None
 
 
 def test_a_copy_arrives_within_the_delays_of_its_channel_and_time_waits_for_it() -> None:

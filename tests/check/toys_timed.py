@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from antecede.clocks.bounds import Bounds
@@ -216,3 +216,31 @@ class Hasty(Topical):
             return (Discard(message, DUPLICATE),)
         self.seen.add(self.identity(message))
         return (Deliver(message),)
+
+
+class Nobody(Subscriptions[int]):
+    """Says that nobody subscribes."""
+
+    def targets(self, publication: Collection[str], members: Iterable[int]) -> tuple[int, ...]:
+        return ()
+
+
+class Deaf(Topical):
+    """Asks subscriptions that lie: the judge must not ask them too."""
+
+    @classmethod
+    def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
+        options = super().trial_options(members)
+        return {**options, "subscriptions": Nobody(options["subscriptions"].topics)}
+
+
+class Hearsay(Post):
+    """Keeps of another's past only what it heard from members 0 to 2."""
+
+    def receive(self, message: Letter, *, now: float = 0.0) -> Sequence[Effect]:
+        before = dict(self.known)
+        effects = super().receive(message)
+        learnt = self.known.items() - before.items()
+        direct = {e.message[:2] for e in effects if isinstance(e, Deliver)}
+        self.known = before | {one: to for one, to in learnt if one.sender < 3 or one in direct}
+        return effects

@@ -14,7 +14,6 @@ from antecede.check.scenario_parse import Setting
 from antecede.clocks.bounds import Bounds
 from antecede.errors import LocalError
 from antecede.protocols.base import Guarantee, Protocol, Relation
-from antecede.protocols.subscriptions import Subscriptions
 
 FLAT_NAMES = "ABCDEFGHIJKLMNOPQR"
 SUPER_NAMES = "STU"
@@ -40,8 +39,11 @@ class Company(NamedTuple):
     """Super peer's name -> names of its internal peers; empty for a flat group."""
     physics: Physics = Physics()
     """Clocks and channels; without bounds, copies arrive at any time."""
-    subscriptions: Subscriptions[int] | None = None
-    """Topics by address, where the protocol sends to subscribers; of newcomers too."""
+    subscriptions: Mapping[int, frozenset[str]] = {}
+    """Topics by address, where the protocol sends to subscribers; of newcomers too.
+
+    Plain sets: the checker asks nothing of the code that it judges.
+    """
 
     @property
     def scene(self) -> Setting:
@@ -64,11 +66,8 @@ class Company(NamedTuple):
             }
             bounds = Bounds(known.accuracy_s, known.least_s, known.most_s, clocks, channels)
         offsets = tuple((names[at], offset) for at, offset in self.physics.offsets.items())
-        subscribed: tuple[tuple[str, tuple[str, ...]], ...] = ()
-        if self.subscriptions is not None:
-            subscribed = tuple(
-                (names[at], tuple(sorted(self.subscriptions.of(at)))) for at in names
-            )
+        rows = ((at, tuple(sorted(self.subscriptions.get(at, ())))) for at in names)
+        subscribed = tuple((names[at], topics) for at, topics in rows if topics)
         everybody = tuple(names.values())
         return Setting(
             self.protocol,
@@ -76,8 +75,17 @@ class Company(NamedTuple):
             everybody,
             bounds=bounds,
             clocks=offsets,
-            subscriptions=tuple(row for row in subscribed if row[1]),
+            subscriptions=subscribed,
         )
+
+    def topics(self) -> tuple[str, ...]:
+        """Return every topic that anybody subscribes to, sorted."""
+        return tuple(sorted(frozenset().union(*self.subscriptions.values())))
+
+    def readers(self, topics: Iterable[str], among: Iterable[int]) -> tuple[int, ...]:
+        """Return those, in the order given, who subscribe to one of the topics."""
+        wanted = frozenset(topics)
+        return tuple(at for at in among if wanted & self.subscriptions.get(at, frozenset()))
 
     def describe(self) -> str:
         """Say in words who takes part."""
@@ -120,6 +128,7 @@ def flat(
     bounds = options.get("bounds")
     _check_delays(bounds)
     physics = Physics(dict(zip(names, offsets, strict=False)), bounds)
+    subscribed = options["subscriptions"].topics if "subscriptions" in options else {}
     told = {key: value for key, value in options.items() if key not in ("bounds", "subscriptions")}
     return Company(
         protocol,
@@ -128,7 +137,7 @@ def flat(
         newcomer,
         _texts(told),
         physics=physics,
-        subscriptions=options.get("subscriptions"),
+        subscriptions={at: frozenset(own) for at, own in subscribed.items()},
     )
 
 

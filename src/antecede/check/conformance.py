@@ -141,6 +141,9 @@ class _Adversary:
         self.needs_time = any(g.needs_time for g in guarantees)
         self.sent = dict.fromkeys(company.names.values(), 0)
         self.left = plan.messages
+        # Long chains of causes that overtake each other need these; both at once, too.
+        self.newest_first = rng.random() < 0.3
+        self.one_to_one = rng.random() < 0.3
 
     def play(self) -> Trial:
         """Send all messages, let everything arrive, and let time pass at the end."""
@@ -176,7 +179,8 @@ class _Adversary:
         ready = [copy for copy in world.in_flight if world.may_arrive(copy)]
         if not ready or (self.timed and world.may_pass(1.0) and self.rng.random() < 0.3):
             return None
-        copy = self.rng.choice(ready)
+        newest = self.newest_first and self.rng.random() < 0.8
+        copy = ready[-1] if newest else self.rng.choice(ready)
         return Arrive(self._name(copy.target), str(copy.message.payload))
 
     def _again(self, copy: InFlight) -> Action:
@@ -210,15 +214,15 @@ class _Adversary:
         if self.trial.world.members[at].addressing is not Addressing.MEMBERS:
             return ()
         others = [self._name(other) for other in self._present() if other != at]
-        if not others or self.rng.random() < 0.3:
+        if not others or (not self.one_to_one and self.rng.random() < 0.3):
             return ()
-        most = 1 if self.rng.random() < 0.5 else len(others)
+        most = 1 if self.one_to_one or self.rng.random() < 0.5 else len(others)
         return tuple(sorted(self.rng.sample(others, self.rng.randint(1, most))))
 
     def _topics(self) -> tuple[str, ...]:
-        if self.company.subscriptions is None:
+        known = self.company.topics()
+        if not known:
             return ()
-        known = self.company.subscriptions.all_topics()
         return tuple(sorted(self.rng.sample(known, self.rng.randint(1, len(known)))))
 
     def _change(self) -> Action:

@@ -193,12 +193,11 @@ class Explorer:
     def _published(self, record: Record, label: int, topics: Sequence[str]) -> Record:
         """Note a label's topics, and with which labels before it shares some, by receiver."""
         known = self.company.subscriptions
-        assert known is not None
-        bit = {topic: 1 << number for number, topic in enumerate(known.all_topics())}
+        bit = {topic: 1 << number for number, topic in enumerate(self.company.topics())}
         mine = sum(bit[topic] for topic in topics)
         shared = list(record.shared)
         for slot, at in enumerate(self.addresses):
-            wanted = mine & sum(bit[topic] for topic in known.of(at))
+            wanted = mine & sum(bit[topic] for topic in known.get(at, ()))
             with_it = (k for k, theirs in enumerate(record.topics) if theirs & wanted)
             shared[slot * len(self.labels) + label] = sum(1 << k for k in with_it)
         topics_of = _replaced(record.topics, label, mine)

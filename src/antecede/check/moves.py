@@ -95,18 +95,16 @@ class Moves:
                 yield from (Audience(to=chosen) for chosen in combinations(others, size))
 
     def _publications(self, slot: int) -> Iterator[Audience]:
-        known = self.company.subscriptions
-        topics = known.all_topics() if known is not None else ()
+        topics = self.company.topics()
         for size in range(1, MOST_TOPICS + 1):
             for chosen in combinations(topics, size):
-                targets = known.targets(chosen, self.addresses) if known is not None else ()
-                if set(targets) - {self.addresses[slot]}:
+                if set(self.company.readers(chosen, self.addresses)) - {self.addresses[slot]}:
                     yield Audience(topics=chosen)
 
     def targets(self, slot: int, audience: Audience) -> Sequence[int]:
         """Return the slots that a message is for."""
-        if audience.topics and self.company.subscriptions is not None:
-            found = self.company.subscriptions.targets(audience.topics, self.addresses)
+        if audience.topics:
+            found = self.company.readers(audience.topics, self.addresses)
         else:
             found = audience.to or tuple(self.addresses[other] for other in self.judge.senders)
         return [self.slot[at] for at in found if at != self.addresses[slot]]

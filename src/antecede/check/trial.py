@@ -166,8 +166,8 @@ class Trial:
     def _audience(self, to: list[int], topics: tuple[str, ...]) -> Iterable[int]:
         """Return whom a message is for, from what was asked alone."""
         present = tuple(self.world.members)
-        if topics and self.company.subscriptions is not None:
-            return self.company.subscriptions.targets(topics, present)
+        if topics:
+            return self.company.readers(topics, present)
         return to or present
 
     def _lose(self, at: int | None, label: str) -> bool:
@@ -322,9 +322,8 @@ class Trial:
             return str(at)
 
         addressed = {label: set(map(name, to)) for label, to in self.addressed.items()}
-        known = self.company.subscriptions
-        at_all = [] if known is None else [(name(at), known.of(at)) for at in self.names]
-        return history.History(self.rows(), addressed, self.topics, dict(at_all))
+        subscribed = {name(at): own for at, own in self.company.subscriptions.items()}
+        return history.History(self.rows(), addressed, self.topics, subscribed)
 
     def _counts(self, fault: history.Fault) -> bool:
         """Tell whether a fault breaks this member's promise."""
