@@ -36,10 +36,7 @@ from antecede.protocols.base import (
     Relation,
     Transmit,
 )
-from antecede.protocols.counting import CountingProtocol
-
-INTEGER_BYTES = 4
-PAIR_BYTES = 8
+from antecede.protocols.counting import INTEGER_BYTES, PAIR_BYTES, CountingProtocol
 
 
 class BssMessage(NamedTuple):
@@ -154,8 +151,7 @@ class Bss(CountingProtocol):
     def control_bytes(self, message: BssMessage) -> int:
         """Return 4 bytes a member for the vector; with differences 8 for each changed entry."""
         if self.differences:
-            changed = ((message.causes | self.guard) - self.ones) & self.guard
-            return PAIR_BYTES * (changed.bit_count() + 1)
+            return self.pair_bytes(message) + PAIR_BYTES
         return INTEGER_BYTES * (len(self.counts) + 1)
 
     def storage_bytes(self) -> int:

@@ -17,6 +17,7 @@ others: there the bounds are needed.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -129,9 +130,9 @@ class ClockOrdered(ClockDelivery):
         self.relation = self.relate(separation)
         self.separation = separation
 
+    @abstractmethod
     def relate(self, separation: Separation) -> Relation:
         """Return the relation to order by; raises LocalError when the bounds forbid it."""
-        raise NotImplementedError
 
     # -- membership -------------------------------------------------------------------------
 

@@ -37,6 +37,8 @@ from antecede.clocks.lanes import (
     pack,
     unit,
 )
+from antecede.clocks.pairs import encode_pairs, read_pairs
+from antecede.clocks.wire import Reader, varint
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 from antecede.protocols.base import (
     AFTER_LEAVE,
@@ -51,6 +53,24 @@ from antecede.protocols.base import (
     MessageId,
     Protocol,
 )
+
+INTEGER_BYTES = 4
+PAIR_BYTES = 8
+"""Sizes by the accounting of 000: an integer, and a member with a number."""
+
+
+def encode_with_pairs(message: Any) -> bytes:
+    """Return sender and number, then each member of the causes with its number."""
+    return varint(message.sender) + varint(message.seq) + encode_pairs(message.causes)
+
+
+def read_with_pairs(control: bytes) -> tuple[int, int, int]:
+    """Return (sender, number, causes) as `encode_with_pairs` wrote them; raises DecodeError."""
+    reader = Reader(control)
+    sender, seq = reader.varint(), reader.varint()
+    causes = read_pairs(reader)
+    reader.finish()
+    return sender, seq, causes
 
 
 class CountingProtocol(Protocol):
@@ -257,6 +277,12 @@ class CountingProtocol(Protocol):
         if message.seq > 1:
             found.append(MessageId(message.sender, message.seq - 1))
         return tuple(sorted(found))
+
+    def pair_bytes(self, message: Any) -> int:
+        """Return 8 bytes for each member that the causes name, as 000 counts."""
+        causes: int = message.causes
+        named = ((causes | self.guard) - self.ones) & self.guard
+        return PAIR_BYTES * named.bit_count()
 
     def mentions(self, message: Any) -> tuple[int, ...]:
         """Return the sender and the members of all causes."""

@@ -24,8 +24,6 @@ from typing import Any, NamedTuple
 
 from antecede.clocks.intervals import Intervals
 from antecede.clocks.lanes import items, put, unit
-from antecede.clocks.pairs import encode_pairs, read_pairs
-from antecede.clocks.wire import Reader, varint
 from antecede.protocols.base import (
     Deliver,
     Effect,
@@ -34,10 +32,12 @@ from antecede.protocols.base import (
     Relation,
     Transmit,
 )
-from antecede.protocols.counting import CountingProtocol
-
-INTEGER_BYTES = 4
-PAIR_BYTES = 8
+from antecede.protocols.counting import (
+    INTEGER_BYTES,
+    CountingProtocol,
+    encode_with_pairs,
+    read_with_pairs,
+)
 
 
 class DsMessage(NamedTuple):
@@ -103,20 +103,16 @@ class Ds(CountingProtocol):
 
     def encode(self, message: DsMessage) -> bytes:
         """Return sender and number, then the process and the end of each sequence."""
-        return varint(message.sender) + varint(message.seq) + encode_pairs(message.causes)
+        return encode_with_pairs(message)
 
     def decode(self, control: bytes, payload: Any) -> DsMessage:
         """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
-        reader = Reader(control)
-        sender, seq = reader.varint(), reader.varint()
-        causes = read_pairs(reader)
-        reader.finish()
+        sender, seq, causes = read_with_pairs(control)
         return DsMessage(sender, seq, payload, causes)
 
     def control_bytes(self, message: DsMessage) -> int:
         """Return 8 bytes a sequence: its process and its end, as 000 counts a pair."""
-        sequences = ((message.causes | self.guard) - self.ones) & self.guard
-        return PAIR_BYTES * sequences.bit_count()
+        return self.pair_bytes(message)
 
     def storage_bytes(self) -> int:
         """Return 4 bytes a member for the ends (000 gives no figure)."""

@@ -22,8 +22,6 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from antecede.clocks.lanes import LANE_BITS, VALUE_BITS, unit
-from antecede.clocks.pairs import encode_pairs, read_pairs
-from antecede.clocks.wire import Reader, varint
 from antecede.protocols.base import (
     Deliver,
     Effect,
@@ -32,10 +30,13 @@ from antecede.protocols.base import (
     Relation,
     Transmit,
 )
-from antecede.protocols.counting import CountingProtocol
-
-INTEGER_BYTES = 4
-PAIR_BYTES = 8
+from antecede.protocols.counting import (
+    INTEGER_BYTES,
+    PAIR_BYTES,
+    CountingProtocol,
+    encode_with_pairs,
+    read_with_pairs,
+)
 
 
 class IdrMessage(NamedTuple):
@@ -126,20 +127,16 @@ class Idr(CountingProtocol):
 
     def encode(self, message: IdrMessage) -> bytes:
         """Return sender and number, then the pairs."""
-        return varint(message.sender) + varint(message.seq) + encode_pairs(message.causes)
+        return encode_with_pairs(message)
 
     def decode(self, control: bytes, payload: Any) -> IdrMessage:
         """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
-        reader = Reader(control)
-        sender, seq = reader.varint(), reader.varint()
-        causes = read_pairs(reader)
-        reader.finish()
+        sender, seq, causes = read_with_pairs(control)
         return IdrMessage(sender, seq, payload, causes)
 
     def control_bytes(self, message: IdrMessage) -> int:
         """Return 8 bytes a pair, as 000 counts."""
-        pairs = ((message.causes | self.guard) - self.ones) & self.guard
-        return PAIR_BYTES * pairs.bit_count()
+        return self.pair_bytes(message)
 
     def storage_bytes(self) -> int:
         """Return 4 bytes a member for VT and 8 bytes a pair of CI, as 000 counts."""

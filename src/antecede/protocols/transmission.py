@@ -23,6 +23,7 @@ its last number to it was, and its times.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -128,13 +129,13 @@ class Transmission(Protocol):
         self._spoke(targets, now)
         return effects
 
+    @abstractmethod
     def stamp(self, now: float) -> tuple[int, float]:
         """Return LT and PT of a message that is sent now, and count it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def times(self, now: float) -> tuple[int, float]:
         """Return what LT and PT of all later messages will be at least."""
-        raise NotImplementedError
 
     def _by_number(self, targets: Iterable[int]) -> list[tuple[int, tuple[int, ...]]]:
         """Return (number before, targets): in a broadcast group one, whoever the targets are."""
