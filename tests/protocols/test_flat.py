@@ -29,6 +29,11 @@ from antecede.protocols.idr import Idr
 from antecede.protocols.matrix import Matrix
 from antecede.protocols.unordered import Unordered
 from tests.protocols.flat_tools import Make, play, play_with_churn
+from tests.protocols.wire_checks import (
+    damage_is_refused_whole_or_read_as_another,
+    longer_and_shorter_is_refused,
+    random_bytes_decode_or_are_refused,
+)
 
 
 def bss_by_differences(me: int, members: Any) -> Protocol:
@@ -211,17 +216,7 @@ def test_a_long_cascade_neither_recurses_nor_rescans(name: str) -> None:
 @given(data=st.binary(max_size=40))
 @settings(max_examples=200)
 def test_random_bytes_decode_or_are_refused(name: str, data: bytes) -> None:
-    member = MAKES[name](0, range(4))
-    before = member.snapshot()
-    try:
-        message = member.decode(data, None)
-    except RemoteError:
-        return
-    assert member.encode(message) == data
-    try:
-        member.receive(message)
-    except RemoteError:
-        assert member.snapshot() == before
+    random_bytes_decode_or_are_refused(MAKES[name](0, range(4)), data)
 
 
 @every
@@ -230,28 +225,14 @@ def test_a_damaged_message_is_refused_whole_or_read_as_another(
     name: str, seed: int, where: float, byte: int
 ) -> None:
     network = play(MAKES[name], seed, members=3, steps=20)
-    member = network.members[0]
-    for message in list(network.sent.values())[-3:]:
-        control = bytearray(member.encode(message))
-        control[int(where * (len(control) - 1))] = byte
-        before = member.snapshot()
-        try:
-            read = member.decode(bytes(control), message.payload)
-            member.receive(read)
-        except RemoteError:
-            assert member.snapshot() == before
+    newest = list(network.sent.values())[-3:]
+    damage_is_refused_whole_or_read_as_another(network.members[0], newest, where, byte)
 
 
 @every
 def test_bytes_left_over_or_cut_short_are_refused(name: str) -> None:
     network = play(MAKES[name], 3)
-    for message in network.sent.values():
-        control = network.members[0].encode(message)
-        with pytest.raises(DecodeError):
-            network.members[0].decode(control + b"\x00", None)
-        for cut in range(len(control)):
-            with pytest.raises(RemoteError):
-                network.members[0].decode(control[:cut], None)
+    longer_and_shorter_is_refused(network.members[0], network.sent.values())
 
 
 @pytest.mark.parametrize("name", VECTORS)
