@@ -294,3 +294,24 @@ class TopicNetwork:
 
     def stamps(self) -> Mapping[Id, Stamp]:
         return {key: stamp(message) for key, message in self.sent.items()}
+
+
+EVERYTHING: Subscriptions[int] = Subscriptions(dict.fromkeys(range(9), ("x", "y", "z")))
+EXACT: Bounds[int] = Bounds(accuracy_s=0, least_s=1, most_s=3)
+"""A cause of an event of 0 is with 1 at most 3 - 0 - 1 = 2 s after the event."""
+
+
+def group(name: str, *subscribed: str, bounds: Bounds[int] = EXACT) -> list[TopicProtocol]:
+    """Return members 0 .. n - 1 with these subscriptions, a letter a topic."""
+    subscriptions = Subscriptions(dict(enumerate(subscribed)))
+    members = range(len(subscribed))
+    return [CLASSES[name](k, members, subscriptions=subscriptions, bounds=bounds) for k in members]
+
+
+def published(
+    member: TopicProtocol, topics: str, now: float = 0.0, payload: object = b""
+) -> TopicMessage:
+    (effect,) = member.send(payload, now=now, topics=list(topics))
+    assert isinstance(effect, Transmit)
+    message: TopicMessage = effect.message
+    return message

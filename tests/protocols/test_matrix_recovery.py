@@ -1,0 +1,370 @@
+"""Matrix, recovering: what is lost is noticed, asked for and sent again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antecede.clocks.lanes import pack
+from antecede.clocks.matrix import MAX_SIDE
+from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError
+from antecede.protocols.base import (
+    NOTHING,
+    OWN,
+    Deliver,
+    Discard,
+    Effect,
+    Hold,
+    Transmit,
+)
+from antecede.protocols.matrix import LATE_NOTE, LOST, TRIES, Matrix
+from antecede.protocols.matrix_message import Heartbeat, MatrixMessage, Request
+from tests.protocols.matrix_tools import group, sent
+
+Id = tuple[int, int]
+
+
+class Lossy:
+    """Members on a network that loses copies; the oracle is plain sets of ids."""
+
+    def __init__(self, size: int, seed: int, losses: float, **options: Any) -> None:
+        self.random = random.Random(seed)
+        self.losses = losses
+        self.options = {"recovering": True, **options}
+        self.members = {k: Matrix(k, range(size), **self.options) for k in range(size)}
+        self.done: dict[int, list[Id]] = {k: [] for k in self.members}
+        self.past: dict[Id, frozenset[Id]] = {}
+        self.flight: list[tuple[int, Any]] = []
+        self.now = 0.0
+        self.discarded: list[str] = []
+
+    def carry_out(self, at: int, effects: Any) -> None:
+        for effect in effects:
+            if isinstance(effect, Transmit):
+                control = self.members[at].encode(effect.message)
+                read = self.members[at].decode(control, effect.message.payload)
+                assert read == effect.message
+                for target in effect.to:
+                    assert target != at
+                    if self.random.random() >= self.losses:
+                        self.flight.append((target, read))
+            elif isinstance(effect, Deliver):
+                key = effect.message[:2]
+                assert key not in self.done[at]
+                assert self.past[key] <= {*self.done[at]}
+                self.done[at].append(key)
+            elif isinstance(effect, Discard):
+                self.discarded.append(effect.reason)
+
+    def send(self, at: int) -> None:
+        effects = self.members[at].send(b"", now=self.now)
+        assert isinstance(effects[0], Transmit)
+        key: Id = effects[0].message[:2]
+        self.past[key] = frozenset(self.done[at])
+        self.done[at].append(key)
+        self.carry_out(at, effects)
+
+    def step(self) -> None:
+        draw = self.random.random()
+        if draw < 0.2:
+            self.send(self.random.choice(list(self.members)))
+        elif draw < 0.3:
+            self.tick(0.5)
+        elif self.flight:
+            target, message = self.flight.pop(self.random.randrange(len(self.flight)))
+            if target in self.members:
+                self.carry_out(target, self.members[target].receive(message, now=self.now))
+
+    def tick(self, seconds: float) -> None:
+        self.now += seconds
+        for at in list(self.members):
+            state = self.members[at].snapshot()
+            fresh = Matrix(at, self.members, **self.options)
+            fresh.restore(state)
+            assert fresh.snapshot() == state
+            self.members[at] = fresh
+            self.carry_out(at, fresh.tick(self.now))
+
+    def settle(self, rounds: int) -> None:
+        for _ in range(rounds):
+            self.tick(1.0)
+            while self.flight:
+                target, message = self.flight.pop(self.random.randrange(len(self.flight)))
+                if target in self.members:
+                    self.carry_out(target, self.members[target].receive(message, now=self.now))
+
+    def join(self, newcomer: int, sponsor: int) -> None:
+        fresh = Matrix(newcomer, [newcomer], **self.options)
+        fresh.adopt(self.members[sponsor].frontier())
+        self.done[newcomer] = list(self.done[sponsor])
+        for member in self.members.values():
+            member.join(newcomer)
+        self.members[newcomer] = fresh
+
+    def leave(self, member: int) -> None:
+        del self.members[member]
+        last = max((seq for sender, seq in self.past if sender == member), default=0)
+        for at, other in self.members.items():
+            self.carry_out(at, other.leave(member, last))
+
+
+@pytest.mark.parametrize("differences", [False, True])
+@given(seed=st.integers(0, 2**32), size=st.integers(2, 4), losses=st.floats(0, 0.6))
+def test_whatever_is_lost_is_recovered_and_then_forgotten(
+    differences: bool, seed: int, size: int, losses: float
+) -> None:
+    network = Lossy(size, seed, losses, differences=differences)
+    for _ in range(40):
+        network.step()
+    network.losses = min(losses, 0.3)
+    network.settle(6)
+    network.losses = 0.0
+    network.settle(14)
+    for at, member in network.members.items():
+        assert {*network.done[at]} == {*network.past}
+        assert member.blocked_on() == ()
+        assert member.unstable() == ()
+        assert len(member.buffer) == 0
+        assert member.lacking() == {}
+        assert member.asked == {}
+
+
+@given(seed=st.integers(0, 2**32))
+def test_members_who_stay_agree_on_what_departed_members_sent(seed: int) -> None:
+    network = Lossy(3, seed, 0.4)
+    for newcomer in (3, 4, 5):
+        for _ in range(15):
+            network.step()
+        network.join(newcomer, network.random.choice(list(network.members)))
+        for _ in range(15):
+            network.step()
+        network.leave(network.random.choice(list(network.members)))
+    network.settle(4)
+    network.losses = 0.0
+    network.settle(24)
+    first, *others = ({*network.done[at]} for at in network.members)
+    assert all(done == first for done in others)
+    for at, member in network.members.items():
+        assert member.blocked_on() == ()
+        mine = {key for key in network.past if key[0] in network.members}
+        assert mine <= {*network.done[at]}
+
+
+def test_losses_are_what_these_tests_are_about() -> None:
+    network = Lossy(3, 1, 0.5)
+    for _ in range(60):
+        network.step()
+    assert any({*network.done[at]} != {*network.past} for at in network.members)
+    assert any(member.blocked_on() for member in network.members.values())
+
+
+def lone_gap() -> tuple[list[Matrix], list[MatrixMessage]]:
+    """Member 2 lacks message 1 of member 0, and holds 2."""
+    members = group(3, recovering=True)
+    messages = [sent(members[0], k) for k in (1, 2)]
+    assert isinstance(members[2].receive(messages[1])[0], Hold)
+    return members, messages
+
+
+def requests(effects: Any) -> list[tuple[tuple[int, ...], Request]]:
+    return [
+        (e.to, e.message)
+        for e in effects
+        if isinstance(e, Transmit) and isinstance(e.message, Request)
+    ]
+
+
+def test_a_gap_is_asked_for_after_retry_s_and_not_before() -> None:
+    members, messages = lone_gap()
+    assert requests(members[2].tick(10.0)) == []  # noticed
+    assert requests(members[2].tick(11.5)) == []
+    ((to, request),) = requests(members[2].tick(12.0))
+    assert to == (0,)
+    assert request == Request(2, 0, b"", 0, (1, 2))
+    assert requests(members[2].tick(13.5)) == []
+    assert requests(members[2].tick(14.0)) == [((0,), request)]
+    (answer,) = members[0].receive(request)
+    assert answer == Transmit((2,), messages[0])
+    assert list(members[2].receive(messages[0])) == [Deliver(m) for m in messages]
+    assert requests(members[2].tick(20.0)) == []
+    assert members[2].asked == {}
+
+
+def test_a_silent_members_last_message_is_missed_by_its_heartbeat() -> None:
+    members = group(2, recovering=True, heartbeat_s=3.0)
+    members[0].send("lost", now=10.0)
+    assert members[0].tick(12.9) == []
+    (beat,) = members[0].tick(13.0)
+    assert members[0].tick(15.9) == []
+    assert len(members[0].tick(16.0)) == 1
+    assert isinstance(beat, Transmit)
+    assert isinstance(beat.message, Heartbeat)
+    assert members[0].is_note(beat.message)
+    assert members[1].receive(beat.message) == NOTHING
+    assert members[1].lacking() == {0: (1, 2)}
+    members[1].tick(20.0)
+    ((_, request),) = requests(members[1].tick(22.0))
+    (answer,) = members[0].receive(request)
+    assert isinstance(answer, Transmit)
+    assert list(members[1].receive(answer.message)) == [Deliver(answer.message)]
+    assert members[1].notes != {}
+    members[1].tick(23.0)
+    assert members[1].notes == {}
+
+
+def test_when_the_origin_left_who_has_the_message_is_asked() -> None:
+    members, messages = lone_gap()
+    for message in messages:
+        members[1].receive(message)
+    for member in members[1:]:
+        member.leave(0, 2)
+    members[2].tick(0.0)
+    assert requests(members[2].tick(2.0)) == []  # nobody is known to have it
+    (beat,) = (e.message for e in members[1].tick(5.0) if isinstance(e, Transmit))
+    members[2].receive(beat)
+    ((to, request),) = requests(members[2].tick(4.0))
+    assert to == (1,)
+    assert members[1].receive(request) == (Transmit((2,), messages[0]),)
+
+
+def test_an_early_heartbeat_is_learnt_from_once_its_causes_are_here() -> None:
+    members = group(3, recovering=True)
+    message = sent(members[0])
+    members[2].receive(message)
+    (beat,) = (e.message for e in members[2].tick(5.0) if isinstance(e, Transmit))
+    members[1].receive(beat)
+    members[1].receive(message)
+    assert members[1].knows(2, 0) == 0
+    members[1].tick(5.0)
+    assert members[1].knows(2, 0) == 1
+    assert members[1].notes == {}
+    members[0].receive(beat)  # its causes are here: no tick is needed
+    assert members[0].knows(2, 0) == 1
+
+
+def test_an_early_heartbeat_goes_with_its_sender() -> None:
+    members = group(3, recovering=True)
+    members[2].receive(sent(members[0]))
+    (beat,) = (e.message for e in members[2].tick(5.0) if isinstance(e, Transmit))
+    members[1].receive(beat)
+    assert members[1].holders(0, 1) == [0, 2]
+    members[1].leave(2, 0)
+    assert members[1].holders(0, 1) == [0]
+    assert members[1].notes == {}
+
+
+def test_the_last_number_of_a_departed_member_tells_what_is_lacking() -> None:
+    member = group(3, recovering=True)[2]
+    member.leave(0, 2)
+    assert member.lacking() == {0: (1, 3)}
+    member.leave(1, 0)
+    assert member.lacking() == {0: (1, 3)}
+
+
+def test_requests_go_round_those_who_have_it() -> None:
+    members, messages = lone_gap()
+    for message in messages:
+        members[1].receive(message)
+    assert isinstance(members[2].receive(sent(members[1]))[0], Hold)
+    members[2].tick(0.0)
+    asked = [requests(members[2].tick(2.0 * k))[0][0] for k in (1, 2, 3)]
+    assert asked == [(0,), (1,), (0,)]
+
+
+def test_what_was_lost_with_its_sender_is_given_up_and_taken_up_again() -> None:
+    members, messages = lone_gap()
+    members[2].leave(0, 2)
+    effects: list[Effect] = []
+    for k in range(TRIES + 2):
+        assert members[2].blocked_on()
+        effects = list(members[2].tick(2.0 * k))
+    discards = [effect for effect in effects if isinstance(effect, Discard)]
+    assert discards == [Discard(messages[1], LOST)]
+    assert members[2].blocked_on() == ()
+    for message in messages:
+        members[1].receive(message)
+    members[1].leave(0, 2)
+    members[2].receive(next(e.message for e in members[1].tick(99.0) if isinstance(e, Transmit)))
+    ((to, request),) = requests(members[2].tick(100.0))
+    assert (to, request.bounds) == ((1,), (1, 3))
+
+
+def test_copies_that_come_after_all_are_delivered() -> None:
+    members, messages = lone_gap()
+    members[2].leave(0, 2)
+    for k in range(TRIES + 2):
+        members[2].tick(2.0 * k)
+    assert members[2].blocked_on() == ()
+    for message in messages:
+        assert list(members[2].receive(message)) == [Deliver(message)]
+
+
+def test_an_absurd_number_is_asked_for_in_one_small_request() -> None:
+    members = group(2, recovering=True)
+    message = sent(members[0])._replace(seq=10**11)
+    members[1].receive(message)
+    members[1].tick(0.0)
+    ((_, request),) = requests(members[1].tick(2.0))
+    assert request.bounds == (1, 10**11)
+    with pytest.raises(SequenceError):
+        members[0].receive(request)
+
+
+def test_notes_that_can_not_be_are_refused_whole() -> None:
+    members = group(3, recovering=True)
+    members[0].leave(2, 4)
+    sent(members[0])
+    beat = Heartbeat(1, 0, b"", pack([(1, 2)]), (0, 0, 0))
+    wrong: list[tuple[Any, type[RemoteError]]] = [
+        (beat._replace(sender=7), UnknownMemberError),
+        (beat._replace(causes=pack([(0, 2)])), SequenceError),  # I sent 1
+        (beat._replace(causes=pack([(2, 5)])), SequenceError),  # it left after 4
+        (beat._replace(causes=pack([(9, 1)]), rows=(0,) * 10), UnknownMemberError),
+        (Request(7, 0, b"", 0, (1, 2)), UnknownMemberError),
+        (Request(1, 0, b"", 7, (1, 2)), UnknownMemberError),
+        (Request(1, 0, b"", 0, (1, 3)), SequenceError),
+    ]
+    before = members[0].snapshot()
+    for note, error in wrong:
+        with pytest.raises(error):
+            members[0].receive(note)
+        assert members[0].snapshot() == before
+    for note, reason in (
+        (beat._replace(sender=0), OWN),
+        (beat._replace(sender=2, causes=0), LATE_NOTE),
+        (Request(2, 0, b"", 0, (1, 2)), LATE_NOTE),
+    ):
+        assert members[0].receive(note) == (Discard(note, reason),)
+        assert members[0].snapshot() == before
+
+
+def test_an_older_heartbeat_does_not_replace_a_newer_one() -> None:
+    member = group(2, recovering=True)[0]
+    newer = Heartbeat(1, 0, b"", pack([(1, 3)]), (0, 0))
+    member.receive(newer)
+    member.receive(newer._replace(causes=pack([(1, 2)])))
+    assert member.notes == {1: newer}
+
+
+def test_wrong_options_and_numbers_are_named() -> None:
+    wrong: list[Callable[[], object]] = [
+        lambda: Matrix(0, [0], heartbeat_s=0.0),
+        lambda: Matrix(0, [0], retry_s=-1.0),
+        lambda: Matrix(0, [0, MAX_SIDE]),
+        lambda: Matrix(0, [0]).join(MAX_SIDE),
+        lambda: Matrix(0, [0]).knows(0, 1),
+    ]
+    for call in wrong:
+        with pytest.raises(LocalError):
+            call()
+    with pytest.raises(ValueError, match="matrix"):
+        Matrix(1, [1]).adopt(((((0, 0),), ()), ((MAX_SIDE, 1),), ()))
+    with pytest.raises(ValueError, match="strangers"):
+        Matrix(1, [1]).adopt(((((0, 0),), ()), ((0, pack([(2, 1)])),), ()))
+    with pytest.raises(ValueError, match="no message"):
+        Matrix(1, [1]).adopt(((((0, 0),), ()), (), ((0, 1, (("no", 1),)),)))
