@@ -1,4 +1,4 @@
-"""Run by `test_stream_kill.py` in a process of its own: a streaming query that gets killed."""
+"""Run by the tests of restarts in a process of its own: a streaming query that gets killed."""
 
 from __future__ import annotations
 
@@ -8,24 +8,36 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import DataFrame
+
+from antecede.order.deliver_spec import DeliverSpec
+from antecede.spark.delivering import deliver
 from antecede.spark.session import local_session
 from antecede.spark.spec import OrderSpec
 from antecede.spark.stream import order_stream
 
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-SPEC = OrderSpec(id="id", after=("after",), group="group", time="at")
+ORDER = OrderSpec(id="id", after=("after",), group="group", time="at")
+DELIVER = DeliverSpec(
+    order="idr",
+    members=("ann", "bob", "cat", "dan"),
+    group="run",
+    tiebreak="number",
+    sent="sent",
+    patience_s=1.0,
+)
 
 
-def main(folder: Path) -> None:
+def operate(operator: str, df: DataFrame) -> DataFrame:
+    return order_stream(df, ORDER) if operator == "order" else deliver(df, DELIVER)
+
+
+def main(operator: str, folder: Path) -> None:
     warnings.simplefilter("ignore")
     spark = local_session(
         2,
         partitions=2,
         java_options=("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
-        settings={
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
-        },
+        settings={"spark.sql.codegen.wholeStage": "false"},
     )
     jvm: Any = spark.sparkContext._jvm
     java = jvm.java.lang.ProcessHandle.current().pid()
@@ -33,7 +45,7 @@ def main(folder: Path) -> None:
     schema = spark.read.parquet(str(folder / "in")).schema
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
     query = (
-        order_stream(stream.parquet(str(folder / "in")), SPEC)
+        operate(operator, stream.parquet(str(folder / "in")))
         .writeStream.format("parquet")
         .option("path", str(folder / "out"))
         .option("checkpointLocation", str(folder / "checkpoint"))
@@ -45,4 +57,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(sys.argv[1], Path(sys.argv[2]))

@@ -1,0 +1,74 @@
+"""Kill a stream and its JVM within a batch: what the tests of restarts share."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+FILES = 6
+DEADLINE_S = 120
+
+
+def survive_a_kill(folder: Path, operator: str, pieces: Iterable[pa.Table]) -> None:
+    """Run `stream_child.py OPERATOR` over the pieces, a file a batch; kill it once, start it again.
+
+    Afterwards `folder`/out has what the stream wrote.
+    """
+    (folder / "in").mkdir()
+    for index, piece in enumerate(pieces):
+        path = folder / "in" / f"part-{index:03}.parquet"
+        pq.write_table(piece, path)
+        os.utime(path, (1_700_000_000 + index,) * 2)
+    assert 2 <= kill_within_a_batch(folder, start(folder, operator), 2) < FILES
+    last = start(folder, operator)
+    assert last.wait(DEADLINE_S) == 0, (folder / "log").read_text()
+    assert batches(folder, "commits") >= FILES
+
+
+def start(folder: Path, operator: str) -> subprocess.Popen[bytes]:
+    (folder / "pids").unlink(missing_ok=True)
+    child = [
+        sys.executable,
+        str(Path(__file__).with_name("stream_child.py")),
+        operator,
+        str(folder),
+    ]
+    with (folder / "log").open("ab") as log:
+        return subprocess.Popen(child, stdout=log, stderr=log)
+
+
+def batches(folder: Path, what: str) -> int:
+    """Number of micro-batches that were begun ("offsets") or are done ("commits")."""
+    return sum(1 for path in (folder / "checkpoint" / what).glob("*") if path.name.isdigit())
+
+
+def kill_within_a_batch(folder: Path, child: subprocess.Popen[bytes], commits: int) -> int:
+    """Kill driver and JVM once a batch after the first `commits` is under way; return commits."""
+    end = time.monotonic() + DEADLINE_S
+    while time.monotonic() < end:
+        assert child.poll() is None, (folder / "log").read_text()
+        done = batches(folder, "commits")
+        if done >= commits and batches(folder, "offsets") > done:
+            break
+        time.sleep(0.01)
+    python, java = map(int, (folder / "pids").read_text().split())
+    assert python == child.pid
+    os.kill(python, signal.SIGKILL)
+    os.kill(java, signal.SIGKILL)
+    child.wait(10)
+    for _ in range(500):  # the JVM is not our child: wait until it has let go of the files
+        try:
+            os.kill(java, 0)
+        except ProcessLookupError:
+            break
+        time.sleep(0.01)
+    assert batches(folder, "offsets") > batches(folder, "commits")
+    return batches(folder, "commits")
