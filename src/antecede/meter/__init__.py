@@ -1,0 +1,1 @@
+"""The unnecessary-order meter: pairs that a rule orders, needs not, or misses."""

@@ -1,0 +1,1 @@
+"""The simulator of group protocols: scenarios, the readable engine, the compiled engines."""

@@ -1,0 +1,199 @@
+"""A scenario: everything about a simulated run but its seed.
+
+Times are seconds here and whole microseconds inside the engines. `scenario_file` reads and writes
+these values as TOML; `schedule` turns the workload into send times.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from antecede.errors import ScenarioError
+from antecede.simulate.delays import Delay
+from antecede.simulate.topology import Topology
+
+WORKLOADS = ("periodic", "poisson", "random", "replay")
+
+
+@dataclass(frozen=True)
+class Special:
+    """Channels with delays of their own: from and to a role, "group:N", an address, or "any"."""
+
+    source: str
+    target: str
+    delay: Delay
+
+
+@dataclass(frozen=True)
+class Partition:
+    """For a time, `side` (addresses) and the rest cannot reach each other.
+
+    Copies that would cross are `lost`, or leave when it ends.
+    """
+
+    start_s: float
+    end_s: float
+    side: tuple[int, ...]
+    lost: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start_s < self.end_s:
+            raise ScenarioError(f"a partition from {self.start_s} to {self.end_s} s")
+        if not self.side:
+            raise ScenarioError("side: a partition cuts off at least one address")
+
+
+@dataclass(frozen=True)
+class Links:
+    """The network. The first matching `special` delay holds, else `delay`.
+
+    `matrix` are one-way delays in seconds between places, square; address a stands at place
+    a modulo its size, and `delay` is then added to each as jitter. `fifo`: a channel does not
+    reorder. `loss` and `duplicate` are probabilities of a copy. `buffer`: a receiver takes
+    `service_s` for each copy and has room for so many; what finds no room is lost (None: no limit).
+    """
+
+    delay: Delay = field(default_factory=lambda: Delay(0.05, 0.25))
+    special: tuple[Special, ...] = ()
+    matrix: tuple[tuple[float, ...], ...] | None = None
+    fifo: bool = False
+    loss: float = 0.0
+    duplicate: float = 0.0
+    partitions: tuple[Partition, ...] = ()
+    buffer: int | None = None
+    service_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, value in (("loss", self.loss), ("duplicate", self.duplicate)):
+            if not 0 <= value < 1:
+                raise ScenarioError(f"{name}: {value} is no probability below 1")
+        if self.matrix is not None:
+            _check_matrix(self.matrix)
+        if self.buffer is not None and self.buffer < 1:
+            raise ScenarioError(f"buffer: {self.buffer}; it has room for 1 or more")
+        if self.service_s < 0:
+            raise ScenarioError(f"service_s: {self.service_s} s; it is 0 or more")
+
+
+def _check_matrix(matrix: tuple[tuple[float, ...], ...]) -> None:
+    for number, row in enumerate(matrix):
+        if len(row) != len(matrix):
+            raise ScenarioError(
+                f"matrix: row {number} has {len(row)} delays; {len(matrix)} rows, so it must "
+                "be square"
+            )
+        for value in row:
+            if not 0 <= value < math.inf:
+                raise ScenarioError(f"matrix: the delay {value} in row {number}")
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """Physical clocks: never further than `accuracy_s` from true time.
+
+    An offset is drawn within the accuracy. With `drift_ppm` the clock runs fast or slow by up to
+    so many millionths and is set anew every `resync_s`; offset and drift together stay within the
+    accuracy, for which the offset is drawn from what drift leaves of it.
+    """
+
+    accuracy_s: float = 0.0
+    drift_ppm: float = 0.0
+    resync_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("accuracy_s", "drift_ppm", "resync_s"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ScenarioError(f"{name}: {getattr(self, name)}; it is 0 or more")
+        if self.drift_ppm and not self.resync_s:
+            raise ScenarioError("resync_s: a clock that drifts must be set anew now and then")
+        if self.drift_ppm * 1e-6 * self.resync_s > self.accuracy_s:
+            raise ScenarioError(
+                f"accuracy_s: a drift of {self.drift_ppm} ppm leaves {self.accuracy_s} s within "
+                f"{self.resync_s} s"
+            )
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Who sends what when.
+
+    `kind`: "periodic" (every `interval`, from a random start within its mean), "poisson" (`rate_hz`
+    a peer), "random" (`messages` in all, at random peers and times), "replay" (the events of the
+    trace `path`, its authors the peers). `total_hz`: all peers together send so many a second;
+    periodic intervals and Poisson rates are scaled for it. `silent`: so many peers never send,
+    taken from each role in proportion. `fanout`: addressees of a message, drawn (None: all).
+    `topics`: topics of a publication. `answers`: probability that a message answers one that its
+    sender has delivered; which, is drawn among the last `recent` ones.
+    """
+
+    kind: str = "periodic"
+    interval: Delay = field(default_factory=lambda: Delay(0.07, 0.09))
+    rate_hz: float = 12.5
+    total_hz: float | None = None
+    messages: int | None = None
+    silent: int = 0
+    fanout: int | None = None
+    topics: int = 1
+    answers: float = 0.0
+    recent: int = 8
+    path: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in WORKLOADS:
+            raise ScenarioError(f"kind: {self.kind!r} is none of {', '.join(WORKLOADS)}")
+        if self.kind == "periodic" and self.interval.low_s <= 0:
+            raise ScenarioError("interval: a peer would send without end; low must be positive")
+        for name in ("rate_hz", "total_hz"):
+            rate = getattr(self, name)
+            if rate is not None and not 0 < rate < math.inf:
+                raise ScenarioError(f"{name}: {rate} a second; it is above 0")
+        for name, least in (("messages", 0), ("silent", 0), ("fanout", 1), ("topics", 1)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ScenarioError(f"{name}: {value}; it is {least} or more")
+        if self.recent < 1 or not 0 <= self.answers <= 1:
+            raise ScenarioError("answers is a probability, recent is 1 or more")
+        if self.kind == "random" and self.messages is None:
+            raise ScenarioError("messages: a random workload says how many")
+        if self.kind == "replay" and self.path is None:
+            raise ScenarioError("path: a replay names the trace")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A run but for its seed; hashable except for `options`.
+
+    `protocol` is a name of the registry, `variant` one of its variants. Messages are sent until
+    `duration_s`; then what is under way arrives. Figures count from `warm_s`; storage is sampled
+    every `sample_s`. Raises ScenarioError.
+    """
+
+    topology: Topology
+    protocol: str = "idr"
+    variant: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    links: Links = field(default_factory=Links)
+    workload: Workload = field(default_factory=Workload)
+    clocks: Clocks = field(default_factory=Clocks)
+    duration_s: float = 5.0
+    warm_s: float = 0.0
+    sample_s: float = 0.05
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.duration_s < math.inf:
+            raise ScenarioError(f"duration_s: {self.duration_s} s; it is above 0")
+        if not 0 <= self.warm_s < self.duration_s:
+            raise ScenarioError(
+                f"warm_s: {self.warm_s} s; it lies before the end at {self.duration_s} s"
+            )
+        if not self.sample_s > 0:
+            raise ScenarioError(f"sample_s: {self.sample_s} s; it is above 0")
+        if self.workload.silent >= len(self.topology.senders()):
+            raise ScenarioError(
+                f"silent: {self.workload.silent} of {len(self.topology.senders())} peers; "
+                "one must send"
+            )

@@ -1,0 +1,148 @@
+"""Who is in a simulated group: addresses, roles and groups.
+
+Every process has one address from 0. A mesh and a publish/subscribe group have peers alone. In a
+hierarchy (000) the super peers come first, then the internal peers group by group, then the
+external peers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from antecede.errors import ScenarioError
+
+PEER, SUPER, INTERNAL, EXTERNAL = "peer", "super", "internal", "external"
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """Peers that all talk to each other directly. Raises ScenarioError."""
+
+    peers: int
+
+    def __post_init__(self) -> None:
+        _at_least("peers", self.peers, 1)
+
+    @property
+    def size(self) -> int:
+        """Number of addresses."""
+        return self.peers
+
+    def role(self, address: int) -> str:
+        """Return the role of an address."""
+        return PEER
+
+    def group(self, address: int) -> int:
+        """Return the number of the address's group."""
+        return 0
+
+    def senders(self) -> range:
+        """Return the addresses with an application."""
+        return range(self.peers)
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """Internal groups of these sizes, a super peer for each, and external peers (000)."""
+
+    groups: tuple[int, ...]
+    external: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.groups:
+            raise ScenarioError("groups: a hierarchy has at least one internal group")
+        for size in self.groups:
+            _at_least("groups", size, 1)
+        _at_least("external", self.external, 0)
+
+    @property
+    def super_peers(self) -> range:
+        """Addresses of the super peers: the one of group g has the address g."""
+        return range(len(self.groups))
+
+    @property
+    def size(self) -> int:
+        """Number of addresses, super peers too."""
+        return len(self.groups) + sum(self.groups) + self.external
+
+    def members(self, group: int) -> range:
+        """Return the addresses of the internal peers of a group."""
+        first = len(self.groups) + sum(self.groups[:group])
+        return range(first, first + self.groups[group])
+
+    def external_peers(self) -> range:
+        """Return the addresses of the external peers."""
+        return range(self.size - self.external, self.size)
+
+    def role(self, address: int) -> str:
+        """Return the role of an address."""
+        if address < len(self.groups):
+            return SUPER
+        return EXTERNAL if address >= self.size - self.external else INTERNAL
+
+    def group(self, address: int) -> int:
+        """Return the number of the address's group; external peers have the number after all."""
+        if address < len(self.groups):
+            return address
+        first = len(self.groups)
+        for number, size in enumerate(self.groups):
+            first += size
+            if address < first:
+                return number
+        return len(self.groups)
+
+    def senders(self) -> range:
+        """Return the addresses with an application: all but the super peers."""
+        return range(len(self.groups), self.size)
+
+
+@dataclass(frozen=True)
+class PubSub:
+    """Subgroups of these sizes that share `topics` topics (004, section 5).
+
+    Every peer subscribes to `subscribed` of them, drawn by seed; None: to all.
+    """
+
+    subgroups: tuple[int, ...]
+    topics: int
+    subscribed: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.subgroups:
+            raise ScenarioError("subgroups: there is at least one")
+        for size in self.subgroups:
+            _at_least("subgroups", size, 1)
+        _at_least("topics", self.topics, 1)
+        if self.subscribed is not None and not 1 <= self.subscribed <= self.topics:
+            raise ScenarioError(f"subscribed: {self.subscribed} of {self.topics} topics")
+
+    @property
+    def size(self) -> int:
+        """Number of addresses."""
+        return sum(self.subgroups)
+
+    def role(self, address: int) -> str:
+        """Return the role of an address."""
+        return PEER
+
+    def group(self, address: int) -> int:
+        """Return the number of the address's subgroup."""
+        first = 0
+        for number, size in enumerate(self.subgroups):
+            first += size
+            if address < first:
+                return number
+        raise ScenarioError(f"address {address}: there are {self.size}")
+
+    def senders(self) -> range:
+        """Return the addresses with an application."""
+        return range(self.size)
+
+
+Topology: TypeAlias = Mesh | Hierarchy | PubSub
+
+
+def _at_least(key: str, value: int, least: int) -> None:
+    if value < least:
+        raise ScenarioError(f"{key}: {value}; it is {least} or more")

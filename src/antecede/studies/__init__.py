@@ -1,0 +1,1 @@
+"""The evaluations of the five sources as jobs on Spark."""
