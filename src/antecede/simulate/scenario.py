@@ -125,7 +125,7 @@ class Workload:
     trace `path`, its authors the peers). `total_hz`: all peers together send so many a second;
     periodic intervals and Poisson rates are scaled for it. `silent`: so many peers never send,
     taken from each role in proportion. `fanout`: addressees of a message, drawn (None: all).
-    `topics`: topics of a publication. `answers`: probability that a message answers one that its
+    `topics`: a publication has 1 to so many topics, drawn (004: k_i, at most xt). `answers`: probability that a message answers one that its
     sender has delivered; which, is drawn among the last `recent` ones.
     """
 

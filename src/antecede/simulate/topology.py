@@ -101,7 +101,8 @@ class Hierarchy:
 class PubSub:
     """Subgroups of these sizes that share `topics` topics (004, section 5).
 
-    Every peer subscribes to `subscribed` of them, drawn by seed; None: to all.
+    Every peer subscribes to 1 to `subscribed` of them, number and topics drawn by seed (004: h_i,
+    at most xt); None: to all.
     """
 
     subgroups: tuple[int, ...]
