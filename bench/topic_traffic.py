@@ -10,76 +10,34 @@ from __future__ import annotations
 
 import heapq
 import random
-from typing import Any, NamedTuple
+from typing import Any
 
 from antecede.clocks.bounds import Bounds
-from antecede.protocols.base import Protocol
 from antecede.protocols.subscriptions import Subscriptions
 from antecede.protocols.topic_delivery import TopicProtocol
+from bench.clocked import Arrival, Observer, Traffic, warmed
 
 TOPICS = 20
 MOST_TOPICS = 4
 PERIOD_S = 1.0
 WARM_UP_S = 1.0
-LATE_S = 0.05
 BOUNDS: Bounds[int] = Bounds(accuracy_s=0.004, least_s=0.010, most_s=0.160)
-
-Traffic = tuple[Protocol, list[Any]]
-
-
-class Arrival(NamedTuple):
-    """A message and what the observer's clock shows when it arrives."""
-
-    message: Any
-    now_s: float
-
-
-class Observer(Protocol):
-    """A member whose clock is read from its arrivals."""
-
-    def __init__(self, inner: TopicProtocol) -> None:
-        super().__init__(inner.me, inner.members)
-        self.inner = inner
-        self.snapshot, self.restore = inner.snapshot, inner.restore  # type: ignore[method-assign]
-        self.decode = inner.decode  # type: ignore[method-assign]
-
-    def receive(self, message: Any, *, now: float = 0.0) -> Any:
-        return self.inner.receive(message.message, now=message.now_s)
-
-    def encode(self, message: Any) -> bytes:
-        return self.inner.encode(message.message)
-
-    def blocked_on(self) -> Any:
-        self.inner.tick(1e9)
-        return self.inner.blocked_on()
 
 
 def traffic(
     cls: type[TopicProtocol], members: int, messages: int, shares: tuple[float, ...]
 ) -> list[Traffic]:
-    """Return for each share a warm observer and `messages` events as they arrive there.
-
-    A share of 0.1 lets one in ten arrive up to LATE_S later than the bounds allow.
-    """
+    """Return for each share (`clocked.warmed`) a warm observer and `messages` events there."""
     rng = random.Random(1)
     chosen = {k: _topics(rng) for k in range(members)}
     options: dict[str, Any] = {"bounds": BOUNDS, "subscriptions": Subscriptions(chosen)}
     arrivals = _run(cls, members, messages, options, rng)
-    found: list[Traffic] = []
-    for share in shares:
-        observer = Observer(cls(0, range(members), **options))
-        late = random.Random(2)
-        moved = [
-            one._replace(now_s=one.now_s + late.uniform(0, LATE_S))
-            if late.random() < share
-            else one
-            for one in arrivals
-        ]
-        moved.sort(key=lambda one: one.now_s)
-        for one in moved[:-messages]:
-            observer.receive(one)
-        found.append((observer, moved[-messages:]))
-    return found
+    return warmed(
+        lambda: Observer(cls(0, range(members), **options), lambda member: member.tick(1e9)),
+        arrivals,
+        messages,
+        shares,
+    )
 
 
 def _topics(rng: random.Random) -> list[str]:
