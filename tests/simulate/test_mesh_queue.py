@@ -1,0 +1,79 @@
+"""The queue of compiled engines gives what a heap of (time, ticket) gives."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antecede.kernels import sim_queue
+from antecede.kernels.jit import njit
+
+LONGEST_US = 1000
+
+
+@njit
+def _put(queue, time, cargo):  # type: ignore[no-untyped-def]
+    sim_queue.put(queue, time, cargo)
+
+
+@njit
+def _settle(queue):  # type: ignore[no-untyped-def]
+    sim_queue.settle(queue)
+
+
+@njit
+def _entry(queue, entry):  # type: ignore[no-untyped-def]
+    return sim_queue.entry_time(queue, entry), sim_queue.entry_cargo(entry)
+
+
+EVENTS = st.lists(
+    st.lists(st.one_of(st.integers(0, 3), st.integers(0, 80), st.integers(0, LONGEST_US))),
+    max_size=80,
+)
+
+
+@given(st.lists(st.integers(0, LONGEST_US), min_size=1), EVENTS)
+def test_order_of_a_heap_by_time_and_ticket(first: list[int], follow: list[list[int]]) -> None:
+    """Each event puts arrivals of its own, some into the bucket that is open, some at once."""
+    total = len(first) + sum(map(len, follow))
+    queue = sim_queue.new_queue(LONGEST_US, total)
+    heap: list[tuple[int, int]] = []
+    put = 0
+    for time in first:
+        _put(queue, np.uint64(time), np.uint64(put))
+        heapq.heappush(heap, (time, put))
+        put += 1
+    found, expected = [], []
+    bucket, done = 0, 0
+    at = queue.at
+    while int(at[sim_queue.LEFT]) or heap:
+        sim_queue.open_bucket(queue, np.uint64(bucket))
+        while at[sim_queue.NEXT] < at[sim_queue.END]:
+            time, cargo = _entry(queue, queue.now[at[sim_queue.NEXT]])
+            at[sim_queue.NEXT] += np.uint64(1)
+            found.append((int(time), int(cargo)))
+            expected.append(heapq.heappop(heap))
+            for delay in follow[done] if done < len(follow) else ():
+                _put(queue, np.uint64(time + delay), np.uint64(put))
+                heapq.heappush(heap, (int(time) + delay, put))
+                put += 1
+            _settle(queue)
+            done += 1
+        bucket += 1
+    assert found == expected
+    assert len(found) == put
+
+
+def test_chunks_are_used_again() -> None:
+    """A pool for 200 entries carries any number of them, 200 at a time."""
+    queue = sim_queue.new_queue(LONGEST_US, 200)
+    for bucket in range(500):
+        for k in range(200):
+            _put(queue, np.uint64(bucket * 64 + 64 + k % 64), np.uint64(k))
+        sim_queue.open_bucket(queue, np.uint64(bucket))
+        at = queue.at
+        assert int(at[sim_queue.END]) == (200 if bucket else 0)
+    assert int(at[6]) <= len(queue.pool)
