@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from antecede.words import count_and_part, duration
 
 try:
     import jinja2
+    import markupsafe
 except ModuleNotFoundError as error:
     raise MissingExtraError("a report page", "report") from error
 
@@ -21,6 +23,14 @@ _environment = jinja2.Environment(
     trim_blocks=False,
     keep_trailing_newline=True,
 )
+
+
+def _prose(text: str) -> markupsafe.Markup:
+    """Escape text; what stands between backticks is code."""
+    return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", markupsafe.escape(text)))
+
+
+_environment.filters["prose"] = _prose
 
 
 class Figure(NamedTuple):

@@ -1,0 +1,213 @@
+"""What all pictures of curves share: colours that follow the reader's scheme, and steady bytes.
+
+Matplotlib knows no colour schemes, so an SVG is drawn in placeholder colours, which are then
+replaced by CSS variables of the picture's own style sheet, or of the page that it stands in
+(`inlined`). Text stays text, in the reader's font. The reader's matplotlibrc counts for nothing.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import escape
+from typing import Any, NamedTuple
+
+from antecede.errors import MissingExtraError
+
+try:
+    import matplotlib as mpl
+except ModuleNotFoundError as error:
+    raise MissingExtraError("a picture of curves", "report") from error
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+LIGHT = {
+    "ink": "#1f2933",
+    "faint": "#667585",
+    "line": "#d5dce3",
+    "c0": "#1d4ed8",
+    "c1": "#b45309",
+    "c2": "#15803d",
+    "c3": "#c81e1e",
+    "c4": "#7c3aed",
+    "c5": "#0e7490",
+    "c6": "#be185d",
+    "c7": "#57534e",
+}
+DARK = {
+    "ink": "#e6ebf0",
+    "faint": "#93a1b0",
+    "line": "#3a4551",
+    "c0": "#8ab4ff",
+    "c1": "#f0a95c",
+    "c2": "#5fd38a",
+    "c3": "#ff7b72",
+    "c4": "#c4a1ff",
+    "c5": "#5cc8dd",
+    "c6": "#ff8fc0",
+    "c7": "#c9c4bd",
+}
+COLOURS = 8
+PNG_DPI = 192
+"""Twice the 96 pixels that browsers give an inch."""
+_PLACEHOLDERS = {name: f"#{k:02x}{k:02x}{k:02x}" for k, name in enumerate(LIGHT, start=1)}
+_FONTS = 'system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif'
+_TAG = re.compile(r"<[^>]*>")
+
+
+class Inks(NamedTuple):
+    """The colours that a drawing is made in: placeholders (SVG) or the light scheme (PNG)."""
+
+    ink: str
+    faint: str
+    line: str
+    curves: tuple[str, ...]
+
+
+def _inks(colours: dict[str, str]) -> Inks:
+    ink, faint, line, *curves = colours.values()
+    return Inks(ink, faint, line, tuple(curves))
+
+
+SCHEMED = _inks(_PLACEHOLDERS)
+PAPER = _inks(LIGHT)
+
+
+def declarations(colours: dict[str, str]) -> str:
+    """Return CSS declarations of the variables that inlined pictures use."""
+    return ";".join(f"--{name}:{colour}" for name, colour in colours.items())
+
+
+_STYLE = f"""<style>
+text{{font-family:{_FONTS}}}
+:root{{{declarations(LIGHT)}}}
+@media (prefers-color-scheme:dark){{:root{{{declarations(DARK)}}}}}
+</style>
+"""
+
+
+@contextmanager
+def settings(inks: Inks) -> Iterator[None]:
+    """Set matplotlib to its own defaults and ours, until the end of the block."""
+    ours: dict[str, Any] = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "antecede",
+        "text.parse_math": False,
+        "font.size": 9,
+        "text.color": inks.ink,
+        "axes.edgecolor": inks.faint,
+        "axes.labelcolor": inks.ink,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "xtick.color": inks.faint,
+        "ytick.color": inks.faint,
+        "xtick.labelcolor": inks.ink,
+        "ytick.labelcolor": inks.ink,
+        "hatch.linewidth": 0.7,
+    }
+    with mpl.rc_context(), warnings.catch_warnings():
+        # Layout measures text in DejaVu Sans; the reader's own font may well have the glyph.
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
+        mpl.rcdefaults()
+        mpl.rcParams.update(ours)
+        yield
+
+
+def svg_of(figure: Figure) -> str:
+    """Return a figure drawn in SCHEMED as an SVG file; to be called within `settings`."""
+    FigureCanvasSVG(figure)
+    written = io.StringIO()
+    figure.savefig(
+        written, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
+    )
+    return _schemed(written.getvalue())
+
+
+def png_of(figure: Figure) -> bytes:
+    """Return a figure drawn in PAPER as a PNG on white; to be called within `settings`."""
+    FigureCanvasAgg(figure)
+    written = io.BytesIO()
+    figure.savefig(
+        written, format="png", dpi=PNG_DPI, facecolor="white", metadata={"Software": None}
+    )
+    return written.getvalue()
+
+
+def described(svg: str, title: str, description: str) -> str:
+    """Return the SVG with words for those who do not see it."""
+    words = f"<title>{escape(clean(title))}</title>\n<desc>{escape(clean(description))}</desc>\n"
+    start = svg.index("<svg ")
+    end = svg.index(">", start) + 1
+    return f'{svg[:start]}<svg role="img" {svg[start + 5 : end]}\n{words}{svg[end:].lstrip()}'
+
+
+def inlined(svg: str, prefix: str) -> str:
+    """Return an SVG file as a part of an HTML page: ids are its own, colours are the page's.
+
+    The page declares the variables (`declarations`) and the rules of `PLOT_RULES`.
+    """
+    svg = svg[svg.index("<svg ") :]
+    svg = re.sub(r"<style\b.*?</style>\s*", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<defs>\s*</defs>\s*", "", svg)
+
+    def own(tag: re.Match[str]) -> str:
+        text = re.sub(r' xmlns(:\w+)?="[^"]*"', "", tag[0])
+        text = re.sub(r' id="([^"]*)"', rf' id="{prefix}-\1"', text)
+        text = re.sub(r"url\(#([^)]*)\)", rf"url(#{prefix}-\1)", text)
+        return re.sub(r' xlink:href="#([^"]*)"', rf' href="#{prefix}-\1"', text)
+
+    return _labelled(_TAG.sub(own, svg), prefix)
+
+
+def _labelled(svg: str, prefix: str) -> str:
+    """Refer the picture to its own title and description, where it has them."""
+    svg = re.sub(r"^<svg([^>]*?) (width|height)=\"[^\"]*\"", r"<svg\1", svg)
+    svg = re.sub(r"^<svg([^>]*?) (width|height)=\"[^\"]*\"", r"<svg\1", svg)
+    if "<title>" not in svg:
+        return svg
+    named = f'<svg aria-labelledby="{prefix}-title {prefix}-desc" '
+    svg = svg.replace("<title>", f'<title id="{prefix}-title">', 1)
+    svg = svg.replace("<desc>", f'<desc id="{prefix}-desc">', 1)
+    return svg.replace("<svg ", named, 1)
+
+
+PLOT_RULES = f""".plot text {{ font-family: {_FONTS}; }}
+.plot * {{ stroke-linejoin: round; stroke-linecap: butt; }}"""
+
+
+def clean(text: str) -> str:
+    """Return text without the characters that no XML file may hold."""
+    return re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]", "\ufffd", text)
+
+
+def number(value: float, _: int | None = None) -> str:
+    """Return what a tick says: thousands set apart, millions and more in words."""
+    for scale, name in ((1e9, "G"), (1e6, "M")):
+        if abs(value) >= scale:
+            return f"{value / scale:,g} {name}".replace("-", "−")
+    short = f"{value:,.0f}" if value == round(value) else f"{value:,g}"
+    return short.replace("-", "−", 1) if value < 0 else short
+
+
+def _schemed(svg: str) -> str:
+    """Replace placeholder colours by variables, fonts by the reader's; leave out idle text."""
+    svg = re.sub(r" <metadata>.*?</metadata>\n", "", svg, flags=re.DOTALL)
+    svg = _TAG.sub(_schemed_tag, svg)
+    head, defs, rest = svg.partition(" <defs>")
+    body = " ".join(line.strip() for line in f"{defs}{rest}".splitlines())
+    return f"{head}{_STYLE}{body.replace('> <', '>' + chr(10) + '<')}\n"
+
+
+def _schemed_tag(tag: re.Match[str]) -> str:
+    """Change tags only: what a label says is not ours to change."""
+    text = tag[0]
+    for name, colour in _PLACEHOLDERS.items():
+        text = text.replace(colour, f"var(--{name})")
+    text = re.sub(r" font-family: [^;]*;", "", text)
+    text = re.sub(r' transform="rotate\(-0 [^"]*"', "", text)
+    return re.sub(r"(\d\.\d\d)\d+", r"\1", text)
