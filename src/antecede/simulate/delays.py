@@ -25,9 +25,12 @@ from antecede.errors import ScenarioError
 
 CELL_BITS = 12
 CELLS = 1 << CELL_BITS
+EDGE = 1 / (2 * CELLS)
 PART_BITS = 20
 US = 1_000_000
 KINDS = ("constant", "uniform", "normal", "lognormal")
+LONGEST_S = 1e6
+"""Eleven days: `picks` stays within 64 bits in any cell."""
 
 
 @dataclass(frozen=True)
@@ -46,18 +49,23 @@ class Delay:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ScenarioError(f"kind: {self.kind!r} is none of {', '.join(KINDS)}")
-        if not 0 <= self.low_s <= self.high_s < math.inf:
+        if not 0 <= self.low_s <= self.high_s <= LONGEST_S:
             raise ScenarioError(
-                f"the interval {self.low_s} to {self.high_s} s is impossible: "
-                "0 <= low <= high, both finite"
+                f"the interval {self.low_s:g} to {self.high_s:g} s is impossible: "
+                f"0 <= low <= high <= {LONGEST_S:g}"
             )
         if self.kind == "constant" and self.low_s != self.high_s:
             raise ScenarioError(
-                f"a constant has one value, not {self.low_s} to {self.high_s} s; "
+                f"a constant has one value, not {self.low_s:g} to {self.high_s:g} s; "
                 f"kinds of intervals: {', '.join(KINDS[1:])}"
             )
         if self.kind == "lognormal" and self.low_s <= 0:
             raise ScenarioError("a lognormal delay lies above 0: low must be positive")
+        if self.kind == "lognormal" and _log_normal(self).inv_cdf(1 - EDGE) > math.log(LONGEST_S):
+            raise ScenarioError(
+                f"a lognormal delay of {self.low_s:g} to {self.high_s:g} s reaches beyond "
+                f"{LONGEST_S:g} s; bring low and high closer together"
+            )
 
     @property
     def mean_s(self) -> float:
@@ -77,10 +85,9 @@ class Delay:
 @functools.lru_cache(maxsize=256)
 def _quantiles(of: Delay) -> npt.NDArray[np.int64]:
     at = _inverse(of)
-    edge = 1 / (2 * CELLS)
-    parts = [min(max(cell / CELLS, edge), 1 - edge) for cell in range(CELLS + 1)]
+    parts = [min(max(cell / CELLS, EDGE), 1 - EDGE) for cell in range(CELLS + 1)]
     table = np.array([round(at(part) * US) for part in parts], dtype=np.int64)
-    table[0], table[-1] = round(at(edge) * US), round(at(1 - edge) * US)
+    table[0], table[-1] = round(at(EDGE) * US), round(at(1 - EDGE) * US)
     if of.kind in ("uniform", "constant"):
         table[0], table[-1] = round(of.low_s * US), round(of.high_s * US)
     table.setflags(write=False)
@@ -97,8 +104,14 @@ def _inverse(of: Delay) -> Callable[[float], float]:
     if of.kind == "normal":
         normal = NormalDist((low + high) / 2, (high - low) / 4)
         return lambda part: min(max(normal.inv_cdf(part), low), high)
-    log = NormalDist((math.log(low) + math.log(high)) / 2, (math.log(high) - math.log(low)) / 4)
+    log = _log_normal(of)
     return lambda part: math.exp(log.inv_cdf(part))
+
+
+def _log_normal(of: Delay) -> NormalDist:
+    """Return the distribution of a lognormal delay's logarithm."""
+    low, high = math.log(of.low_s), math.log(of.high_s)
+    return NormalDist((low + high) / 2, max((high - low) / 4, 1e-12))
 
 
 def pick(table: npt.NDArray[np.int64], word: int) -> int:

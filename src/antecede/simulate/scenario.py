@@ -16,6 +16,8 @@ from antecede.simulate.delays import Delay
 from antecede.simulate.topology import Topology
 
 WORKLOADS = ("periodic", "poisson", "random", "replay")
+LONGEST_RUN_S = 1e9
+"""Thirty years: sums of times in microseconds stay within 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,10 @@ class Partition:
     lost: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 <= self.start_s < self.end_s:
-            raise ScenarioError(f"a partition from {self.start_s} to {self.end_s} s")
+        if not 0 <= self.start_s < math.inf:
+            raise ScenarioError(f"start_s: {self.start_s} s; it is 0 or more")
+        if not self.start_s < self.end_s < math.inf:
+            raise ScenarioError(f"end_s: {self.end_s} s; it comes after start_s = {self.start_s} s")
         if not self.side:
             raise ScenarioError("side: a partition cuts off at least one address")
 
@@ -74,20 +78,24 @@ class Links:
             _check_matrix(self.matrix)
         if self.buffer is not None and self.buffer < 1:
             raise ScenarioError(f"buffer: {self.buffer}; it has room for 1 or more")
-        if self.service_s < 0:
+        if not 0 <= self.service_s < math.inf:
             raise ScenarioError(f"service_s: {self.service_s} s; it is 0 or more")
 
 
 def _check_matrix(matrix: tuple[tuple[float, ...], ...]) -> None:
-    for number, row in enumerate(matrix):
+    if not matrix:
+        raise ScenarioError("matrix: it has no rows; leave it out for delays without places")
+    for number, row in enumerate(matrix, start=1):
         if len(row) != len(matrix):
             raise ScenarioError(
-                f"matrix: row {number} has {len(row)} delays; {len(matrix)} rows, so it must "
-                "be square"
+                f"matrix: row {number} has {len(row)} delays and there are {len(matrix)} rows: "
+                "the matrix must be square"
             )
         for value in row:
             if not 0 <= value < math.inf:
-                raise ScenarioError(f"matrix: the delay {value} in row {number}")
+                raise ScenarioError(
+                    f"matrix: the delay {value} s in row {number}; it is 0 or more and finite"
+                )
 
 
 @dataclass(frozen=True)
@@ -125,8 +133,9 @@ class Workload:
     trace `path`, its authors the peers). `total_hz`: all peers together send so many a second;
     periodic intervals and Poisson rates are scaled for it. `silent`: so many peers never send,
     taken from each role in proportion. `fanout`: addressees of a message, drawn (None: all).
-    `topics`: a publication has 1 to so many topics, drawn (004: k_i, at most xt). `answers`: probability that a message answers one that its
-    sender has delivered; which, is drawn among the last `recent` ones.
+    `topics`: a publication has 1 to so many topics, drawn (004: k_i, at most xt). `answers`:
+    probability that a message answers one that its sender has delivered; which, is drawn among
+    the last `recent` ones.
     """
 
     kind: str = "periodic"
@@ -150,12 +159,13 @@ class Workload:
             rate = getattr(self, name)
             if rate is not None and not 0 < rate < math.inf:
                 raise ScenarioError(f"{name}: {rate} a second; it is above 0")
-        for name, least in (("messages", 0), ("silent", 0), ("fanout", 1), ("topics", 1)):
+        least_of = {"messages": 0, "silent": 0, "fanout": 1, "topics": 1, "recent": 1}
+        for name, least in least_of.items():
             value = getattr(self, name)
             if value is not None and value < least:
                 raise ScenarioError(f"{name}: {value}; it is {least} or more")
-        if self.recent < 1 or not 0 <= self.answers <= 1:
-            raise ScenarioError("answers is a probability, recent is 1 or more")
+        if not 0 <= self.answers <= 1:
+            raise ScenarioError(f"answers: {self.answers} is no probability")
         if self.kind == "random" and self.messages is None:
             raise ScenarioError("messages: a random workload says how many")
         if self.kind == "replay" and self.path is None:
@@ -184,13 +194,15 @@ class Scenario:
     name: str = ""
 
     def __post_init__(self) -> None:
-        if not 0 < self.duration_s < math.inf:
-            raise ScenarioError(f"duration_s: {self.duration_s} s; it is above 0")
+        if not 0 < self.duration_s <= LONGEST_RUN_S:
+            raise ScenarioError(
+                f"duration_s: {self.duration_s} s; it is above 0 and at most {LONGEST_RUN_S:g}"
+            )
         if not 0 <= self.warm_s < self.duration_s:
             raise ScenarioError(
                 f"warm_s: {self.warm_s} s; it lies before the end at {self.duration_s} s"
             )
-        if not self.sample_s > 0:
+        if not 0 < self.sample_s < math.inf:
             raise ScenarioError(f"sample_s: {self.sample_s} s; it is above 0")
         if self.workload.silent >= len(self.topology.senders()):
             raise ScenarioError(

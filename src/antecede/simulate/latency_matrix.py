@@ -1,0 +1,86 @@
+"""Measured latencies between places, from a text file of numbers: a row a line.
+
+What the file does not say must be said by who reads it: the unit, whether the times are round
+trips (then half of each is one way), and what zeros off the diagonal are. Published matrices
+use 0 for a pair that was not measured; taken literally it is the fastest channel of all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+from antecede.errors import ScenarioError
+
+Matrix = tuple[tuple[float, ...], ...]
+
+MATRIX_UNITS = {"s": 1.0, "ms": 1e-3}
+ZEROS = ("keep", "reverse", "median")
+"""A zero off the diagonal: a delay of 0; what the other way takes, and the median where that is 0
+too; the median of all that were measured."""
+
+
+def read_matrix(path: Path, unit: str, round_trip: bool, zeros: str | None = None) -> Matrix:
+    """Return one-way delays in seconds, [places, places]: row a has those from place a.
+
+    Numbers stand apart by spaces, tabs, commas or semicolons; asymmetry is kept. Raises
+    ScenarioError with path and line; also for zeros off the diagonal where `zeros` is None.
+    """
+    rows = list(_rows(path))
+    for number, (line, row) in enumerate(rows, start=1):
+        if len(row) != len(rows):
+            raise ScenarioError(
+                f"row {number} has {len(row)} delays and there are {len(rows)} rows: "
+                "the matrix must be square",
+                path=str(path),
+                line=line,
+            )
+    factor = MATRIX_UNITS[unit] / (2 if round_trip else 1)
+    return _filled([[value * factor for value in row] for _, row in rows], zeros, str(path))
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[float]]]:
+    """Yield line number and row, for lines that are not empty."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ScenarioError(f"cannot be read: {error.strerror}", path=str(path)) from error
+    except UnicodeDecodeError as error:
+        raise ScenarioError(
+            "is no text; a matrix is numbers, a row a line", path=str(path)
+        ) from error
+    for line, content in enumerate(text.splitlines(), start=1):
+        words = content.replace(",", " ").replace(";", " ").split()
+        if words:
+            yield line, [_value(word, str(path), line) for word in words]
+
+
+def _value(word: str, path: str, line: int) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        raise ScenarioError(f"{word!r} is no number", path=path, line=line) from None
+    if not 0 <= value < math.inf:
+        raise ScenarioError(f"{word} is no delay: it is 0 or more", path=path, line=line)
+    return value
+
+
+def _filled(rows: list[list[float]], zeros: str | None, path: str) -> Matrix:
+    everywhere = [(a, b) for a in range(len(rows)) for b in range(len(rows)) if a != b]
+    lacking = [(a, b) for a, b in everywhere if not rows[a][b]]
+    if lacking and zeros is None:
+        a, b = lacking[0]
+        raise ScenarioError(
+            f"{len(lacking)} of {len(everywhere)} delays between places are 0 (the first: row "
+            f'{a + 1}, column {b + 1}); say what they mean with zeros = "keep" (no delay), '
+            '"reverse" (what the other way takes) or "median" (of the others)',
+            path=path,
+        )
+    if lacking and zeros != "keep":
+        middle = median([rows[a][b] for a, b in everywhere if rows[a][b]] or [0.0])
+        values = {(a, b): (rows[b][a] if zeros == "reverse" else 0.0) or middle for a, b in lacking}
+        for (a, b), value in values.items():
+            rows[a][b] = value
+    return tuple(map(tuple, rows))
