@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from antecede.errors import MissingExtraError
 
@@ -92,13 +92,13 @@ text{{font-family:{_FONTS}}}
 
 
 @contextmanager
-def settings(inks: Inks) -> Iterator[None]:
+def settings(inks: Inks, points: float = 9) -> Iterator[None]:
     """Set matplotlib to its own defaults and ours, until the end of the block."""
     ours: dict[str, Any] = {
         "svg.fonttype": "none",
         "svg.hashsalt": "antecede",
         "text.parse_math": False,
-        "font.size": 9,
+        "font.size": points,
         "text.color": inks.ink,
         "axes.edgecolor": inks.faint,
         "axes.labelcolor": inks.ink,
@@ -114,7 +114,7 @@ def settings(inks: Inks) -> Iterator[None]:
         # Layout measures text in DejaVu Sans; the reader's own font may well have the glyph.
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
         mpl.rcdefaults()
-        mpl.rcParams.update(ours)
+        mpl.rcParams.update(cast("Any", ours))
         yield
 
 

@@ -27,7 +27,7 @@ _environment = jinja2.Environment(
 
 def _prose(text: str) -> markupsafe.Markup:
     """Escape text; what stands between backticks is code."""
-    return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", markupsafe.escape(text)))
+    return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(text))))
 
 
 _environment.filters["prose"] = _prose

@@ -14,7 +14,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,9 +40,9 @@ class Mark(NamedTuple):
 
 
 MARKS = (
-    Mark("near", "●", "within 6 %", 0.06),
-    Mark("fair", "◐", "within 10 %", 0.10),
-    Mark("far", "○", "beyond 10 %", math.inf),
+    Mark("near", "●", "within 6\u00a0%", 0.06),
+    Mark("fair", "◐", "within 10\u00a0%", 0.10),
+    Mark("far", "○", "beyond 10\u00a0%", math.inf),
 )
 
 
@@ -58,8 +57,8 @@ def mark_of(row: Row) -> Mark | None:
 def write_study(findings: Findings, folder: Path, *, command: str = "") -> Path:
     """Write the page and its plots; return the path of the page.
 
-    `command` makes it again; without it, `antecede study NAME`. Raises LocalError when two plots have
-    the same key, or a plot can not be drawn (`plots.draw_plot`).
+    `command` makes it again; without it, `antecede study NAME`. Raises LocalError when two plots
+    have the same key, a plot can not be drawn (`plots.draw_plot`), or a table is ragged.
     """
     plots = [plot for section in findings.sections for plot in section.plots]
     twice = [key for key, count in Counter(plot.key for plot in plots).items() if count > 1]
@@ -67,7 +66,7 @@ def write_study(findings: Findings, folder: Path, *, command: str = "") -> Path:
         raise LocalError(f"study {findings.study}: two plots have the key {twice[0]!r}")
     drawn = _write_plots(plots, folder / "figures")
     rows = [row for section in findings.sections for row in section.rows]
-    beyond = [row for row in rows if mark_of(row) is MARKS[-1]]
+    beyond = list(dict.fromkeys(row for row in rows if mark_of(row) is MARKS[-1]))
     page = render(
         "study.html",
         findings=findings,
@@ -169,19 +168,17 @@ def _section(section: Section, drawn: dict[str, str]) -> dict[str, Any]:
 
 
 def _beside(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return a table of figures beside the paper's; neighbours of one figure share its name."""
+    """Return a table of figures beside the paper's, each figure's rows together."""
     marks = [mark_of(row) for row in rows]
-    tally = _tally(rows) if any(marks) else "The paper gives none of these."
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(row.figure, []).append(_cells(row))
     return {
-        "groups": [
-            {"figure": figure, "rows": [_cells(row) for row in group]}
-            for figure, group in groupby(rows, key=lambda row: row.figure)
-        ],
-        "units": any(row.unit for row in rows),
+        "groups": groups,
+        "count": len(rows),
         "marks": any(marks),
         "dashes": not all(marks),
-        "words": "" if any(marks) else tally,
-        "summary": f"Table of {len(rows)} figures. {tally}",
+        "summary": f"Table of {len(rows)} figures. {_tally(rows)}",
         "folded": len(rows) > FOLDED,
     }
 
