@@ -1,0 +1,90 @@
+"""What source 000 states in its text about its evaluation (section 3.2), figure by figure.
+
+Its figures' pictures and Table 1 are lost, so these sentences are all there is to compare with.
+Overhead is bytes a message, storage bytes a peer, slopes are bytes a peer of the whole system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+DELAYS: Mapping[str, tuple[float, float]] = {
+    "0-50 ms": (0.0, 0.05),
+    "50-250 ms": (0.05, 0.25),
+    "50-550 ms": (0.05, 0.55),
+}
+LARGEST: Mapping[str, int] = {"0-50 ms": 900, "50-250 ms": 500, "50-550 ms": 400}
+"""Number of peers for which the text gives figures."""
+FIGURES: Mapping[str, str] = {
+    "0-50 ms": "Figure 4",
+    "50-250 ms": "Figure 5",
+    "50-550 ms": "Figure 6",
+}
+RATE_FIGURES: Mapping[str, str] = {
+    "0-50 ms": "Figure 7",
+    "50-250 ms": "Figure 8",
+    "50-550 ms": "Figure 9",
+}
+RATES = (1000, 1500, 2000, 2500)
+"""Messages a second of all peers together (scalability analysis)."""
+
+
+class Stated(NamedTuple):
+    """One quantity: its value at the largest number of peers and its slope, by delay."""
+
+    quantity: str
+    figure: str
+    """Name in `Result.figures`."""
+    values: tuple[float | None, float | None, float | None]
+    slopes: tuple[float | None, float | None, float | None]
+
+
+QUANTITIES = (
+    Stated("internal overhead", "internal.overhead_bytes", (90, 230, 400), (0.098, 0.461, 0.990)),
+    Stated("internal storage", "internal.storage_bytes", (128, 300, 550), (0.143, 0.603, 1.325)),
+    Stated(
+        "external overhead", "external.overhead_bytes", (950, 1700, 1400), (1.018, 3.480, 3.617)
+    ),
+    Stated("external storage", "external.storage_bytes", (2700, 2100, 1860), (2.952, 4.225, 4.680)),
+    Stated("idr overhead", "idr.overhead_bytes", (1650, 2400, 1500), (1.760, 4.965, 3.830)),
+    Stated("idr storage", "idr.storage_bytes", (4900, 3400, 2500), (5.388, 6.838, 6.378)),
+    Stated("ds overhead", "ds.overhead_bytes", (3950, 2800, 2850), (4.356, 5.561, 7.162)),
+)
+
+TIMES_LOWER: Mapping[str, tuple[tuple[str, str, float], ...]] = {
+    "0-50 ms": (
+        ("idr overhead", "internal overhead", 18.3),
+        ("idr storage", "internal storage", 38.0),
+        ("idr overhead", "external overhead", 1.7),
+        ("idr storage", "external storage", 1.7),
+    ),
+    "50-250 ms": (
+        ("idr overhead", "internal overhead", 10.0),
+        ("idr storage", "internal storage", 11.0),
+        ("idr overhead", "external overhead", 1.4),
+        ("idr storage", "external storage", 1.6),
+    ),
+    "50-550 ms": (
+        ("idr overhead", "internal overhead", 3.5),
+        ("idr storage", "internal storage", 4.5),
+        ("idr overhead", "external overhead", 1.0),
+        ("idr storage", "external storage", 1.3),
+    ),
+}
+"""(a, b, x): "b is x times lower than a". By the text's own values 1500/400 is 3.75, 4900/2700 is
+1.8."""
+
+RATE_SLOPES: Mapping[tuple[str, str], Mapping[int, float]] = {
+    ("0-50 ms", "internal overhead"): {2500: 0.0612, 2000: 0.0611, 1500: 0.0603, 1000: 0.0583},
+    ("0-50 ms", "external overhead"): {2500: 0.0685, 2000: 0.0728, 1500: 0.0735, 1000: 0.0719},
+    ("50-250 ms", "internal overhead"): {2500: 0.0083, 2000: 0.0041, 1500: 0.0045, 1000: 0.0241},
+    ("50-250 ms", "external overhead"): {2500: 0.4632, 2000: 0.1215, 1500: 0.0147, 1000: -0.0374},
+    ("50-550 ms", "internal overhead"): {
+        2500: 0.002177379,
+        2000: 0.00272099,
+        1500: 0.005812997,
+        1000: -0.006493243,
+    },
+}
+"""(delay, quantity) -> rate -> slope of "the linear growth part" (above 100 to 200 peers)."""
