@@ -51,6 +51,9 @@ COMMANDS = {
     "record": Command(
         "antecede.cli.record", "trace", "let processes talk over UDP and write what happened"
     ),
+    "study": Command(
+        "antecede.cli.study", "all", "run a source's evaluation on Spark: figures, plots, page"
+    ),
     "compile": Command(
         "antecede.cli.compile", "trace", "compile the kernels now, once, instead of at first use"
     ),

@@ -1,4 +1,4 @@
-"""The one place that creates a SparkSession: a quiet local one for the command line and demo.
+"""The one place that creates a SparkSession: a quiet local one, or one on a cluster's master.
 
 Library functions never create a session; they turn a DataFrame into a DataFrame.
 
@@ -16,22 +16,22 @@ read the lz4 that Spark writes).
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources import as_file, files
+from typing import Any
 
 from pyspark.sql import SparkSession
 
-from antecede.errors import InputError
+from antecede.errors import InputError, SetupError
 from antecede.spark.java import use_java
 
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -41,6 +41,15 @@ _SETTINGS = {
     ),
 }
 
+_LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+_LOCAL = re.compile(r"local\b|spark://(127\.|localhost\b|\[::1\])")
+"""Masters whose executors are on this machine."""
+_TASK_LOGGERS = (
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.scheduler.TaskSetManager",
+    "org.apache.spark.scheduler.TaskSchedulerImpl",
+    "org.apache.spark.api.python.PythonRunner",
+)
 
 _PANDAS = "PySpark does not yet fully support pandas"
 
@@ -69,18 +78,88 @@ def local_session(
     shuffle = threads if partitions is None else partitions
     if threads < 1 or shuffle < 1:
         raise InputError(f"cores and partitions must be at least 1, not {threads} and {shuffle}")
-    use_java()
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    return _start(
+        f"local[{threads}]",
+        name,
+        java_options,
+        {
+            **_LOOPBACK,
+            "spark.driver.memory": memory,
+            "spark.sql.shuffle.partitions": str(shuffle),
+            **(settings or {}),
+        },
+    )
+
+
+def cluster_session(
+    master: str,
+    *,
+    memory: str = "1g",
+    python: str | None = None,
+    py_files: Sequence[str] = (),
+    name: str = "antecede",
+    java_options: Sequence[str] = (),
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Connect to any Spark master and return the session; an active one is returned as is.
+
+    `master` as Spark writes it (`spark://host:7077`, `yarn`, `k8s://...`, `local[4]`). `memory` of
+    an executor's Java process; `python` is the interpreter of the workers (sets PYSPARK_PYTHON,
+    which without it is python3, or this one for masters of this machine); `py_files` are zip, egg
+    or .py files that the workers import from. `settings` override all. Where the master stands on
+    another machine, the driver's address is left to Spark and SPARK_LOCAL_IP. The caller stops the
+    session. Raises SetupError when there is no Java, or the master is not known or not reached.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    chosen = {"spark.executor.memory": memory}
+    if _LOCAL.match(master):
+        chosen |= _LOOPBACK
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if python is not None:
+        os.environ["PYSPARK_PYTHON"] = python
+    try:
+        session = _start(master, name, java_options, {**chosen, **(settings or {})})
+    except SetupError:
+        raise
+    except Exception as error:  # Py4JJavaError: what Java says is inside
+        raise SetupError(
+            f"Spark does not start with master {master!r}: {_first_line(error)}"
+        ) from error
+    for path in py_files:
+        session.sparkContext.addPyFile(path)
+    return session
+
+
+def quiet_failures(session: SparkSession) -> None:
+    """Keep the Java stack traces of failed tasks from stderr, for callers that report them."""
+    log4j: Any = session.sparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    for logger in _TASK_LOGGERS:
+        log4j.core.config.Configurator.setLevel(logger, log4j.Level.OFF)
+
+
+def _start(
+    master: str, name: str, java_options: Sequence[str], settings: Mapping[str, str]
+) -> SparkSession:
+    """Start or join Spark with the settings that every session has, then these."""
+    use_java()
+    if "spark.driver.host" in settings:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     warnings.filterwarnings("ignore", _PANDAS, FutureWarning)
     with _quiet_options(java_options) as options:
-        builder = SparkSession.builder.master(f"local[{threads}]").appName(name)
+        builder = SparkSession.builder.master(master).appName(name)
         builder = builder.config("spark.driver.extraJavaOptions", options)
-        builder = builder.config("spark.driver.memory", memory)
-        builder = builder.config("spark.sql.shuffle.partitions", str(shuffle))
-        for key, value in {**_SETTINGS, **(settings or {})}.items():
+        for key, value in {**_SETTINGS, **settings}.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
+
+
+def _first_line(error: Exception) -> str:
+    said = getattr(error, "java_exception", None)
+    text = str(said.getMessage() if said is not None else error) or type(error).__name__
+    return text.splitlines()[0]
 
 
 @contextmanager

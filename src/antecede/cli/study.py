@@ -1,0 +1,221 @@
+"""`antecede study NAME`: run a source's evaluation on Spark and write what it found.
+
+Exit codes: 0 all runs gave figures, 1 some failed (they are listed; the rest is written), 2 wrong
+call or setup, 130 stopped by the user: the same command goes on from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow
+
+from antecede.errors import InputError
+from antecede.studies.conduct import Conducted, Engine, Interrupted, conduct
+from antecede.studies.findings import Findings, Row
+from antecede.studies.registry import STUDIES, load
+from antecede.studies.study import Run, Study
+from antecede.studies.summary import write_summary
+from antecede.studies.work import run_locally
+from antecede.words import duration
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SHOWN = 5
+"""So many failed runs are printed; `summary.json` and the page have all."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `antecede study`."""
+    parser.add_argument("name", nargs="?", metavar="NAME", help="which study; without: list them")
+    parser.add_argument("--quick", action="store_true", help="a smaller grid, under a minute")
+    parser.add_argument(
+        "-o", "--out", metavar="DIR", help="folder for results and page (default: out/studies/NAME)"
+    )
+    parser.add_argument(
+        "--only",
+        metavar="PATTERN",
+        action="append",
+        default=[],
+        help="only runs whose key matches, with * and ?; again for more",
+    )
+    parser.add_argument(
+        "--fresh", action="store_true", help="forget the results that DIR has and start over"
+    )
+    parser.add_argument(
+        "--redraw", action="store_true", help="run nothing: the page again, from what DIR has"
+    )
+    spark = parser.add_argument_group("where it runs")
+    spark.add_argument(
+        "--engine", choices=("spark", "local"), default="spark", help="local: here, without Spark"
+    )
+    spark.add_argument(
+        "--master", metavar="MASTER", help="any Spark master (default: all cores of this machine)"
+    )
+    spark.add_argument(
+        "--py-files", metavar="FILE,...", default="", help="zip or .py files that workers import"
+    )
+    spark.add_argument(
+        "--conf", metavar="KEY=VALUE", action="append", default=[], help="setting of Spark"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry out what is missing, write, print. Raises InputError, SetupError."""
+    if args.name is None:
+        print(listed())
+        return 0
+    settings = _settings(args.conf)
+    if args.fresh and args.redraw:
+        raise InputError("--fresh forgets what --redraw would draw")
+    if args.engine == "local" and (args.master or args.py_files or settings):
+        raise InputError("--engine local runs without Spark: no --master, --py-files or --conf")
+    study = load(args.name)
+    folder = Path(args.out or Path("out", "studies", study.name))
+    begin = time.monotonic()
+    try:
+        with _engine(args, settings) as engine:
+            done = conduct(
+                study,
+                engine,
+                folder,
+                quick=args.quick,
+                only=args.only,
+                fresh=args.fresh,
+                redraw=args.redraw,
+            )
+    except Interrupted as stopped:
+        print(
+            f"antecede: {stopped} are kept in {folder / 'results'}; the same command goes on there",
+            file=sys.stderr,
+        )
+        raise
+    _write(done.findings, folder, args)
+    _report(done, folder, time.monotonic() - begin, args.redraw)
+    return 1 if done.failures else 0
+
+
+def listed() -> str:
+    """Return the studies, a line each."""
+    width = max(map(len, STUDIES))
+    return "\n".join(f"{name:<{width}}  {entry.line}" for name, entry in STUDIES.items())
+
+
+def _settings(texts: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not (key and equals):
+            raise InputError(f"--conf {text!r}: write KEY=VALUE, e.g. spark.executor.cores=2")
+        found[key] = value
+    return found
+
+
+@contextmanager
+def _engine(args: argparse.Namespace, settings: Mapping[str, str]) -> Iterator[Engine]:
+    """Give the engine. Spark starts when there are runs for it, and stops again."""
+    if args.engine == "local":
+        yield run_locally
+        return
+    from antecede.studies.runner import spark_engine
+
+    with ExitStack() as stack:
+
+        def engine(study: Study, runs: Sequence[Run]) -> Iterator[pyarrow.Table]:
+            session = stack.enter_context(_session(args, settings))
+            return spark_engine(session)(study, runs)
+
+        yield engine
+
+
+@contextmanager
+def _session(args: argparse.Namespace, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """Give the active session, else one that is stopped at the end."""
+    from pyspark.sql import SparkSession
+
+    from antecede.spark.session import cluster_session, local_session, quiet_failures
+
+    active = SparkSession.getActiveSession()
+    name = f"antecede study {args.name}"
+    if active is not None:
+        session = active
+    elif args.master is None:
+        session = local_session(name=name, settings=settings)
+    else:
+        files = [path for path in args.py_files.split(",") if path]
+        session = cluster_session(args.master, py_files=files, name=name, settings=settings)
+    try:
+        quiet_failures(session)
+        yield session
+    finally:
+        if active is None:
+            session.stop()
+
+
+def _write(findings: Findings, folder: Path, args: argparse.Namespace) -> None:
+    from antecede.report.study import write_study
+
+    write_summary(findings, folder)
+    quick = " --quick" if args.quick else ""
+    write_study(findings, folder, command=f"antecede study {args.name}{quick}")
+
+
+def _report(done: Conducted, folder: Path, seconds: float, redraw: bool) -> None:
+    findings = done.findings
+    print(f"{findings.title}\n{findings.source}\n\n{findings.finding}")
+    for section in findings.sections:
+        if section.rows:
+            print(f"\n{section.title}: {section.finding}\n{rows_text(section.rows)}")
+    if findings.not_reached:
+        print("\nDoes not come out:")
+        print("\n".join(f"  {text}" for text in findings.not_reached))
+    print()
+    earlier = f", {done.stored:,} were there before" if done.stored else ""
+    left = f", {done.left:,} left out" if done.left else ""
+    print(f"runs        {done.carried_out:,} in {duration(1000 * seconds)}{earlier}{left}")
+    if done.failures:
+        print(f"failed      {len(done.failures):,}; the same command tries them again")
+        for text in findings.failed[:SHOWN]:
+            print(f"            {text}")
+        if len(findings.failed) > SHOWN:
+            print(f"            and {len(findings.failed) - SHOWN:,} others: see summary.json")
+    if done.stale:
+        what = "used" if redraw else "not used"
+        print(f"other code  made the results of {done.stale:,} runs here: {what}")
+    for path in done.unreadable:
+        print(f"set aside   {path}: no results that can be read")
+    print(f"page        {folder / 'index.html'}")
+
+
+def rows_text(rows: Sequence[Row]) -> str:
+    """Return rows as aligned columns: words to the left, numbers to the right."""
+    header = ("figure", "quantity", "condition", "paper", "ours", "ratio", "unit", "note")
+    cells = [header, *(_cells(row) for row in rows)]
+    kept = [k for k in range(len(header)) if any(line[k] for line in cells[1:])]
+    widths = {k: max(len(line[k]) for line in cells) for k in kept}
+    numbers = range(3, 6)
+    return "\n".join(
+        "  "
+        + "  ".join(
+            line[k].rjust(widths[k]) if k in numbers else line[k].ljust(widths[k]) for k in kept
+        ).rstrip()
+        for line in cells
+    )
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    paper = "" if row.paper is None else _number(row.paper)
+    ratio = "" if row.ratio is None else f"{row.ratio:.3f}"
+    words = (row.figure, row.quantity, row.condition)
+    return (*words, paper, _number(row.ours), ratio, row.unit, row.note)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
