@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from antecede.kernels.meter_pairs import count_all_pairs
+import numpy as np
+
+from antecede.kernels.meter import (
+    Lanes,
+    count_causal,
+    count_ordered,
+    count_unowned,
+    lane_by_time,
+    lanes_of,
+)
+from antecede.kernels.meter_past import count_both
+from antecede.kernels.meter_terms import Facts, Plan
 from antecede.meter.plans import facts_of, plan_of
 from antecede.meter.rules import CAUSAL, TOPIC_CAUSAL, Rule, rule_named
 from antecede.meter.stamps import Stamps, checked
@@ -44,15 +55,53 @@ def count_rules(
     stamps: Stamps, rules: Iterable[Rule | str], truth: str | None = None
 ) -> list[Counts]:
     """Count several rules over the same stamps, in their order; raises as `count_pairs`."""
-    checked(stamps)
     chosen = [rule_named(rule) if isinstance(rule, str) else rule for rule in rules]
-    facts = facts_of(stamps)
+    plans = [plan_of(stamps, rule) for rule in chosen]
+    if stamps.past is not None:
+        return [_by_past(stamps, plan) for plan in plans]
+    lanes = _Lanes(facts_of(checked(stamps)))
     found = []
-    for rule in chosen:
+    for rule, plan in zip(chosen, plans, strict=True):
         by_topic = (truth or rule.truth) == TOPIC_CAUSAL
-        ordered, causal, both = count_all_pairs(facts, plan_of(stamps, rule), by_topic=by_topic)
-        found.append(Counts(ordered, causal, ordered - both, causal - both, len(stamps.sender)))
+        ordered = count_ordered(lanes.of(rule.topics), plan, causal=False)
+        both = count_ordered(lanes.of(rule.topics or by_topic), plan, causal=True)
+        found.append(_counts(ordered, lanes.causal(by_topic), both, len(stamps.sender)))
     return found
+
+
+class _Lanes:
+    """The lanes of one observer's messages, and their causal pairs, made when first asked for."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self._lanes: dict[bool, Lanes] = {}
+        self._causal: dict[bool, int] = {}
+
+    def of(self, by_topic: bool) -> Lanes:
+        if by_topic not in self._lanes:
+            self._lanes[by_topic] = lanes_of(self.facts, by_topic=by_topic)
+        return self._lanes[by_topic]
+
+    def causal(self, by_topic: bool) -> int:
+        if by_topic not in self._causal:
+            self._causal[by_topic] = count_causal(self.of(by_topic))
+        return self._causal[by_topic]
+
+
+def _by_past(stamps: Stamps, plan: Plan) -> Counts:
+    """Count over declared causes."""
+    assert stamps.past is not None
+    facts = facts_of(stamps)
+    if (plan.low == plan.low[:, :1, :1]).all() and (plan.high == plan.high[:, :1, :1]).all():
+        # All senders are alike, so they can be one.
+        facts = facts._replace(sender=np.zeros_like(facts.sender))
+    ordered = count_unowned(lane_by_time(facts, plan.lt), plan)
+    causal, both = count_both(stamps.past, facts.sender, plan)
+    return _counts(ordered, causal, both, len(stamps.sender))
+
+
+def _counts(ordered: int, causal: int, both: int, events: int) -> Counts:
+    return Counts(ordered, causal, ordered - both, causal - both, events)
 
 
 __all__ = ["CAUSAL", "TOPIC_CAUSAL", "Counts", "count_pairs", "count_rules"]

@@ -26,6 +26,8 @@ def plan_of(stamps: Stamps, rule: Rule) -> Plan:
     """Return a rule over stamps; raises LocalError where they lack what it reads."""
     if rule.topics and (stamps.topics is None or stamps.counts is None):
         raise LocalError(f"{rule.name} reads topics: give topics and counts")
+    if rule.topics and stamps.past is not None:
+        raise LocalError(f"{rule.name} goes by topic vectors; declared causes give none")
     lt = stamps.lt
     if rule.printed_clock and stamps.lt_printed is not None:
         lt = stamps.lt_printed

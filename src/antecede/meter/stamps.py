@@ -2,8 +2,8 @@
 
 Times are whole microseconds, members the numbers 0 to senders - 1. Every message stands once,
 in any order of rows. What is required is what every execution gives: along the own numbers of a
-sender its linear times and topic counts (in the topics of both messages) grow, and its vectors
-do not fall. `checked` refuses anything else. Physical clocks may go back.
+sender its linear times and the counts of the topics that a message is about grow, and its own
+entry of its vector is its number. `checked` refuses anything else. Physical clocks may go back.
 """
 
 from __future__ import annotations
@@ -127,14 +127,32 @@ def checked(stamps: Stamps) -> Stamps:
 
 
 def _check_growth(stamps: Stamps) -> None:
-    """Raise LocalError unless numbers and linear times grow along each sender's messages."""
+    """Raise LocalError unless numbers, linear times and topic counts grow along each sender."""
     order = np.lexsort((stamps.seq, stamps.sender))
-    same = np.diff(stamps.sender[order]) == 0
     for name in ("seq", "lt", "lt_printed"):
         column = getattr(stamps, name)
-        if column is not None and (np.diff(column[order])[same] <= 0).any():
-            at = int(np.flatnonzero(same & (np.diff(column[order]) <= 0))[0])
+        if column is not None:
+            _check_column(stamps, name, column, order)
+    if stamps.vector is not None:
+        own = stamps.vector[np.arange(len(order)), stamps.sender]
+        if (own != stamps.seq).any():
+            row = int(np.flatnonzero(own != stamps.seq)[0])
             raise LocalError(
-                f"{name} does not grow from message {stamps.seq[order[at]]} of sender "
-                f"{stamps.sender[order[at]]} to its message {stamps.seq[order[at + 1]]}"
+                f"the vector of message {stamps.seq[row]} of sender {stamps.sender[row]} has "
+                f"{own[row]} as its own entry; that is the message's number"
             )
+    if stamps.topics is not None and stamps.counts is not None:
+        for topic in range(stamps.counts.shape[1]):
+            about = (stamps.topics[order] >> np.uint64(topic)) & np.uint64(1) != 0
+            _check_column(stamps, f"topic {topic}", stamps.counts[:, topic], order[about])
+
+
+def _check_column(stamps: Stamps, name: str, column: Ints | Counters, order: Ints) -> None:
+    """Raise LocalError unless a column grows along the rows of each sender."""
+    falls = (np.diff(column[order]) <= 0) & (np.diff(stamps.sender[order]) == 0)
+    if falls.any():
+        at = int(np.flatnonzero(falls)[0])
+        raise LocalError(
+            f"{name} does not grow from message {stamps.seq[order[at]]} of sender "
+            f"{stamps.sender[order[at]]} to its message {stamps.seq[order[at + 1]]}"
+        )
