@@ -1,0 +1,51 @@
+"""One run by the engine that suits it. Figures do not depend on the engine."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from antecede.errors import ScenarioError
+from antecede.simulate.readable import run_readable
+from antecede.simulate.result import Result
+from antecede.simulate.scenario import Scenario
+
+AUTO, READABLE, COMPILED = "auto", "readable", "compiled"
+ENGINES = (AUTO, READABLE, COMPILED)
+_COMPILED = (("mesh_engine", "mesh"), ("hierarchy_engine", "hierarchy"))
+"""Modules of this package with `can_run_NAME` and `run_NAME`."""
+
+
+def simulate(scenario: Scenario, seed: int, engine: str = AUTO) -> Result:
+    """Run a scenario and return its figures; `seed` is any integer from 0.
+
+    "auto" takes a compiled engine where one can run the scenario. Raises ScenarioError for what
+    cannot run, and for "compiled" where no compiled engine can, with the reasons.
+    """
+    if engine not in ENGINES:
+        raise ScenarioError(f"engine: {engine!r} is none of {', '.join(ENGINES)}")
+    if engine == READABLE:
+        return run_readable(scenario, seed)
+    reasons = []
+    for module, name in _COMPILED:
+        found = _engine(module)
+        if found is None:
+            continue
+        reason = getattr(found, f"can_run_{name}")(scenario)
+        if reason is None:
+            result: Result = getattr(found, f"run_{name}")(scenario, seed)
+            return result
+        reasons.append(f"{name}: {reason}")
+    if engine == COMPILED:
+        raise ScenarioError(f"engine: no compiled engine can run this; {'; '.join(reasons)}")
+    return run_readable(scenario, seed)
+
+
+def _engine(module: str) -> Any:
+    name = f"{__package__}.{module}"
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        return None

@@ -1,0 +1,88 @@
+"""What messages are about: whom they are for, their topics, and what they answer.
+
+Everything is drawn by the message's number (`chance`), so it is the same whichever protocol
+carries the message; but which delivered message is answered depends on what was delivered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from antecede.simulate.chance import Ints, Stream, draws, key, unit
+from antecede.simulate.scenario import Scenario
+from antecede.simulate.schedule import Schedule, schedule
+from antecede.simulate.topology import PubSub
+
+
+class Traffic:
+    """The messages of one run."""
+
+    def __init__(self, scenario: Scenario, seed: int) -> None:
+        self.workload, self.size = scenario.workload, scenario.topology.size
+        self.keys = {stream: key(seed, stream) for stream in Stream}
+        self.parents: Sequence[Sequence[int]] = ()
+        """By message: what it answers, in a replay; empty where answers are drawn."""
+        if self.workload.kind == "replay":
+            from antecede.simulate.replay import replay
+
+            replayed = replay(scenario)
+            self.schedule: Schedule = replayed.schedule
+            self.parents = replayed.parents
+        else:
+            self.schedule = schedule(scenario, seed)
+        topology = scenario.topology
+        self.topics = topics_of(topology) if isinstance(topology, PubSub) else ()
+        self.subscriptions: tuple[frozenset[str], ...] = ()
+        """By address."""
+        if isinstance(topology, PubSub):
+            self.subscriptions = subscriptions(topology, seed)
+
+    def addressees(self, message: int, sender: int) -> tuple[int, ...] | None:
+        """Return whom a message is for, ascending; None: all others."""
+        fanout = self.workload.fanout
+        if fanout is None or fanout >= self.size - 1:
+            return None
+        others = np.array([at for at in range(self.size) if at != sender], dtype=np.int64)
+        return tuple(sorted(others[_first(self.keys[Stream.ADDRESSEE], message, others, fanout)]))
+
+    def publication(self, message: int) -> tuple[str, ...]:
+        """Return the topics of a message, sorted: 1 to `topics` of all, drawn (004, section 5)."""
+        return _drawn(self.keys[Stream.TOPIC], message, self.workload.topics, self.topics)
+
+    def answered(self, message: int, recent: Sequence[int]) -> int | None:
+        """Return which of the messages delivered last to its sender a message answers, if any."""
+        asked = self.keys[Stream.ANSWER]
+        if not recent or unit(asked, message) >= self.workload.answers:
+            return None
+        return recent[int(unit(asked, message, 1) * len(recent))]
+
+
+def topics_of(topology: PubSub) -> tuple[str, ...]:
+    """Return the names of the topics, sorted."""
+    width = len(str(topology.topics - 1))
+    return tuple(f"t{number:0{width}}" for number in range(topology.topics))
+
+
+def subscriptions(topology: PubSub, seed: int) -> tuple[frozenset[str], ...]:
+    """Return the topics that each address subscribes to."""
+    topics, asked = topics_of(topology), key(seed, Stream.SUBSCRIPTION)
+    if topology.subscribed is None:
+        return (frozenset(topics),) * topology.size
+    most = topology.subscribed
+    return tuple(frozenset(_drawn(asked, at, most, topics)) for at in range(topology.size))
+
+
+def _drawn(asked: int, name: int, most: int, topics: Sequence[str]) -> tuple[str, ...]:
+    """Return 1 to `most` topics: the number is draw (name, 0), topic t has draw (name, 1 + t)."""
+    count = 1 + int(unit(asked, name) * most)
+    found = _first(asked, name, np.arange(1, len(topics) + 1), count)
+    return tuple(topics[at] for at in sorted(found))
+
+
+def _first(asked: int, name: int, numbers: Ints, count: int) -> list[int]:
+    """Return the places of the `count` numbers with the smallest draws."""
+    order = np.argsort(draws(asked, name, numbers), kind="stable")
+    found: list[int] = order[:count].tolist()
+    return found
