@@ -73,14 +73,17 @@ def conduct(
     """Carry out what `folder` has no figures for and return what the study found.
 
     `only`: patterns (`*`, `?`) of run keys; others are left as they are. `fresh`: forget what the
-    folder has. `redraw`: carry out nothing and take figures of other code too. `stream` shows how far it is (default: stderr). Raises InputError for a folder that
-    cannot be used and patterns that match nothing, SetupError of an engine, Interrupted.
+    folder has. `redraw`: carry out nothing and take figures of other code too. `stream` shows how
+    far it is (default: stderr). Raises InputError for a folder that cannot be used, patterns that
+    match nothing and a redrawing of nothing, SetupError of an engine, Interrupted.
     """
     runs = checked(study.runs(quick))
     chosen = _chosen(runs, only)
     code = code_digest(modules_of(study))
     with opened(folder, code, fresh=fresh, any_code=redraw) as store:
         done = {run.key for run in store.done(runs)}
+        if redraw and not done:
+            raise InputError("has no results of these runs to draw", path=str(folder))
         todo = [] if redraw else [run for run in chosen if run.key not in done]
         failures: list[Failure] = []
         watch = Watch(study.name, chosen, todo, stream)
@@ -161,8 +164,8 @@ def _found(
 def told(failure: Failure) -> str:
     """Return a failure as one line: key, seed, reason, scenario and parameters."""
     run = failure.run
-    text = plain_text(run.scenario or run.parameters)
-    return f"{run.key} (seed {run.seed}): {failure.reason}; {run.kind} {text}"
+    values = " ".join(plain_text(part) for part in (run.scenario, run.parameters) if part)
+    return f"{run.key} (seed {run.seed}): {failure.reason}; {run.kind} {values}"
 
 
 class Watch:

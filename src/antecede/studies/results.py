@@ -49,12 +49,12 @@ class Results:
         """Return all figures of a run: numbers and lists of numbers."""
         return self._figures[run.key]
 
-    def values(self, quantity: str, **conditions: Any) -> list[float]:
+    def values(self, quantity: str, /, **conditions: Any) -> list[float]:
         """Return the quantity of every run that meets the conditions and has it."""
         found = (self._figures[run.key].get(quantity) for run in self.where(**conditions))
         return [value for value in found if value is not None]
 
-    def spread(self, quantity: str, **conditions: Any) -> Spread | None:
+    def spread(self, quantity: str, /, **conditions: Any) -> Spread | None:
         """Return mean and deviation over the runs that meet the conditions; None: there are none.
 
         Name every parameter but the seed, or what differs is averaged too.
@@ -73,6 +73,7 @@ class Results:
         label: str,
         quantity: str,
         x: str,
+        /,
         *,
         paper: Sequence[tuple[float, float]] = (),
         style: str = "line",
@@ -92,7 +93,7 @@ class Results:
             style,
         )
 
-    def slope(self, quantity: str, x: str, **conditions: Any) -> float | None:
+    def slope(self, quantity: str, x: str, /, **conditions: Any) -> float | None:
         """Return the least-squares slope of the quantity over `x`; None below two places of x."""
         line = self.line("", quantity, x, **conditions)
         if len(line.x) < 2:
