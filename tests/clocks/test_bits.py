@@ -126,10 +126,10 @@ def test_memory_does_not_follow_an_absurd_position() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"\x00\x01\x05\x02",  # a window with a leading zero
-        b"\x00\x02\x05\x01\x00",  # a trailing zero byte
-        b"\x05\x01\x05\x01",  # a window that touches the prefix
-        b"\x05\x01\x02\x01",  # a window below the prefix
+        b"\x05\x02\x10\x05",  # a window that touches the prefix
+        b"\x05\x02\x10\x02",  # a window below the prefix
+        b"\x00\x03\x10\x05\x00",  # bytes of a window left over
+        b"\x00\x00\x00",  # bytes left over
     ],
 )
 def test_a_second_spelling_is_refused(data: bytes) -> None:
@@ -138,10 +138,10 @@ def test_a_second_spelling_is_refused(data: bytes) -> None:
 
 
 def test_an_announced_size_is_refused_before_it_is_read() -> None:
-    with pytest.raises(SequenceError):
+    with pytest.raises(DecodeError, match="announced"):
         bits.read_window(Reader(b"\xff\xff\xff\xff\x0f\x00"))
-    with pytest.raises(SequenceError):
-        bits.read_window(Reader(b"\x01" + b"\xff" * 8 + b"\x7f" + b"\x03"))
+    with pytest.raises(SequenceError, match="positions"):
+        bits.read_window(Reader(b"\x0b\x20" + b"\xff" * 8 + b"\x7f" + b"\x01"))
 
 
 # -- plain functions -------------------------------------------------------------------------

@@ -24,6 +24,10 @@ TOPOLOGY = Topology({1: (4, 5), 6: (7,)}, (2, 3))
 NOTHING = (0, 0)
 numbers = st.integers(0, 2**40)
 windows = st.tuples(st.integers(0, 2**40), st.integers(0, 2**200)).map(lambda w: trim(*w))
+members = st.tuples(numbers, st.sets(st.integers(0, MAX_SPAN - 1), max_size=4)).map(
+    lambda m: sorted({m[0] + k for k in m[1]})
+)
+"""Ascending, and no further apart than CI's integers can be on the wire."""
 messages = st.one_of(
     st.builds(Upward, numbers, numbers, windows, numbers, st.just("p")),
     st.builds(Downward, numbers, numbers, numbers, windows, st.just("p")),
@@ -32,7 +36,7 @@ messages = st.one_of(
         External,
         numbers,
         numbers,
-        st.dictionaries(numbers, numbers, max_size=4).map(lambda d: tuple(sorted(d.items()))),
+        members.flatmap(lambda m: st.tuples(*[st.tuples(st.just(k), numbers) for k in m])),
         st.dictionaries(numbers, windows.filter(lambda w: w[1] > 0), max_size=4).map(
             lambda d: tuple(sorted(d.items()))
         ),
@@ -194,6 +198,12 @@ def test_duplicates_are_discarded_at_every_role(copies: int) -> None:
             effects = members[at].receive(message)
             assert [type(effect).__name__ for effect in effects] == ["Discard"]
             assert members[at].snapshot() == before
+
+
+def test_external_peers_too_far_apart_for_the_wire_are_a_wrong_call() -> None:
+    far = External(2, 1, ((3, 1), (3 + MAX_SPAN, 1)), (), NOTHING, b"")
+    with pytest.raises(LocalError, match="apart"):
+        hierarchical(TOPOLOGY)[2].encode(far)
 
 
 def test_a_role_refuses_the_messages_of_another() -> None:

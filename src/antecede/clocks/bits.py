@@ -24,12 +24,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from antecede.clocks.wire import Reader, varint, varint_size
+from antecede.clocks import windows
+from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import DecodeError, SequenceError
 
-MAX_SPAN = 1 << 20
-"""Positions in one window: 128 KiB of bits, hours of messages of a large group."""
-MAX_POSITION = (1 << 63) - 1
+MAX_SPAN = windows.MAX_SPAN
+MAX_POSITION = windows.MAX_POSITION
 
 
 # -- plain functions on (base, bits) ---------------------------------------------------------
@@ -97,27 +97,13 @@ def window_bytes(bits: int) -> int:
 
 
 def encode_window(base: int, bits: int) -> bytes:
-    """Encode a window: byte count, base, bits, little end first. Empty windows take one byte."""
-    base, bits = trim(base, bits)
-    raw = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
-    return varint(len(raw)) + varint(base) + raw if raw else b"\x00"
+    """Encode a window as `windows` does, its length in front. Empty windows take one byte."""
+    return block(windows.encode(*trim(base, bits)))
 
 
 def read_window(reader: Reader) -> tuple[int, int]:
     """Read what `encode_window` wrote, trimmed. Raises DecodeError and SequenceError."""
-    size = reader.varint()
-    if size == 0:
-        return 0, 0
-    if size > MAX_SPAN // 8:
-        raise SequenceError(f"a bit vector of {size} bytes spans more than {MAX_SPAN} positions")
-    base = reader.varint()
-    raw = reader.take(size)
-    if not raw[0] & 1 or not raw[-1]:
-        raise DecodeError(f"a bit vector before byte {reader.offset} is not trimmed")
-    bits = int.from_bytes(raw, "little")
-    if base + bits.bit_length() > MAX_POSITION:
-        raise SequenceError(f"position {base + bits.bit_length()} is above {MAX_POSITION}")
-    return base, bits
+    return windows.decode(reader.block())
 
 
 # -- the value -------------------------------------------------------------------------------
@@ -234,10 +220,8 @@ class BitVector:
 
     @property
     def encoded_size(self) -> int:
-        """The length of `encode()`, without making it."""
-        size = window_bytes(self.bits)
-        rest = varint_size(size) + varint_size(self.base) + size if size else 1
-        return varint_size(self.prefix) + rest
+        """The length of `encode()`."""
+        return len(self.encode())
 
     @classmethod
     def decode(cls, data: bytes) -> BitVector:

@@ -25,8 +25,6 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from antecede.clocks.lanes import LANE_BITS, VALUE_BITS, unit
-from antecede.clocks.pairs import encode_dense, encode_pairs, read_dense, read_pairs
-from antecede.clocks.wire import Reader, varint
 from antecede.errors import LocalError
 from antecede.protocols.base import (
     Deliver,
@@ -36,7 +34,13 @@ from antecede.protocols.base import (
     Relation,
     Transmit,
 )
-from antecede.protocols.counting import INTEGER_BYTES, PAIR_BYTES, CountingProtocol
+from antecede.protocols.counting import (
+    INTEGER_BYTES,
+    PAIR_BYTES,
+    CountingProtocol,
+    encode_with_pairs,
+    read_with_pairs,
+)
 
 
 class BssMessage(NamedTuple):
@@ -135,17 +139,12 @@ class Bss(CountingProtocol):
     # -- size and wire ----------------------------------------------------------------------
 
     def encode(self, message: BssMessage) -> bytes:
-        """Return sender and number, then the whole vector or the changed entries as pairs."""
-        write = encode_pairs if self.differences else encode_dense
-        return varint(message.sender) + varint(message.seq) + write(message.causes)
+        """Return sender and number, then the counters that are not 0 or that changed."""
+        return encode_with_pairs(message)
 
     def decode(self, control: bytes, payload: Any) -> BssMessage:
         """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
-        reader = Reader(control)
-        sender, seq = reader.varint(), reader.varint()
-        read = read_pairs if self.differences else read_dense
-        causes = read(reader)
-        reader.finish()
+        sender, seq, causes = read_with_pairs(control)
         return BssMessage(sender, seq, payload, causes)
 
     def control_bytes(self, message: BssMessage) -> int:

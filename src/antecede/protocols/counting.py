@@ -27,6 +27,7 @@ from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
+from antecede.clocks import counters
 from antecede.clocks.lanes import (
     LANE_BITS,
     MAX_MEMBER,
@@ -37,7 +38,6 @@ from antecede.clocks.lanes import (
     pack,
     unit,
 )
-from antecede.clocks.pairs import encode_pairs, read_pairs
 from antecede.clocks.wire import Reader, varint
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 from antecede.protocols.base import (
@@ -60,17 +60,18 @@ PAIR_BYTES = 8
 
 
 def encode_with_pairs(message: Any) -> bytes:
-    """Return sender and number, then each member of the causes with its number."""
-    return varint(message.sender) + varint(message.seq) + encode_pairs(message.causes)
+    """Return sender and number, then the causes as `clocks.counters` writes them."""
+    return varint(message.sender) + varint(message.seq) + counters.encode_lanes(message.causes)
 
 
 def read_with_pairs(control: bytes) -> tuple[int, int, int]:
-    """Return (sender, number, causes) as `encode_with_pairs` wrote them; raises DecodeError."""
+    """Return (sender, number, causes) as `encode_with_pairs` wrote them.
+
+    Raises DecodeError, UnknownMemberError and SequenceError.
+    """
     reader = Reader(control)
     sender, seq = reader.varint(), reader.varint()
-    causes = read_pairs(reader)
-    reader.finish()
-    return sender, seq, causes
+    return sender, seq, counters.decode_lanes(reader.rest())
 
 
 class CountingProtocol(Protocol):

@@ -102,7 +102,7 @@ class Ds(CountingProtocol):
     # -- size and wire ----------------------------------------------------------------------
 
     def encode(self, message: DsMessage) -> bytes:
-        """Return sender and number, then the process and the end of each sequence."""
+        """Return sender and number, then processes and ends of the sequences."""
         return encode_with_pairs(message)
 
     def decode(self, control: bytes, payload: Any) -> DsMessage:

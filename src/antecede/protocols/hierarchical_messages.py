@@ -9,7 +9,9 @@ A bit vector inside a message is a trimmed window `(base, bits)` of `antecede.cl
 internal layout is two types, because its fields differ by direction: a peer does not know its
 `Last` (it sends 0; only the super peer numbers the group), and a super peer has no `floor`.
 CI is two tuples, integers for external peers and bit vectors for super peers, each ascending
-by process. On the wire every message begins with its kind; all numbers are varints.
+by process. On the wire every message begins with its kind; numbers are varints. DV stands last,
+as a window (`clocks.windows`) with its base relative to `floor` or, downward, to SN; CI's integers
+are counters (`clocks.counters`) with their length in front; I stands last.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from antecede.clocks import counters, windows
 from antecede.clocks.bits import encode_window, read_window, span_bytes
-from antecede.clocks.wire import Reader, varint
+from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import DecodeError, LocalError
 from antecede.protocols.base import MessageId
 
@@ -113,17 +116,18 @@ def encode(message: Message) -> bytes:
     head = varint(message.sender) + varint(message.seq)
     match message:
         case Upward():
-            return b"\x00" + head + varint(message.floor) + encode_window(*message.dv)
+            dv = windows.encode(*message.dv, near=message.floor)
+            return b"\x00" + head + varint(message.floor) + dv
         case Downward():
-            return b"\x01" + head + varint(message.last) + encode_window(*message.dv)
+            dv = windows.encode(*message.dv, near=message.seq)
+            return b"\x01" + head + varint(message.last) + dv
         case Acknowledgement():
             return b"\x02" + head + varint(message.floor)
         case External():
-            counts = b"".join(varint(peer) + varint(seq) for peer, seq in message.counts)
+            peers, numbers = zip(*message.counts, strict=True) if message.counts else ((), ())
             vectors = b"".join(varint(peer) + encode_window(*v) for peer, v in message.vectors)
-            sizes = varint(len(message.counts)), varint(len(message.vectors))
-            body = sizes[0] + counts + sizes[1] + vectors
-            return b"\x03" + head + body + encode_window(*message.translated)
+            ci = block(counters.encode(peers, numbers)) + varint(len(message.vectors)) + vectors
+            return b"\x03" + head + ci + windows.encode(*message.translated)
 
 
 def decode(control: bytes, payload: Any, accepted: tuple[type, ...]) -> Any:
@@ -142,11 +146,12 @@ def decode(control: bytes, payload: Any, accepted: tuple[type, ...]) -> Any:
 
 def _upward(reader: Reader, sender: int, seq: int, payload: Any) -> Message:
     floor = reader.varint()
-    return Upward(sender, seq, read_window(reader), floor, payload)
+    return Upward(sender, seq, windows.decode(reader.rest(), near=floor), floor, payload)
 
 
 def _downward(reader: Reader, sender: int, seq: int, payload: Any) -> Message:
-    return Downward(sender, seq, reader.varint(), read_window(reader), payload)
+    last = reader.varint()
+    return Downward(sender, seq, last, windows.decode(reader.rest(), near=seq), payload)
 
 
 def _acknowledgement(reader: Reader, sender: int, seq: int, payload: Any) -> Message:
@@ -154,20 +159,22 @@ def _acknowledgement(reader: Reader, sender: int, seq: int, payload: Any) -> Mes
 
 
 def _external(reader: Reader, sender: int, seq: int, payload: Any) -> Message:
-    counts = _entries(reader, lambda: reader.varint())
-    vectors = _entries(reader, lambda: read_window(reader))
-    if any(not window[1] for _, window in vectors):
-        raise DecodeError("CI has an empty bit vector")
-    return External(sender, seq, counts, vectors, read_window(reader), payload)
+    counts = tuple(zip(*counters.decode(reader.block()), strict=True))
+    vectors = _vectors(reader)
+    translated = windows.decode(reader.rest())
+    return External(sender, seq, counts, vectors, translated, payload)
 
 
-def _entries(reader: Reader, read: Callable[[], Any]) -> tuple[tuple[int, Any], ...]:
-    entries: list[tuple[int, Any]] = []
+def _vectors(reader: Reader) -> tuple[tuple[int, Window], ...]:
+    entries: list[tuple[int, Window]] = []
     for _ in range(reader.varint()):
         process = reader.varint()
         if entries and process <= entries[-1][0]:
             raise DecodeError(f"CI is not ascending: {process} after {entries[-1][0]}")
-        entries.append((process, read()))
+        window = read_window(reader)
+        if not window[1]:
+            raise DecodeError("CI has an empty bit vector")
+        entries.append((process, window))
     return tuple(entries)
 
 
