@@ -1,0 +1,275 @@
+"""Executions out of a trace of the schema: who sent, who received, what the messages carried.
+
+Three kinds of traces tell what is causal. Where rows of receipts or deliveries stand beside sends,
+the clocks of the papers are run over them; what a member knows grows by what it had delivered
+(000, 001, 003) or by all that had arrived (002, 004). Vector-clock logs bring their vectors.
+Anything else declares causes. Where nobody receives there is one observer, who sees all messages
+in the order of the file.
+
+What cannot be used is left out and counted in `Run.notes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from antecede.errors import CycleError, InputError
+from antecede.kernels import graph
+from antecede.kernels.graph import Bools, Graph, Ints
+from antecede.kernels.meter_past import depths
+from antecede.kernels.meter_stamps import Clocks, Happenings, clocks_of, steps_of
+from antecede.meter.columns import coded, is_kind, note, times, topic_bits, whole
+from antecede.meter.stamps import Words
+from antecede.trace.schema import DELIVER, RECEIVE, SEND
+
+pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+
+DELIVERY, RECEIPT, REPLY = "delivery", "receipt", "reply"
+RELATIONS = (DELIVERY, RECEIPT, REPLY)
+EVERYTHING = "(file order)"
+"""The observer of a trace in which nobody receives."""
+MAX_BYTES = 4 << 30
+
+
+@dataclass
+class Run:
+    """One execution; messages and members are numbers, in the order in which rows name them."""
+
+    name: str | None
+    relation: str
+    ids: Sequence[str]
+    members: Sequence[str]
+    sender: Ints
+    """[messages] member."""
+    sent: Ints
+    """[messages] `file_order` of the row that tells of it."""
+    pt_us: Ints | None
+    """[messages] None where a message has no time."""
+    topics: Words | None
+    """[messages] None where there are none, or more than 64."""
+    topic_names: Sequence[str]
+    arrivals: Mapping[str, Ints]
+    """Observer -> messages in the order in which they came."""
+    past: Graph | None = None
+    rows: Happenings | None = None
+    steps: Ints | None = None
+    delivered: Bools | None = None
+    """[rows] the rows that `meter.violations` judges."""
+    file_order: Ints | None = None
+    """[rows]"""
+    declared: Graph | None = None
+    """Declared causes beside receipts or deliveries."""
+    vector: Any = None
+    """[messages, members] of a vector-clock log."""
+    notes: dict[str, int] = field(default_factory=dict)
+    """What was left out: reason -> rows."""
+
+    def clocks(self) -> tuple[Clocks, Ints]:
+        """Return what the messages carried, and the number of each member among the senders.
+
+        Raises InputError when that does not fit into memory.
+        """
+        assert self.rows is not None
+        assert self.steps is not None
+        senders = np.unique(self.sender)
+        size = len(self.ids) * (len(senders) + len(self.topic_names)) * 4
+        if size > MAX_BYTES:
+            raise InputError(
+                f"{len(self.ids):,} messages with vectors of {len(senders):,} senders take "
+                f"{size / 2**30:.1f} GiB; the most is {MAX_BYTES >> 30} GiB"
+            )
+        column = np.full(len(self.members), -1, np.int64)
+        column[senders] = np.arange(len(senders))
+        topics = np.zeros(len(self.ids), np.uint64) if self.topics is None else self.topics
+        width = 0 if self.topics is None else len(self.topic_names)
+        return clocks_of(self.rows, self.steps, column, len(senders), topics, width), column
+
+
+def runs_of(events: pa.Table, relation: str | None = None) -> Iterator[Run]:
+    """Yield the executions of a table in the schema; columns may be absent but for `id`.
+
+    `relation` is "delivery", "receipt" or "reply"; None: by delivery where the run tells of
+    deliveries, else by receipt, else by vector clocks or declared causes. Raises InputError for a
+    table that cannot be read so, CycleError where causes go in a circle.
+    """
+    if relation is not None and relation not in RELATIONS:
+        raise InputError(f"there is no relation {relation!r}; relations: {', '.join(RELATIONS)}")
+    if "id" not in events.column_names:
+        raise InputError(f"no column id; there are {', '.join(events.column_names)}")
+    for name, table in _by_run(_with_order(events)):
+        yield _run(name, table, relation)
+
+
+def _with_order(events: pa.Table) -> pa.Table:
+    if "file_order" not in events.column_names:
+        events = events.append_column("file_order", pa.array(np.arange(len(events))))
+    if "kind" not in events.column_names:
+        events = events.append_column("kind", pa.array(["event"] * len(events), pa.string()))
+    if "member" not in events.column_names:
+        events = events.append_column("member", pa.nulls(len(events), pa.string()))
+    return events.combine_chunks()
+
+
+def _by_run(events: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
+    if "run" not in events.column_names or events["run"].null_count == len(events):
+        yield None, events
+        return
+    names, codes = coded(events["run"])
+    order = np.argsort(codes, kind="stable")
+    events = events.take(order)
+    start = np.searchsorted(codes[order], np.arange(len(names) + 1))
+    for code, name in enumerate(names):
+        yield name, events.slice(int(start[code]), int(start[code + 1] - start[code]))
+
+
+def _run(name: str | None, table: pa.Table, relation: str | None) -> Run:
+    kinds = set(table["kind"].unique().to_pylist())
+    if relation is None and SEND in kinds:
+        relation = DELIVERY if DELIVER in kinds else RECEIPT if RECEIVE in kinds else None
+    if relation in (DELIVERY, RECEIPT):
+        wanted = {DELIVERY: {DELIVER}, RECEIPT: {RECEIVE, DELIVER}}[relation or ""]
+        if SEND not in kinds or not kinds & wanted:
+            raise InputError(
+                f"causality by {relation} needs rows of sends and of "
+                f"{' or '.join(sorted(wanted))}; this run has {', '.join(sorted(map(str, kinds)))}"
+            )
+        return _told(name, table, relation or "")
+    clocked = "clock_members" in table.column_names
+    if relation is None and clocked and table["clock_members"].null_count < len(table):
+        from antecede.meter.clock_log import logged  # it builds on this module
+
+        return logged(name, table)
+    return _declared(name, table)
+
+
+# -- sends, receipts, deliveries ------------------------------------------------------------
+
+
+def _told(name: str | None, table: pa.Table, relation: str) -> Run:
+    """Return a run of sends and what came of them."""
+    notes: dict[str, int] = {}
+    usable = pc.and_(table["member"].is_valid(), table["id"].is_valid())
+    told = pc.is_in(table["kind"], value_set=pa.array([SEND, RECEIVE, DELIVER]))
+    note(notes, "neither sent, received nor delivered", pc.invert(told))
+    note(notes, "no member", pc.and_(told, pc.invert(usable)))
+    table = table.filter(pc.and_(told, usable)).combine_chunks()
+    names, member = coded(table["member"])
+    ids, code = coded(table["id"])
+    kind = {one: is_kind(table, one) for one in (SEND, RECEIVE, DELIVER)}
+    sends = np.flatnonzero(kind[SEND])
+    _, first = np.unique(code[sends], return_index=True)
+    send = np.sort(sends[first])
+    number = np.full(len(ids), -1, np.int64)
+    number[code[send]] = np.arange(len(send))
+    keep = (number[code] >= 0) & (~kind[SEND] | np.isin(np.arange(len(code)), send))
+    note(notes, "received or delivered, never sent", number[code] < 0)
+    note(notes, "sent twice", (number[code] >= 0) & ~keep)
+    place = np.flatnonzero(keep)
+    kind = {one: rows[place] for one, rows in kind.items()}
+    member, message = member[place], number[code[place]]
+    teaches = kind[DELIVER] if relation == DELIVERY else ~kind[SEND]
+    rows = Happenings(kind[SEND], member, message, teaches)
+    sender = member[kind[SEND]]
+    table = table.take(place).combine_chunks()
+    declared = table.take(np.flatnonzero(kind[SEND])).combine_chunks()
+    topic_names, topics = topic_bits(declared)
+    return Run(
+        name,
+        relation,
+        [str(ids[one]) for one in code[send]],
+        [str(one) for one in names],
+        sender,
+        whole(declared["file_order"]),
+        times(declared),
+        topics,
+        topic_names,
+        _arrivals(rows, kind[RECEIVE], sender, names),
+        rows=rows,
+        steps=_steps(rows),
+        delivered=kind[DELIVER] if kind[DELIVER].any() else kind[RECEIVE],
+        file_order=whole(table["file_order"]),
+        declared=_graph(declared) if "parents" in declared.column_names else None,
+        notes=notes,
+    )
+
+
+def _steps(rows: Happenings) -> Ints:
+    try:
+        return steps_of(rows)
+    except CycleError as error:
+        raise CycleError("receipts come before their sends in a circle") from error
+
+
+def _arrivals(
+    rows: Happenings, received: Bools, sender: Ints, names: Sequence[str]
+) -> dict[str, Ints]:
+    """Return what came to each member, first copies, not its own; by receipts if there are any."""
+    came = received if received.any() else ~rows.sends
+    came = came & (sender[rows.message] != rows.member)
+    place = np.flatnonzero(came)
+    pair = rows.member[place] * len(sender) + rows.message[place]
+    _, first = np.unique(pair, return_index=True)
+    place = place[np.sort(first)]
+    member = rows.member[place]
+    return {
+        str(names[one]): rows.message[place[member == one]] for one in np.unique(member).tolist()
+    }
+
+
+# -- declared causes ------------------------------------------------------------------------
+
+
+def _declared(name: str | None, table: pa.Table) -> Run:
+    """Return a run of declared causes; every id is one message, its first row counts."""
+    notes: dict[str, int] = {}
+    if "parents" not in table.column_names:
+        raise InputError("nothing tells what is causal: no receipts, no vector clocks, no parents")
+    second_hand = is_kind(table, RECEIVE) | is_kind(table, DELIVER)
+    table = table.filter(pa.array(~second_hand & table["id"].is_valid().to_numpy()))
+    note(notes, "receipts and deliveries", second_hand)
+    _, code = coded(table["id"])
+    _, first = np.unique(code, return_index=True)
+    note(notes, "an earlier row has this id", len(table) - len(first))
+    table = table.take(np.sort(first)).combine_chunks()
+    of = _graph(table)
+    circular = graph.on_cycles(of) >= 0
+    if circular.any():
+        note(notes, "causes go in a circle", circular)
+        table = table.filter(pa.array(~circular)).combine_chunks()
+        of = _graph(table)
+    names, member = coded(table["member"])
+    topic_names, topics = topic_bits(table)
+    return Run(
+        name,
+        REPLY,
+        [str(one) for one in table["id"].to_pylist()],
+        [str(one) for one in names],
+        member,
+        whole(table["file_order"]),
+        times(table),
+        topics,
+        topic_names,
+        {EVERYTHING: np.argsort(whole(table["file_order"]), kind="stable").astype(np.int64)},
+        past=of,
+        notes=notes,
+    )
+
+
+def _graph(table: pa.Table) -> Graph:
+    if "run" in table.column_names:  # ids are those of one run anyway
+        table = table.drop_columns(["run"])
+    edges = graph.edge_table(table)
+    edges = edges.filter(edges["parent"].is_valid())
+    child, parent = (edges[column].to_numpy().astype(np.int64) for column in ("child", "parent"))
+    return graph.graph(len(table), child, parent)
+
+
+def linear_times(of: Graph) -> Ints:
+    """Return the linear time of each message under declared causes [n]."""
+    return depths(of)
