@@ -163,9 +163,8 @@ class Network:
         words = draws(self.keys[stream], number, channel)
         of = self.channels
         places = len(of.places)
-        base = of.places[source % places, to % places]
+        found = of.places[source % places, to % places]  # a copy
         which = of.table[of.kind[source], of.kind[to]]
-        found = base.copy()
         for table in np.unique(which):
             here = which == table
             found[here] += picks(of.quantiles[table], words[here])

@@ -181,6 +181,7 @@ class World:
         self.watch.sent(now_us, at, number)
         reading_s = self.clocks.reading_s(at, now_us)
         self._carry_out(now_us, at, member.send(number, now=reading_s, **options))
+        self._resume(now_us, at)
 
     def _parents(self, number: int, at: int) -> tuple[int, ...] | None:
         """Return what a message answers; None: that has not come yet."""
@@ -265,6 +266,10 @@ class World:
         self.recent[at].append(number)
         if self.cast.repeats or self.traffic.parents:
             self.done[at].add(number)
+        self._resume(now_us, at)
+
+    def _resume(self, now_us: int, at: int) -> None:
+        """Let a member look again at what it could not answer before."""
         for waiting in self.postponed.pop(at, ()):
             self._plan(now_us, SEND, at, None, waiting)
 

@@ -1,0 +1,82 @@
+"""A run written as a trace: `audit` counts what the simulator counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from antecede.audit import audit
+from antecede.protocols.base import Relation
+from antecede.simulate.as_trace import NS, events, write_trace
+from antecede.simulate.delays import Delay
+from antecede.simulate.judge import pasts, violations
+from antecede.simulate.readable import run_readable
+from antecede.simulate.recording import Recording
+from antecede.simulate.scenario import Clocks, Links
+from tests.simulate.scenes import scenario_of
+
+NAMES = ("unordered", "fifo", "idr", "hierarchical", "sb", "ses", "linear", "htbc")
+
+
+def late(run: Recording) -> set[tuple[int, int]]:
+    """Return (member, message) of deliveries after something that the message is a cause of."""
+    past = pasts(run, Relation.BY_DELIVERY).past
+    known: dict[int, int] = {}
+    found = set()
+    for _, member, message in run.deliveries():
+        if known.get(member, 0) >> message & 1:
+            found.add((member, message))
+        known[member] = known.get(member, 0) | past[message]
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_audit_agrees(name: str, tmp_path: Path) -> None:
+    scenario = scenario_of(name, links=Links(Delay(0.0, 0.5, "uniform")), duration_s=3.0)
+    workload = replace(scenario.workload, answers=0.5)
+    result, run = run_readable(replace(scenario, workload=workload), 2, record=True)
+    path = tmp_path / "run.parquet"
+    relation = Relation.BY_REPLY if name == "sb" else run.relation
+    rows = write_trace(run, path)
+    report = audit([path])
+    figures = result.figures
+    assert report.details["rows"] == rows
+    assert report.details["quarantined"] == 0
+    assert report.messages == figures["sent"]
+    assert report.details["receipts"] == figures["deliveries"] + figures["held_at_end"]
+    assert report.details["deliveries"] == figures["deliveries"]
+    if relation in (Relation.NONE, Relation.FIFO):
+        relation = Relation.BY_DELIVERY
+    past = pasts(run, relation).past
+    assert report.ordered_pairs == sum(mask.bit_count() for mask in past)
+    assert report.redundant_edges == 0
+
+
+@pytest.mark.parametrize("name", ["unordered", "fifo", "idr", "hierarchical"])
+def test_audit_finds_what_was_delivered_late(name: str, tmp_path: Path) -> None:
+    links = Links(Delay(0.0, 0.5, "uniform"))
+    result, run = run_readable(scenario_of(name, links=links), 2, record=True)
+    write_trace(run, tmp_path / "run.parquet")
+    found = audit([tmp_path / "run.parquet"]).details["channels"]["deliveries"]
+    assert found["copies"] == result.figures["deliveries"]
+    assert found["overtaken_causally"] == len(late(run))
+    early = violations(run, Relation.BY_DELIVERY).early
+    assert (early > 0) is (found["model"] != "causal") is (name in ("unordered", "fifo"))
+
+
+def test_times_are_true_time_and_the_senders_clock() -> None:
+    scenario = scenario_of("idr", clocks=Clocks(accuracy_s=0.05))
+    _, run = run_readable(scenario, 2, record=True)
+    rows = list(events(run))
+    assert [row.file_order for row in rows] == list(range(len(rows)))
+    arrivals = [row.arrival for row in rows]
+    assert arrivals == sorted(arrivals, key=lambda time: time or 0)
+    off = {
+        (row.member, (row.send_time or 0) - (row.arrival or 0))
+        for row in rows
+        if row.kind == "send"
+    }
+    assert len(off) == 4  # one offset a member, as nothing drifts
+    assert all(0 <= offset <= 2 * 50_000 * NS for _, offset in off)
