@@ -125,7 +125,7 @@ def count_unowned(lanes: Lanes, plan: Plan) -> int:
 def count_causal(lanes: Lanes) -> int:
     """Count the pairs with the first in the past of the second (and a topic in common)."""
     everything = np.zeros((lanes.vector.shape[0],) * 2, np.int64)
-    nothing = np.zeros(len(lanes.row), np.int64)
+    nothing = np.zeros(int(lanes.row.max(initial=-1)) + 1, np.int64)
     plan = Plan(nothing, nothing, np.zeros(1, np.int64), everything[None], everything[None])
     return _count(lanes, plan, 0, np.zeros(3, np.bool_), causal=True, ruled=False)
 

@@ -41,6 +41,16 @@ def coded(column: Any) -> tuple[list[Any], Ints]:
     return encoded.dictionary.to_pylist(), codes
 
 
+def by_name(column: Any) -> tuple[list[str], Ints]:
+    """Return distinct values as text, sorted, and the number of each row's [rows]."""
+    names, codes = coded(column)
+    texts = [str(name) for name in names]
+    order = sorted(range(len(texts)), key=texts.__getitem__)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return [texts[one] for one in order], place[codes]
+
+
 def whole(column: Any) -> Ints:
     """Return a column without nulls as 64-bit integers."""
     found: Ints = column.to_numpy().astype(np.int64)

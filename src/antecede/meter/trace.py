@@ -24,7 +24,7 @@ from antecede.kernels import graph
 from antecede.kernels.graph import Bools, Graph, Ints
 from antecede.kernels.meter_past import depths
 from antecede.kernels.meter_stamps import Clocks, Happenings, clocks_of, steps_of
-from antecede.meter.columns import coded, is_kind, note, times, topic_bits, whole
+from antecede.meter.columns import by_name, coded, is_kind, note, times, topic_bits, whole
 from antecede.meter.stamps import Words
 from antecede.trace.schema import DELIVER, RECEIVE, SEND
 
@@ -39,7 +39,7 @@ MAX_BYTES = 4 << 30
 
 @dataclass
 class Run:
-    """One execution; messages and members are numbers, in the order in which rows name them."""
+    """One execution; messages are numbers in the order of rows, members in that of their names."""
 
     name: str | None
     relation: str
@@ -159,7 +159,7 @@ def _told(name: str | None, table: pa.Table, relation: str) -> Run:
     note(notes, "neither sent, received nor delivered", pc.invert(told))
     note(notes, "no member", pc.and_(told, pc.invert(usable)))
     table = table.filter(pc.and_(told, usable)).combine_chunks()
-    names, member = coded(table["member"])
+    names, member = by_name(table["member"])
     ids, code = coded(table["id"])
     kind = {one: is_kind(table, one) for one in (SEND, RECEIVE, DELIVER)}
     sends = np.flatnonzero(kind[SEND])
@@ -183,7 +183,7 @@ def _told(name: str | None, table: pa.Table, relation: str) -> Run:
         name,
         relation,
         [str(ids[one]) for one in code[send]],
-        [str(one) for one in names],
+        names,
         sender,
         whole(declared["file_order"]),
         times(declared),
@@ -217,9 +217,7 @@ def _arrivals(
     _, first = np.unique(pair, return_index=True)
     place = place[np.sort(first)]
     member = rows.member[place]
-    return {
-        str(names[one]): rows.message[place[member == one]] for one in np.unique(member).tolist()
-    }
+    return {names[one]: rows.message[place[member == one]] for one in np.unique(member).tolist()}
 
 
 # -- declared causes ------------------------------------------------------------------------
@@ -243,13 +241,13 @@ def _declared(name: str | None, table: pa.Table) -> Run:
         note(notes, "causes go in a circle", circular)
         table = table.filter(pa.array(~circular)).combine_chunks()
         of = _graph(table)
-    names, member = coded(table["member"])
+    names, member = by_name(table["member"])
     topic_names, topics = topic_bits(table)
     return Run(
         name,
         REPLY,
         [str(one) for one in table["id"].to_pylist()],
-        [str(one) for one in names],
+        names,
         member,
         whole(table["file_order"]),
         times(table),
