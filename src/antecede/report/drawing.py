@@ -187,7 +187,7 @@ def clean(text: str) -> str:
 
 def number(value: float, _: int | None = None) -> str:
     """Return what a tick says: thousands set apart, millions and more in words."""
-    for scale, name in ((1e9, "G"), (1e6, "M")):
+    for scale, name in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
         if abs(value) >= scale:
             return f"{value / scale:,g} {name}".replace("-", "−")
     short = f"{value:,.0f}" if value == round(value) else f"{value:,g}"

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
@@ -38,14 +38,16 @@ POINTS = 10
 """Of text; still about as many pixels where the plot is as wide as a phone."""
 AXES_INCHES = 3.1
 """Height without the legend, which stands below and covers nothing."""
-MARKERS = ("o", "s", "^", "v", "X", "P", "*")
+MARKERS = ("o", "s", "^", "v", "X", "P", "*", "<")
 """Never the diamond: that is the paper's."""
 DASHES = ((0, (5, 2)), (0, (1.2, 1.6)), (0, (6, 2, 1.2, 2)), (0, (3, 1, 1, 1, 1, 1)))
-HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "++++", "oooo")
+HATCHES = ("", "////", "----", "\\\\\\\\", "xxxx", "||||", "++++", "//")
+"""Lines only: a pattern of dots takes 170 kB."""
 MARKED = 40
 """Most points of a line that all have a marker."""
 STYLES = ("line", "dashed", "points", "bars")
 PAPER_LABEL = "the paper's points"
+_Look = TypeVar("_Look")
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 
 
@@ -82,6 +84,7 @@ def slots_of(plots: Iterable[Plot]) -> dict[str, int]:
         for label in labels:
             if label not in slots:
                 free = [k for k in range(COLOURS) if k not in taken]
+                free.sort(key=lambda k: k in slots.values())
                 slots[label] = free[0] if free else len(slots)
                 taken.add(slots[label])
     return slots
@@ -183,11 +186,11 @@ def _figure(plot: Plot, slots: Mapping[str, int], inks: Inks) -> Figure:
     for pen in pens:
         _paper(axes, pen)
     if any(series.paper for series in plot.series):
-        handles.append(Line2D([], [], **_diamond(inks.ink), label=PAPER_LABEL))
+        handles.append(Line2D([], [], **_diamond(inks.ink)))
     if handles:
         figure.legend(
             handles,
-            [_label(handle.get_label()) for handle in handles],
+            _labels(plot),
             loc="outside lower left",
             ncols=columns,
             frameon=False,
@@ -198,38 +201,44 @@ def _figure(plot: Plot, slots: Mapping[str, int], inks: Inks) -> Figure:
     return figure
 
 
-def _legend_shape(plot: Plot) -> tuple[int, int]:
-    """Return columns and lines of the legend."""
-    labels = [_label(series.label) for series in plot.series]
+def _labels(plot: Plot) -> list[str]:
+    """Return the lines of the legend, the paper's last."""
+    labels = [series.label for series in plot.series]
     if any(series.paper for series in plot.series):
         labels.append(PAPER_LABEL)
+    return [textwrap.fill(clean(label), 52) or " " for label in labels]
+
+
+def _legend_shape(plot: Plot) -> tuple[int, int]:
+    """Return columns and lines of the legend."""
+    labels = _labels(plot)
     longest = max((len(line) for label in labels for line in label.split("\n")), default=1)
     columns = max(1, min(3, int(72 * WIDTH_INCHES / (42 + 5.2 * longest)), len(labels)))
     tallest = max((label.count("\n") + 1 for label in labels), default=0)
     return columns, tallest * math.ceil(len(labels) / columns)
 
 
-def _label(text: str) -> str:
-    return textwrap.fill(clean(text), 52) or " "
+def _of(looks: Sequence[_Look], slot: int) -> _Look:
+    """Return one of them; where colours begin anew, they go with other looks than before."""
+    return looks[(slot + slot // COLOURS) % len(looks)]
 
 
 def _line(axes: Any, pen: _Pen) -> Any:
     """Draw a line, dashes or points, with error bars where there are several seeds."""
     series, slot = pen.series, pen.slot
     dashed, points = series.style == "dashed", series.style == "points"
-    marker = "" if dashed else MARKERS[slot % len(MARKERS)]
+    marker = "" if dashed else _of(MARKERS, slot)
     _spread(axes, pen, pen.colour)
     (drawn,) = axes.plot(
         pen.at(series.x),
         [float(value) for value in series.y],
         color=pen.colour,
-        linestyle="" if points else DASHES[slot % len(DASHES)] if dashed else "-",
+        linestyle="" if points else _of(DASHES, slot) if dashed else "-",
         linewidth=1.5,
         marker=marker,
         markersize=6 if marker in "X*P" else 4.6,
         markeredgewidth=0,
         markevery=1 if points else max(1, math.ceil(len(series.x) / MARKED)),
-        label=series.label,
         clip_on=False,
         zorder=3 if points else 2.5,
         gid=f"ours-{pen.k}",
@@ -239,7 +248,7 @@ def _line(axes: Any, pen: _Pen) -> Any:
 
 def _bars(axes: Any, pen: _Pen) -> Any:
     """Draw one series of bars beside the others."""
-    hatch = HATCHES[pen.slot % len(HATCHES)]
+    hatch = _of(HATCHES, pen.slot)
     bars = axes.bar(
         pen.at(pen.series.x),
         [float(value) for value in pen.series.y],
@@ -248,7 +257,6 @@ def _bars(axes: Any, pen: _Pen) -> Any:
         edgecolor=pen.colour,
         hatch=hatch,
         linewidth=1,
-        label=pen.series.label,
     )
     for place, bar in enumerate(bars):
         bar.set_gid(f"ours-{pen.k}-{place}")
@@ -275,6 +283,7 @@ def _spread(axes: Any, pen: _Pen, colour: str) -> None:
     drawn.set_gid(f"spread-{pen.k}")
     for cap in caps:
         cap.set_markeredgewidth(1)
+        cap.set_markerfacecolor(colour)
 
 
 def _diamond(colour: str) -> dict[str, Any]:

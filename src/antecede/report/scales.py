@@ -45,7 +45,9 @@ def set_scales(axes: Any, plot: Plot, places: Mapping[float, float] | None) -> N
     `places` is where each x stands beside bars; None: x is where it is.
     """
     x, y = all_x(plot), all_y(plot)
-    if x and y:
+    if not (x and y):
+        axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center")
+    else:
         ends = (x[0], x[-1]) if places is None else (0.0,)
         axes.update_datalim([(at, value) for at in ends for value in (min(y), max(y))])
     if places is None:
@@ -65,9 +67,12 @@ def _scale(axes: Any, name: str, values: Sequence[float], log: bool) -> None:
     positive = [value for value in values if value > 0]
     if not log or not positive:
         axes.autoscale_view()
-        axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+        whole = name == "x" and all(value == round(value) for value in values)
+        axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10], integer=whole))
         if name == "y" and positive and 0 <= min(values) < FROM_ZERO * max(values):
             set_limits(0, None)
+        elif name == "y" and not any(values):
+            set_limits(0, 1)
     elif min(values) > 0:
         set_scale("log")
         axes.autoscale_view()
