@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -42,3 +44,15 @@ def test_every_colour_is_a_variable_that_both_schemes_define(tmp_path: Path) -> 
 def test_text_is_text_and_the_file_is_xml(tmp_path: Path) -> None:
     texts = {node.text for node in ET.fromstring(drawn(tmp_path / "a.svg")).iter() if node.text}
     assert {"bytes", "time", "measured", "bound", "flat", "members", "5", "10", "50"} <= texts
+
+
+@pytest.mark.parametrize("package", ["matplotlib", "jinja2"])
+def test_without_the_extra_the_error_names_it(package: str) -> None:
+    code = (
+        f"import sys; sys.modules[{package!r}] = None\n"
+        "from antecede.errors import MissingExtraError\n"
+        "try:\n    import antecede.report.study\n"
+        "except MissingExtraError as error:\n    print(error)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'antecede[report]'" in ran.stdout
