@@ -15,6 +15,8 @@ mean over Transmit effects that carry a message for the first time, whatever the
 their receivers: "peer" what peers of a flat group send; "internal" what super peers send into
 their groups; "external" what external peers and super peers send into the external group. What
 internal peers send up counts nowhere, as in 000. Sums are integers, divided once at the end.
+Storage and messages held are looked at before the events of a sample's microsecond; `..._max` and
+`held.max` are of one member at one sample.
 
 Only where there is something to count: `notes` (copies of protocols' own messages, and
 further copies of a message over the same channel), `note_bytes` (their control information, in
