@@ -137,10 +137,14 @@ class _Pen(NamedTuple):
     inks: Inks
     places: Mapping[float, float] | None
     """Of x beside bars, which stand one beside the other; None: x is where it is."""
-    shift: float
-    """Of a bar's middle from its place."""
-    width: float
-    """Of a bar."""
+    bar: int | None = None
+    """Which of the bars of a place it has; None: no bar."""
+    bars: int = 1
+    """How many a place has."""
+
+    @property
+    def width(self) -> float:
+        return 0.8 / self.bars
 
     @property
     def colour(self) -> str:
@@ -149,13 +153,13 @@ class _Pen(NamedTuple):
     def at(self, x: Iterable[float]) -> list[float]:
         if self.places is None:
             return [float(value) for value in x]
-        return [self.places.get(float(value), math.nan) + self.shift for value in x]
+        shift = 0.0 if self.bar is None else self.width * (self.bar + 0.5) - 0.4
+        return [self.places.get(float(value), math.nan) + shift for value in x]
 
 
 def _pens(plot: Plot, slots: Mapping[str, int], inks: Inks) -> list[_Pen]:
     barred = [k for k, series in enumerate(plot.series) if series.style == "bars"]
     places = {x: float(k) for k, x in enumerate(all_x(plot))} if barred else None
-    width = 0.8 / max(1, len(barred))
     return [
         _Pen(
             k,
@@ -163,8 +167,8 @@ def _pens(plot: Plot, slots: Mapping[str, int], inks: Inks) -> list[_Pen]:
             slots[series.label],
             inks,
             places,
-            width * (barred.index(k) + 0.5) - 0.4 if k in barred else 0.0,
-            width,
+            barred.index(k) if k in barred else None,
+            len(barred),
         )
         for k, series in enumerate(plot.series)
     ]
@@ -248,7 +252,7 @@ def _line(axes: Any, pen: _Pen) -> Any:
 
 def _bars(axes: Any, pen: _Pen) -> Any:
     """Draw one series of bars beside the others."""
-    hatch = _of(HATCHES, pen.slot)
+    hatch = HATCHES[(pen.bar or 0) % len(HATCHES)]
     bars = axes.bar(
         pen.at(pen.series.x),
         [float(value) for value in pen.series.y],
