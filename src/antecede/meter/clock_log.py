@@ -25,10 +25,12 @@ def logged(name: str | None, table: pa.Table) -> Run:
     if "run" in table.column_names:
         table = table.drop_columns(["run"])
     log = clock_log(table)
-    again = np.zeros(len(log.own), np.bool_)
-    again[1:] = (np.diff(log.own) == 0) & (np.diff(log.member) == 0)
+    rows = np.argsort(log.row)  # the first row of a number counts
+    pair = log.member[rows] * (int(log.own.max(initial=0)) + 1) + log.own[rows]
+    again = np.ones(len(rows), np.bool_)
+    again[rows[np.unique(pair, return_index=True)[1]]] = False
     note(notes, "the clock has no entry of its own member", log.own == 0)
-    note(notes, "the member's event before has the same number", again & (log.own > 0))
+    note(notes, "an earlier event of the member has the same number", again & (log.own > 0))
     good = ~again & (log.own > 0)
     if not good.all():
         keep = np.sort(log.row[good])
