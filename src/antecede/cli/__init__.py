@@ -51,6 +51,14 @@ COMMANDS = {
     "record": Command(
         "antecede.cli.record", "trace", "let processes talk over UDP and write what happened"
     ),
+    "simulate": Command(
+        "antecede.cli.simulate",
+        "trace",
+        "run a scenario file: overhead, storage, waits, violations",
+    ),
+    "compare": Command(
+        "antecede.cli.compare", "trace", "the same messages under several protocols, as a table"
+    ),
     "study": Command(
         "antecede.cli.study", "all", "run a source's evaluation on Spark: figures, plots, page"
     ),
