@@ -1,7 +1,8 @@
 """The readable engine: every protocol of the registry, and users' own, through their classes.
 
 It is what the compiled engines are held against, event by event: the classes are those that a
-group uses, the loop (`world`) is plain. About 50,000 to 150,000 arrivals a second.
+group uses, the loop (`world`) is plain. It takes in 20,000 to 100,000
+copies a second.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def run_readable(
         "lost": world.network.lost + overruns,
         "duplicates": world.network.duplicates,
     }
-    unsent = sum(map(len, world.postponed.values()))
+    unsent = world.answers.unsent()
     figures |= {
         name: count for name, count in (("unsent", unsent), ("undelivered", world.owed)) if count
     }

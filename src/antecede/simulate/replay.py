@@ -56,7 +56,9 @@ def replay(scenario: Scenario) -> Replayed:
     trace without a message.
     """
     assert scenario.workload.path is not None
-    messages = _messages(scenario.workload.path)[: scenario.workload.messages]
+    path = Path(scenario.workload.path)
+    changed = path.stat().st_mtime_ns if path.is_file() else 0
+    messages = _messages(path, changed)[: scenario.workload.messages]
     if not messages:
         raise ScenarioError("workload.path: no message with an author", path=scenario.workload.path)
     order, times, parents = _causes_first(messages)
@@ -80,9 +82,12 @@ def replay(scenario: Scenario) -> Replayed:
 
 
 @functools.lru_cache(maxsize=4)
-def _messages(path: str) -> list[Message]:
-    """Return the messages of a trace in the order of time; the first row of an id counts."""
-    events = read([Path(path)]).events
+def _messages(path: Path, changed_ns: int) -> list[Message]:
+    """Return the messages of a trace in the order of time; the first row of an id counts.
+
+    `changed_ns` is when the file was written, so that no other file's messages are remembered.
+    """
+    events = read([path]).events
     rows = [row for row in events.to_pylist() if row["kind"] not in (RECEIVE, DELIVER)]
     rows = [row for row in rows if row["member"]]
     column = next(name for name in TIMES if all(row[name] is not None for row in rows))

@@ -35,6 +35,7 @@ from antecede.protocols.base import (
     Transmit,
 )
 from antecede.protocols.base import Relation as CausalRelation
+from antecede.simulate.answers import Answers
 from antecede.simulate.cast import Cast
 from antecede.simulate.clocks import MemberClocks
 from antecede.simulate.delays import US
@@ -77,12 +78,7 @@ class World:
         """By address: what was delivered or given up; kept where copies can come again."""
         self.carried: set[tuple[int, int]] = set()
         """(message, channel) of first copies; kept where copies can come again."""
-        self.recent: list[deque[int]] = [
-            deque(maxlen=scenario.workload.recent) for _ in range(size)
-        ]
-        self.ids: dict[int, MessageId] = {}
-        self.postponed: dict[int, list[int]] = {}
-        """By address: its replies to what it does not have yet."""
+        self.answers = Answers(self.traffic, cast.members, scenario.workload.recent)
         self.owed = self.under_way = self.news_us = 0
 
     def _recording(self, seed: int) -> Recording:
@@ -156,14 +152,13 @@ class World:
     def _send(self, now_us: int, number: int) -> None:
         at = self.senders[number]
         member, run = self.members[at], self.recording
-        parents = self._parents(number, at)
+        parents = self.answers.of(number, at)
         if parents is None:
-            self.postponed.setdefault(at, []).append(number)
             return
         options: dict[str, Any] = {}
         run.parents[number] = parents
         if parents and self.cast.relation is CausalRelation.BY_REPLY:
-            options["after"] = [self.ids[parent] for parent in parents]
+            options["after"] = self.answers.names(parents)
         if member.addressing is Addressing.TOPICS:
             run.topics[number] = options["topics"] = self.traffic.publication(number)
             run.addressed[number] = tuple(
@@ -181,23 +176,7 @@ class World:
         self.watch.sent(now_us, at, number)
         reading_s = self.clocks.reading_s(at, now_us)
         self._carry_out(now_us, at, member.send(number, now=reading_s, **options))
-        self._resume(now_us, at)
-
-    def _parents(self, number: int, at: int) -> tuple[int, ...] | None:
-        """Return what a message answers; None: that has not come yet."""
-        if not self.traffic.parents:
-            answered = self.traffic.answered(number, self.recent[at])
-            return () if answered is None else (answered,)
-        parents = tuple(self.traffic.parents[number])
-        policy = getattr(self.members[at], "policy", None)
-        if policy is not None and not policy.several_parents:
-            parents = parents[-1:]
-        sent_us = self.recording.sent_us
-        for parent in parents:
-            own = self.senders[parent] == at and sent_us[parent] is not None
-            if not own and parent not in self.done[at]:
-                return None
-        return parents
+        self._resume(now_us, at, self.answers.sent(at, number))
 
     # -- effects ----------------------------------------------------------------------------
 
@@ -213,6 +192,8 @@ class World:
     def _transmit(self, now_us: int, at: int, effect: Transmit) -> None:
         member, message = self.members[at], effect.message
         targets = sorted(effect.to)
+        if not targets:
+            return  # alone in the group
         number = self._number(at, message)
         again: list[int] = targets if number == NOTE else self._further(at, number, targets)
         first = [target for target in targets if target not in again] if again else targets
@@ -220,7 +201,7 @@ class World:
         if first:
             copies += self.network.message(number, now_us, at, first)
             self.watch.transmitted(now_us, at, member, message, number, first)
-            self.ids.setdefault(number, MessageId(message.sender, message.seq))
+            self.answers.ids.setdefault(number, MessageId(message.sender, message.seq))
         if again:
             copies += self.network.note(self.notes, now_us, at, again)
             self.notes += 1
@@ -263,15 +244,14 @@ class World:
         self.owed -= 1
         self.recording.note(now_us, RELEASED if marked else DELIVERED, at, number)
         self.watch.delivered(now_us, at, number, arrived_us, marked)
-        self.recent[at].append(number)
-        if self.cast.repeats or self.traffic.parents:
+        if self.cast.repeats:
             self.done[at].add(number)
-        self._resume(now_us, at)
+        self._resume(now_us, at, self.answers.delivered(at, number))
 
-    def _resume(self, now_us: int, at: int) -> None:
-        """Let a member look again at what it could not answer before."""
-        for waiting in self.postponed.pop(at, ()):
-            self._plan(now_us, SEND, at, None, waiting)
+    def _resume(self, now_us: int, at: int, waiting: Iterable[int]) -> None:
+        """Let a member look again at replies that it could not send before."""
+        for number in waiting:
+            self._plan(now_us, SEND, at, None, number)
 
     def _give_up(self, at: int, message: Any) -> None:
         """Count a message that the protocol discards; a further copy may come all the same."""
