@@ -68,12 +68,17 @@ def test_order_of_a_heap_by_time_and_ticket(first: list[int], follow: list[list[
 
 
 def test_chunks_are_used_again() -> None:
-    """A pool for 200 entries carries any number of them, 200 at a time."""
-    queue = sim_queue.new_queue(LONGEST_US, 200)
+    """A pool for few entries carries many; a bucket may end where any of its chunks ends."""
+    queue = sim_queue.new_queue(LONGEST_US, 400)
+    put: dict[int, list[tuple[int, int]]] = {0: []}
     for bucket in range(500):
-        for k in range(200):
-            _put(queue, np.uint64(bucket * 64 + 64 + k % 64), np.uint64(k))
+        for half in (0, 1):  # chunks of two buckets alternate, and are freed in another order
+            for ahead in (1, 2):
+                for k in range(31 * (1 + (bucket * ahead + half) % 3)):
+                    time = (bucket + ahead) * 64 + k % 64
+                    _put(queue, np.uint64(time), np.uint64(k))
+                    put.setdefault(bucket + ahead, []).append((time, k))
         sim_queue.open_bucket(queue, np.uint64(bucket))
-        at = queue.at
-        assert int(at[sim_queue.END]) == (200 if bucket else 0)
-    assert int(at[6]) <= len(queue.pool)
+        found = [_entry(queue, entry) for entry in queue.now[: int(queue.at[sim_queue.END])]]
+        assert found == sorted(put.pop(bucket), key=lambda entry: entry[0])
+    assert int(queue.at[6]) <= len(queue.pool)

@@ -167,7 +167,7 @@ def open_bucket(queue: Queue, bucket: np.uint64) -> None:
     _count(queue, queue.first[ring], tail)
     chunk = queue.first[ring]
     while True:
-        last = tail - chunk <= _CHUNK
+        last = tail - chunk - _1 < _CHUNK
         for place in range(chunk + _1, tail if last else chunk + _CHUNK):
             entry = queue.pool[place]
             within = entry >> CARGO_BITS
@@ -187,7 +187,7 @@ def _count(queue: Queue, chunk: np.uint64, tail: np.uint64) -> None:
     """Set `places` to where the entries of each microsecond begin, and END."""
     queue.places[:] = _0
     while True:
-        last = tail - chunk <= _CHUNK
+        last = tail - chunk - _1 < _CHUNK
         for place in range(chunk + _1, tail if last else chunk + _CHUNK):
             queue.places[(queue.pool[place] >> CARGO_BITS) + _1] += _1
         if last:
