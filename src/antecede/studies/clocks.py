@@ -1,0 +1,133 @@
+"""Source 002: what linear, physical and combined time order without need, and what they miss.
+
+The source has no evaluation; this one is ours. A homogeneous group; the accuracy of the clocks
+is fixed and the largest delay goes from far below to far above twice of it, since 002 tells fast
+networks (delta <= 2 lambda) from slow ones and rule 1(b) is sound in neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from antecede.simulate.delays import Delay
+from antecede.simulate.scenario import Clocks, Links, Scenario, Workload
+from antecede.simulate.topology import Mesh
+from antecede.studies.clocks_findings import findings
+from antecede.studies.pairs import pair_figures
+from antecede.studies.study import Figures, Run, Study, simulated, simulation
+
+LAMBDA_S = 0.010
+RATIOS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 6.0, 10.0, 20.0, 50.0)
+"""delta by lambda: fast networks end at 2; from 2 to 4 rule 1(b) has a window of its own."""
+QUICK_RATIOS = (0.5, 1.5, 3.0, 6.0, 20.0)
+LEAST = {"half": 0.5, "nearly all": 0.9}
+"""The least delay as a part of the largest."""
+MEMBERS = 6
+RULES = (
+    "linear",
+    "linear:published",
+    "physical",
+    "physical:published",
+    "linear-physical",
+    "linear-physical:published",
+    "arrival",
+    "timestamp",
+)
+SIZES = (5, 10, 20, 40)
+CARRIERS = ("linear", "physical", "linear-physical", "bss")
+LOSSES = (0.0, 0.01, 0.05, 0.1)
+RECOVERY = {"retry_s": 0.5, "recovery_s": 5.0}
+SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
+
+
+def runs(quick: bool) -> Sequence[Run]:
+    """Return runs that count pairs, runs that count bytes, and runs that lose messages."""
+    return [*_pairs(quick), *_bytes(quick), *_losses(quick)]
+
+
+def execute(run: Run) -> Figures:
+    """Carry one run out."""
+    return pair_figures(run) if run.kind == "pairs" else simulated(run)
+
+
+def _pairs(quick: bool) -> Iterator[Run]:
+    for ratio in QUICK_RATIOS if quick else RATIOS:
+        most_s = round(ratio * LAMBDA_S, 6)
+        for least, share in LEAST.items():
+            scenario = Scenario(
+                Mesh(MEMBERS),
+                links=Links(Delay(round(share * most_s, 6), most_s, "uniform")),
+                workload=Workload("poisson", rate_hz=5.0),
+                clocks=Clocks(LAMBDA_S),
+                duration_s=10.0 if quick else 60.0,
+                name=f"002, delta {ratio} lambda",
+            )
+            for seed in QUICK_SEEDS if quick else SEEDS:
+                yield simulation(
+                    f"pairs/delta {ratio} lambda/least {least}/seed {seed}",
+                    scenario,
+                    seed,
+                    0.3 if quick else 2.0,
+                    "pairs",
+                    ratio=ratio,
+                    least=least,
+                    rules=list(RULES),
+                )
+
+
+def _bytes(quick: bool) -> Iterator[Run]:
+    for protocol in CARRIERS:
+        for members in SIZES[:2] if quick else SIZES:
+            scenario = Scenario(
+                Mesh(members),
+                protocol,
+                links=Links(Delay(0.01, 0.05, "uniform")),
+                workload=Workload("poisson", rate_hz=5.0),
+                clocks=Clocks(LAMBDA_S),
+                duration_s=2.0,
+                warm_s=0.5,
+            )
+            yield simulation(
+                f"bytes/{protocol}/{members} members",
+                scenario,
+                1,
+                0.002 * members**2,
+                "bytes",
+                protocol=protocol,
+                members=members,
+            )
+
+
+def _losses(quick: bool) -> Iterator[Run]:
+    for loss in LOSSES[::3] if quick else LOSSES:
+        for recovery in (False, True):
+            scenario = Scenario(
+                Mesh(MEMBERS),
+                "linear-physical",
+                options=RECOVERY if recovery else {},
+                links=Links(Delay(0.01, 0.05, "uniform"), loss=loss),
+                workload=Workload("poisson", rate_hz=5.0),
+                clocks=Clocks(LAMBDA_S),
+                duration_s=4.0 if quick else 20.0,
+            )
+            for seed in QUICK_SEEDS if quick else SEEDS:
+                yield simulation(
+                    f"loss/{loss}/{'recovery' if recovery else 'none'}/seed {seed}",
+                    scenario,
+                    seed,
+                    1.0 if quick else 5.0,
+                    "loss",
+                    loss=loss,
+                    recovery=recovery,
+                )
+
+
+STUDY = Study(
+    "clocks",
+    "Linear and physical clocks: what is ordered without need, and what is missed",
+    "002, sections 4 to 6; the source has no evaluation: this one is ours",
+    runs,
+    execute,
+    findings,
+    code=("antecede.studies.pairs",),
+)

@@ -1,0 +1,49 @@
+"""Pairs of messages that rules order, need not order, or miss: what the studies of 002 and 004 run.
+
+Figures are sums over all observers: RULE.ordered, RULE.unnecessary, RULE.missed, RULE.concurrent
+(pairs that the rule orders in neither direction), and `causal`, `pairs`, `events`. For rules of
+004 `topic_causal` is what they are held against.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from antecede.meter.count import count_rules
+from antecede.meter.rules import rule_named
+from antecede.simulate.stamped import stamped
+from antecede.studies.results import Results
+from antecede.studies.study import Figures, Run
+
+
+def pair_figures(run: Run) -> Figures:
+    """Count the pairs of a run's scenario under the rules of its parameter `rules`."""
+    names: Sequence[str] = run.parameters["rules"]
+    found: Counter[str] = Counter()
+    for stamps in stamped(run.load_scenario(), run.seed).values():
+        events = len(stamps.sender)
+        pairs = events * (events - 1) // 2
+        found["events"] += events
+        found["pairs"] += pairs
+        for name, counts in zip(names, count_rules(stamps, names), strict=True):
+            found[f"{name}.ordered"] += counts.ordered
+            found[f"{name}.unnecessary"] += counts.unnecessary
+            found[f"{name}.missed"] += counts.missed
+            found[f"{name}.concurrent"] += pairs - counts.ordered
+            found[f"{name}.causal"] += counts.causal
+    _truths(names, found)
+    return {name: float(value) for name, value in found.items()}
+
+
+def _truths(names: Sequence[str], found: Counter[str]) -> None:
+    """Let what is causal stand once for each of the two truths."""
+    for name in names:
+        truth = "topic_causal" if rule_named(name).topics else "causal"
+        found[truth] = found.pop(f"{name}.causal")
+
+
+def part(results: Results, above: str, below: str, **conditions: object) -> float | None:
+    """Return the sum of a figure by the sum of another, over the runs that meet the conditions."""
+    total = sum(results.values(below, **conditions))
+    return sum(results.values(above, **conditions)) / total if total else None
