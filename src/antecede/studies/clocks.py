@@ -57,9 +57,9 @@ def _pairs(quick: bool) -> Iterator[Run]:
             scenario = Scenario(
                 Mesh(MEMBERS),
                 links=Links(Delay(round(share * most_s, 6), most_s, "uniform")),
-                workload=Workload("poisson", rate_hz=5.0),
+                workload=Workload("poisson", rate_hz=50.0),
                 clocks=Clocks(LAMBDA_S),
-                duration_s=10.0 if quick else 60.0,
+                duration_s=4.0 if quick else 20.0,
                 name=f"002, delta {ratio} lambda",
             )
             for seed in QUICK_SEEDS if quick else SEEDS:
@@ -81,7 +81,7 @@ def _bytes(quick: bool) -> Iterator[Run]:
             scenario = Scenario(
                 Mesh(members),
                 protocol,
-                links=Links(Delay(0.01, 0.05, "uniform")),
+                links=Links(Delay(0.03, 0.05, "uniform")),
                 workload=Workload("poisson", rate_hz=5.0),
                 clocks=Clocks(LAMBDA_S),
                 duration_s=2.0,
