@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,12 +64,27 @@ def measure(
     cannot be measured, and for a table that cannot be read; CycleError for receipts in a circle.
     """
     wanted = [rule_named(name) for name in rules] if rules is not None else None
+    received: set[str] = set()
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for run in runs_of(events, relation):
+            received.update(run.arrivals)
+            for seen in observed(run, observers, bounds, subscriptions):
+                yield from rows_of(seen, wanted, truth)
+
+    found = table_of(rows())
+    if unknown := sorted({*(observers or ())} - received):
+        known = ", ".join(sorted(received)) or "nobody"
+        raise InputError(f"{unknown[0]!r} received nothing; observers: {known}")
+    return found
+
+
+def table_of(rows: Iterable[tuple[Any, ...]]) -> pa.Table:
+    """Return rows of `rows_of` as a table."""
     columns: list[list[Any]] = [[] for _ in SCHEMA]
-    for run in runs_of(events, relation):
-        for seen in observed(run, observers, bounds, subscriptions):
-            for row in rows_of(seen, wanted, truth):
-                for column, value in zip(columns, row, strict=True):
-                    column.append(value)
+    for row in rows:
+        for column, value in zip(columns, row, strict=True):
+            column.append(value)
     arrays = [pa.array(c, f.type) for c, f in zip(columns, _FIELDS, strict=True)]
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
@@ -104,10 +119,7 @@ def observed(
     bounds: Bounds[str] | None = None,
     subscriptions: Subscriptions[str] | None = None,
 ) -> Iterator[Observed]:
-    """Yield what each observer of a run received; raises InputError for one that did not."""
-    if observers is not None and (unknown := sorted({*observers} - run.arrivals.keys())):
-        known = ", ".join(run.arrivals) or "nobody"
-        raise InputError(f"{unknown[0]!r} received nothing; observers: {known}")
+    """Yield what each observer of a run received; of `observers`, those who did."""
     everything, limits = _stamps(run, bounds)
     for observer, came in run.arrivals.items():
         if observers is None or observer in observers:
