@@ -180,8 +180,8 @@ CASES = [
     (protocol('name = "tv"'), "protocol.name: tv runs on topology.kind = 'pubsub', not on 'mesh'"),
     (
         protocol('name = "hierarchical"'),
-        "protocol.name: hierarchical runs on topology.kind = 'hierarchy', not on 'mesh'; "
-        "protocols that do: unordered, fifo, bss, idr, sb, ses, sent, matrix, ds, linear",
+        "protocol.name: hierarchical runs on topology.kind = 'hierarchy', not on 'mesh', "
+        "where these do: unordered, fifo, bss, idr, sb, ses, sent, matrix, ds, linear",
     ),
     (TREE.replace('"hierarchical"', '"idr"'), "protocol.name: idr runs on topology.kind = 'mesh'"),
     (TOPICS.replace('"tv"', '"hierarchical"'), "protocol.name: hierarchical runs on topology.kind"),

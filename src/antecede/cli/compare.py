@@ -18,11 +18,11 @@ from antecede.check.company import relation_of
 from antecede.cli.columns import Column, columns, explained, short, width_of_terminal
 from antecede.errors import InputError, ScenarioError
 from antecede.progress import Progress
-from antecede.protocols.base import Relation
+from antecede.protocols.base import Protocol, Relation
 from antecede.protocols.registry import ENTRIES, entry
 from antecede.simulate.cast import cast
 from antecede.simulate.delay_text import delay_words, parse_delay
-from antecede.simulate.delays import Delay
+from antecede.simulate.delays import LONGEST_S, Delay
 from antecede.simulate.fitness import check_fit, topologies_of
 from antecede.simulate.hindsight import hindsight
 from antecede.simulate.memory import check_memory
@@ -109,6 +109,7 @@ def run(args: argparse.Namespace) -> int:
     scenarios = {name: scenario_of(name, args) for name in dict.fromkeys(args.protocols)}
     for scenario in scenarios.values():
         check_memory(scenario, "readable", loosen=LOOSEN)
+    members = {name: _members(scenario, args.seed) for name, scenario in scenarios.items()}
     done: list[Compared] = []
     with Progress("simulating") as progress:
         for name, scenario in scenarios.items():
@@ -116,13 +117,21 @@ def run(args: argparse.Namespace) -> int:
             for seed in seeds:
                 progress((len(done) + len(runs) / len(seeds)) / len(scenarios))
                 runs.append(_figures(scenario, seed))
-            done.append(_compared(name, scenario, runs, args.topology))
+            done.append(_compared(name, scenario, members[name], runs, args.topology))
     if args.json:
         print(json.dumps(_plain(done, seeds), indent=2, ensure_ascii=False))
     else:
         print("\n".join(report(done, args, width_of_terminal())))
     sys.stdout.flush()
     return 0
+
+
+def _members(scenario: Scenario, seed: int) -> Mapping[int, Protocol]:
+    """Make the members once before anything runs: they may refuse delays and clocks."""
+    try:
+        return cast(scenario, seed).members
+    except ScenarioError as error:
+        raise InputError(error.message.removeprefix("protocol.options: ")) from error
 
 
 LOOSEN = {
@@ -170,6 +179,10 @@ def scenario_of(name: str, args: argparse.Namespace) -> Scenario:
     return scenario
 
 
+OPTIONS = {"loss": "--loss", "answers": "--answers", "duration_s": "--seconds"}
+"""Attribute of a scenario -> the option that sets it."""
+
+
 def _delay(option: str, text: str) -> Delay:
     try:
         return parse_delay(text, "ms")
@@ -179,9 +192,9 @@ def _delay(option: str, text: str) -> Delay:
 
 def _as_option(message: str) -> str:
     """Return what a scenario says of a key, said of the option that sets it."""
-    for key in ("loss", "answers"):
-        if message.startswith(f"{key}: "):
-            return f"--{message}"
+    head, _, rest = message.partition(": ")
+    if head in OPTIONS:
+        return f"{OPTIONS[head]}: {rest}"
     return message.removeprefix("protocol.name: ").replace("topology.kind = ", "--topology ")
 
 
@@ -211,6 +224,8 @@ def _workload(topology: Topology, args: argparse.Namespace) -> Workload:
     if not 0 < args.rate < math.inf:
         raise InputError(f"--rate {args.rate}: messages a second, above 0")
     mean_s = 1 / args.rate
+    if mean_s * (1 + JITTER) > LONGEST_S:
+        raise InputError(f"--rate {args.rate:g}: a message in {mean_s:g} s; too seldom")
     answers = args.answers
     if answers is None:
         answers = 0.5 if any(name.partition("/")[0] == "sb" for name in args.protocols) else 0.0
@@ -234,9 +249,12 @@ def _seconds(args: argparse.Namespace) -> float:
 
 
 def _compared(
-    name: str, scenario: Scenario, runs: Sequence[Mapping[str, float]], topology: str
+    name: str,
+    scenario: Scenario,
+    members: Mapping[int, Protocol],
+    runs: Sequence[Mapping[str, float]],
+    topology: str,
 ) -> Compared:
-    members = cast(scenario, 0).members
     remarks = [one.guarantee.remark for one in members.values()][:1]
     if name.partition("/")[2] in entry(scenario.protocol).defective:
         remarks.append("as published, with its defect: meant to show what goes wrong")
@@ -323,9 +341,11 @@ def _question(done: Sequence[Compared], args: argparse.Namespace) -> Iterator[st
     scenario = done[0].scenario
     sent = sum(run["sent"] for run in done[0].runs) / len(done[0].runs)
     channels = "FIFO channels" if args.fifo else "channels reorder"
-    where = {"mesh": "a mesh", "hierarchy": "a hierarchy, half inside", "pubsub": "2 subgroups"}
+    where = {"mesh": "a mesh", "hierarchy": "a hierarchy, half inside"}
     delay, lost = delay_words(scenario.links.delay), f", {args.loss:.2%} lost" if args.loss else ""
-    yield f"{args.members} peers in {where[args.topology]}, delay {delay}, {channels}{lost}"
+    peers = f"{args.members:,} peer" + "s" * (args.members > 1)
+    place = where.get(args.topology, f"2 subgroups, {TOPICS} topics")
+    yield f"{peers} in {place}, delay {delay}, {channels}{lost}"
     seeds = f"seed {args.seed}" if args.seeds == 1 else f"means of {args.seeds} seeds"
     answers = scenario.workload.answers
     yield (

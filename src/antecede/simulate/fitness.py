@@ -83,7 +83,7 @@ def _check_topology(found: Entry, topology: Topology) -> None:
         raise fault(
             "protocol.name",
             f"{found.name} runs on topology.kind = {' or '.join(map(repr, able))}, not on "
-            f"{kind!r}; protocols that do: {', '.join(protocols_on(kind))}",
+            f"{kind!r}, where these do: {', '.join(protocols_on(kind))}",
         )
 
 

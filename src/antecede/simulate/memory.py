@@ -88,7 +88,7 @@ def check_memory(
     """
     have = free_bytes() if free is None else free
     need = readable_need(scenario)
-    schedule = BASE + round(SEND * messages_of(scenario))
+    schedule = BASE + round(SEND * _drawn(scenario))
     most, what = schedule, "the schedule"
     if schedule <= have:
         most, what = needed_bytes(scenario, engine), _largest(need)
@@ -131,8 +131,17 @@ def messages_of(scenario: Scenario) -> float:
         return path.stat().st_size / BYTES_A_LINE if path.is_file() else 0.0
     if workload.total_hz is not None:
         return workload.total_hz * scenario.duration_s
-    hz = workload.rate_hz if workload.kind == "poisson" else 1 / workload.interval.mean_s
+    hz = workload.rate_hz if workload.kind == "poisson" else 1 / max(workload.interval.mean_s, 1e-6)
     return senders * hz * scenario.duration_s
+
+
+def _drawn(scenario: Scenario) -> float:
+    """Return how many intervals the schedule draws: as if all were the shortest."""
+    workload = scenario.workload
+    if workload.kind != "periodic":
+        return messages_of(scenario)
+    part = workload.interval.low_s / workload.interval.mean_s if workload.interval.mean_s else 1
+    return messages_of(scenario) / max(part, 1e-6)
 
 
 def _receivers(scenario: Scenario) -> int:
