@@ -75,8 +75,8 @@ def _finding(results: Results) -> str:
         return "No run gave figures for the usual case."
     printed, printed_pt, htbc, tv_pt, tv = (value or 0.0 for value in found)
     return (
-        f"As published HTBC orders {printed:.2f} pairs an event without need and TV_PT "
-        f"{printed_pt:.2f}, a little more, as 004 says; both miss causal pairs"
+        f"As published HTBC orders {printed:.3f} pairs an event without need and TV_PT "
+        f"{printed_pt:.3f}, a little more, as 004 says; both miss causal pairs"
         + (f" ({early:.2f} an event without a least delay)" if early else "")
         + f". The safe rules order {htbc:.2f} and {tv_pt:.2f} (TV alone {tv:.2f}) and miss "
         f"{'none' if not missed else f'{missed:.3f}'}."
