@@ -41,6 +41,9 @@ COMMANDS = {
     "audit": Command(
         "antecede.cli.audit", "trace", "what a trace says: orders, inversions, defects"
     ),
+    "meter": Command(
+        "antecede.cli.meter", "trace", "pairs that a rule orders without need, or misses"
+    ),
     "order": Command("antecede.cli.order", "trace", "write a trace in causal order as Parquet"),
     "deliver": Command(
         "antecede.cli.deliver", "trace", "what a protocol would have delivered of logged bytes"

@@ -70,6 +70,13 @@ class Run:
     notes: dict[str, int] = field(default_factory=dict)
     """What was left out: reason -> rows."""
 
+    @property
+    def source(self) -> str:
+        """What tells of causality, in a word or two."""
+        if self.vector is not None:
+            return "vector clocks"
+        return "declared causes" if self.past is not None else self.relation
+
     def clocks(self) -> tuple[Clocks, Ints]:
         """Return what the messages carried, and the number of each member among the senders.
 

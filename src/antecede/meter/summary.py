@@ -1,0 +1,147 @@
+"""What the meter found in a trace, whole: for the terminal and as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from antecede.clocks.bounds import Bounds
+from antecede.errors import InputError
+from antecede.meter.count import Counts
+from antecede.meter.measure import observed, rows_of, table_of
+from antecede.meter.rules import RULES, rule_named
+from antecede.meter.trace import runs_of
+from antecede.meter.violations import SCHEMA as EARLY
+from antecede.meter.violations import found_in
+from antecede.protocols.subscriptions import Subscriptions
+from antecede.words import count_and_part, table
+
+_COUNTED = ("ordered", "causal", "unnecessary", "missed", "events")
+
+
+@dataclass
+class Summary:
+    """Counts and early deliveries of a trace."""
+
+    counts: pa.Table
+    """As `measure.SCHEMA`."""
+    early: pa.Table
+    """As `violations.SCHEMA`."""
+    deliveries: int
+    """How many were looked at; 0: the trace tells of none."""
+    relations: tuple[str, ...]
+    """What causality goes by, one a kind of run."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    not_measured: dict[str, str] = field(default_factory=dict)
+    """Rule -> why."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, text, lists and maps."""
+        return {
+            "causal_by": list(self.relations),
+            "counts": self.counts.to_pylist(),
+            "deliveries": self.deliveries,
+            "early": self.early.to_pylist(),
+            "left_out": self.left_out,
+            "not_measured": self.not_measured,
+        }
+
+    def lines(self, *, each: bool = False, witnesses: int = 5) -> Iterator[str]:
+        """Yield lines for people; `each`: a table for each observer, too."""
+        rows = self.counts.to_pylist()
+        observers = {(row["run"], row["observer"]): row["events"] for row in rows}
+        who = "1 observer" if len(observers) == 1 else f"{len(observers):,} observers"
+        yield f"{who}, {_messages(sum(observers.values()))} received; causal by " + (
+            ", ".join(self.relations) or "nothing"
+        )
+        yield table(_HEADER, _cells(rows))
+        if each and len(observers) > 1:
+            for run, observer in observers:
+                own = [row for row in rows if (row["run"], row["observer"]) == (run, observer)]
+                where = "" if run is None else f" of {run}"
+                yield f"\n{observer}{where}: {_messages(own[0]['events'])}"
+                yield table(_HEADER, _cells(own))
+        yield from self._rest(witnesses)
+
+    def _rest(self, witnesses: int) -> Iterator[str]:
+        if self.deliveries:
+            early = len(self.early)
+            yield (
+                f"early       {count_and_part(early, self.deliveries)} of {self.deliveries:,} "
+                + ("deliveries came before a cause")
+            )
+        for row in self.early.slice(0, witnesses).to_pylist():
+            when = "never came" if row["cause_order"] is None else "came later"
+            where = f"{row['member']}" + ("" if row["run"] is None else f" of {row['run']}")
+            yield f"            {row['message']} at {where}: its cause {row['cause']} {when}"
+        for reason, count in self.left_out.items():
+            yield f"left out    {count:,} {'row' if count == 1 else 'rows'}: {reason}"
+        reasons: dict[str, list[str]] = {}
+        for rule, reason in self.not_measured.items():
+            reasons.setdefault(reason, []).append(rule)
+        for reason, rules in reasons.items():
+            yield f"unmeasured  {', '.join(rules)}: {reason}"
+
+
+_HEADER = ("rule", "ordered", "causal", "needless", "missed", "each: ordered", "needless", "missed")
+
+
+def _messages(count: int) -> str:
+    return "1 message" if count == 1 else f"{count:,} messages"
+
+
+def _cells(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
+    """Add up the observers' counts, a line a rule."""
+    total: dict[str, Counts] = {}
+    for row in rows:
+        own = Counts(*(row[name] for name in _COUNTED))
+        before = total.get(row["rule"], Counts(0, 0, 0, 0, 0))
+        total[row["rule"]] = Counts(*(a + b for a, b in zip(before, own, strict=True)))
+    for rule, counts in total.items():
+        ordered, _, needless, missed = counts.per_event()
+        each = (f"{ordered:,.1f}", f"{needless:,.2f}", f"{missed:,.2f}")
+        yield (rule, *(f"{count:,}" for count in counts[:4]), *each)
+
+
+def summarize(
+    events: pa.Table,
+    rules: Sequence[str] | None = None,
+    observers: Collection[str] | None = None,
+    *,
+    bounds: Bounds[str] | None = None,
+    subscriptions: Subscriptions[str] | None = None,
+    relation: str | None = None,
+    truth: str | None = None,
+) -> Summary:
+    """Count pairs and find early deliveries; options and errors are those of `measure`."""
+    wanted = None if rules is None else [rule_named(name) for name in rules]
+    rows: list[tuple[Any, ...]] = []
+    left_out: dict[str, int] = {}
+    lacking: dict[str, str] = {}
+    relations: dict[str, None] = {}
+    received: set[str] = set()
+    measured: set[str] = set()
+    for run in runs_of(events, relation):
+        relations[run.source] = None
+        received.update(run.arrivals)
+        for reason, count in run.notes.items():
+            left_out[reason] = left_out.get(reason, 0) + count
+        for seen in observed(run, observers, bounds, subscriptions):
+            lacking |= seen.lacking
+            measured |= RULES.keys() - seen.lacking.keys()
+            rows += rows_of(seen, wanted, truth)
+    if unknown := sorted({*(observers or ())} - received):
+        known = ", ".join(sorted(received)) or "nobody"
+        raise InputError(f"{unknown[0]!r} received nothing; observers: {known}")
+    found = list(found_in(events, relation))
+    return Summary(
+        table_of(iter(rows)),
+        pa.concat_tables([EARLY.empty_table(), *(one.table for one in found)]),
+        sum(one.checked for one in found),
+        tuple(relations),
+        left_out,
+        {} if wanted else {name: why for name, why in lacking.items() if name not in measured},
+    )

@@ -1,0 +1,114 @@
+"""`antecede meter`: what the terminal shows, what --json gives, what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from antecede.cli import main
+from antecede.trace.arrow import write_events
+from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
+from tests.meter.runs import ALIKE, SECOND_NS, random_run
+
+PROMISED = ["--accuracy", "1", "--least", "1", "--most", "4"]
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> str:
+    """P asks, Q answers; R delivers the answer first. S sends something else."""
+    words = (
+        ("P", SEND, "ask", 0),
+        ("S", SEND, "other", 1),
+        ("Q", DELIVER, "ask", None),
+        ("Q", SEND, "answer", 2),
+        ("R", DELIVER, "answer", None),
+        ("R", DELIVER, "other", None),
+        ("R", DELIVER, "ask", None),
+    )
+    rows = [
+        Event(
+            kind=kind,
+            id=name,
+            member=member,
+            send_time=None if second is None else second * SECOND_NS,
+        )
+        for member, kind, name, second in words
+    ]
+    path = tmp_path / "trace.parquet"
+    write_events(rows, path)
+    return str(path)
+
+
+def test_a_table_of_rules_and_the_early_deliveries(
+    trace: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["meter", trace, "--observers", "R"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "1 observer, 3 messages received; causal by delivery",
+        "  rule              ordered  causal  needless  missed  each: ordered  needless  missed",
+        "  linear                  2       1         1       0            0.7      0.33    0.00",
+        "  linear:published        0       1         0       1            0.0      0.00    0.33",
+        "  arrival                 3       1         3       1            1.0      1.00    0.33",
+        "  timestamp               3       1         2       0            1.0      0.67    0.00",
+        "early       1 (25.0%) of 4 deliveries came before a cause",
+        "            answer at R: its cause ask came later",
+        "unmeasured  physical, physical:published, linear-physical, linear-physical:published: "
+        "no bounds of clocks and delays are given",
+        "unmeasured  tv, tv-lt, tv-lt:published, tv-pt, tv-pt:published, htbc, htbc:published, "
+        "tv-vt: messages have no topics, or more than 64",
+    ]
+
+
+def test_each_observer_has_a_table(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["meter", trace, "--each", "--rules", "arrival"]) == 0
+    said = capsys.readouterr().out
+    assert "2 observers, 4 messages received" in said
+    assert "\nQ: 1 message\n" in said
+    assert "\nR: 3 messages\n" in said
+    assert "unmeasured" not in said
+
+
+def test_json_has_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = random_run(1, ALIKE, deliver=True)
+    path = tmp_path / "trace.parquet"
+    write_events([*run.rows, Event(kind=RECEIVE, id="ghost", member="P")], path)
+    asked = ["--rules", "htbc,arrival", "--against", "topic-causal", "--subscribe", "P=x"]
+    assert main(["meter", str(path), *PROMISED, *asked, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["causal_by"] == ["delivery"]
+    assert {row["rule"] for row in found["counts"]} == {"htbc", "arrival"}
+    assert {row["truth"] for row in found["counts"]} == {"topic-causal"}
+    assert found["left_out"] == {"received or delivered, never sent": 1}
+    assert found["not_measured"] == {}
+    delivered = {(row.member, row.id) for row in run.rows if row.kind == DELIVER}
+    assert found["deliveries"] == len(delivered)
+    assert {row["cause_order"] is None for row in found["early"]} == {True, False}
+
+
+def test_witnesses_are_as_many_as_asked(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["meter", trace, "--witnesses", "0"]) == 0
+    said = capsys.readouterr().out
+    assert "came before a cause" in said
+    assert "its cause" not in said
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rules", "lamport"], "there is no rule 'lamport'; rules: linear"),
+        (["--rules", "physical"], "physical cannot be measured at"),
+        (["--observers", "Z"], "'Z' received nothing; observers: Q, R"),
+        (["--accuracy", "1"], "--accuracy and --least need --most"),
+        (["--most", "-1"], "they are at least 0"),
+        (["--subscribe", "P"], "write MEMBER=TOPIC,TOPIC"),
+        (["--relation", "receipt", "--rules", "tv"], "messages have no topics"),
+        (["--relation", "reply", "--rules", "tv"], "topic vectors need rows of receipts"),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    options: list[str], message: str, trace: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["meter", trace, *options]) == 2
+    assert message in capsys.readouterr().err
