@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from bench import deliver_rate, engines, matrix_merge, matrix_traffic, receive_path, stream_rate
+from bench import (
+    deliver_rate,
+    encodings,
+    engines,
+    matrix_merge,
+    matrix_traffic,
+    receive_path,
+    stream_rate,
+)
 
 
 def main() -> None:
     print("receive path: microseconds a message\n")
     receive_path.main([])
+    print("\nbytes of control information: accounting, encoded, entropy; a third of 000's peers\n")
+    encodings.main(["0.33"])
     print("\nthe matrix of SENT beside numpy: microseconds\n")
     matrix_merge.main()
     print("\nmatrix time beside numpy\n")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from antecede import Group, frame
+from antecede.clocks import counters
 from antecede.clocks.lanes import pack
 from antecede.clocks.wire import varint
 from antecede.errors import DecodeError, LocalError, RemoteError, UnknownMemberError
@@ -147,6 +148,6 @@ def test_a_snapshot_whose_state_is_of_something_else_is_refused(order: str, inne
 
 
 def test_a_high_number_in_an_open_group_is_refused() -> None:
-    control = varint(0) + varint(1) + varint(1) + varint(65_535) + varint(1)
+    control = varint(0) + varint(1) + counters.encode([65_535], [1])
     with pytest.raises(RemoteError, match="65535 without a name"):
         Group("me", order="ds").receive(frame.pack("ds", {0: "a"}, control, b""))

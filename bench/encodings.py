@@ -1,0 +1,198 @@
+"""Bytes of control information by the accounting of 000, as encoded, and at least.
+
+    python -m bench.encodings [SHARE]      SHARE of the peers of 000's largest groups, default 1
+
+000's three delay scenarios at their largest groups: every peer sends every N(80, 5) ms, one super
+peer, half of the peers internal. The groups run until their control information is steady; then
+the messages of MEASURED_S are encoded. `encoded` is the control information as it stands in the
+message, `message` is all that `encode` writes (sender, number, kind too). `entropy` is the bound:
+log2 of n over k for a bit vector that spans n positions with k set; for pairs that of the set of
+their members, and the entropy of the counters' differences from their mean, pooled over all.
+
+With all peers some minutes a scenario; half of the peers take a quarter of that.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from antecede.clocks import counters, windows
+from antecede.clocks.lanes import columns
+from antecede.protocols.base import Protocol, Transmit
+from antecede.protocols.hierarchical import Topology, hierarchical
+from antecede.protocols.hierarchical_messages import Downward, External
+from antecede.protocols.idr import Idr, IdrMessage
+
+PERIOD_MS = (80, 5)
+MEASURED_S = 0.1
+TICKS_PER_MS = 20
+DELAYS = 1 << 14
+SEED = 1
+
+
+class Scenario(NamedTuple):
+    """One of 000's: delays in ms, peers of its largest group, and when everything is steady."""
+
+    low_ms: int
+    high_ms: int
+    peers: int
+    warm_s: float
+
+
+SCENARIOS = (Scenario(0, 50, 900, 0.3), Scenario(50, 250, 500, 1.1), Scenario(50, 550, 400, 1.7))
+"""Steady from 0.2, 1 and 1.5 s."""
+
+
+class Sizes(NamedTuple):
+    """Mean bytes of one kind of message in one scenario."""
+
+    quantity: str
+    messages: int
+    accounting: float
+    encoded: float
+    message: float
+    entropy: float
+
+
+def talk(members: Mapping[int, Protocol], senders: Sequence[int], of: Scenario) -> list[Any]:
+    """Let a group talk; return the messages that are sent when all is steady."""
+    rng = random.Random(SEED)
+    warm, end = (round(s * 1000 * TICKS_PER_MS) for s in (of.warm_s, of.warm_s + MEASURED_S))
+    sends = _sends(rng, senders, end)
+    delays = _delays(rng, of)
+    arrivals: list[list[tuple[int, Any]]] = [[] for _ in range(end + max(delays) + 1)]
+    found = []
+
+    def carry_out(now: int, effects: Sequence[Any]) -> None:
+        for effect in effects:
+            if isinstance(effect, Transmit):
+                if now >= warm:
+                    found.append(effect.message)
+                first = rng.randrange(DELAYS)
+                for place, to in enumerate(effect.to, first):
+                    arrivals[now + delays[place % DELAYS]].append((to, effect.message))
+
+    for now in range(end):
+        for sender in sends[now]:
+            carry_out(now, members[sender].send(None))
+        for target, message in arrivals[now]:  # grows while it is walked, by delays of 0
+            carry_out(now, members[target].receive(message))
+        arrivals[now] = []
+    return found
+
+
+def _sends(rng: random.Random, senders: Sequence[int], end: int) -> list[list[int]]:
+    sends: list[list[int]] = [[] for _ in range(end)]
+    mean, spread = PERIOD_MS
+    for sender in senders:
+        at = rng.uniform(0, mean)
+        while at * TICKS_PER_MS < end:
+            sends[int(at * TICKS_PER_MS)].append(sender)
+            at += min(max(rng.gauss(mean, spread), mean - 2 * spread), mean + 2 * spread)
+    return sends
+
+
+def _delays(rng: random.Random, of: Scenario) -> list[int]:
+    """Return delays to take in turn; 000: N(middle, a quarter of the width), clipped."""
+    middle, sigma = (of.low_ms + of.high_ms) / 2, (of.high_ms - of.low_ms) / 4
+    drawn = (rng.gauss(middle, sigma) for _ in range(DELAYS))
+    return [round(min(max(ms, of.low_ms), of.high_ms) * TICKS_PER_MS) for ms in drawn]
+
+
+# -- what the messages take ------------------------------------------------------------------
+
+
+def choices(n: int, k: int) -> float:
+    """Return log2 of n over k, in bytes."""
+    return (math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)) / math.log(2) / 8
+
+
+def window_entropy(bits: int) -> float:
+    """Return the bytes that any code of windows takes in the mean over those of this shape."""
+    span = bits.bit_length() - (bits & -bits).bit_length() + 1 if bits else 0
+    return choices(span, bits.bit_count())
+
+
+class Pairs:
+    """Collects sets of pairs; their entropy is known when all are in."""
+
+    def __init__(self) -> None:
+        self.members = 0.0
+        self.apart: Counter[int] = Counter()
+
+    def add(self, members: Sequence[int], numbers: Sequence[int]) -> int:
+        """Take in one message's pairs; return their encoded size."""
+        if members:
+            self.members += choices(members[-1] - members[0] + 1, len(members))
+            mean = round(sum(numbers) / len(numbers))
+            self.apart.update(number - mean for number in numbers)
+        return len(counters.encode(members, numbers))
+
+    def entropy(self) -> float:
+        """Return the bytes of all pairs together."""
+        count = self.apart.total()
+        bits = -sum(n * math.log2(n / count) for n in self.apart.values())
+        return self.members + bits / 8
+
+
+def idr(of: Scenario) -> Iterator[Sizes]:
+    """Measure IDR over a mesh."""
+    group = {me: Idr(me, range(of.peers)) for me in range(of.peers)}
+    messages: list[IdrMessage] = talk(group, range(of.peers), of)
+    pairs = Pairs()
+    encoded = sum(pairs.add(*columns(message.causes)) for message in messages)
+    yield _mean("IDR", group[0], messages, encoded, pairs.entropy())
+
+
+def hierarchy(of: Scenario) -> Iterator[Sizes]:
+    """Measure what goes into the internal group, and what goes round the external one."""
+    inside = range(1, 1 + of.peers // 2)
+    outside = range(1 + of.peers // 2, 1 + of.peers)
+    group = hierarchical(Topology({0: tuple(inside)}, tuple(outside)))
+    messages = talk(group, (*inside, *outside), of)
+    downward = [message for message in messages if isinstance(message, Downward)]
+    encoded = sum(len(windows.encode(*m.dv, near=m.seq)) for m in downward)
+    entropy = sum(window_entropy(message.dv[1]) for message in downward)
+    yield _mean("internal", group[1], downward, encoded, entropy)
+    external = [message for message in messages if isinstance(message, External)]
+    encoded, entropy, pairs = 0, 0.0, Pairs()
+    for message in external:
+        members, numbers = zip(*message.counts, strict=True) if message.counts else ((), ())
+        encoded += pairs.add(members, numbers)
+        for _, (base, bits) in (*message.vectors, (0, message.translated)):
+            encoded += len(windows.encode(base, bits))
+            entropy += window_entropy(bits)
+    yield _mean("external", group[of.peers], external, encoded, entropy + pairs.entropy())
+
+
+def _mean(
+    quantity: str, role: Protocol, messages: Sequence[Any], encoded: int, entropy: float
+) -> Sizes:
+    count = len(messages)
+    accounting = sum(role.control_bytes(message) for message in messages)
+    whole = sum(len(role.encode(message)) for message in messages)
+    return Sizes(quantity, count, *(n / count for n in (accounting, encoded, whole, entropy)))
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print the table."""
+    share = float(arguments[0]) if arguments else 1.0
+    print(f"{'delays':>12}{'peers':>6} {'quantity':9}{'messages':>9}{'accounting':>11}", end="")
+    print(f"{'encoded':>9}{'message':>9}{'entropy':>9}  encoded/accounting  encoded/entropy")
+    for scenario in SCENARIOS:
+        of = scenario._replace(peers=round(scenario.peers * share))
+        for row in (*idr(of), *hierarchy(of)):
+            print(f"{of.low_ms:5} to {of.high_ms:3}{of.peers:6} {row.quantity:9}", end="")
+            print(f"{row.messages:9}{row.accounting:11.1f}{row.encoded:9.1f}", end="")
+            print(f"{row.message:9.1f}{row.entropy:9.1f}", end="")
+            print(f"{row.encoded / row.accounting:20.3f}", end="")
+            print(f"{row.encoded / row.entropy:17.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
