@@ -11,6 +11,7 @@ import json
 import math
 import statistics
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -301,7 +302,8 @@ COLUMNS = (
 
 def report(done: Sequence[Compared], args: argparse.Namespace, width: int) -> Iterator[str]:
     """Yield the question, the table, what its columns mean, and remarks."""
-    yield from _question(done, args)
+    for line in _question(done, args):
+        yield from textwrap.wrap(line, width)
     yield ""
     rows = [cells for one in done for cells in _cells(one)]
     yield from columns(COLUMNS, rows, width)
@@ -310,7 +312,7 @@ def report(done: Sequence[Compared], args: argparse.Namespace, width: int) -> It
     yield from explained(
         [("order", "; ".join(f"{word}: {what}" for word, what in orders.items())), *LEGEND], width
     )
-    remarks = [(one.name, remark) for one in done for remark in one.remarks]
+    remarks = [(one.name, "; ".join(one.remarks)) for one in done if one.remarks]
     if remarks:
         yield ""
         yield from explained(remarks, width)

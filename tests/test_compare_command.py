@@ -1,0 +1,221 @@
+"""`antecede compare`: the same messages, several protocols; what the table says and refuses."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from typing import Any
+
+import pytest
+
+from antecede.cli import main
+from antecede.cli.compare import add_arguments, scenario_of
+from antecede.protocols.registry import ENTRIES
+from antecede.simulate.delays import Delay
+from antecede.simulate.fitness import topologies_of
+from antecede.simulate.hindsight import hindsight
+from antecede.simulate.readable import run_readable
+from antecede.simulate.scenario_file import scenario_from
+from antecede.simulate.topology import Hierarchy, Mesh, PubSub
+
+SHORT = ("--seconds", "1", "--members", "6")
+
+
+def compare(*arguments: str) -> int:
+    return main(["compare", *arguments])
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, dict[str, Any]]:
+    """Return what JSON says of each protocol."""
+    assert compare(*arguments, "--json") == 0
+    return {one["name"]: one for one in json.loads(capsys.readouterr().out)["protocols"]}
+
+
+def cells(text: str, name: str) -> list[str]:
+    """Return the cells of a protocol's line."""
+    return next(line.split() for line in text.splitlines() if line.startswith(f"{name} "))
+
+
+def asked(*arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return parser.parse_args(arguments)
+
+
+# -- the question ----------------------------------------------------------------------------
+
+
+def test_the_question_of_the_papers() -> None:
+    """000, section 3.2: a peer sends every 70 to 90 ms."""
+    scenario = scenario_of("bss", asked("bss", "--members", "10", "--delay", "50-250"))
+    assert scenario.topology == Mesh(10)
+    assert scenario.links.delay == Delay(0.05, 0.25)
+    assert scenario.workload.interval == Delay(0.07, 0.09)
+
+
+def test_topologies_are_made_of_the_same_number_of_members() -> None:
+    tree = asked("hierarchical", "idr", "--members", "7", "--topology", "hierarchy")
+    assert scenario_of("hierarchical", tree).topology == Hierarchy((4,), 3)
+    assert scenario_of("idr", tree).topology == Mesh(7)
+    topics = asked("tv", "--members", "7", "--topology", "pubsub", "--delay", "16-160")
+    scenario = scenario_of("tv", topics)
+    assert isinstance(scenario.topology, PubSub)
+    assert scenario.topology.subgroups == (4, 3)
+    assert [one.delay for one in scenario.links.special] == [Delay(0.0016, 0.016)] * 2
+
+
+def test_many_members_send_for_a_shorter_time_unless_told() -> None:
+    few, many = (scenario_of("idr", asked("idr", "--members", n)) for n in ("10", "40"))
+    assert few.duration_s == 5.0
+    assert 1.0 <= many.duration_s < 2.0
+    exact = asked("idr", "--members", "40", "--seconds", "7")
+    assert scenario_of("idr", exact).duration_s == 7.0
+
+
+# -- the answer ------------------------------------------------------------------------------
+
+
+def test_every_protocol_sees_the_same_messages_arrive(capsys: pytest.CaptureFixture[str]) -> None:
+    found = told(capsys, "unordered", "fifo", "bss", "idr", "ds", "ses", *SHORT)
+    assert len({one["mean"]["arrivals"] for one in found.values()}) == 1
+    exact = ("wait_ms.mean", "wait_ms.p99", "causal.held", "held.mean")
+    assert (
+        len({tuple(found[n]["mean"][f] for f in exact) for n in ("bss", "idr", "ds", "ses")}) == 1
+    )
+
+
+def test_what_a_protocol_does_not_promise_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """Less order: some come too early. More order: some wait in vain. Exact: neither."""
+    found = told(capsys, "unordered", "fifo", "sb", "bss", "linear", *SHORT)
+    early = {name: one["mean"]["causal.early"] for name, one in found.items()}
+    vain = {name: one["mean"]["causal.vain"] for name, one in found.items()}
+    assert early["unordered"] > early["fifo"] > 0
+    assert early["sb"] > 0 == early["bss"] == early["linear"]
+    assert vain["linear"] > 0 == vain["bss"] == vain["fifo"]
+    assert {name: one["order"] for name, one in found.items()} == {
+        "unordered": "none",
+        "fifo": "fifo",
+        "sb": "replies",
+        "bss": "causal",
+        "linear": "receipt",
+    }
+
+
+def test_figures_are_those_of_the_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    found = told(capsys, "idr", *SHORT, "--seed", "3", "--seeds", "2")["idr"]
+    scenario = scenario_from(found["scenario"])
+    for seed, run in zip((3, 4), found["runs"], strict=True):
+        result, recording = run_readable(scenario, seed, True)
+        seen = hindsight(recording)
+        assert seen is not None
+        assert run == {"seed": seed, "figures": {**result.figures, **seen.figures()}}
+    sent = [run["figures"]["sent"] for run in found["runs"]]
+    assert found["mean"]["sent"] == sum(sent) / 2
+
+
+def test_the_table_says_what_json_says(capsys: pytest.CaptureFixture[str]) -> None:
+    mean = told(capsys, "fifo", *SHORT)["fifo"]["mean"]
+    assert compare("fifo", *SHORT) == 0
+    text = capsys.readouterr().out
+    assert cells(text, "fifo") == [
+        "fifo",
+        "fifo",
+        f"{mean['peer.overhead_bytes']:.1f}",
+        f"{mean['peer.encoded_bytes']:.1f}",
+        f"{mean['peer.storage_bytes']:.1f}",
+        f"{mean['wait_ms.mean']:.1f}",
+        f"{mean['wait_ms.p99']:.1f}",
+        f"{100 * mean['causal.held'] / mean['causal.checked']:.1f}",
+        f"{100 * mean['causal.early'] / mean['causal.checked']:.2f}",
+        "0",
+        "0",
+    ]
+    assert "6 peers in a mesh, delay 50-250 ms, channels reorder" in text
+
+
+def test_every_protocol_of_the_registry_can_be_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for kind in ("mesh", "hierarchy", "pubsub"):
+        names = [name for name in ENTRIES if kind in topologies_of(name)]
+        found = told(capsys, *names, "--topology", kind, "--members", "4", "--seconds", "0.5")
+        assert list(found) == names
+        assert all(one["mean"]["violations"] == 0 for one in found.values())
+
+
+def test_a_hierarchy_has_a_line_for_each_role(capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare("hierarchical", "idr", "--topology", "hierarchy", *SHORT) == 0
+    lines = capsys.readouterr().out.splitlines()
+    roles = [k for k, line in enumerate(lines) if line.startswith(("  internal", "  external"))]
+    assert len(roles) == 2
+    assert lines[roles[0] - 1].startswith("hierarchical")
+    assert any(line.startswith("idr  flat: as many peers") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("sb", "--answers", "0"), "nothing is an answer here"),
+        (("bss/as-published",), "as published, with its defect"),
+        (("bss", "--loss", "0.05"), r"\d+ deliveries never happened: what is lost is not recover"),
+        (("bss/as-published",), r"[\d,]+ deliveries never happened: messages are stuck"),
+        (("bss", "sb"), "50% of them answers"),
+        (("bss", "--seeds", "2"), "means of 2 seeds"),
+        (("bss", "--fifo"), "FIFO channels"),
+    ],
+)
+def test_remarks(arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare(*arguments, *SHORT) == 0
+    assert re.search(says, capsys.readouterr().out)
+
+
+def test_a_broken_promise_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """The Schiper-Eggli-Sandoz rules as printed in 001."""
+    violations = told(capsys, "ses/as-published", *SHORT)["ses/as-published"]["mean"]["violations"]
+    assert compare("ses/as-published", *SHORT) == 0
+    assert f"its own order was broken by {violations:.0f} of" in capsys.readouterr().out
+    assert violations > 0
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_table_fits_the_terminal(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert compare("bss/differences", "idr", "linear-physical", "sb", "ses", *SHORT) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= width
+
+
+# -- what is refused -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("bsss",), "no protocol is called 'bsss'; did you mean bss? there are unordered, fifo"),
+        (("bss/diferences",), "bss has no variant 'diferences'; did you mean differences?"),
+        (("bss", "--members", "0"), "--members 0: a group has 1 or more"),
+        (("bss", "--delay", "fast"), "--delay: 'fast' is no delay; write, for instance,"),
+        (("bss", "--delay", "250-50"), "--delay: the interval 0.25 to 0.05 s is impossible"),
+        (("bss", "--accuracy", "soon"), "--accuracy: 'soon' is no delay"),
+        (("bss", "--loss", "1.5"), "--loss: 1.5 is no probability below 1"),
+        (("sb", "--answers", "2"), "--answers: 2.0 is no probability"),
+        (("bss", "--rate", "0"), "--rate 0.0: messages a second, above 0"),
+        (("bss", "--rate", "1e-9"), "--rate 1e-09: a message in 1e+09 s; too seldom"),
+        (("bss", "--seconds", "nan"), "--seconds nan: above 0"),
+        (("bss", "--seconds", "1e12"), "--seconds: 1000000000000.0 s; it is above 0 and at most"),
+        (("bss", "--seeds", "0"), "--seeds 0: the least is 1"),
+        (("bss", "--seed", "-1"), "--seed -1: seeds are 0 or more"),
+        (("tv",), "tv runs on --topology 'pubsub', not on 'mesh', where these do: unordered"),
+        (("bss", "--topology", "pubsub"), "bss runs on --topology 'mesh', not on 'pubsub', where"),
+        (("hierarchical", "--topology", "hierarchy", "--members", "1"), "peers inside and outside"),
+        (("physical", "--delay", "0-50"), "physical: physical time alone cannot order members"),
+        (("bss", "--members", "100000"), "Lower --seconds, --rate or --members"),
+    ],
+)
+def test_wrong_questions_are_refused(
+    arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare(*arguments) == 2
+    assert says in capsys.readouterr().err

@@ -1,0 +1,223 @@
+"""`antecede simulate`: templates, the report, JSON, traces, plots, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antecede.cli import main
+from antecede.cli.simulate import TEMPLATES, report, template
+from antecede.simulate.fitness import kind_of
+from antecede.simulate.readable import run_readable
+from antecede.simulate.result import Result
+from antecede.simulate.scenario import Scenario, Workload
+from antecede.simulate.scenario_file import read_scenario, scenario_from
+from antecede.simulate.topology import Mesh
+from antecede.trace.arrow import read
+
+OPTIONAL = re.compile(r"#(\w+ = )")
+"""A key that may be given, as templates write it: without a space."""
+SMALL = '[topology]\nkind = "mesh"\npeers = 4\n[run]\nduration_s = 1\n'
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL, encoding="utf-8")
+    return path
+
+
+def simulate(*arguments: str | Path) -> int:
+    return main(["simulate", *map(str, arguments)])
+
+
+# -- templates -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", TEMPLATES)
+def test_a_template_is_printed_parses_and_runs(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert simulate("--template", kind) == 0
+    text = capsys.readouterr().out
+    assert text == template(kind)
+    path = tmp_path / "run.toml"
+    path.write_text(text.replace("duration_s = 5.0", "duration_s = 1.5"), encoding="utf-8")
+    assert kind_of(read_scenario(path).topology) == kind
+    assert simulate(path) == 0
+    assert "violations  0 of " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", TEMPLATES)
+def test_every_key_that_a_template_offers_can_be_given(kind: str) -> None:
+    lines = template(kind).splitlines()
+    offered = [number for number, line in enumerate(lines) if OPTIONAL.match(line)]
+    assert len(offered) > 10
+    for number in offered:
+        text = "\n".join([*lines[:number], lines[number][1:], *lines[number + 1 :]])
+        if lines[number].startswith("#fanout"):
+            text = text.replace('name = "idr"', 'name = "ses"')
+        scenario_from(tomllib.loads(text))
+
+
+@pytest.mark.parametrize("kind", TEMPLATES)
+def test_lines_of_templates_fit(kind: str) -> None:
+    assert max(map(len, template(kind).splitlines())) <= 100
+
+
+# -- the report ------------------------------------------------------------------------------
+
+
+def test_the_report_has_every_figure_of_the_run(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert simulate(small) == 0
+    text = capsys.readouterr().out
+    figures = run_readable(read_scenario(small), 0).figures
+    assert text.startswith("idr, 4 peers in a mesh\ndelay 50-250 ms, channels reorder\n")
+    assert f"{figures['sent']} messages, {figures['arrivals']} arrivals" in text
+    assert f"mean {figures['wait_ms.mean']:.1f} ms" in text
+    assert f"{figures['peer.overhead_bytes']:.1f}" in text
+    assert f"{figures['peer.encoded_bytes']:.1f}" in text
+    assert f"0 of {figures['violations.checked']} deliveries came before a cause" in text
+
+
+def test_figures_of_any_name_are_told() -> None:
+    """An engine that measures more is not kept silent; pairs of the meter stand by their rule."""
+    figures = {
+        "sent": 3.0,
+        "peer.overhead_bytes": 4.0,
+        "meter.TV_LT.ordered": 9.0,
+        "meter.TV_LT.unnecessary": 5.0,
+        "meter.TV_LT.causal": 4.0,
+        "meter.TV_LT.missed": 0.0,
+        "something.new": 1.25,
+    }
+    lines = list(report([Result(Scenario(Mesh(3)), 0, "compiled", figures)], 1.0, 80))
+    assert "pairs, TV_LT   4 causal, 9 ordered, 5 unnecessary, 0 missed" in lines
+    assert "something.new  1.25" in lines
+
+
+def test_several_seeds_give_means_and_deviations(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert simulate(small, "--seeds", "3", "--seed", "5") == 0
+    text = capsys.readouterr().out
+    assert "seeds 5 to 7, mean ± standard deviation" in text
+    assert re.search(r"wait  mean \d+\.\d ± \d+\.\d ms", text)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_report_fits_the_terminal(
+    width: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    path = tmp_path / "run.toml"
+    text = template("hierarchy").replace("duration_s = 5.0", "duration_s = 1.5")
+    path.write_text(text, encoding="utf-8")
+    assert simulate(path) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= width
+
+
+def test_json_has_the_names_of_a_result(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert simulate(small, "--json", "--seeds", "2", "--engine", "readable") == 0
+    told: dict[str, Any] = json.loads(capsys.readouterr().out)
+    scenario = read_scenario(small)
+    assert scenario_from(told["scenario"]) == scenario
+    assert told["engine"] == "readable"
+    for seed, run in enumerate(told["runs"]):
+        result = run_readable(scenario, seed)
+        assert run["seed"] == seed
+        assert run["figures"] == result.figures
+        assert run["series"] == {name: list(values) for name, values in result.series.items()}
+
+
+# -- files -----------------------------------------------------------------------------------
+
+
+def test_a_trace_of_the_run_is_written(small: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run.parquet"
+    assert simulate(small, "--trace", out) == 0
+    rows = read([out]).events
+    result = run_readable(read_scenario(small), 0)
+    kinds = rows["kind"].to_pylist()
+    assert kinds.count("send") == result.figures["sent"]
+    assert kinds.count("deliver") == result.figures["deliveries"]
+
+
+def test_plots_are_written_as_their_ending_says(small: Path, tmp_path: Path) -> None:
+    for name, start in (("plot.svg", b"<"), ("plot.png", b"\x89PNG")):
+        assert simulate(small, "--save-plot", tmp_path / name) == 0
+        assert (tmp_path / name).read_bytes().startswith(start)
+
+
+# -- what is refused -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "name a scenario file, or print one with --template mesh"),
+        (("FILE", "--seeds", "0"), "--seeds 0: the least is 1"),
+        (("FILE", "--seed", "-1"), "--seed -1: seeds are 0 or more"),
+        (("FILE", "--trace", "x", "--seeds", "2"), "--trace: one run by the readable engine"),
+        (
+            ("FILE", "--trace", "x", "--engine", "compiled"),
+            "--trace: one run by the readable engine",
+        ),
+        (("FILE", "--trace", "FILE", "--force"), "is read by this command"),
+        (("FILE", "--save-plot", "FILE"), "exists already"),
+        (("FILE", "--save-plot", "x.pdf"), "name a file that ends in .svg or .png"),
+        (("none.toml",), "none.toml: cannot be read: No such file"),
+    ],
+)
+def test_wrong_calls_are_refused(
+    arguments: tuple[str, ...], says: str, small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [str(small) if word == "FILE" else word for word in arguments]
+    assert simulate(*given) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_wrong_key_is_named_with_its_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(SMALL + "sample = 1\n", encoding="utf-8")
+    assert simulate(path) == 2
+    assert f"antecede: {path}: run.sample: no such key; did you mean sample_s?" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_run_too_large_is_refused_before_it_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(SMALL.replace("peers = 4", "peers = 1000000"), encoding="utf-8")
+    assert simulate(path, "--engine", "readable") == 2
+    assert re.search(r"would need about .* GiB .* Lower run\.duration_s", capsys.readouterr().err)
+
+
+def test_small_runs_load_no_compiled_kernels(small: Path) -> None:
+    """Their loading takes longer than such a run."""
+    code = (
+        "import sys; from antecede.cli import main; "
+        f"main(['simulate', {str(small)!r}]); print('numba' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_a_workload_without_messages_gives_what_there_is() -> None:
+    scenario = Scenario(Mesh(3), workload=Workload("random", messages=0), duration_s=1.0)
+    text = "\n".join(report([run_readable(scenario, 0)], 0.1, 80))
+    assert "0 messages, 0 arrivals, 0 deliveries" in text
+    assert "wait" not in text
