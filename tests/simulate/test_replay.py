@@ -12,6 +12,7 @@ from antecede.errors import InputError, ScenarioError
 from antecede.oracle.history import History
 from antecede.simulate.as_trace import events
 from antecede.simulate.delays import US
+from antecede.simulate.judge import pasts
 from antecede.simulate.readable import run_readable
 from antecede.simulate.replay import replay
 from antecede.simulate.scenario import Scenario, Workload
@@ -64,6 +65,14 @@ def test_an_answer_waits_for_what_it_answers(tmp_path: Path) -> None:
     assert result.figures["sent"] == 4
     arrived = next(one.time_us for one in run.happenings() if one.member == 1 and one.message == 0)
     assert run.sent_us == [0, arrived, arrived, US - 1]
+
+
+def test_what_an_answer_answers_already_is_no_immediate_dependency(tmp_path: Path) -> None:
+    rows = [("a", "ann", (), 0), ("b", "bob", ("a",), 1), ("c", "cid", ("a", "b"), 2)]
+    _, run = run_readable(scenario(written(tmp_path / "tree.parquet", rows)), 1, record=True)
+    assert run.parents == [(), (0,), (0, 1)]
+    assert pasts(run).past == [0, 0b001, 0b011]
+    assert pasts(run).immediate == [0, 0b001, 0b010]
 
 
 def test_a_trace_without_authors(tmp_path: Path) -> None:

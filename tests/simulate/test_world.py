@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from antecede.simulate.delays import US, Delay
+from antecede.simulate.network import Copy, Network
 from antecede.simulate.readable import run_readable
 from antecede.simulate.recording import ARRIVED, DELIVERED, SENT
 from antecede.simulate.scenario import Links, Scenario, Workload
@@ -101,3 +105,25 @@ def test_ticks_deliver_what_has_waited_for_its_time() -> None:
     delivered = [one for one in run.happenings() if one.kind == DELIVERED]
     assert all(one.time_us - (run.sent_us[one.message] or 0) > 80_000 for one in delivered)
     assert sum(one.time_us % tick_us == 0 for one in delivered) > len(delivered) / 4
+
+
+def test_notes_are_counted_by_transmission(monkeypatch: pytest.MonkeyPatch) -> None:
+    """002 with recovery: null messages, requests and messages sent again, one number each."""
+    counts: list[int] = []
+    put = Network.note
+
+    def note(self: Network, count: int, now_us: int, source: int, to: Sequence[int]) -> list[Copy]:
+        counts.append(count)
+        return put(self, count, now_us, source, to)
+
+    monkeypatch.setattr(Network, "note", note)
+    links = Links(Delay(0.02, 0.1, "uniform"), loss=0.1)
+    figures = run_readable(scenario_of("linear", variant="recovery", links=links), 1).figures
+    assert counts == list(range(len(counts)))
+    assert figures["notes"] >= len(counts) > 10
+
+
+def test_the_run_does_not_end_while_copies_are_under_way() -> None:
+    links = Links(Delay(0.02, 2.0, "uniform"), duplicate=0.5)
+    figures = run_readable(scenario_of("tv", links=links), 1).figures
+    assert figures["arrivals"] == figures["deliveries"] + figures["duplicates"]
