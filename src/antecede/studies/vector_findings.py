@@ -1,0 +1,206 @@
+"""What the runs of the study of 001 show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from antecede.studies.findings import Findings, Plot, Row, Section, Series
+from antecede.studies.results import Results
+
+FIGURES = (
+    ("overhead", "overhead_bytes", "bytes a message, as counted"),
+    ("encoded overhead", "encoded_bytes", "bytes a message, as encoded"),
+    ("storage", "storage_bytes", "bytes a member"),
+)
+READING = (
+    "bytes are those of each source's accounting: 4 an integer, 8 a pair, a bit vector its span; "
+    "encoded bytes are the control information as it goes over the wire",
+    "`sent` is causal unicast by a matrix of message counts (Raynal, Schiper, Toueg), broadcast "
+    "here; `ses` carries a vector for each destination that it knows of",
+    "waits are from arrival to delivery; all exact protocols get the same arrivals, so they "
+    "deliver alike, and the hierarchical protocol goes over one more hop",
+)
+
+
+def findings(results: Results, quick: bool) -> Findings:
+    """Return the page of the study."""
+    sections = [_size_section(results), _wait_section(results), _fanout_section(results)]
+    return Findings(
+        study="vector",
+        title="Vectors, matrices and immediate dependencies over the members",
+        source="001; the source has no evaluation: this one is ours",
+        finding=_finding(results),
+        reading=READING,
+        conditions=[
+            "full mesh (hierarchical: one internal and one external group of half the members "
+            "each); every member sends every N(80, 5) ms; delays N(150, 50) ms clipped to 50 to 250",
+            f"seeds {', '.join(map(str, sorted({run.seed for run in results.runs})))}; figures "
+            "count from 1 s on" + (" (this quick run takes a few sizes)" if quick else ""),
+        ],
+        sections=[*sections, _loss_section(results)],
+    )
+
+
+def _finding(results: Results) -> str:
+    sizes = _sizes(results)
+    if len(sizes) < 2:
+        return "No run gave figures."
+    small, large = sizes[0], sizes[-1]
+    words = []
+    for protocol in ("bss", "idr", "sent"):
+        first = results.spread("peer.overhead_bytes", **_where(protocol, small))
+        last = results.spread("peer.overhead_bytes", **_where(protocol, large))
+        if first and last:
+            words.append(f"{protocol} from {first.mean:,.0f} to {last.mean:,.0f}")
+    return (
+        f"From {small} to {large} members a message carries, in bytes: {', '.join(words)}; the "
+        "wait does not depend on which exact protocol carries the information."
+    )
+
+
+def _where(protocol: str, members: int) -> dict[str, Any]:
+    return {"kind": "members", "protocol": protocol, "members": members}
+
+
+def _sizes(results: Results) -> list[int]:
+    return sorted({run.parameters["members"] for run in results.where(kind="members")})
+
+
+def _protocols(results: Results, kind: str) -> list[str]:
+    return list(dict.fromkeys(run.parameters["protocol"] for run in results.where(kind=kind)))
+
+
+def _curves(results: Results, figure: str) -> Iterator[tuple[str, str]]:
+    """Yield (label, figure) of every protocol; the hierarchical one has two roles."""
+    for protocol in _protocols(results, "members"):
+        if protocol == "hierarchical":
+            yield protocol, f"internal.{figure}"
+            yield protocol, f"external.{figure}"
+        else:
+            yield protocol, f"peer.{figure}"
+
+
+def _label(protocol: str, figure: str) -> str:
+    role = figure.partition(".")[0]
+    return protocol if role == "peer" else f"{protocol}, {role}"
+
+
+def _size_section(results: Results) -> Section:
+    rows = [
+        row for name, figure, unit in FIGURES for row in _size_rows(results, name, figure, unit)
+    ]
+    plots = [
+        Plot(
+            f"vector-{name.replace(' ', '-')}",
+            name.capitalize(),
+            "members",
+            unit,
+            [
+                results.line(_label(p, f), f, "members", kind="members", protocol=p)
+                for p, f in _curves(results, figure)
+            ],
+            y_log=True,
+            x_log=True,
+        )
+        for name, figure, unit in FIGURES
+    ]
+    return Section(
+        "Bytes over the members",
+        "A vector grows with the members, a matrix with their square, immediate dependencies with "
+        "what is concurrent.",
+        rows,
+        plots,
+    )
+
+
+def _size_rows(results: Results, name: str, figure: str, unit: str) -> Iterator[Row]:
+    for protocol, of in _curves(results, figure):
+        for members in _sizes(results):
+            spread = results.spread(of, **_where(protocol, members))
+            if spread is not None:
+                what = f"{_label(protocol, of)} {name}"
+                yield Row("ours", what, f"{members} members", None, spread.mean, unit)
+
+
+def _wait_section(results: Results) -> Section:
+    lines: list[Series] = [
+        results.line(protocol, "wait_ms.mean", "members", kind="members", protocol=protocol)
+        for protocol in _protocols(results, "members")
+    ]
+    alike = {
+        run.parameters["protocol"]: round(results.figures(run)["wait_ms.mean"], 9)
+        for run in results.where(kind="members", members=_sizes(results)[-1], seed=1)
+        if run.parameters["protocol"] != "hierarchical"
+    }
+    same = len(set(alike.values())) == 1
+    return Section(
+        "Waits over the members",
+        "The same arrivals give the same waits: "
+        + (
+            "all flat protocols have the same mean." if same else "means differ, which is a defect."
+        ),
+        plots=[Plot("vector-wait", "Wait from arrival to delivery", "members", "ms, mean", lines)],
+    )
+
+
+def _fanout_section(results: Results) -> Section:
+    return Section(
+        "Addressees",
+        "Messages to some of 16 members: what SES and the SENT matrix carry then.",
+        plots=[
+            Plot(
+                "vector-addressees",
+                "Overhead over addressees",
+                "addressees",
+                "bytes a message, as counted",
+                [
+                    results.line(
+                        protocol,
+                        "peer.overhead_bytes",
+                        "addressees",
+                        kind="addressees",
+                        protocol=protocol,
+                    )
+                    for protocol in _protocols(results, "addressees")
+                ],
+            )
+        ],
+    )
+
+
+def _loss_section(results: Results) -> Section:
+    lines = [
+        _loss_line(results, protocol, copies)
+        for copies in ("one", "all")
+        for protocol in _protocols(results, "loss")
+    ]
+    return Section(
+        "One lost message",
+        "One copy of a message is lost after a second, or all of its copies, and nothing else in "
+        "four seconds. Who lacks one copy stops for ever at whatever depends on it; where nobody has "
+        "the message only its sender is cut off, since nobody else's messages can depend on it.",
+        columns=(
+            "lost",
+            "protocol",
+            "copies lost",
+            "deliveries that never happened",
+            "part of all",
+            "delivered before a cause that it promises",
+        ),
+        table=lines,
+    )
+
+
+def _loss_line(results: Results, protocol: str, copies: str) -> tuple[str, ...]:
+    where: dict[str, Any] = {"kind": "loss", "protocol": protocol, "copies": copies}
+    owed = sum(results.values("undelivered", **where))
+    done = sum(results.values("deliveries", **where))
+    return (
+        f"{copies} cop{'y' if copies == 'one' else 'ies'}",
+        protocol,
+        f"{sum(results.values('lost', **where)):,.0f}",
+        f"{owed:,.0f}",
+        f"{owed / (owed + done):.1%}" if owed + done else "-",
+        f"{sum(results.values('violations', **where)):,.0f}",
+    )
