@@ -34,7 +34,8 @@ def findings(results: Results, quick: bool) -> Findings:
         reading=READING,
         conditions=[
             "full mesh (hierarchical: one internal and one external group of half the members "
-            "each); every member sends every N(80, 5) ms; delays N(150, 50) ms clipped to 50 to 250",
+            "each); every member sends every N(80, 5) ms; delays N(150, 50) ms clipped to 50 "
+            "to 250",
             f"seeds {', '.join(map(str, sorted({run.seed for run in results.runs})))}; figures "
             "count from 1 s on" + (" (this quick run takes a few sizes)" if quick else ""),
         ],
@@ -178,8 +179,8 @@ def _loss_section(results: Results) -> Section:
     return Section(
         "One lost message",
         "One copy of a message is lost after a second, or all of its copies, and nothing else in "
-        "four seconds. Who lacks one copy stops for ever at whatever depends on it; where nobody has "
-        "the message only its sender is cut off, since nobody else's messages can depend on it.",
+        "four seconds. Who lacks one copy stops for ever at whatever depends on it; where nobody "
+        "has the message only its sender is cut off, since nobody else's messages can depend on it.",
         columns=(
             "lost",
             "protocol",
