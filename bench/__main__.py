@@ -8,6 +8,7 @@ from bench import (
     engines,
     matrix_merge,
     matrix_traffic,
+    meter,
     receive_path,
     stream_rate,
 )
@@ -24,6 +25,8 @@ def main() -> None:
     matrix_traffic.main()
     print(f"\norder and audit of {engines.ROWS:,} rows in {engines.GROUPS:,} groups\n")
     engines.main()
+    print("\npairs ordered without need: seconds a rule\n")
+    meter.main(["--spark"])
     print("\nthe stream against a stream without an operator\n")
     stream_rate.main()
     print("\nlogged bytes delivered, against the same rows passed through\n")

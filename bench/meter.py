@@ -1,0 +1,177 @@
+"""Seconds a rule to count the pairs of four observers who each received 100,000 messages.
+
+    python -m bench.meter [--messages N] [--spark]
+
+Six peers in two subgroups publish to all as in 004 (LAN and WAN, clocks off by up to 4 units, one
+to three of ten topics a message); four more only listen and are the observers. Half of these
+subscribe to four topics, half to all. All pairs one by one are counted of
+a tenth of the messages, and multiplied by a hundred: that is what a self-join would have to make.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from antecede.clocks.bounds import Bounds
+from antecede.kernels.meter_pairs import count_all_pairs
+from antecede.meter.count import count_pairs
+from antecede.meter.measure import Observed, observed
+from antecede.meter.plans import facts_of, plan_of
+from antecede.meter.rules import RULES
+from antecede.meter.stamps import Stamps
+from antecede.meter.trace import runs_of
+from antecede.meter.violations import found_in
+from antecede.protocols.subscriptions import Subscriptions
+from antecede.trace.schema import RECEIVE, SEND
+from antecede.words import table
+
+MESSAGES = 100_000
+SENDERS, OBSERVERS, TOPICS, MOST_TOPICS = 6, 4, 10, 3
+UNIT_US = 1_000
+GAP_US = 1_500
+"""Mean time between messages: 150,000 units for 100,000 messages, as in 004."""
+_NAMES = tuple(f"p{number}" for number in range(SENDERS + OBSERVERS))
+_WAN = {
+    (a, b): (0.001, 0.160)
+    for a in _NAMES
+    for b in _NAMES
+    if _NAMES.index(a) % 2 != _NAMES.index(b) % 2
+}
+BOUNDS = Bounds(accuracy_s=0.004, least_s=0.001, most_s=0.016, channels=_WAN)
+SUBSCRIBED = Subscriptions(
+    {name: [f"t{topic}" for topic in range(4)] for name in _NAMES[SENDERS : SENDERS + 2]}
+)
+
+
+def trace(messages: int, seed: int = 1) -> pa.Table:
+    """Return a run as a trace: sends, and receipts at everybody but the sender."""
+    rng = np.random.default_rng(seed)
+    when = np.sort(rng.integers(0, messages * GAP_US, messages))
+    sender = rng.integers(0, SENDERS, messages)
+    shown = when + rng.integers(-4 * UNIT_US, 4 * UNIT_US + 1, SENDERS)[sender]
+    topics = [
+        [f"t{one}" for one in rng.choice(TOPICS, rng.integers(1, MOST_TOPICS + 1), replace=False)]
+        for _ in range(messages)
+    ]
+    number, member = np.divmod(np.arange(messages * len(_NAMES)), len(_NAMES))
+    far = member % 2 != sender[number] % 2
+    delay = rng.integers(UNIT_US, np.where(far, 160, 16) * UNIT_US + 1)
+    mine = member == sender[number]
+    at = when[number] + np.where(mine, 0, delay)
+    order = np.lexsort((~mine, at))
+    number, member, mine = number[order], member[order], mine[order]
+    empty: list[str] = []
+    sent_ns = shown * 1_000
+    return pa.table(
+        {
+            "kind": pa.array(np.where(mine, SEND, RECEIVE)),
+            "id": pa.array(np.char.add("m", number.astype(str))),
+            "member": pa.array(np.array(_NAMES)[member]),
+            "topics": pa.array(
+                [topics[m] if own else empty for m, own in zip(number, mine, strict=True)],
+                pa.list_(pa.string()),
+            ),
+            "send_time": pa.array(sent_ns[number], mask=~mine),
+            "file_order": pa.array(np.arange(len(number))),
+        }
+    )
+
+
+def all_pairs_s(stamps: Stamps, rule: str, messages: int) -> float:
+    """Return seconds that all pairs one by one would take, from a part of them."""
+    part = max(messages // 10, 1)
+    columns = ("sender", "seq", "lt", "pt_us", "vector", "arrival", "topics", "counts")
+    some = stamps._replace(
+        **{name: getattr(stamps, name)[:part] for name in columns},
+        lt_printed=None if stamps.lt_printed is None else stamps.lt_printed[:part],
+    )
+    begin = time.perf_counter()
+    count_all_pairs(facts_of(some), plan_of(some, RULES[rule]), by_topic=RULES[rule].topics)
+    return (time.perf_counter() - begin) * (messages / part) ** 2
+
+
+def local(events: pa.Table, messages: int) -> None:
+    """Count locally, on one core; print a line a rule."""
+    begin = time.perf_counter()
+    seen = list(_observers(events))
+    print(f"clocks of {len(events):,} rows and stamps of four observers: {_since(begin)}")
+    lines = []
+    for name in RULES:
+        begin = time.perf_counter()
+        found = [count_pairs(one.stamps, name) for one in seen]
+        took = time.perf_counter() - begin
+        naive = 4 * all_pairs_s(seen[-1].stamps, name, messages)
+        each = sum(one.unnecessary for one in found) / sum(one.events for one in found)
+        missed = sum(one.missed for one in found) / sum(one.events for one in found)
+        lines.append((name, f"{took:.2f}", f"{naive:.0f}", f"{each:.2f}", f"{missed:.2f}"))
+    print(table(("rule", "s", "all pairs, s", "needless each", "missed each"), lines))
+    begin = time.perf_counter()
+    (early,) = found_in(events)
+    print(
+        f"early deliveries: {len(early.table):,} of {early.checked:,} copies, {_since(begin)} "
+        "(reading the rows and running over them sender by sender)"
+    )
+
+
+def _observers(events: pa.Table) -> Sequence[Observed]:
+    (run,) = runs_of(events)
+    return list(observed(run, _NAMES[SENDERS:], BOUNDS, SUBSCRIBED))
+
+
+def on_spark(events: pa.Table, rules: Sequence[str]) -> None:
+    """Count the same on a local Spark with two cores; print seconds a rule, all included."""
+    from antecede.spark.metering import meter, violations
+    from antecede.spark.session import local_session
+
+    spark = local_session(2, partitions=4, memory="2g")
+    with tempfile.TemporaryDirectory(prefix="antecede-") as folder:
+        pq.write_table(events, f"{folder}/trace.parquet", compression="zstd")
+        df = spark.read.parquet(folder)
+        options: dict[str, Any] = {"bounds": BOUNDS, "subscriptions": SUBSCRIBED}
+        lines = []
+        for name in ["arrival", *rules]:  # the first one starts the workers, and counts for nothing
+            begin = time.perf_counter()
+            found = meter(df, [name], _NAMES[SENDERS:], **options).collect()
+            took = time.perf_counter() - begin
+            lines.append((name, f"{took:.1f}", f"{sum(row.ordered for row in found):,}"))
+        print(table(("rule", "s", "pairs ordered"), lines[1:]))
+        begin = time.perf_counter()
+        meter(df, None, _NAMES[SENDERS:], **options).collect()
+        print(f"all {len(RULES)} rules at once: {_since(begin)}")
+        begin = time.perf_counter()
+        early = violations(df).count()
+        print(f"early deliveries: {early:,}, {_since(begin)}")
+    spark.stop()
+
+
+def _since(begin: float) -> str:
+    return f"{time.perf_counter() - begin:.1f} s"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=MESSAGES)
+    parser.add_argument("--spark", action="store_true", help="and on a local Spark with two cores")
+    args = parser.parse_args(arguments)
+    small = trace(200)
+    for one in _observers(small):  # compile
+        for name in RULES:
+            count_pairs(one.stamps, name)
+            all_pairs_s(one.stamps, name, 200)
+    list(found_in(small))
+    events = trace(args.messages)
+    local(events, args.messages)
+    if args.spark:
+        on_spark(events, tuple(RULES))
+
+
+if __name__ == "__main__":
+    main()
