@@ -22,6 +22,11 @@ from antecede.simulate.topology import Hierarchy, Mesh, PubSub
 SHORT = ("--seconds", "1", "--members", "6")
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+
+
 def compare(*arguments: str) -> int:
     return main(["compare", *arguments])
 
@@ -167,7 +172,7 @@ def test_a_hierarchy_has_a_line_for_each_role(capsys: pytest.CaptureFixture[str]
 )
 def test_remarks(arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert compare(*arguments, *SHORT) == 0
-    assert re.search(says, capsys.readouterr().out)
+    assert re.search(says, " ".join(capsys.readouterr().out.split()))
 
 
 def test_a_broken_promise_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -288,14 +288,14 @@ SHORT = {
 COLUMNS = (
     Column(("", "", "protocol"), words=True),
     Column(("", "", "order"), words=True),
-    Column(("overhead", "counted", "B")),
-    Column(("", "encoded", "B")),
+    Column(("control", "counted", "B")),
+    Column(("", "wire", "B")),
     Column(("", "stored", "B")),
     Column(("wait", "mean", "ms")),
     Column(("", "p99", "ms")),
     Column(("", "held", "%")),
     Column(("too", "early", "%")),
-    Column(("held in", "vain", "%")),
+    Column(("in", "vain", "%")),
     Column(("", "notes", "")),
 )
 
@@ -330,7 +330,7 @@ MEANING = {
     }.items()
 }
 LEGEND = (
-    ("overhead", "control information of a message: by its source's accounting, and on the wire"),
+    ("control", "information of a message: bytes as its source counts them, and as on the wire"),
     ("stored", "what a member keeps for ordering, mean over members and time"),
     ("wait", "from arrival to delivery, over all deliveries; held: those that waited at all"),
     ("too early", "delivered before a message that it causally follows (under-ordering)"),
