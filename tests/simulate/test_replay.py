@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,14 @@ def test_what_an_answer_answers_already_is_no_immediate_dependency(tmp_path: Pat
     assert run.parents == [(), (0,), (0, 1)]
     assert pasts(run).past == [0, 0b001, 0b011]
     assert pasts(run).immediate == [0, 0b001, 0b010]
+
+
+def test_who_may_answer_one_message_answers_the_newest(tmp_path: Path) -> None:
+    """003, III.A.2: a message answers one message."""
+    rows = [("a", "ann", (), 0), ("b", "bob", (), 1), ("c", "cid", ("a", "b"), 2)]
+    given = scenario(written(tmp_path / "tree.parquet", rows))
+    _, run = run_readable(replace(given, options={}), 1, record=True)
+    assert run.parents == [(), (), (1,)]
 
 
 def test_a_trace_without_authors(tmp_path: Path) -> None:
