@@ -49,6 +49,7 @@ _TASK_LOGGERS = (
     "org.apache.spark.scheduler.TaskSetManager",
     "org.apache.spark.scheduler.TaskSchedulerImpl",
     "org.apache.spark.api.python.PythonRunner",
+    "org.apache.spark.sql.execution.python",
 )
 
 _PANDAS = "PySpark does not yet fully support pandas"

@@ -10,8 +10,8 @@ so an interruption loses all; a run that kills its worker fails the job with all
 Spark's own committer makes files appear a job at a time. So every bundle of runs is a job of one
 task. The dearest runs go first, each alone; cheap ones are bundled to about a second. Threads keep
 a few more jobs submitted than there are task slots, which are asked for again and again, since
-executors come and go. Spark serves jobs in the order of their submission, so a slot that falls free
-takes the dearest run that is left: at the end at most one cheap bundle is waited for.
+executors come and go. Spark serves jobs in the order in which threads submitted them, so a slot
+that falls free takes one of the dearest runs that are left: at the end cheap bundles are waited for.
 
 Outcomes come back to the driver, which alone writes (`store`): executors need the package and no
 shared file system, and results appear where the page is written, as soon as a bundle is done.
@@ -157,10 +157,15 @@ class _Jobs:
                 if not over:
                     yield NOTHING
         finally:
-            if self.under_way:
-                with contextlib.suppress(Exception):  # Spark may be what has gone
-                    self.spark.sparkContext.cancelJobsWithTag(self.tag)
-            pool.shutdown(wait=True, cancel_futures=True)
+            pool.shutdown(wait=False, cancel_futures=True)
+            self.cancel()
+
+    def cancel(self) -> None:
+        """End the jobs that are under way; those that a thread is about to submit, too."""
+        while self.under_way and wait(self.under_way, 0).not_done:
+            with contextlib.suppress(Exception):  # Spark may be what has gone
+                self.spark.sparkContext.cancelJobsWithTag(self.tag)
+            wait(self.under_way, TICK_S)
 
     def slots(self) -> int:
         """Return how many tasks run at a time, as far as Spark knows by now."""

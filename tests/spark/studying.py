@@ -1,0 +1,88 @@
+"""Start, watch and kill studies in processes of their own: what the tests of that share."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from antecede.studies.study import COST, Run, checked
+
+DEADLINE_S = 100
+
+
+def gate(number: int, folder: Path, cost_s: float, *, closed: bool) -> Run:
+    """A run that leaves a mark, and then waits for the file `open` where it is closed."""
+    parameters = {"folder": str(folder), "closed": closed}
+    return Run(f"gate {number}", number, cost_s, "gate", parameters=parameters)
+
+
+def start(
+    folder: Path,
+    runs: Sequence[Run],
+    master: str,
+    *py_files: Path,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> subprocess.Popen[bytes]:
+    (folder / "runs").write_text("".join(f"{run.to_text()}\n" for run in checked(runs)))
+    (folder / "pids").unlink(missing_ok=True)
+    module = [sys.executable, "-m", "tests.spark.study_child", str(folder), master]
+    with (folder / "log").open("ab") as log:
+        command = [*module, *map(str, py_files)]
+        return subprocess.Popen(command, stdout=log, stderr=log, env=environ, cwd=cwd)
+
+
+def wait_for(ready: Callable[[], bool], child: subprocess.Popen[bytes], folder: Path) -> None:
+    end = time.monotonic() + DEADLINE_S
+    while not ready():
+        assert child.poll() is None, (folder / "log").read_text()
+        assert time.monotonic() < end, (folder / "log").read_text()
+        time.sleep(0.02)
+
+
+def finish(child: subprocess.Popen[bytes], folder: Path) -> str:
+    """Wait for the end; return what the study said."""
+    assert child.wait(DEADLINE_S) == 0, (folder / "log").read_text()
+    return (folder / "log").read_text().splitlines()[-1]
+
+
+def kill(pid: int) -> None:
+    """Kill a process and wait until it has gone."""
+    os.kill(pid, signal.SIGKILL)
+    for _ in range(500):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return
+        if state == "Z":
+            return
+        time.sleep(0.01)
+
+
+def executed(folder: Path) -> list[int]:
+    """Numbers of the gates that were carried out, as often as they were."""
+    log = folder / "executed"
+    return sorted(map(int, log.read_text().split())) if log.exists() else []
+
+
+def stored(folder: Path) -> set[str]:
+    """Keys of the runs whose figures are in a folder that is being written to."""
+    parts = (folder / "study" / "results").glob("part-*.parquet")
+    tables: list[Any] = [pq.read_table(path) for path in parts]
+    return {key for table in tables for key in table["run"].to_pylist()}
+
+
+def figures(folder: Path) -> list[Any]:
+    """What a finished study wrote, but the rows about the machine."""
+    table: Any = pq.read_table(folder / "study" / "results" / "results.parquet")
+    names = ("run", "seed", "quantity", "value", "series", "task", "digest")
+    rows = table.select(names).to_pylist()
+    return [row for row in rows if not row["quantity"].startswith(COST)]

@@ -1,0 +1,44 @@
+"""A study on a standalone cluster, to which the package is shipped; an executor is killed."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+from antecede.studies.conduct import conduct
+from antecede.studies.study import Run
+from antecede.studies.work import run_locally
+from tests.spark import studying
+from tests.spark.standalone import cluster, snapshot
+from tests.studies import toy
+
+
+def test_a_killed_executor_changes_no_figure(tmp_path: Path) -> None:
+    """Two executors hold a run each; one of them dies, and its run is carried out once more."""
+    gates = [studying.gate(k, tmp_path, 50.0, closed=True) for k in (1, 2)]
+    runs = [*gates, *toy.runs(False), Run("bad", 5, 1e-3, "other")]
+    copy, shipped = snapshot(tmp_path)
+    environ = {**os.environ, "PYTHONPATH": str(copy)}
+    with cluster(tmp_path) as made:
+        child = studying.start(tmp_path, runs, made.master, shipped, environ=environ, cwd=copy)
+        try:
+            studying.wait_for(lambda: studying.executed(tmp_path) == [1, 2], child, tmp_path)
+            executors = made.executors()
+            assert len(executors) == 2
+            studying.kill(executors[0])
+            (tmp_path / "open").touch()
+            told = studying.finish(child, tmp_path)
+        finally:
+            child.kill()
+            child.wait(10)
+
+        assert executors[0] not in made.executors()
+    bad = "bad (seed 5): ValueError: no kind 'other'; other "
+    assert told == f"carried out 11, stored 0, failed {[bad]}"
+    assert studying.executed(tmp_path) in ([1, 1, 2], [1, 2, 2])
+
+    elsewhere = tmp_path / "local"
+    study = toy.with_runs(*runs)
+    conduct(study, run_locally, elsewhere / "study", stream=io.StringIO())
+    assert studying.figures(tmp_path) == studying.figures(elsewhere)

@@ -1,0 +1,49 @@
+"""A study on Spark is killed with its driver, and goes on where it was."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from antecede.errors import SetupError
+from antecede.spark.java import find_java
+from antecede.studies.conduct import conduct
+from antecede.studies.work import run_locally
+from tests.spark import studying
+from tests.studies import toy
+
+
+def test_a_killed_driver_loses_only_what_was_under_way(tmp_path: Path) -> None:
+    try:
+        find_java()
+    except SetupError as error:
+        pytest.skip(str(error))
+    opened = [studying.gate(k, tmp_path, 50.0, closed=False) for k in range(4)]
+    closed = [studying.gate(k, tmp_path, 9.0, closed=True) for k in (7, 8)]
+    runs = [*opened, *closed, *toy.runs(True)]
+
+    def in_the_middle() -> bool:
+        return len(studying.stored(tmp_path)) >= 4 and studying.executed(tmp_path) == [
+            0, 1, 2, 3, 7, 8
+        ]  # fmt: skip
+
+    child = studying.start(tmp_path, runs, "local[2]")
+    studying.wait_for(in_the_middle, child, tmp_path)
+    python, java = map(int, (tmp_path / "pids").read_text().split())
+    assert python == child.pid
+    for pid in (python, java):
+        studying.kill(pid)
+    child.wait(10)
+    stored = studying.stored(tmp_path)
+    assert stored >= {run.key for run in opened}
+    assert not stored & {run.key for run in closed}
+    (tmp_path / "open").touch()
+    told = studying.finish(studying.start(tmp_path, runs, "local[2]"), tmp_path)
+    assert told == f"carried out {9 - len(stored)}, stored {len(stored)}, failed []"
+    assert studying.executed(tmp_path) == [0, 1, 2, 3, 7, 7, 8, 8]
+
+    elsewhere = tmp_path / "local"
+    conduct(toy.with_runs(*runs), run_locally, elsewhere / "study", stream=io.StringIO())
+    assert studying.figures(tmp_path) == studying.figures(elsewhere)
