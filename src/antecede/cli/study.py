@@ -52,6 +52,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--redraw", action="store_true", help="run nothing: the page again, from what DIR has"
     )
+    parser.add_argument(
+        "--traces",
+        metavar="FILE",
+        nargs="+",
+        default=[],
+        help="real traces for a study that takes some: semantic",
+    )
     spark = parser.add_argument_group("where it runs")
     spark.add_argument(
         "--engine", choices=("spark", "local"), default="spark", help="local: here, without Spark"
@@ -77,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--fresh forgets what --redraw would draw")
     if args.engine == "local" and (args.master or args.py_files or settings):
         raise InputError("--engine local runs without Spark: no --master, --py-files or --conf")
-    study = load(args.name)
+    study = _studied(args.name, args.traces)
     folder = Path(args.out or Path("out", "studies", study.name))
     begin = time.monotonic()
     try:
@@ -100,6 +107,15 @@ def run(args: argparse.Namespace) -> int:
     _write(done.findings, folder, args)
     _report(done, folder, time.monotonic() - begin, args.redraw)
     return 1 if done.failures else 0
+
+
+def _studied(name: str, traces: Sequence[str]) -> Study:
+    study = load(name)
+    if not traces:
+        return study
+    if study.with_traces is None:
+        raise InputError(f"study {name!r} takes no traces; leave --traces out")
+    return study.with_traces([Path(path) for path in traces])
 
 
 def listed() -> str:
@@ -164,7 +180,10 @@ def _write(findings: Findings, folder: Path, args: argparse.Namespace) -> None:
 
     write_summary(findings, folder)
     quick = " --quick" if args.quick else ""
-    write_study(findings, folder, command=f"antecede study {args.name}{quick}")
+    # Names alone: a page may be shown to others, and paths say where somebody keeps files.
+    names = " ".join(Path(path).name for path in args.traces)
+    traces = f" --traces {names}" if names else ""
+    write_study(findings, folder, command=f"antecede study {args.name}{quick}{traces}")
 
 
 def _report(done: Conducted, folder: Path, seconds: float, redraw: bool) -> None:

@@ -19,6 +19,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy.typing as npt
@@ -106,6 +107,9 @@ class Study:
     code: Sequence[str] = ()
     """Modules below `antecede.studies` that `execute` calls, its own module aside: an edit in
     one of them makes stored results stale. The layers below studies always count."""
+    with_traces: Callable[[Sequence[Path]], Study] | None = None
+    """Returns the study over these real traces too; None: it takes none. Their content decides
+    the runs' digests."""
 
 
 def simulation(

@@ -1,0 +1,284 @@
+"""What the runs of the study of 003 show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from antecede.studies.findings import Findings, Plot, Row, Section, Series
+from antecede.studies.results import Results
+from antecede.studies.semantic_grid import OF_TRACE, QUICK_OF_TRACE, TRACE_DELAY, USUAL
+from antecede.studies.semantic_parts import list_section, said_section, trace_section
+
+LABELS = {
+    "sb": "S_b",
+    "causal": "causal order",
+    "total": "total order",
+    "sequencer": "total order, by a sequencer",
+}
+AXES = {
+    "answers": ("Share of messages that answer another", "part that answers", False),
+    "members": ("Members, each sending as often", "members", False),
+    "rate_hz": ("Messages a second and member", "messages a second and member", True),
+    "recent": ("How old what is answered is", "one of the last so many delivered", True),
+}
+READING = (
+    "the three orders are held against each other over the SAME sendings and arrivals: the "
+    "application acts on what causal order has delivered, which S_b has delivered, too",
+    "S_b: a message waits for what it answers (003, IV.C). Causal: for what had been delivered at "
+    "its sender (BSS and IDR, exact). Total: for everything that was sent before it, by true time, "
+    "and it is known for nothing that no more is under way: the least any such order can wait",
+    "total order by a sequencer: one member numbers messages as they reach it, the number travels "
+    "like a message; a message waits for its number and all lower ones",
+    "wait: from arrival to delivery, 003's delivery delay (abstract), at members but the sender",
+    "bytes: 003's message has two ids (IV.B.2), 16 bytes with 4-byte integers, one of them its "
+    "own; BSS: 4 bytes a member, the own number among them; IDR: 8 bytes an immediate dependency, "
+    "its own id, 8 bytes, not counted",
+    "messages of a trace may answer several; S_b then waits for all of them (`several_parents`)",
+)
+
+
+def findings(results: Results, quick: bool) -> Findings:
+    """Return the page of the study."""
+    sections = [
+        _wait_section(results),
+        _held_section(results),
+        _pair_section(results),
+        _byte_section(results),
+        list_section(results),
+        trace_section(results),
+        said_section(results),
+    ]
+    return Findings(
+        study="semantic",
+        title="Semantic order beside causal and total order",
+        source="003; the source has no evaluation: this one is ours",
+        finding=_finding(results),
+        reading=READING,
+        conditions=_conditions(results, quick),
+        sections=[section for section in sections if section is not None],
+    )
+
+
+def usual(but: str | None = None) -> dict[str, Any]:
+    """Return the conditions of the drawn threads' usual point, one parameter left out."""
+    return {"kind": "threads", **{name: v for name, v in USUAL.items() if name != but}}
+
+
+def _finding(results: Results) -> str:
+    mean = {order: results.spread(f"{order}.wait_ms.mean", **usual()) for order in LABELS}
+    waited = {order: results.spread(f"{order}.waited", **usual()) for order in LABELS}
+    if any(found is None for found in (*mean.values(), *waited.values())):
+        return "No run gave figures."
+    part = {order: found.mean for order, found in waited.items() if found}
+    ms = {order: found.mean for order, found in mean.items() if found}
+    return (
+        f"S_b holds back {part['sb']:.2%} of the copies, causal order {part['causal']:.1%} and "
+        f"total order {part['total']:.1%} of the same ones; the mean wait is {ms['sb']:.2f}, "
+        f"{ms['causal']:.1f} and {ms['total']:.1f} ms, {ms['sequencer']:.0f} ms with a sequencer "
+        f"({_usual_text()})."
+    )
+
+
+def _usual_text() -> str:
+    return (
+        f"{USUAL['members']} members, {USUAL['rate_hz']:g} messages a second each, delays "
+        f"{USUAL['delay']}, {USUAL['answers']:.0%} answer one of the last {USUAL['recent']}"
+    )
+
+
+def _conditions(results: Results, quick: bool) -> list[str]:
+    seeds = sorted({run.seed for run in results.where(kind="threads")})
+    return [
+        f"drawn threads: {_usual_text()}, unless a row or an axis says otherwise; Poisson sendings "
+        "to everybody, delays normal and clipped (20-2000 ms: lognormal; 50-50 ms: constant), "
+        "nothing lost, channels not FIFO; "
+        f"about {600 if quick else 3000:,} messages after twice the longest delay; seeds "
+        + ", ".join(map(str, seeds)),
+        f"real threads: the first {QUICK_OF_TRACE if quick else OF_TRACE:,} messages of a trace at "
+        f"most, its authors are the members, delays {TRACE_DELAY}; its time is pressed evenly "
+        "until the median gap between messages is what the row says; a reply that would leave "
+        "before its author has what it answers leaves when it is there",
+        "messages held at most, early deliveries, lists and the sequencer: at 32 members at most, "
+        "drawn; waits: at all",
+    ]
+
+
+# -- waits ---------------------------------------------------------------------------------------
+
+
+def _wait_section(results: Results) -> Section | None:
+    rows = list(_wait_rows(results))
+    if not rows:
+        return None
+    return Section(
+        "Wait for delivery, drawn threads",
+        "S_b waits only where a reply overtakes what it answers, which is seldom; causal order "
+        "waits the longer the more members talk at once, and total order for the slowest "
+        "of everything that is under way.",
+        rows,
+        [_plot(results, name, *AXES[name]) for name in AXES],
+    )
+
+
+def _wait_rows(results: Results) -> Iterator[Row]:
+    for order, label in LABELS.items():
+        for name, words in (("mean", "mean"), ("p50", "p50"), ("p99", "p99"), ("max", "longest")):
+            spread = results.spread(f"{order}.wait_ms.{name}", **usual())
+            if spread is not None:
+                yield Row("ours", f"{label} wait, {words}", "usual", None, spread.mean, "ms")
+    for delay in _values(results, "delay"):
+        for order, label in LABELS.items():
+            spread = results.spread(f"{order}.wait_ms.mean", **{**usual(), "delay": delay})
+            if spread is not None and delay != USUAL["delay"]:
+                what = f"{label} wait, mean"
+                yield Row("ours", what, f"delays {delay}", None, spread.mean, "ms")
+
+
+def _values(results: Results, name: str) -> list[Any]:
+    found = [run.parameters[name] for run in results.where(**usual(but=name))]
+    return sorted(set(found))
+
+
+def _plot(results: Results, name: str, title: str, axis: str, log: bool) -> Plot:
+    lines = [
+        _above_zero(
+            results.line(label, f"{order}.wait_ms.mean", name, **usual(but=name)),
+        )
+        for order, label in LABELS.items()
+    ]
+    return Plot(
+        f"semantic-wait-{name.replace('_', '-')}",
+        f"Mean wait: {title[0].lower()}{title[1:]}",
+        axis,
+        "mean wait, ms",
+        [line for line in lines if line.x],
+        "Logarithmic; what never waits has no point.",
+        x_log=log,
+        y_log=True,
+    )
+
+
+def _above_zero(line: Series) -> Series:
+    """Return the points that a logarithmic axis has room for."""
+    kept = [at for at, value in enumerate(line.y) if value > 0]
+    spread = [line.spread[at] for at in kept] if line.spread else ()
+    return line._replace(
+        x=[line.x[at] for at in kept], y=[line.y[at] for at in kept], spread=spread
+    )
+
+
+# -- messages held, pairs, bytes -----------------------------------------------------------------
+
+
+def _held_section(results: Results) -> Section | None:
+    rows = [
+        Row("ours", f"{label} held, {words}", f"{members} members", None, spread.mean, "messages")
+        for members in _values(results, "members")
+        for order, label in list(LABELS.items())[:3]
+        for name, words in (("held", "mean"), ("held_max", "most"))
+        if (spread := results.spread(f"{order}.{name}", **{**usual(), "members": members}))
+        is not None
+    ]
+    if not rows:
+        return None
+    lines = [
+        _above_zero(results.line(LABELS[order], f"{order}.held", "members", **usual("members")))
+        for order in ("sb", "causal", "total")
+    ]
+    return Section(
+        "Messages held back",
+        "What a member holds is what its store must have room for (003's OSMS, IV.B.3; its size is "
+        "left open there, VI.C).",
+        rows,
+        [
+            Plot(
+                "semantic-held",
+                "Messages that a member holds, mean over time",
+                "members",
+                "messages held",
+                [line for line in lines if line.x],
+                y_log=True,
+            )
+        ],
+    )
+
+
+def _pair_section(results: Results) -> Section | None:
+    lines = [line for value in _values(results, "answers") if (line := _pairs(results, value))]
+    if not lines:
+        return None
+    return Section(
+        "What is ordered, and what is not",
+        "S_b promises nothing about messages that are no answers to each other: where a question "
+        "is implied and not named, it is delivered before its cause now and then (early). The "
+        "others order pairs that nobody related, and hold copies for them. A sequencer that "
+        "numbers by arrival puts replies before what they answer.",
+        columns=(
+            "part that answers",
+            "pairs that S_b orders, of the causal ones",
+            "pairs that causal order orders, of all",
+            "S_b: copies before something of their causal past",
+            "causal: copies held longer than replies ask for",
+            "total: copies held longer than replies ask for",
+            "sequencer: replies numbered before what they answer",
+        ),
+        table=lines,
+    )
+
+
+def _pairs(results: Results, answers: float) -> tuple[str, ...] | None:
+    where = {**usual(), "answers": answers}
+    names = ("pairs.replies", "pairs.causal", "pairs", "early", "causal.longer", "total.longer")
+    found = {
+        name: spread.mean
+        for name in (*names, "sequencer.inverted")
+        if (spread := results.spread(name, **where)) is not None
+    }
+    if len(found) < len(names) + 1:
+        return None
+    return (
+        f"{answers:.0%}",
+        f"{found['pairs.replies'] / found['pairs.causal']:.2%}" if found["pairs.causal"] else "-",
+        f"{found['pairs.causal'] / found['pairs']:.1%}",
+        *(f"{found[name]:.2%}" for name in names[3:]),
+        f"{found['sequencer.inverted']:.2%}" if answers else "-",
+    )
+
+
+def _byte_section(results: Results) -> Section | None:
+    carried: Mapping[str, str] = {"S_b": "sb", "causal, IDR": "idr", "causal, BSS": "bss"}
+    rows = [
+        Row(
+            "IV.B.2" if name == "sb" else "ours",
+            f"{label} control information",
+            f"{members} members",
+            None,
+            spread.mean,
+            "bytes a message",
+        )
+        for members in _values(results, "members")
+        for label, name in carried.items()
+        if (spread := results.spread(f"{name}.bytes", **{**usual(), "members": members}))
+        is not None
+    ]
+    if not rows:
+        return None
+    lines: Sequence[Series] = [
+        results.line(label, f"{name}.bytes", "members", **usual("members"))
+        for label, name in carried.items()
+    ]
+    plot = Plot(
+        "semantic-bytes",
+        "Control information of a message",
+        "members",
+        "bytes a message",
+        [line for line in lines if line.x],
+    )
+    return Section(
+        "Control information",
+        "Two ids, however large the group: the size of causal order's grows with the members (a "
+        "vector) or with the messages under way (immediate dependencies).",
+        rows,
+        [plot],
+    )

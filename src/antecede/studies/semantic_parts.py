@@ -1,0 +1,270 @@
+"""Parts of the study of 003: ordering lists, real threads, and the statements of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from antecede.studies.findings import Plot, Row, Section, Series
+from antecede.studies.results import Results
+from antecede.studies.semantic_grid import TRACE_DELAY, USUAL
+from antecede.studies.study import Run
+
+HOW = (
+    "Left out: the package has no data of others. `antecede study semantic --traces FILE ...` "
+    "takes mailboxes (mbox), archives of mailing lists as JSON lines, and chat logs with annotated "
+    "replies, and adds them to what is here."
+)
+
+
+# -- ordering lists ------------------------------------------------------------------------------
+
+
+def list_section(results: Results) -> Section | None:
+    """Return nodes of the ordering lists for the arrivals of VI.D.2, and for drawn ones."""
+    rows = list(_list_rows(results))
+    if not rows:
+        return None
+    lines = [
+        Series(
+            run.parameters["arrivals"],
+            results.figures(run)["curve.received"],
+            results.figures(run)["curve.nodes"],
+        )
+        for run in results.where(kind="lists")
+    ]
+    usual = results.where(kind="threads", **USUAL)
+    if usual:
+        figures = results.figures(usual[0])
+        received, nodes = figures["curve.received"], figures["curve.nodes"]
+        there = [at for at, value in enumerate(nodes) if value > 0]
+        label = "drawn threads, at an observer"
+        lines.append(Series(label, [received[k] for k in there], [nodes[k] for k in there]))
+    plot = Plot(
+        "semantic-nodes",
+        "Nodes of the ordering lists while messages come",
+        "messages received",
+        "nodes, all lists",
+        lines,
+        "29 senders (drawn threads: 30 members). In order and newest first lie on each other.",
+        y_log=True,
+    )
+    return Section(
+        "Ordering lists and the store of held messages",
+        "The bounds of VI.D.2 are reached exactly. Under drawn arrivals the lists stay at a node a "
+        "member and a few more: a gap lasts as long as the message that is overtaken is under way. At best that is 8 bytes "
+        "a member, where a vector clock has 4.",
+        rows,
+        [plot],
+    )
+
+
+def _list_rows(results: Results) -> Iterator[Row]:
+    text = "VI.D.2"
+    for run in results.where(kind="lists"):
+        found, arrivals = results.figures(run), run.parameters["arrivals"]
+        senders, each = run.parameters["senders"], run.parameters["each"]
+        where = f"{arrivals}, {senders} senders, {each} messages each"
+        best = float(senders)
+        if arrivals == "in order":
+            yield Row(text, "nodes, best case", where, best, found["nodes.most"], "nodes")
+            yield Row(text, "rows of the store, best case", where, None, found["rows.most"], "rows",
+                      "0 in the text")  # fmt: skip
+        elif arrivals == "every second first":
+            half = found["received.half"]
+            note = (
+                f"after {half:,.0f} messages: one node each; {found['nodes.end']:,.0f} at the end"
+            )
+            yield Row(text, "nodes, worst case", where, half, found["nodes.half"], "nodes", note)
+        elif arrivals == "root last":
+            note = "all but the one that is missing; the text: bounded by the room only"
+            yield Row(text, "rows of the store, worst case", where, float(senders * each - 1),
+                      found["rows.most"], "rows", note)  # fmt: skip
+        else:
+            yield Row("ours", "nodes, most", where, None, found["nodes.most"], "nodes")
+        yield Row("ours", "S_b storage, most", where, None, found["storage_bytes.most"], "bytes")
+    yield from _drawn_rows(results)
+
+
+def _drawn_rows(results: Results) -> Iterator[Row]:
+    names = (
+        ("nodes, most", "nodes.most", "nodes"),
+        ("nodes beyond one a sender, most", "nodes.excess", "nodes"),
+        ("rows of the store, most", "rows.most", "rows"),
+        ("S_b storage, mean", "storage_bytes", "bytes"),
+    )
+    for members in sorted({run.parameters["members"] for run in _by_members(results)}):
+        for quantity, name, unit in names:
+            spread = results.spread(name, **{"kind": "threads", **USUAL, "members": members})
+            if spread is not None:
+                where = f"drawn threads, {members} members"
+                yield Row("ours", quantity, where, None, spread.mean, unit)
+
+
+def _by_members(results: Results) -> list[Run]:
+    return results.where(kind="threads", **{k: v for k, v in USUAL.items() if k != "members"})
+
+
+# -- real threads --------------------------------------------------------------------------------
+
+
+def trace_section(results: Results) -> Section:
+    """Return waits and lists of real traces; without any, how to get them."""
+    runs = [r for r in results.where(kind="trace") if "sb.wait_ms.mean" in results.figures(r)]
+    if not runs:
+        return Section("Real threads", HOW)
+    rows = [row for run in runs for row in _trace_rows(results, run)]
+    names = list(dict.fromkeys(run.parameters["trace"] for run in runs))
+    plots = [_trace_plot(results, name, number) for number, name in enumerate(names)]
+    return Section(
+        "Real threads",
+        _trace_finding(results, runs),
+        rows,
+        [plot for plot in plots if plot.series],
+        columns=(
+            "trace",
+            "median gap",
+            "messages",
+            "authors",
+            "answers",
+            "of these, to oneself",
+            "under way",
+            "copies held: S_b",
+            "causal",
+            "total",
+            "causal: longer than replies ask for",
+            "S_b: before something of their causal past",
+            "nodes beyond one an author",
+            "sequencer: replies first",
+        ),
+        table=[_trace_line(results, run) for run in runs],
+    )
+
+
+def _trace_finding(results: Results, runs: list[Run]) -> str:
+    found = [results.figures(run) for run in runs]
+    waits = [(one["sb.wait_ms.mean"], one["causal.wait_ms.mean"]) for one in found]
+    parts = [sb / causal for sb, causal in waits if causal]
+    if not parts:
+        return "Nothing overlaps: no order waits."
+    return (
+        f"Over {len(runs)} runs S_b waits {min(parts):.0%} to {max(parts):.0%} of what "
+        "causal order waits. People who write in bursts, such as a series of patches that answer "
+        "its first mail, keep S_b waiting more than drawn threads do. Most causal pairs are no "
+        "replies."
+    )
+
+
+def _trace_rows(results: Results, run: Run) -> Iterator[Row]:
+    found = results.figures(run)
+    where = f"{run.parameters['trace']}, median gap {_gap(run)}"
+    for order, label in (("sb", "S_b"), ("causal", "causal order"), ("total", "total order")):
+        for name in ("mean", "p99"):
+            value = found[f"{order}.wait_ms.{name}"]
+            yield Row("ours", f"{label} wait, {name}", where, None, value, "ms")
+
+
+def _trace_line(results: Results, run: Run) -> tuple[str, ...]:
+    found = results.figures(run)
+    return (
+        run.parameters["trace"],
+        _gap(run),
+        f"{found['sent']:,.0f}",
+        f"{found['members']:,.0f}",
+        f"{found['answers']:.0%}",
+        f"{found['answers.own']:.0%}",
+        f"{found['under_way']:,.1f}",
+        *(f"{found[f'{order}.waited']:.1%}" for order in ("sb", "causal", "total")),
+        f"{found['causal.longer']:.1%}",
+        f"{found['early']:.1%}",
+        f"{found['nodes.excess']:,.0f}",
+        f"{found['sequencer.inverted']:.1%}",
+    )
+
+
+def _gap(run: Run) -> str:
+    ms = run.parameters["gap_ms"]
+    return f"{ms / 1000:g} s" if ms >= 1000 else f"{ms:g} ms"
+
+
+def _trace_plot(results: Results, name: str, number: int) -> Plot:
+    lines = [
+        results.line(label, f"{order}.wait_ms.mean", "gap_ms", kind="trace", trace=name)
+        for order, label in (
+            ("sb", "S_b"),
+            ("causal", "causal order"),
+            ("total", "total order"),
+            ("sequencer", "total order, by a sequencer"),
+        )
+    ]
+    return Plot(
+        f"semantic-trace-{number + 1}",
+        f"Mean wait, {name}",
+        "median gap between messages, ms",
+        "mean wait, ms",
+        [line for line in lines if len(line.x) > 1],
+        f"Delays {TRACE_DELAY}.",
+        x_log=True,
+    )
+
+
+# -- statements ----------------------------------------------------------------------------------
+
+
+def said_section(results: Results) -> Section | None:
+    """Return what the text says of costs, and what the runs say to it."""
+    runs = [*results.where(kind="threads"), *results.where(kind="trace")]
+    found = [one for run in runs if "sb.wait_ms.mean" in (one := results.figures(run))]
+    if not found:
+        return None
+    order = sum(
+        one["sb.wait_ms.mean"] <= one["causal.wait_ms.mean"] <= one["total.wait_ms.mean"]
+        for one in found
+    )
+    unrelated = [r for r in runs if r.parameters.get("answers") == 0.0]
+    never = [results.figures(run)["sb.waited"] for run in unrelated]
+    lines = [
+        (
+            "abstract, I",
+            "a later message is not blocked by an earlier one that it is unrelated to",
+            f"holds: without answers S_b holds back {max(never):.0%} of the copies"
+            if never
+            else "not run",
+        ),
+        (
+            "abstract, I",
+            "the delivery delay is less than under causal and total order",
+            f"holds in {order:,} of {len(found):,} runs, and at every copy: it follows from the "
+            "definitions, and tests look at every copy",
+        ),
+        (
+            "III.B.1",
+            "what is before by S_b is before by happened-before",
+            "holds; the converse does not (III.B.2): "
+            f"{_part(found, 'pairs.replies', 'pairs.causal'):.1%} of the causal pairs of all runs "
+            "are replies, direct or not",
+        ),
+        (
+            "II",
+            "total order is inadequate for threads",
+            "one that numbers by arrival puts up to "
+            f"{max(one['sequencer.inverted'] for one in found):.1%} of a run's replies before what "
+            "they answer; one by time of sending puts none, and holds back the most copies",
+        ),
+        (
+            "VI.D.2",
+            "a node a member at best; a node a message at worst; the store empty at best",
+            "exact, see the ordering lists",
+        ),
+    ]
+    return Section(
+        "What 003 states",
+        "The text proves and bounds, and measures nothing.",
+        columns=("section", "statement", "in these runs"),
+        table=lines,
+    )
+
+
+def _part(found: list[Mapping[str, Any]], above: str, below: str) -> float:
+    total = sum(one[below] for one in found)
+    return sum(one[above] for one in found) / total if total else 0.0
