@@ -32,6 +32,7 @@ except ImportError as error:
 P = ParamSpec("P")
 R = TypeVar("R")
 _numba_config: Any = config  # its attributes are made at run time
+_numba_njit: Any = numba.njit  # its option _nrt is not in the stubs
 
 
 def njit(function: Callable[P, R]) -> Callable[P, R]:
@@ -52,6 +53,26 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
     For inner loops: half of the speed is lost without. Not cached by itself; its callers are.
     """
     return cast("Callable[P, R]", numba.njit(nogil=True, forceinline=True)(function))
+
+
+def njit_lent(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile like `njit` what works on arrays of its caller alone, without counting references.
+
+    In a loop that calls helpers with many arrays the counting costs half of the time or more.
+    Neither the function nor what it calls (`inlined_lent`) may make or return an array. What it
+    calls is compiled in the same way; but what was compiled before, by `njit`, may make arrays.
+    """
+    compiled = _numba_njit(nogil=True, _nrt=False)(function)
+    folder = cache_folder()
+    if folder is not None:
+        _enable_cache(compiled, folder)
+    return cast("Callable[P, R]", compiled)
+
+
+def inlined_lent(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile like `inlined`, for kernels under `njit_lent`."""
+    compiled = _numba_njit(nogil=True, forceinline=True, _nrt=False)(function)
+    return cast("Callable[P, R]", compiled)
 
 
 @functools.cache

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from antecede.kernels.jit import inlined
+from antecede.kernels.jit import inlined_lent as inlined
 
 from numba import types  # isort: skip  (jit says what to install when there is no numba)
 from numba.extending import intrinsic  # isort: skip
@@ -14,20 +14,24 @@ from numba.extending import intrinsic  # isort: skip
 _63 = np.uint64(63)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _ones(typing: Any, word: Any) -> Any:
+@intrinsic
+def _ones_of(typing: Any, word: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return builder.ctpop(values[0])
 
     return types.uint64(types.uint64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _leading_zeros(typing: Any, word: Any) -> Any:
+@intrinsic
+def _leading_zeros_of(typing: Any, word: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return builder.ctlz(values[0], context.get_constant(types.boolean, False))
 
     return types.uint64(types.uint64), generate
+
+
+_ones: Any = _ones_of
+_leading_zeros: Any = _leading_zeros_of
 
 
 @inlined

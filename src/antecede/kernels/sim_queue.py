@@ -26,7 +26,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from antecede.kernels.jit import inlined, njit
+from antecede.kernels.jit import inlined_lent as inlined
+from antecede.kernels.jit import njit_lent as njit
 
 Words = npt.NDArray[np.uint64]
 
