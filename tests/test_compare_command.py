@@ -70,12 +70,14 @@ def test_topologies_are_made_of_the_same_number_of_members() -> None:
     assert [one.delay for one in scenario.links.special] == [Delay(0.0016, 0.016)] * 2
 
 
-def test_many_members_send_for_a_shorter_time_unless_told() -> None:
+def test_figures_count_when_the_group_is_steady() -> None:
+    """000: from 1 s on at 50-250 ms; many members send for a shorter time after that."""
     few, many = (scenario_of("idr", asked("idr", "--members", n)) for n in ("10", "40"))
-    assert few.duration_s == 5.0
-    assert 1.0 <= many.duration_s < 2.0
-    exact = asked("idr", "--members", "40", "--seconds", "7")
-    assert scenario_of("idr", exact).duration_s == 7.0
+    assert (few.warm_s, few.duration_s) == (1.0, 5.0)
+    assert many.warm_s == 1.0
+    assert 1.5 <= many.duration_s < 3.0
+    short = scenario_of("idr", asked("idr", "--seconds", "1"))
+    assert (short.warm_s, short.duration_s) == (0.5, 1.0)
 
 
 # -- the answer ------------------------------------------------------------------------------

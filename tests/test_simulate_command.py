@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from antecede.cli import main
-from antecede.cli.simulate import TEMPLATES, report, template
+from antecede.cli.simulate import TEMPLATES, template
+from antecede.cli.simulate_report import report
 from antecede.simulate.fitness import kind_of
 from antecede.simulate.readable import run_readable
 from antecede.simulate.result import Result

@@ -1,0 +1,188 @@
+"""What `antecede simulate` says of a run: its figures in groups, none left out."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+
+from antecede.cli.columns import Column, columns, explained, short
+from antecede.simulate.delay_text import delay_words
+from antecede.simulate.result import Result
+from antecede.simulate.scenario import Scenario
+from antecede.simulate.topology import Hierarchy, Mesh, Topology
+
+ROLES = ("peer", "internal", "external", "super", "idr", "ds")
+BY_ROLE = (
+    ("overhead_bytes", Column(("overhead", "counted", "B"))),
+    ("overhead_bytes_sd", Column(("", "sd", "B"))),
+    ("encoded_bytes", Column(("", "encoded", "B"))),
+    ("entropy_bytes", Column(("", "entropy", "B"))),
+    ("storage_bytes", Column(("stored", "mean", "B"))),
+    ("storage_bytes_max", Column(("", "most", "B"))),
+)
+METER = ("causal", "ordered", "unnecessary", "missed")
+
+
+def report(results: Sequence[Result], seconds: float, width: int) -> Iterator[str]:
+    """Yield the figures in groups; means over the runs, with the standard deviation."""
+    figures = _Figures([result.figures for result in results])
+    yield from _head(results, seconds)
+    yield ""
+    pairs = [*_messages(figures), *_waits(figures)]
+    yield from explained(pairs, width)
+    rows = [_role(figures, role) for role in ROLES if figures.any_of(f"{role}.")]
+    shown = [k for k in range(len(BY_ROLE)) if any(row[k + 1] for row in rows)]
+    if rows:
+        yield ""
+        heads = [Column(("", "", "role"), words=True), *(BY_ROLE[k][1] for k in shown)]
+        yield from columns(heads, [[row[0], *(row[k + 1] for k in shown)] for row in rows], width)
+    rest = [*_judged(figures), *_meter(figures), *figures.left()]
+    if rest:
+        yield ""
+        yield from explained(rest, width)
+
+
+class _Figures:
+    """Means of figures; it knows which have been asked for, so that none is kept back."""
+
+    def __init__(self, runs: Sequence[Mapping[str, float]]) -> None:
+        self.runs = runs
+        self.names = list(dict.fromkeys(name for run in runs for name in run))
+        self.told: set[str] = set()
+
+    def any_of(self, start: str) -> bool:
+        return any(name.startswith(start) for name in self.names)
+
+    def mean(self, name: str) -> float | None:
+        self.told.add(name)
+        found = [run[name] for run in self.runs if name in run]
+        return statistics.fmean(found) if found else None
+
+    def words(self, name: str, digits: int = 1) -> str:
+        """Return mean and, over several runs, standard deviation; empty where there is none."""
+        mean = self.mean(name)
+        if mean is None:
+            return ""
+        found = [run[name] for run in self.runs if name in run]
+        if mean == int(mean) and len(found) == 1:
+            digits = 0
+        spread = f" ± {short(statistics.stdev(found), digits)}" if len(found) > 1 else ""
+        return short(mean, digits) + spread
+
+    def count(self, name: str) -> str:
+        """Return the mean of what is counted, without its deviation."""
+        return short(self.mean(name), 0)
+
+    def total(self, name: str) -> str:
+        """Return the sum over all runs."""
+        self.told.add(name)
+        return short(sum(run.get(name, 0) for run in self.runs), 0)
+
+    def left(self) -> Iterator[tuple[str, str]]:
+        for name in self.names:
+            if name not in self.told:
+                yield name, self.words(name, 2)
+
+
+def _head(results: Sequence[Result], seconds: float) -> Iterator[str]:
+    first = results[0]
+    scenario = first.scenario
+    yield title(scenario)
+    channels = "FIFO channels" if scenario.links.fifo else "channels reorder"
+    lost = f", {scenario.links.loss:.2%} lost" if scenario.links.loss else ""
+    places = ", from a matrix and" if scenario.links.matrix else ""
+    yield f"delay{places} {delay_words(scenario.links.delay)}, {channels}{lost}"
+    warm = f", figures from {scenario.warm_s:g} s on" if scenario.warm_s else ""
+    seeds = f"seed {first.seed}"
+    if len(results) > 1:
+        seeds = f"seeds {first.seed} to {results[-1].seed}, mean ± standard deviation"
+    yield f"{scenario.duration_s:g} s of sending{warm}; {seeds}"
+    rate = sum(result.figures.get("deliveries", 0) for result in results) / max(seconds, 1e-6)
+    yield f"{first.engine} engine, {seconds:.1f} s, {short(rate, 0)} deliveries a second"
+
+
+def title(scenario: Scenario) -> str:
+    """Return who runs what, in a line."""
+    protocol = scenario.protocol + (f"/{scenario.variant}" if scenario.variant else "")
+    name = f"{scenario.name}: " if scenario.name else ""
+    return f"{name}{protocol}, {_who(scenario.topology)}"
+
+
+def _who(topology: Topology) -> str:
+    if isinstance(topology, Mesh):
+        return f"{topology.peers:,} peers in a mesh"
+    if isinstance(topology, Hierarchy):
+        inside, groups = f"{sum(topology.groups):,}", len(topology.groups)
+        return (
+            f"{inside} internal peers in {groups:,} group{'s' * (groups > 1)}, "
+            f"{topology.external:,} external"
+        )
+    return (
+        f"{topology.size:,} peers in {len(topology.subgroups)} subgroups, {topology.topics} topics"
+    )
+
+
+_COUNTS = {
+    "arrivals": "arrivals",
+    "deliveries": "deliveries",
+    "released": "of these marked as lacking a cause",
+    "lost": "copies lost",
+    "overruns": "of these for want of room",
+    "duplicates": "copies doubled",
+    "discarded": "given up by the protocol",
+    "refused": "refused as impossible",
+    "unsent": "answers never sent",
+    "undelivered": "deliveries owed that never happened",
+    "held_at_end": "held for ever",
+}
+
+
+def _messages(figures: _Figures) -> Iterator[tuple[str, str]]:
+    found = [f"{figures.count('sent')} messages"] if figures.any_of("sent") else []
+    for name, words in _COUNTS.items():
+        if name in figures.names and (figures.mean(name) or name in ("arrivals", "deliveries")):
+            found.append(f"{figures.count(name)} {words}")
+        figures.told.add(name)
+    yield "sent", ", ".join(found)
+    if figures.any_of("notes"):
+        text = f"{figures.count('notes')} copies of the protocol's own messages"
+        size = figures.count("note_bytes")
+        yield "notes", f"{text}, {size} B of control information" if size else text
+
+
+def _waits(figures: _Figures) -> Iterator[tuple[str, str]]:
+    if figures.any_of("wait_ms."):
+        mean, p50, p99, most = (
+            figures.words(f"wait_ms.{n}") for n in ("mean", "p50", "p99", "max")
+        )
+        yield "wait", f"mean {mean} ms, p50 {p50} ms, p99 {p99} ms, at most {most} ms"
+    if figures.any_of("held."):
+        mean, most = figures.words("held.mean", 2), figures.words("held.max")
+        yield "held", f"mean {mean} messages a member, at most {most}"
+    if figures.any_of("tt."):
+        mean, most = figures.words("tt.mean"), figures.words("tt.max")
+        yield "TT", f"mean {mean} entries of a super peer's translation table, at most {most}"
+
+
+def _role(figures: _Figures, role: str) -> list[str]:
+    return [role, *(figures.words(f"{role}.{name}") for name, _ in BY_ROLE)]
+
+
+def _judged(figures: _Figures) -> Iterator[tuple[str, str]]:
+    if figures.any_of("violations"):
+        early, of = figures.total("violations"), figures.total("violations.checked")
+        yield "violations", f"{early} of {of} deliveries came before a cause"
+    if figures.any_of("lemma3."):
+        missing, extra = figures.total("lemma3.missing"), figures.total("lemma3.extra")
+        yield "Lemma 3", f"{missing} bits missing, {extra} too many (000)"
+
+
+def _meter(figures: _Figures) -> Iterator[tuple[str, str]]:
+    rules = dict.fromkeys(
+        name.split(".", 1)[1].rpartition(".")[0]
+        for name in figures.names
+        if name.startswith("meter.")
+    )
+    for rule in rules:
+        counts = (f"{figures.words(f'meter.{rule}.{kind}')} {kind}" for kind in METER)
+        yield f"pairs, {rule}", ", ".join(counts)
