@@ -125,7 +125,10 @@ LEGEND = (
     ("control", "information of a message: bytes as its source counts them, and as on the wire"),
     ("stored", "what a member keeps for ordering, mean over members and time"),
     ("wait", "from arrival to delivery, over all deliveries; held: those that waited at all"),
-    ("too early", "delivered before a message that it causally follows (under-ordering)"),
+    (
+        "too early",
+        "delivered before, or without, a message that it causally follows (under-ordering)",
+    ),
     ("in vain", "held although all that it causally follows had been delivered (over-ordering)"),
     ("notes", "copies of the protocol's own messages, for each message of the application"),
 )
@@ -147,8 +150,8 @@ def _question(done: Sequence[Compared], args: argparse.Namespace) -> Iterator[st
     yield (
         f"{args.rate:g} messages a second each for {scenario.duration_s:g} s: {sent:,.0f} messages"
         + (f", {answers:.0%} of them answers" if answers else "")
-        + f"; means from {scenario.warm_s:.2g} s on; {seeds}"
     )
+    yield f"bytes and waits of what is sent from {scenario.warm_s:.3g} s on; {seeds}"
 
 
 def _cells(one: Compared) -> Iterator[tuple[str, ...]]:
