@@ -85,7 +85,10 @@ def stamps(draw: st.DrawFn) -> Stamps:
     """Return stamps of a run, some of them left out, with clocks that may go back."""
     bounds = draw(st.sampled_from((ALIKE, COARSE, GOOD, UNLIKE)))
     run = random_run(
-        draw(st.integers(0, 10_000)), bounds, messages=draw(st.integers(1, 60)), back=True
+        draw(st.integers(0, 10_000)),
+        bounds,
+        messages=draw(st.integers(1, 60)),
+        back=draw(st.booleans()),
     )
     seen = [
         one.stamps

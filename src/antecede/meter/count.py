@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from antecede.kernels.meter import (
 )
 from antecede.kernels.meter_past import count_both
 from antecede.kernels.meter_terms import Facts, Plan
+from antecede.kernels.meter_topics import Publications, can_count, count_common, publications
 from antecede.meter.plans import facts_of, plan_of
 from antecede.meter.rules import CAUSAL, TOPIC_CAUSAL, Rule, rule_named
 from antecede.meter.stamps import Stamps, checked
@@ -63,19 +65,23 @@ def count_rules(
     found = []
     for rule, plan in zip(chosen, plans, strict=True):
         by_topic = (truth or rule.truth) == TOPIC_CAUSAL
-        ordered = count_ordered(lanes.of(rule.topics), plan, causal=False)
-        both = count_ordered(lanes.of(rule.topics or by_topic), plan, causal=True)
+        ordered = lanes.ordered(plan, causal=False, by_topic=rule.topics)
+        both = lanes.ordered(plan, causal=True, by_topic=rule.topics or by_topic)
         found.append(_counts(ordered, lanes.causal(by_topic), both, len(stamps.sender)))
     return found
 
 
 class _Lanes:
-    """The lanes of one observer's messages, and their causal pairs, made when first asked for."""
+    """The messages of one observer, put in order when first asked for."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self._lanes: dict[bool, Lanes] = {}
         self._causal: dict[bool, int] = {}
+
+    @cached_property
+    def published(self) -> Publications:
+        return publications(self.facts)
 
     def of(self, by_topic: bool) -> Lanes:
         if by_topic not in self._lanes:
@@ -84,8 +90,17 @@ class _Lanes:
 
     def causal(self, by_topic: bool) -> int:
         if by_topic not in self._causal:
-            self._causal[by_topic] = count_causal(self.of(by_topic))
+            self._causal[by_topic] = (
+                count_common(self.published, None, causal=True)
+                if by_topic
+                else count_causal(self.of(False))
+            )
         return self._causal[by_topic]
+
+    def ordered(self, plan: Plan, *, causal: bool, by_topic: bool) -> int:
+        if by_topic and can_count(self.published, plan):
+            return count_common(self.published, plan, causal=causal)
+        return count_ordered(self.of(by_topic), plan, causal=causal)
 
 
 def _by_past(stamps: Stamps, plan: Plan) -> Counts:
