@@ -83,24 +83,27 @@ def run(scenario: Scenario, seed: int) -> Run:
 
 
 def figures(scenario: Scenario, seed: int, of: Run) -> dict[str, float]:
-    """Return the figures of a Result, for runs with samples and counted messages."""
-    times = schedule(scenario, seed).time_us
-    counted = [
-        bytes_
-        for bytes_, time in zip(of.control_bytes, times, strict=True)
-        if time >= round(scenario.warm_s * US)
-    ]
+    """Return the figures of a Result, as its counting rules say."""
+    warm_us = round(scenario.warm_s * US)
+    times = schedule(scenario, seed).time_us.tolist()
     found: dict[str, float] = {
         "sent": len(times),
         "arrivals": of.arrivals,
         "deliveries": len(of.deliveries),
         "held_at_end": of.arrivals - len(of.deliveries),
+        "lost": 0,
+        "duplicates": 0,
         "peer.storage_bytes": statistics.fmean(map(statistics.fmean, of.storage)),
+        "peer.storage_bytes_max": max(map(max, of.storage)),
         "held.mean": statistics.fmean(map(statistics.fmean, of.held)),
         "held.max": max(map(max, of.held)),
     }
-    if counted:
-        found["peer.overhead_bytes"] = statistics.fmean(counted)
+    counted = [m for m, time in enumerate(times) if time >= warm_us]
+    if counted and scenario.topology.size > 1:  # who is alone transmits nothing
+        control = [of.control_bytes[m] for m in counted]
+        found["peer.overhead_bytes"] = statistics.fmean(control)
+        found["peer.overhead_bytes_sd"] = statistics.pstdev(control)
+        found["peer.encoded_bytes"] = statistics.fmean(of.encoded_bytes[m] for m in counted)
     waits = sorted(of.waits_us)
     if waits:
         found["wait_ms.mean"] = statistics.fmean(waits) / 1000

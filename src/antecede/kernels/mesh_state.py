@@ -116,8 +116,7 @@ class State(NamedTuple):
     encoded: Small
     """[M] bytes of its control information on the wire."""
     sample: Words
-    """[samples, 4] pairs in all CI and in the largest; messages held back by all and by one at most.
-    """
+    """[samples, 4] pairs in all CI and in the largest; messages held by all and by one at most."""
     log: Ints
     """[deliveries, 3] member, message, time; [0, 3]: not kept."""
     log_at: Ints

@@ -69,6 +69,8 @@ class Recorded(NamedTuple):
     """[messages] how many deliveries there were before each message was sent."""
     control_bytes: Ints
     """[messages] by the source's accounting."""
+    encoded_bytes: Ints
+    """[messages] on the wire."""
 
 
 def can_run_mesh(scenario: Scenario) -> str | None:
@@ -111,7 +113,8 @@ def run_mesh(scenario: Scenario, seed: int) -> Result:
 def record_mesh(scenario: Scenario, seed: int) -> Recorded:
     """Run a scenario and keep its deliveries: 24 bytes each. Raises ScenarioError."""
     s = _run(scenario, seed, log=True)
-    return Recorded(_result(scenario, seed, s), s.log, s.log_at, _control_bytes(scenario, s))
+    sizes = _control_bytes(scenario, s), s.encoded.astype(np.int64)
+    return Recorded(_result(scenario, seed, s), s.log, s.log_at, *sizes)
 
 
 def _check(scenario: Scenario) -> None:
@@ -232,7 +235,7 @@ def _sizes(scenario: Scenario, s: State) -> dict[str, float]:
     """Return means over counted messages: sums of integers, divided once."""
     control = _control_bytes(scenario, s)[int(s.warm) :]
     count, total = len(control), int(control.sum())
-    if not count:
+    if not count or scenario.topology.size == 1:  # who is alone transmits nothing
         return {}
     squares = int((control * control).sum())
     return {
