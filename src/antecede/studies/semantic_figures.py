@@ -22,8 +22,10 @@ def figures_of(found: Outcome, members: int, seed: int, delay: Delay, warm_us: i
     """Return everything about an outcome; ORDER is sb, causal, total or sequencer.
 
     ORDER.wait_ms.mean, .p50, .p99, .max over copies; ORDER.waited, part of the copies that waited;
-    ORDER.longer, part that waited longer than under S_b; ORDER.held, messages that a member holds
-    in the mean over time; ORDER.held_max. ORDER.bytes of a message (bss and idr for causal order).
+    ORDER.longer, part that waited longer than under S_b (for causal order that is also the part
+    that S_b delivers before something of their causal past); ORDER.held, messages that a member
+    holds in the mean over time; ORDER.held_max. ORDER.bytes of a message (bss and idr for causal
+    order).
     pairs, pairs.causal, pairs.replies: messages ordered by total order, causal order and S_b.
     """
     sent = len(found.sent_us)
@@ -41,14 +43,12 @@ def figures_of(found: Outcome, members: int, seed: int, delay: Delay, warm_us: i
         **_pairs(found),
         **_bytes(found, members),
         **_sequencer(found, members, seed, delay, warm_us),
-        "early": found.early / max(1, found.checked),
     }
-    for order, counts in found.waits.items():
-        figures |= _waits(order, counts)
-        total_s = float((counts * np.arange(len(counts))).sum()) / US
-        figures[f"{order}.held"] = total_s / members / measured_s
+    for order, waits in found.waits.items():
+        figures |= _waits(order, waits, found.copies)
+        figures[f"{order}.held"] = int(waits.sum()) / US / members / measured_s
         if order in found.longer:
-            figures[f"{order}.longer"] = found.longer[order] / max(1, int(counts.sum()))
+            figures[f"{order}.longer"] = found.longer[order] / max(1, found.copies)
     return figures
 
 
@@ -69,16 +69,19 @@ def _under_way(found: Outcome, delay: Delay, warm_us: int) -> float:
     return float((np.arange(len(sent)) - back)[sent >= warm_us].mean())
 
 
-def _waits(order: str, counts: Ints) -> dict[str, float]:
-    total = int(counts.sum())
-    if not total:
+def _waits(order: str, waits: Ints, copies: int) -> dict[str, float]:
+    """Return the figures of `waits`, us of those of the copies that waited, ascending."""
+    if not copies:
         return {}
-    reached = np.cumsum(counts)
-    ranks = {"p50": -(-total // 2), "p99": -(-99 * total // 100), "max": total}
-    us = {name: float(np.searchsorted(reached, rank)) for name, rank in ranks.items()}
-    us["mean"] = float((counts * np.arange(len(counts))).sum()) / total
+    never = copies - len(waits)
+    ranks = {"p50": -(-copies // 2), "p99": -(-99 * copies // 100), "max": copies}
+    us = {name: int(waits[rank - never - 1]) if rank > never else 0 for name, rank in ranks.items()}
     named = {f"{order}.wait_ms.{name}": value / 1000 for name, value in us.items()}
-    return {**named, f"{order}.waited": 1 - int(counts[0]) / total}
+    return {
+        **named,
+        f"{order}.wait_ms.mean": int(waits.sum()) / copies / 1000,
+        f"{order}.waited": len(waits) / copies,
+    }
 
 
 def _pairs(found: Outcome) -> dict[str, float]:
@@ -131,6 +134,9 @@ def _sequencer(
         for parent in parents
     )
     counted = (found.sender[order][:, None] != at) & (found.sent_us[order] >= warm_us)[:, None]
-    counts = np.bincount(wait[counted], minlength=1)
+    mine = wait[counted]
     replies = sum(map(len, found.parents))
-    return {**_waits("sequencer", counts), "sequencer.inverted": int(inverted) / max(1, replies)}
+    return {
+        **_waits("sequencer", np.sort(mine[mine > 0]), len(mine)),
+        "sequencer.inverted": int(inverted) / max(1, replies),
+    }

@@ -8,7 +8,7 @@ from typing import Any
 from antecede.studies.findings import Findings, Plot, Row, Section, Series
 from antecede.studies.results import Results
 from antecede.studies.semantic_grid import OF_TRACE, QUICK_OF_TRACE, TRACE_DELAY, USUAL
-from antecede.studies.semantic_parts import list_section, said_section, trace_section
+from antecede.studies.semantic_parts import above_zero, list_section, said_section, trace_section
 
 LABELS = {
     "sb": "S_b",
@@ -122,17 +122,18 @@ def _wait_section(results: Results) -> Section | None:
 
 
 def _wait_rows(results: Results) -> Iterator[Row]:
-    for order, label in LABELS.items():
+    point = f"{USUAL['members']} members, {USUAL['delay']}, {USUAL['answers']:.0%} answer"
+    for order in LABELS:
         for name, words in (("mean", "mean"), ("p50", "p50"), ("p99", "p99"), ("max", "longest")):
             spread = results.spread(f"{order}.wait_ms.{name}", **usual())
             if spread is not None:
-                yield Row("ours", f"{label} wait, {words}", "usual", None, spread.mean, "ms")
+                yield Row("ours", f"{order} wait {words}", point, None, spread.mean, "ms")
     for delay in _values(results, "delay"):
-        for order, label in LABELS.items():
+        for order in LABELS:
             spread = results.spread(f"{order}.wait_ms.mean", **{**usual(), "delay": delay})
             if spread is not None and delay != USUAL["delay"]:
-                what = f"{label} wait, mean"
-                yield Row("ours", what, f"delays {delay}", None, spread.mean, "ms")
+                where = f"{point}, but delays {delay}"
+                yield Row("ours", f"{order} wait mean", where, None, spread.mean, "ms")
 
 
 def _values(results: Results, name: str) -> list[Any]:
@@ -142,7 +143,7 @@ def _values(results: Results, name: str) -> list[Any]:
 
 def _plot(results: Results, name: str, title: str, axis: str, log: bool) -> Plot:
     lines = [
-        _above_zero(
+        above_zero(
             results.line(label, f"{order}.wait_ms.mean", name, **usual(but=name)),
         )
         for order, label in LABELS.items()
@@ -159,23 +160,14 @@ def _plot(results: Results, name: str, title: str, axis: str, log: bool) -> Plot
     )
 
 
-def _above_zero(line: Series) -> Series:
-    """Return the points that a logarithmic axis has room for."""
-    kept = [at for at, value in enumerate(line.y) if value > 0]
-    spread = [line.spread[at] for at in kept] if line.spread else ()
-    return line._replace(
-        x=[line.x[at] for at in kept], y=[line.y[at] for at in kept], spread=spread
-    )
-
-
 # -- messages held, pairs, bytes -----------------------------------------------------------------
 
 
 def _held_section(results: Results) -> Section | None:
     rows = [
-        Row("ours", f"{label} held, {words}", f"{members} members", None, spread.mean, "messages")
+        Row("ours", f"{order} held {words}", f"{members} members", None, spread.mean, "messages")
         for members in _values(results, "members")
-        for order, label in list(LABELS.items())[:3]
+        for order in list(LABELS)[:3]
         for name, words in (("held", "mean"), ("held_max", "most"))
         if (spread := results.spread(f"{order}.{name}", **{**usual(), "members": members}))
         is not None
@@ -183,7 +175,7 @@ def _held_section(results: Results) -> Section | None:
     if not rows:
         return None
     lines = [
-        _above_zero(results.line(LABELS[order], f"{order}.held", "members", **usual("members")))
+        above_zero(results.line(LABELS[order], f"{order}.held", "members", **usual("members")))
         for order in ("sb", "causal", "total")
     ]
     return Section(
@@ -210,16 +202,15 @@ def _pair_section(results: Results) -> Section | None:
         return None
     return Section(
         "What is ordered, and what is not",
-        "S_b promises nothing about messages that are no answers to each other: where a question "
-        "is implied and not named, it is delivered before its cause now and then (early). The "
-        "others order pairs that nobody related, and hold copies for them. A sequencer that "
-        "numbers by arrival puts replies before what they answer.",
+        "S_b promises nothing about messages that do not answer each other; causal and total order "
+        "hold copies for pairs that nobody related. The two are one: the copies that causal order "
+        "holds longer than replies ask for are those that S_b delivers before something of their "
+        "causal past. A sequencer that numbers by arrival puts replies before what they answer.",
         columns=(
             "part that answers",
             "pairs that S_b orders, of the causal ones",
             "pairs that causal order orders, of all",
-            "S_b: copies before something of their causal past",
-            "causal: copies held longer than replies ask for",
+            "causal: copies held longer than replies ask for; S_b: delivered before a cause",
             "total: copies held longer than replies ask for",
             "sequencer: replies numbered before what they answer",
         ),
@@ -229,7 +220,7 @@ def _pair_section(results: Results) -> Section | None:
 
 def _pairs(results: Results, answers: float) -> tuple[str, ...] | None:
     where = {**usual(), "answers": answers}
-    names = ("pairs.replies", "pairs.causal", "pairs", "early", "causal.longer", "total.longer")
+    names = ("pairs.replies", "pairs.causal", "pairs", "causal.longer", "total.longer")
     found = {
         name: spread.mean
         for name in (*names, "sequencer.inverted")

@@ -104,7 +104,8 @@ def _neighbours(found: Outcome, delivered: Ints) -> Ints:
     """Return when both of two consecutive messages of a sender are there [pairs, observers]."""
     order = np.argsort(found.sender, kind="stable")
     same = np.diff(found.sender[order]) == 0
-    return np.maximum(delivered[order[:-1][same]], delivered[order[1:][same]])
+    one, next_one = delivered[order[:-1][same]], delivered[order[1:][same]]
+    return np.asarray(np.maximum(one, next_one), dtype=np.int64)
 
 
 def _first_of_each(found: Outcome, delivered: Ints) -> Ints:

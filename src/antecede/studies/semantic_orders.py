@@ -14,7 +14,8 @@ so m goes as soon as m and everything in that set are there:
 The total order is that of the times of sending, and its receivers are told for nothing that no
 earlier message is under way: no protocol for this order can wait less. What a message answers was
 delivered to its sender, and that was sent before: so at every copy S_b waits no longer than causal
-order, and causal order no longer than total order.
+order, and causal order no longer than total order. Where causal order waits longer than S_b, S_b
+delivers before something of the causal past, and nowhere else: `longer` counts both.
 
 The application acts on what causal order has delivered: S_b had delivered that, too, and total
 order perhaps not yet. A reply of a trace that is due before that goes the microsecond after it.
@@ -41,8 +42,6 @@ from antecede.studies.semantic_load import Load
 
 ORDERS = ("sb", "causal", "total")
 MOST_OBSERVERS = 32
-_BLOCK = 64
-"""Messages whose waits are counted at a time."""
 
 
 class Outcome(NamedTuple):
@@ -59,7 +58,9 @@ class Outcome(NamedTuple):
     delivered_us: dict[str, Ints]
     """By order, [messages, observers]."""
     waits: dict[str, Ints]
-    """By order: how many copies waited so many microseconds; messages sent from `warm_us` on."""
+    """By order: microseconds of the copies that waited, ascending."""
+    copies: int
+    """All copies of messages sent from `warm_us` on; of these are `waits` and `longer`."""
     longer: dict[str, int]
     """"causal", "total": copies that waited longer than under S_b."""
     past: Ints
@@ -67,15 +68,11 @@ class Outcome(NamedTuple):
     immediate: Ints
     """[messages] those of the past that are before no other of it, the sender's own aside: what a
     message carries under IDR (000)."""
-    early: int
-    """Copies at observers that S_b delivered before something of their causal past."""
-    checked: int
-    """Copies at observers that this was looked at."""
 
 
 def orders(load: Load, delay: Delay, seed: int, warm_us: int = 0) -> Outcome:
     """Let the messages of a load arrive, and say when each order delivers them."""
-    return _Pass(load, delay, seed, warm_us).go()
+    return Pass(load, delay, seed, warm_us).go()
 
 
 def observers_of(members: int, seed: int) -> Ints:
@@ -84,7 +81,7 @@ def observers_of(members: int, seed: int) -> Ints:
     return np.sort(np.argsort(words, kind="stable")[:MOST_OBSERVERS])
 
 
-class _Pass:
+class Pass:
     """One pass over the messages."""
 
     def __init__(self, load: Load, delay: Delay, seed: int, warm_us: int) -> None:
@@ -105,11 +102,13 @@ class _Pass:
         self.window = _Window(self.size)
         self.newest = np.zeros(self.size, dtype=np.int64)
         """By member: when everything that was sent so far is there."""
-        self.waits = {order: _Histogram(self.size) for order in ORDERS}
+        none = np.zeros(0, dtype=np.int64)
+        self.waits: dict[str, list[Ints]] = {order: [none] for order in ORDERS}
+        self.copies = 0
         self.longer = {"causal": 0, "total": 0}
-        self.early = self.checked = 0
 
     def go(self) -> Outcome:
+        """Send everything, each message when it is due and its sender has what it answers."""
         due = list(zip(self.load.time_us.tolist(), range(len(self.place)), strict=True))
         heapq.heapify(due)
         waiting: dict[int, list[int]] = {}
@@ -136,12 +135,11 @@ class _Pass:
             self.observers,
             self.arrived,
             self.seen,
-            {order: found.counts() for order, found in self.waits.items()},
+            {order: np.sort(np.concatenate(found)) for order, found in self.waits.items()},
+            self.copies,
             self.longer,
             self.past,
             self.immediate,
-            self.early,
-            self.checked,
         )
 
     # -- what a message answers -------------------------------------------------------------
@@ -186,7 +184,7 @@ class _Pass:
         self.number[at], self.sender[at], self.sent_us[at] = number, me, now
         self.past[at], self.immediate[at] = first + len(there), int((last & ~mine).sum())
         self.parents.append(self._answers(number, there + first, delivered[there]))
-        arrived = self._arrivals(number, me, now)
+        arrived = self.arrivals(number, me, now)
         dependencies = np.flatnonzero(last)
         causal = np.maximum(arrived, window.causal[dependencies].max(axis=0, initial=0))
         sb = arrived
@@ -198,30 +196,28 @@ class _Pass:
         window.covered[rows, me] = _NEVER
         for dependency in dependencies:
             np.minimum(window.covered[dependency], causal, out=window.covered[dependency])
-        self._note(at, me, there, arrived, {"sb": sb, "causal": causal, "total": self.newest})
+        self._note(at, me, arrived, {"sb": sb, "causal": causal, "total": self.newest})
 
-    def _arrivals(self, number: int, me: int, now: int) -> Ints:
+    def arrivals(self, number: int, me: int, now: int) -> Ints:
+        """Return when each member has a message that is sent now [members]; the sender, now."""
         channel = me * self.size + np.arange(self.size)
         arrived = now + picks(self.table, draws(self.key, number, channel))
         arrived[me] = now
         return arrived
 
-    def _note(self, at: int, me: int, there: Ints, arrived: Ints, found: dict[str, Ints]) -> None:
+    def _note(self, at: int, me: int, arrived: Ints, found: dict[str, Ints]) -> None:
         """Keep what is asked of a message later."""
-        others = self.observers != me
         self.arrived[at] = arrived[self.observers]
         for order, delivered in found.items():
             self.seen[order][at] = delivered[self.observers]
-            self.seen[order][at, ~others] = self.sent_us[at]
+            self.seen[order][at, self.observers == me] = self.sent_us[at]
         if self.sent_us[at] < self.warm_us:
             return
-        earlier = self.seen["sb"][there + self.window.first].max(axis=0, initial=0)
-        self.early += int(((earlier > self.seen["sb"][at]) & others).sum())
-        self.checked += int(others.sum())
+        self.copies += self.size - 1
         for order, delivered in found.items():
             wait = delivered - arrived
             wait[me] = 0
-            self.waits[order].add(wait)
+            self.waits[order].append(wait[wait > 0])
             if order in self.longer:
                 longer = delivered > found["sb"]
                 self.longer[order] += int(longer.sum()) - int(longer[me])
@@ -257,31 +253,3 @@ class _Window:
             new[:left] = old[going:rows].copy()
             setattr(self, name, new)
         self.room = grown
-
-
-class _Histogram:
-    """How many copies waited how many microseconds, exactly."""
-
-    def __init__(self, size: int) -> None:
-        self.block = np.zeros((_BLOCK, size), dtype=np.int64)
-        self.filled = self.messages = 0
-        self.found = np.zeros(1, dtype=np.int64)
-
-    def add(self, wait: Ints) -> None:
-        """Take in the waits of a message's copies, its sender's as zero."""
-        self.block[self.filled] = wait
-        self.filled, self.messages = self.filled + 1, self.messages + 1
-        if self.filled == _BLOCK:
-            self._empty()
-
-    def counts(self) -> Ints:
-        """Return the counts by microseconds, without the senders' own."""
-        self._empty()
-        found = self.found.copy()
-        found[0] -= self.messages
-        return found
-
-    def _empty(self) -> None:
-        more = np.bincount(self.block[: self.filled].reshape(-1), minlength=len(self.found))
-        more[: len(self.found)] += self.found
-        self.found, self.filled = more, 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from antecede.studies.results import Results
 from antecede.studies.semantic_grid import TRACE_DELAY, USUAL
 from antecede.studies.study import Run
 
+MOST_PLOTS = 6
 HOW = (
     "Left out: the package has no data of others. `antecede study semantic --traces FILE ...` "
     "takes mailboxes (mbox), archives of mailing lists as JSON lines, and chat logs with annotated "
@@ -32,6 +34,7 @@ def list_section(results: Results) -> Section | None:
             results.figures(run)["curve.nodes"],
         )
         for run in results.where(kind="lists")
+        if run.parameters["arrivals"] != "root last"  # nothing is delivered before the end
     ]
     usual = results.where(kind="threads", **USUAL)
     if usual:
@@ -52,8 +55,8 @@ def list_section(results: Results) -> Section | None:
     return Section(
         "Ordering lists and the store of held messages",
         "The bounds of VI.D.2 are reached exactly. Under drawn arrivals the lists stay at a node a "
-        "member and a few more: a gap lasts as long as the message that is overtaken is under way. At best that is 8 bytes "
-        "a member, where a vector clock has 4.",
+        "member and a few more: a gap lasts as long as the message that is overtaken is under way. "
+        "At best that is 8 bytes a member, where a vector clock has 4.",
         rows,
         [plot],
     )
@@ -115,7 +118,7 @@ def trace_section(results: Results) -> Section:
         return Section("Real threads", HOW)
     rows = [row for run in runs for row in _trace_rows(results, run)]
     names = list(dict.fromkeys(run.parameters["trace"] for run in runs))
-    plots = [_trace_plot(results, name, number) for number, name in enumerate(names)]
+    plots = [_trace_plot(results, name, number) for number, name in enumerate(names[:MOST_PLOTS])]
     return Section(
         "Real threads",
         _trace_finding(results, runs),
@@ -127,15 +130,13 @@ def trace_section(results: Results) -> Section:
             "messages",
             "authors",
             "answers",
-            "of these, to oneself",
+            "to oneself",
             "under way",
-            "copies held: S_b",
+            "held: S_b",
             "causal",
             "total",
             "causal: longer than replies ask for",
-            "S_b: before something of their causal past",
             "nodes beyond one an author",
-            "sequencer: replies first",
         ),
         table=[_trace_line(results, run) for run in runs],
     )
@@ -157,17 +158,17 @@ def _trace_finding(results: Results, runs: list[Run]) -> str:
 
 def _trace_rows(results: Results, run: Run) -> Iterator[Row]:
     found = results.figures(run)
-    where = f"{run.parameters['trace']}, median gap {_gap(run)}"
-    for order, label in (("sb", "S_b"), ("causal", "causal order"), ("total", "total order")):
+    where = f"{_short(run.parameters['trace'])}, median gap {_gap(run)}"
+    for order in ("sb", "causal", "total", "sequencer"):
         for name in ("mean", "p99"):
             value = found[f"{order}.wait_ms.{name}"]
-            yield Row("ours", f"{label} wait, {name}", where, None, value, "ms")
+            yield Row("ours", f"{order} wait {name}", where, None, value, "ms")
 
 
 def _trace_line(results: Results, run: Run) -> tuple[str, ...]:
     found = results.figures(run)
     return (
-        run.parameters["trace"],
+        _short(run.parameters["trace"]),
         _gap(run),
         f"{found['sent']:,.0f}",
         f"{found['members']:,.0f}",
@@ -176,10 +177,13 @@ def _trace_line(results: Results, run: Run) -> tuple[str, ...]:
         f"{found['under_way']:,.1f}",
         *(f"{found[f'{order}.waited']:.1%}" for order in ("sb", "causal", "total")),
         f"{found['causal.longer']:.1%}",
-        f"{found['early']:.1%}",
         f"{found['nodes.excess']:,.0f}",
-        f"{found['sequencer.inverted']:.1%}",
     )
+
+
+def _short(name: str) -> str:
+    """Return the name of a trace without what its kind of file is called."""
+    return re.sub(r"\.(jsonl|mbox|annotation|ascii|raw|txt|gz)(?=\.|$| )", "", name)
 
 
 def _gap(run: Run) -> str:
@@ -189,7 +193,7 @@ def _gap(run: Run) -> str:
 
 def _trace_plot(results: Results, name: str, number: int) -> Plot:
     lines = [
-        results.line(label, f"{order}.wait_ms.mean", "gap_ms", kind="trace", trace=name)
+        above_zero(results.line(label, f"{order}.wait_ms.mean", "gap_ms", kind="trace", trace=name))
         for order, label in (
             ("sb", "S_b"),
             ("causal", "causal order"),
@@ -199,12 +203,22 @@ def _trace_plot(results: Results, name: str, number: int) -> Plot:
     ]
     return Plot(
         f"semantic-trace-{number + 1}",
-        f"Mean wait, {name}",
+        f"Mean wait, {_short(name)}",
         "median gap between messages, ms",
         "mean wait, ms",
-        [line for line in lines if len(line.x) > 1],
-        f"Delays {TRACE_DELAY}.",
+        [line for line in lines if line.x],
+        f"Delays {TRACE_DELAY}. Logarithmic; what never waits has no point.",
         x_log=True,
+        y_log=True,
+    )
+
+
+def above_zero(line: Series) -> Series:
+    """Return the points that a logarithmic axis has room for."""
+    kept = [at for at, value in enumerate(line.y) if value > 0]
+    spread = [line.spread[at] for at in kept] if line.spread else ()
+    return line._replace(
+        x=[line.x[at] for at in kept], y=[line.y[at] for at in kept], spread=spread
     )
 
 
@@ -249,7 +263,7 @@ def said_section(results: Results) -> Section | None:
             "total order is inadequate for threads",
             "one that numbers by arrival puts up to "
             f"{max(one['sequencer.inverted'] for one in found):.1%} of a run's replies before what "
-            "they answer; one by time of sending puts none, and holds back the most copies",
+            "they answer; one by time of sending puts none, and waits for all that is under way",
         ),
         (
             "VI.D.2",
