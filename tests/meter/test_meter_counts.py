@@ -124,6 +124,35 @@ def test_counting_by_lanes_is_counting_all_pairs(one: Stamps, rule: str, by_topi
     assert found == Counts(ordered, causal, ordered - both, causal - both, len(one.sender))
 
 
+@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize("truth", ["causal", TOPIC_CAUSAL])
+def test_every_rule_against_both_truths_is_counting_all_pairs(truth: str, back: bool) -> None:
+    for bounds in (ALIKE, GOOD, UNLIKE):
+        execution = next(runs_of(table(random_run(5, bounds, 80, back=back)), "receipt"))
+        for one in observed(execution, None, named(bounds)):
+            for rule in RULES.values():
+                facts, plan = facts_of(one.stamps), plan_of(one.stamps, rule)
+                ordered, causal, both = count_all_pairs(facts, plan, by_topic=truth == TOPIC_CAUSAL)
+                found = count_pairs(one.stamps, rule, truth)
+                assert found[:4] == (ordered, causal, ordered - both, causal - both)
+
+
+@pytest.mark.parametrize("rule", ["linear", "arrival", "timestamp", "htbc"])
+def test_vectors_that_fall_are_counted_too(rule: str) -> None:
+    """No execution gives them, and nothing refuses them: limits are followed down as well."""
+    rng = np.random.default_rng(7)
+    execution = next(runs_of(table(random_run(5, ALIKE, 80, back=True)), "receipt"))
+    for one in observed(execution, None, named(ALIKE)):
+        vector = rng.integers(0, 20, one.stamps.vector.shape).astype(np.int32)  # type: ignore[union-attr]
+        vector[np.arange(len(vector)), one.stamps.sender] = one.stamps.seq
+        fallen = one.stamps._replace(vector=vector)
+        facts, plan = facts_of(fallen), plan_of(fallen, RULES[rule])
+        for by_topic in (False, True):
+            ordered, causal, both = count_all_pairs(facts, plan, by_topic=by_topic)
+            found = count_pairs(fallen, rule, TOPIC_CAUSAL if by_topic else "causal")
+            assert found[:4] == (ordered, causal, ordered - both, causal - both)
+
+
 def test_clocks_that_go_back_are_counted_by_the_tree() -> None:
     """Else the test above would not reach it."""
     run = random_run(3, COARSE, 60, back=True)
