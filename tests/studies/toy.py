@@ -76,3 +76,15 @@ STUDY = Study("toy", "Sums of draws", "nowhere", runs, execute, findings)
 
 def with_runs(*chosen: Run) -> Study:
     return replace(STUDY, runs=lambda quick: list(chosen))
+
+
+def _gated(quick: bool) -> list[Run]:
+    """A run that ends, and two that wait for a test to open them."""
+    folder = {"folder": os.environ["TOY_FOLDER"]}
+    first = Run("gate 0", 0, 9.0, "gate", parameters={**folder, "closed": False})
+    closed = {**folder, "closed": True}
+    return [first, *(Run(f"gate {k}", k, 1.0, "gate", parameters=closed) for k in (1, 2))]
+
+
+BROKEN = with_runs(*sums(seeds=[1]), Run("bad", 5, 1e-3, "other", {"peers": 0}))
+GATED = replace(STUDY, runs=_gated)

@@ -84,11 +84,12 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--fresh forgets what --redraw would draw")
     if args.engine == "local" and (args.master or args.py_files or settings):
         raise InputError("--engine local runs without Spark: no --master, --py-files or --conf")
+    files = _files(args)
     study = _studied(args.name, args.traces)
     folder = Path(args.out or Path("out", "studies", study.name))
     begin = time.monotonic()
     try:
-        with _engine(args, settings) as engine:
+        with _engine(args, settings, files) as engine:
             done = conduct(
                 study,
                 engine,
@@ -100,7 +101,8 @@ def run(args: argparse.Namespace) -> int:
             )
     except Interrupted as stopped:
         print(
-            f"antecede: {stopped} are kept in {folder / 'results'}; the same command goes on there",
+            f"antecede: {stopped} are kept in {folder / 'results'}; the same command goes on from "
+            "there",
             file=sys.stderr,
         )
         raise
@@ -134,8 +136,21 @@ def _settings(texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def _files(args: argparse.Namespace) -> list[str]:
+    """Return the files to be shipped. Raises InputError."""
+    files = [path for path in args.py_files.split(",") if path]
+    if files and args.master is None:
+        raise InputError("--py-files goes with --master: here, workers have the package")
+    for path in files:
+        if not Path(path).is_file():
+            raise InputError("is no file", path=path)
+    return files
+
+
 @contextmanager
-def _engine(args: argparse.Namespace, settings: Mapping[str, str]) -> Iterator[Engine]:
+def _engine(
+    args: argparse.Namespace, settings: Mapping[str, str], files: Sequence[str]
+) -> Iterator[Engine]:
     """Give the engine. Spark starts when there are runs for it, and stops again."""
     if args.engine == "local":
         yield run_locally
@@ -145,14 +160,16 @@ def _engine(args: argparse.Namespace, settings: Mapping[str, str]) -> Iterator[E
     with ExitStack() as stack:
 
         def engine(study: Study, runs: Sequence[Run]) -> Iterator[pyarrow.Table]:
-            session = stack.enter_context(_session(args, settings))
+            session = stack.enter_context(_session(args, settings, files))
             return spark_engine(session)(study, runs)
 
         yield engine
 
 
 @contextmanager
-def _session(args: argparse.Namespace, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+def _session(
+    args: argparse.Namespace, settings: Mapping[str, str], files: Sequence[str]
+) -> Iterator[SparkSession]:
     """Give the active session, else one that is stopped at the end."""
     from pyspark.sql import SparkSession
 
@@ -165,7 +182,6 @@ def _session(args: argparse.Namespace, settings: Mapping[str, str]) -> Iterator[
     elif args.master is None:
         session = local_session(name=name, settings=settings)
     else:
-        files = [path for path in args.py_files.split(",") if path]
         session = cluster_session(args.master, py_files=files, name=name, settings=settings)
     try:
         quiet_failures(session)

@@ -45,6 +45,7 @@ _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.
 _LOCAL = re.compile(r"local\b|spark://(127\.|localhost\b|\[::1\])")
 """Masters whose executors are on this machine."""
 _TASK_LOGGERS = (
+    "org.apache.spark.TaskContextImpl",
     "org.apache.spark.executor.Executor",
     "org.apache.spark.scheduler.TaskSetManager",
     "org.apache.spark.scheduler.TaskSchedulerImpl",

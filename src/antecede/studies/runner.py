@@ -11,7 +11,8 @@ Spark's own committer makes files appear a job at a time. So every bundle of run
 task. The dearest runs go first, each alone; cheap ones are bundled to about a second. Threads keep
 a few more jobs submitted than there are task slots, which are asked for again and again, since
 executors come and go. Spark serves jobs in the order in which threads submitted them, so a slot
-that falls free takes one of the dearest runs that are left: at the end cheap bundles are waited for.
+that falls free takes one of the dearest runs that are left, and at the end only cheap bundles are
+waited for.
 
 Outcomes come back to the driver, which alone writes (`store`): executors need the package and no
 shared file system, and results appear where the page is written, as soon as a bundle is done.

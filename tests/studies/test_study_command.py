@@ -1,0 +1,122 @@
+"""`antecede study`: what it writes, what it prints, how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from antecede.cli import main
+from antecede.cli.study import rows_text
+from antecede.studies.findings import Row
+from antecede.studies.registry import STUDIES
+
+TOY, BROKEN = "tests.studies.toy:STUDY", "tests.studies.toy:BROKEN"
+
+
+def study(name: str, folder: Path, *more: str) -> int:
+    return main(["study", name, "-o", str(folder), "--engine", "local", *more])
+
+
+def test_results_summary_and_page_are_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert study(TOY, tmp_path / "a" / "b") == 0
+    out = capsys.readouterr().out
+    written = {path.name for path in (tmp_path / "a" / "b").iterdir()}
+    assert {"results", "summary.json", "index.html", "figures"} <= written
+    found = json.loads((tmp_path / "a" / "b" / "summary.json").read_text())
+    assert [(row["condition"], row["paper"]) for row in found["rows"]] == [
+        ("10 steps", 5), ("1000 steps", 500), ("100000 steps", 50_000)
+    ]  # fmt: skip
+    assert found["rows"][0]["ratio"] == found["rows"][0]["ours"] / 5
+    assert "runs        9 in " in out
+    assert f"page        {tmp_path / 'a' / 'b' / 'index.html'}" in out
+    assert "Figure 1  sum       100000 steps  50,000" in out
+
+
+def test_what_is_there_is_used_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study(TOY, tmp_path, "--quick")
+    assert study(TOY, tmp_path) == 0
+    assert ", 3 were there before" in capsys.readouterr().out
+    assert study(TOY, tmp_path, "--redraw") == 0
+    assert "runs        0 in " in capsys.readouterr().out
+    assert study(TOY, tmp_path, "--fresh", "--only", "sum/10 *") == 0
+    assert ", 6 left out" in capsys.readouterr().out
+
+
+def test_failed_runs_end_with_1_and_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert study(BROKEN, tmp_path) == 1
+    line = "bad (seed 5): ValueError: no kind 'other'; other {\"peers\":0}"
+    out = capsys.readouterr().out
+    assert "failed      1; the same command tries them again" in out
+    assert line in out
+    assert json.loads((tmp_path / "summary.json").read_text())["failed"] == [line]
+    assert "no kind" in (tmp_path / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["hierarchie"], "no study 'hierarchie'; there are hierarchy"),
+        ([TOY, "--only", "peers"], "no run's key matches 'peers'"),
+        ([TOY, "--engine", "local", "--master", "local[2]"], "--engine local runs without Spark"),
+        ([TOY, "--conf", "spark.executor.cores"], "write KEY=VALUE"),
+        ([TOY, "--fresh", "--redraw"], "--fresh forgets what --redraw would draw"),
+        ([TOY, "--redraw"], "has no results of these runs to draw"),
+        ([TOY, "--py-files", "a.zip"], "--py-files goes with --master"),
+        ([TOY, "--master", "local[2]", "--py-files", "none.zip"], "none.zip: is no file"),
+    ],
+)
+def test_wrong_calls_end_with_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: Sequence[str], message: str
+) -> None:
+    assert main(["study", *arguments, "-o", str(tmp_path / "out")]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_without_a_name_the_studies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(STUDIES)
+
+
+def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
+    """Control-C while the second run is under way: the first is kept, and not run again."""
+    command = [sys.executable, "-m", "antecede", "study", "tests.studies.toy:GATED"]
+    command += ["-o", str(tmp_path / "out"), "--engine", "local"]
+    environ = {**os.environ, "TOY_FOLDER": str(tmp_path)}
+    child = subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True)
+    log, end = tmp_path / "executed", time.monotonic() + 60
+    while not log.exists() or log.read_text() != "0\n1\n":
+        assert child.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    _, said = child.communicate(timeout=60)
+    assert child.returncode == 130
+    where = tmp_path / "out" / "results"
+    assert said.splitlines() == [
+        f"antecede: 1 of 3 runs are kept in {where}; the same command goes on from there",
+        "antecede: interrupted",
+    ]
+    (tmp_path / "open").touch()
+    assert subprocess.run(command, env=environ, capture_output=True, check=False).returncode == 0
+    assert log.read_text() in ("0\n1\n1\n2\n", "0\n1\n2\n1\n")
+
+
+def test_rows_are_aligned_and_empty_columns_left_out() -> None:
+    rows = [Row("Figure 4", "a", "9 peers", 12.5, 12.0), Row("F5", "abc", "x", None, 1234.5)]
+    assert rows_text(rows).splitlines() == [
+        "  figure    quantity  condition  paper   ours  ratio",
+        "  Figure 4  a         9 peers     12.5     12  0.960",
+        "  F5        abc       x                 1,234",
+    ]
