@@ -1,5 +1,5 @@
 # Everything here needs Python 3.11+ with pip, and nothing else of ours.
-.PHONY: help demo test check mutants bench goldens clean
+.PHONY: help demo study study-quick test check mutants bench goldens clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -7,7 +7,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadgroup
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 .venv/.user: pyproject.toml scripts/setup.sh
 	@sh scripts/setup.sh user
@@ -17,6 +17,12 @@ help: ## list the targets
 
 demo: .venv/.user ## record eight peers, order what they received, compare (TRACE=path: your own file)
 	@$(BIN)/antecede demo $(if $(TRACE),--trace "$(TRACE)")
+
+study: .venv/.user ## every source's evaluation at full scale, beside its figures (STUDY=name: one)
+	@$(BIN)/antecede study $(or $(STUDY),all) $(if $(TRACES),--traces $(TRACES))
+
+study-quick: .venv/.user ## the same with small grids, to see that all works
+	@$(BIN)/antecede study $(or $(STUDY),all) --quick -o out/studies-quick$(if $(STUDY),/$(STUDY))
 
 test: .venv/.dev ## run the tests
 	@$(PYTEST)

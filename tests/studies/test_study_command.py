@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from antecede.cli import main
-from antecede.cli.study import rows_text
+from antecede.cli.study_report import rows_text
 from antecede.studies.findings import Row
-from antecede.studies.registry import STUDIES
+from antecede.studies.registry import STUDIES, Entry, load
 
 TOY, BROKEN = "tests.studies.toy:STUDY", "tests.studies.toy:BROKEN"
 
@@ -120,3 +120,22 @@ def test_rows_are_aligned_and_empty_columns_left_out() -> None:
         "  Figure 4  a         9 peers     12.5     12  0.960",
         "  F5        abc       x                 1,234",
     ]
+
+
+def test_all_studies_and_the_page_in_front_of_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A study that cannot run does not end the others."""
+    places = {"toy": TOY, "none": "tests.studies.toy:NOTHING", "broken": BROKEN}
+    monkeypatch.setattr(
+        "antecede.cli.study.STUDIES", {name: Entry(place, "") for name, place in places.items()}
+    )
+    monkeypatch.setattr("antecede.cli.study.load", lambda name: load(places[name]))
+    assert main(["study", "all", "-o", str(tmp_path), "--engine", "local", "--quick"]) == 2
+    said = capsys.readouterr()
+    assert said.err == (f"antecede: none: study '{places['none']}': {places['none']} is no Study\n")
+    assert f"all pages   {tmp_path / 'index.html'}" in said.out
+    page = (tmp_path / "index.html").read_text()
+    assert "toy/index.html" in page
+    assert "broken/index.html" in page
+    assert (tmp_path / "toy" / "summary.json").is_file()

@@ -12,32 +12,34 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow
 
-from antecede.errors import InputError
-from antecede.studies.conduct import Conducted, Engine, Interrupted, conduct
-from antecede.studies.findings import Findings, Row
+from antecede.cli.study_report import report
+from antecede.errors import AntecedeError, InputError, SetupError
+from antecede.studies.conduct import Engine, Interrupted, conduct
+from antecede.studies.findings import Findings
 from antecede.studies.registry import STUDIES, load
 from antecede.studies.study import Run, Study
 from antecede.studies.summary import write_summary
 from antecede.studies.work import run_locally
-from antecede.words import duration
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SHOWN = 5
-"""So many failed runs are printed; `summary.json` and the page have all."""
+ALL = "all"
+"""Instead of a name: every study, in one session of Spark."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede study`."""
-    parser.add_argument("name", nargs="?", metavar="NAME", help="which study; without: list them")
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="which study, or all; without: list them"
+    )
     parser.add_argument("--quick", action="store_true", help="a smaller grid, under a minute")
     parser.add_argument(
-        "-o", "--out", metavar="DIR", help="folder for results and page (default: out/studies/NAME)"
+        "-o", "--out", metavar="DIR", help="folder for results and page (out/studies/NAME)"
     )
     parser.add_argument(
         "--only",
@@ -85,20 +87,35 @@ def run(args: argparse.Namespace) -> int:
     if args.engine == "local" and (args.master or args.py_files or settings):
         raise InputError("--engine local runs without Spark: no --master, --py-files or --conf")
     files = _files(args)
-    study = _studied(args.name, args.traces)
-    folder = Path(args.out or Path("out", "studies", study.name))
+    with _engine(args, settings, files) as engine:
+        if args.name == ALL:
+            return _run_all(args, engine)
+        study = _studied(args.name, args.traces)
+        folder = Path(args.out or Path("out", "studies", study.name))
+        return _run_one(args.name, study, folder, engine, args).code
+
+
+class Ended(NamedTuple):
+    """A study that is written."""
+
+    code: int
+    findings: Findings
+
+
+def _run_one(
+    name: str, study: Study, folder: Path, engine: Engine, args: argparse.Namespace
+) -> Ended:
     begin = time.monotonic()
     try:
-        with _engine(args, settings, files) as engine:
-            done = conduct(
-                study,
-                engine,
-                folder,
-                quick=args.quick,
-                only=args.only,
-                fresh=args.fresh,
-                redraw=args.redraw,
-            )
+        done = conduct(
+            study,
+            engine,
+            folder,
+            quick=args.quick,
+            only=args.only,
+            fresh=args.fresh,
+            redraw=args.redraw,
+        )
     except Interrupted as stopped:
         print(
             f"antecede: {stopped} are kept in {folder / 'results'}; the same command goes on from "
@@ -106,9 +123,35 @@ def run(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         raise
-    _write(done.findings, folder, args)
-    _report(done, folder, time.monotonic() - begin, args.redraw)
-    return 1 if done.failures else 0
+    _write(name, done.findings, folder, args)
+    report(done, folder, time.monotonic() - begin, args.redraw)
+    return Ended(1 if done.failures else 0, done.findings)
+
+
+def _run_all(args: argparse.Namespace, engine: Engine) -> int:
+    """Run every study, whatever becomes of the others, and write the page in front of them."""
+    from antecede.report.overview import write_overview
+
+    if args.only:
+        raise InputError("--only goes with one study")
+    folder, code, cards = Path(args.out or Path("out", "studies")), 0, []
+    for name in STUDIES:
+        try:
+            study = load(name)
+            traces = args.traces if study.with_traces else ()
+            ended = _run_one(name, _studied(name, traces), folder / name, engine, args)
+        except SetupError:
+            raise  # none of the others could run
+        except AntecedeError as error:
+            print(f"antecede: {name}: {error}", file=sys.stderr)
+            code = 2
+            continue
+        code = max(code, ended.code)
+        found = ended.findings
+        cards.append((found.study, found.title, found.finding, folder / name / "index.html"))
+        print(flush=True)
+    print(f"all pages   {write_overview(folder, cards)}")
+    return code
 
 
 def _studied(name: str, traces: Sequence[str]) -> Study:
@@ -191,7 +234,7 @@ def _session(
             session.stop()
 
 
-def _write(findings: Findings, folder: Path, args: argparse.Namespace) -> None:
+def _write(name: str, findings: Findings, folder: Path, args: argparse.Namespace) -> None:
     from antecede.report.study import write_study
 
     write_summary(findings, folder)
@@ -199,58 +242,4 @@ def _write(findings: Findings, folder: Path, args: argparse.Namespace) -> None:
     # Names alone: a page may be shown to others, and paths say where somebody keeps files.
     names = " ".join(Path(path).name for path in args.traces)
     traces = f" --traces {names}" if names else ""
-    write_study(findings, folder, command=f"antecede study {args.name}{quick}{traces}")
-
-
-def _report(done: Conducted, folder: Path, seconds: float, redraw: bool) -> None:
-    findings = done.findings
-    print(f"{findings.title}\n{findings.source}\n\n{findings.finding}")
-    for section in findings.sections:
-        if section.rows:
-            print(f"\n{section.title}: {section.finding}\n{rows_text(section.rows)}")
-    if findings.not_reached:
-        print("\nDoes not come out:")
-        print("\n".join(f"  {text}" for text in findings.not_reached))
-    print()
-    earlier = f", {done.stored:,} were there before" if done.stored else ""
-    left = f", {done.left:,} left out" if done.left else ""
-    print(f"runs        {done.carried_out:,} in {duration(1000 * seconds)}{earlier}{left}")
-    if done.failures:
-        print(f"failed      {len(done.failures):,}; the same command tries them again")
-        for text in findings.failed[:SHOWN]:
-            print(f"            {text}")
-        if len(findings.failed) > SHOWN:
-            print(f"            and {len(findings.failed) - SHOWN:,} others: see summary.json")
-    if done.stale:
-        what = "used" if redraw else "not used"
-        print(f"other code  made the results of {done.stale:,} runs here: {what}")
-    for path in done.unreadable:
-        print(f"set aside   {path}: no results that can be read")
-    print(f"page        {folder / 'index.html'}")
-
-
-def rows_text(rows: Sequence[Row]) -> str:
-    """Return rows as aligned columns: words to the left, numbers to the right."""
-    header = ("figure", "quantity", "condition", "paper", "ours", "ratio", "unit", "note")
-    cells = [header, *(_cells(row) for row in rows)]
-    kept = [k for k in range(len(header)) if any(line[k] for line in cells[1:])]
-    widths = {k: max(len(line[k]) for line in cells) for k in kept}
-    numbers = range(3, 6)
-    return "\n".join(
-        "  "
-        + "  ".join(
-            line[k].rjust(widths[k]) if k in numbers else line[k].ljust(widths[k]) for k in kept
-        ).rstrip()
-        for line in cells
-    )
-
-
-def _cells(row: Row) -> tuple[str, ...]:
-    paper = "" if row.paper is None else _number(row.paper)
-    ratio = "" if row.ratio is None else f"{row.ratio:.3f}"
-    words = (row.figure, row.quantity, row.condition)
-    return (*words, paper, _number(row.ours), ratio, row.unit, row.note)
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    write_study(findings, folder, command=f"antecede study {name}{quick}{traces}")
