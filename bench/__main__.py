@@ -10,6 +10,7 @@ from bench import (
     matrix_traffic,
     meter,
     receive_path,
+    simulators,
     stream_rate,
 )
 
@@ -27,6 +28,8 @@ def main() -> None:
     engines.main()
     print("\npairs ordered without need: seconds a rule\n")
     meter.main(["--spark"])
+    print("\nsimulators: deliveries a second\n")
+    simulators.main([])
     print("\nthe stream against a stream without an operator\n")
     stream_rate.main()
     print("\nlogged bytes delivered, against the same rows passed through\n")
