@@ -112,6 +112,19 @@ def test_a_reply_leaves_when_what_it_answers_is_there() -> None:
     assert found.parents == [(), (0,), (1,)]
 
 
+def test_a_reply_to_oneself_does_not_leave_before_it() -> None:
+    # 1 is due at 15 and leaves at 31; its author answers it at 16, and so just behind it.
+    found = by_hand(
+        [0, 1, 1],
+        [(), (0,), (1,)],
+        [[10, 30, 20], [50, 31, 40], [45, 31, 90]],
+        due=[10, 15, 16],
+    )
+    assert found.sent_us.tolist() == [10, 31, 31]
+    assert found.delivered_us["sb"][2].tolist() == [50, 31, 90]
+    assert found.past.tolist() == [0, 1, 2]
+
+
 CASES: list[dict[str, Any]] = [
     {},
     {"answers": 0.0},

@@ -20,10 +20,10 @@ delivers before something of the causal past, and nowhere else: `longer` counts 
 The application acts on what causal order has delivered: S_b had delivered that, too, and total
 order perhaps not yet. A reply of a trace that is due before that goes the microsecond after it.
 
-With D the longest delay, a message is delivered everywhere D after its sending under each of the
-orders, so it delays nothing that is sent later: only the messages under way are kept, and those
-that are an immediate dependency of somebody's next message. `covered[p, r]` is when r was
-delivered something that has p in its past; between d and that, p is such a dependency (IDR, 000).
+What causal order has delivered everywhere delays nothing that is sent later, so only the messages
+under way are kept, and those that are an immediate dependency of somebody's next message.
+`covered[p, r]` is when causal order delivers something to r that has p in its past; between
+d[p, r] and that, p is such a dependency (IDR, 000). What is covered everywhere is let go of.
 
 Waits are counted over all copies. What needs a history, such as messages held at once, is kept for
 the `observers`, of whom there are 32 at most.
@@ -87,7 +87,6 @@ class Pass:
     def __init__(self, load: Load, delay: Delay, seed: int, warm_us: int) -> None:
         self.load, self.warm_us, self.size = load, warm_us, load.members
         self.table, self.key = delay.quantiles(), key(seed, Stream.DELAY)
-        self.longest_us = int(self.table[-1])
         self.observers = observers_of(self.size, seed)
         count = len(load.time_us)
         self.place = np.full(count, -1, dtype=np.int64)
@@ -173,7 +172,7 @@ class Pass:
 
     def _send(self, number: int, now: int) -> None:
         at, me, window = len(self.parents), int(self.load.sender[number]), self.window
-        window.make_room(at, now, self.longest_us, 8 * self.load.recent, self.sent_us)
+        window.make_room(at, now, 8 * self.load.recent)
         first, rows = window.first, at - window.first
         mine = self.sender[first:at] == me
         delivered, covered = window.causal[:rows, me], window.covered[:rows, me]
@@ -235,14 +234,13 @@ class _Window:
             np.zeros((self.room, size), dtype=np.int64) for _ in range(3)
         )
 
-    def make_room(self, at: int, now: int, longest_us: int, keep: int, sent_us: Ints) -> None:
+    def make_room(self, at: int, now: int, keep: int) -> None:
         """Let go of what delays nothing any more when all rows are taken; grow if too few go."""
         rows = at - self.first
         if rows < self.room:
             return
-        over = (sent_us[self.first : at] + longest_us < now) & (
-            self.covered[:rows].max(axis=1) < now
-        )
+        # Where something is covered, it was delivered: once it is everywhere, it delays nothing.
+        over = self.covered[:rows].max(axis=1) < now
         going = min(rows if over.all() else int(np.argmin(over)), max(rows - keep, 0))
         self.first += going
         left = rows - going
