@@ -91,9 +91,18 @@ def forward(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None
     if s.vtx.shape[1] > 1:
         if message >= s.warm:
             count_bytes(s, EXTERNAL, size, _0)
-        carry(s, at, message, np.uint64(0 if at != _0 else 1), size)
+        carry(s, at, message, _first_other(s, at), size)
         send_outside(s, message, at, now)
     learn(s, at, peer, np.uint64(s.message[message, FLOOR]))
+
+
+@inlined
+def _first_other(s: State, at: np.uint64) -> np.uint64:
+    """Return the first address of the external group but one's own."""
+    groups = np.uint64(len(s.group) - 1)
+    if at != _0:
+        return _0
+    return _1 if groups > _1 else s.group[groups, FIRST]
 
 
 @inlined

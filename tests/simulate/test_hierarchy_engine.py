@@ -1,0 +1,180 @@
+"""The compiled hierarchy against the classes: same events, same bytes, same figures."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from antecede.errors import ScenarioError
+from antecede.simulate.delays import Delay
+from antecede.simulate.hierarchy_engine import (
+    can_run_hierarchy,
+    hierarchy_bytes,
+    record_hierarchy,
+    run_hierarchy,
+)
+from antecede.simulate.readable import run_readable
+from antecede.simulate.recording import DELIVERED, Recording
+from antecede.simulate.result import Result
+from antecede.simulate.scenario import Links, Scenario, Special, Workload
+from antecede.simulate.topology import Hierarchy, Mesh
+
+ONLY_HERE = ("ds.overhead_bytes", "ds.overhead_bytes_sd")
+NOT_YET = ("encoded_bytes",)
+SLOW_UP = Special("internal", "super", Delay(0.0, 0.4, "uniform"))
+
+
+def anything(seed: int) -> Scenario:
+    """Return a random scenario: groups, links of several kinds, pruning, silent peers."""
+    r = random.Random(seed)
+    groups = tuple(r.randrange(1, 5) for _ in range(r.randrange(1, 5)))
+    topology = Hierarchy(groups, r.randrange(0, 5))
+    low = r.choice((0.0, 0.0, 0.05))
+    delay = Delay(low, low + r.choice((0.0, 0.05, 0.2, 0.5)), r.choice(("normal", "uniform")))
+    special = (
+        SLOW_UP,
+        Special("super", str(topology.size - 1), Delay(0.5, 0.5, "constant")),
+        Special("any", "group:0", Delay(0.0, 0.3, "uniform")),
+    )
+    matrix = ((0.0, 0.02, 0.1), (0.01, 0.0, 0.05), (0.2, 0.03, 0.0))
+    kind = r.choice(("periodic", "poisson", "random"))
+    workload = Workload(
+        kind=kind,
+        messages=r.randrange(0, 200) if kind == "random" else None,
+        rate_hz=r.choice((5.0, 12.5, 30.0)),
+        silent=r.choice((0, 0, r.randrange(len(topology.senders())))),
+    )
+    options: dict[str, Any] = {"pruning": r.choice(("safe", "none", "published"))}
+    if r.random() < 0.5:
+        options["ack_after"] = r.choice((0, 1, 3, 7))
+    duration_s = r.choice((0.5, 1.0))
+    return Scenario(
+        topology,
+        "hierarchical",
+        options=options,
+        links=Links(
+            delay=delay,
+            special=tuple(one for one in special if r.random() < 0.4),
+            fifo=r.random() < 0.4,
+            matrix=matrix if r.random() < 0.2 else None,
+        ),
+        workload=workload,
+        duration_s=duration_s,
+        warm_s=r.choice((0.0, 0.2 * duration_s)),
+        sample_s=r.choice((0.05, 0.013)),
+    )
+
+
+def skewed(groups: tuple[int, ...], pruning: str = "published") -> Scenario:
+    """Return links on which published pruning violates causal order."""
+    topology = Hierarchy(groups, 4)
+    slow = Special("external", str(topology.size - 1), Delay(0.5, 0.5, "constant"))
+    return Scenario(
+        topology,
+        "hierarchical",
+        options={"pruning": pruning},
+        links=Links(delay=Delay(0.0, 0.05), special=(SLOW_UP, slow)),
+        duration_s=2.0,
+    )
+
+
+def lockstep(scenario: Scenario, seed: int) -> tuple[Result, Recording]:
+    """Hold one run of the compiled engine against the classes; return what these say."""
+    ours = record_hierarchy(scenario, seed)
+    result, run = run_readable(scenario, seed, record=True)
+    deliveries = [(time_us, at, message) for at, message, time_us in ours.deliveries.tolist()]
+    assert deliveries == run.deliveries()
+    carried = [
+        (one.source, one.message, one.targets[0], one.control_bytes) for one in run.transmissions
+    ]
+    assert [tuple(one) for one in ours.carried.tolist()] == carried
+    assert_same(result.figures, ours.result.figures)
+    assert set(result.series) == set(ours.result.series)
+    for name, values in result.series.items():
+        assert values == pytest.approx(ours.result.series[name], rel=1e-9), name
+    return result, run
+
+
+def assert_same(figures: Mapping[str, float], ours: Mapping[str, float]) -> None:
+    """Every figure is the same, the names too; integers exactly."""
+    figures = {name: value for name, value in figures.items() if not name.endswith(NOT_YET)}
+    assert set(figures) == set(ours) - set(ONLY_HERE)
+    for name, value in figures.items():
+        if isinstance(value, int):
+            assert ours[name] == value, name
+        else:
+            assert ours[name] == pytest.approx(value, rel=1e-9), name
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_scenario_runs_as_the_classes_do(seed: int) -> None:
+    lockstep(anything(seed), seed)
+
+
+@pytest.mark.parametrize("groups", [(4,), (3, 3), (2, 3, 2)])
+def test_violations_of_published_pruning_are_counted_as_the_oracle_does(
+    groups: tuple[int, ...],
+) -> None:
+    """000, section 3.2, forgets what is under way; deliveries, bytes, CI and all stay equal."""
+    found = 0
+    for seed in range(3):
+        result, _ = lockstep(skewed(groups), seed)
+        found += int(result.figures["violations"])
+    assert found > 0
+
+
+def test_safe_pruning_keeps_causal_order_on_the_same_links() -> None:
+    result, _ = lockstep(skewed((3, 3), "safe"), 1)
+    assert result.figures["violations"] == result.figures["lemma3.missing"] == 0
+    assert result.figures["lemma3.extra"] == 0
+
+
+def test_what_dependency_sequences_would_carry() -> None:
+    """000, section 3.2: among external peers alone, a pair for each other one heard of."""
+    scenario = skewed((3,), "safe")
+    _, run = lockstep(scenario, 2)
+    outside = scenario.topology.external_peers()  # type: ignore[union-attr]
+    heard: dict[int, set[int]] = {at: set() for at in outside}
+    pairs = []
+    for _, kind, member, message in run.happenings():
+        sender = run.sender[message]
+        if member in heard and sender in heard:
+            if kind == DELIVERED:
+                heard[member].add(sender)
+            elif sender == member:
+                pairs.append(8 * len(heard[member]))
+    figures = run_hierarchy(scenario, 2).figures
+    assert figures["ds.overhead_bytes"] == pytest.approx(sum(pairs) / len(pairs))
+
+
+def test_recording_changes_nothing_and_two_runs_are_one() -> None:
+    scenario = anything(7)
+    figures = run_hierarchy(scenario, 3).figures
+    assert figures == record_hierarchy(scenario, 3).result.figures
+    assert figures == run_hierarchy(scenario, 3).figures
+    assert figures != run_hierarchy(scenario, 4).figures
+
+
+def test_memory_of_the_largest_group_of_000() -> None:
+    """900 peers and 10 s stay below 1 GiB."""
+    links = Links(delay=Delay(0.0, 0.05))
+    scenario = Scenario(Hierarchy((450,), 450), "hierarchical", links=links, duration_s=10.0)
+    assert 100e6 < hierarchy_bytes(scenario) < 2**30
+
+
+@pytest.mark.parametrize(
+    ("scenario", "word"),
+    [
+        (Scenario(Mesh(3), "idr"), "hierarchy only"),
+        (Scenario(Hierarchy((2,), 1), "hierarchical", variant="listing6"), "pruning and ack_after"),
+        (Scenario(Hierarchy((2,), 1), "hierarchical", links=Links(loss=0.1)), "lose"),
+        (Scenario(Hierarchy((2,), 1), "hierarchical", links=Links(buffer=3)), "at once"),
+    ],
+)
+def test_what_it_can_not_run(scenario: Scenario, word: str) -> None:
+    assert word in str(can_run_hierarchy(scenario))
+    with pytest.raises(ScenarioError, match=word):
+        run_hierarchy(scenario, 1)
