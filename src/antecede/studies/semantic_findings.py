@@ -8,7 +8,13 @@ from typing import Any
 from antecede.studies.findings import Findings, Plot, Row, Section, Series
 from antecede.studies.results import Results
 from antecede.studies.semantic_grid import OF_TRACE, QUICK_OF_TRACE, TRACE_DELAY, USUAL
-from antecede.studies.semantic_parts import above_zero, list_section, said_section, trace_section
+from antecede.studies.semantic_parts import (
+    above_zero,
+    list_section,
+    parts_of_causal,
+    said_section,
+    trace_section,
+)
 
 LABELS = {
     "sb": "S_b",
@@ -76,7 +82,18 @@ def _finding(results: Results) -> str:
         f"S_b holds back {part['sb']:.2%} of the copies, causal order {part['causal']:.1%} and "
         f"total order {part['total']:.1%} of the same ones; the mean wait is {ms['sb']:.2f}, "
         f"{ms['causal']:.1f} and {ms['total']:.1f} ms, {ms['sequencer']:.0f} ms with a sequencer "
-        f"({_usual_text()})."
+        f"({_usual_text()}).{_real(results)}"
+    )
+
+
+def _real(results: Results) -> str:
+    runs = results.where(kind="trace")
+    parts = parts_of_causal(results.figures(run) for run in runs)
+    if not parts:
+        return ""
+    return (
+        f" On real threads S_b waits {min(parts):.0%} to {max(parts):.0%} of what causal order "
+        "does."
     )
 
 
