@@ -117,5 +117,5 @@ def test_the_dearest_start_first_and_the_cheap_are_bundled() -> None:
 
 def test_few_cheap_runs_still_use_all_slots() -> None:
     runs = [Run(str(k), k, 0.001) for k in range(40)]
-    assert len(bundles(runs, slots=4)) == 4 * runner.BUNDLES_A_SLOT
+    assert 4 * runner.BUNDLES_A_SLOT <= len(bundles(runs, slots=4)) < 40
     assert bundles([], slots=4) == []
