@@ -181,8 +181,9 @@ def _hold(s: State, member: np.uint64, slot: np.uint64, time: np.uint64) -> np.u
 def _wait(s: State, member: np.uint64, slot: np.uint64, node: np.uint64) -> None:
     """Let a node wait at a member for the message of a slot."""
     mark = s.awaited[member, slot >> _6] & bit(slot)
-    s.nodes[node, 0] = s.head[member, slot] if mark != _0 else np.uint32(0)
-    s.head[member, slot] = node
+    place = slot & np.uint64(s.head.shape[1] - 1)
+    s.nodes[node, 0] = s.head[member, place] if mark != _0 else np.uint32(0)
+    s.head[member, place] = node
     s.awaited[member, slot >> _6] |= bit(slot)
 
 
@@ -205,7 +206,7 @@ def _wake(
     s: State, member: np.uint64, slot: np.uint64, time: np.uint64, count: np.uint64
 ) -> np.uint64:
     """Look again at what waited for a slot; return how many are ready then."""
-    node = np.uint64(s.head[member, slot])
+    node = np.uint64(s.head[member, slot & np.uint64(s.head.shape[1] - 1)])
     first = count
     while node != _0:
         after, waiter = np.uint64(s.nodes[node, 0]), np.uint64(s.nodes[node, 1])

@@ -94,7 +94,9 @@ class State(NamedTuple):
     awaited: Words
     """[P, W / 64] messages that held messages wait for."""
     head: Small
-    """[P, W] first node of those that wait for a slot; only where `awaited`."""
+    """[P, R] first node of those that wait for a slot modulo R; only where `awaited`.
+
+    R: a power of two, not under the number of messages that can be missing somewhere at once."""
     nodes: Small
     """[nodes, 4] next node or 0, slot, time of arrival (modulo 2^32)."""
     held: Words
@@ -109,7 +111,7 @@ class State(NamedTuple):
     """[P, P] 1: something of the other was delivered since the last send; with differences."""
     causes: Ints
     """[P] what the message that is being sent carries: a number of each member, 0: none."""
-    wait_us: Words
+    wait_us: Small
     """[longest delay + 1] how many counted deliveries waited so long after they were held."""
     pairs: Small
     """[M] members that a message names."""
@@ -140,9 +142,9 @@ class Size(NamedTuple):
 def state_bytes(size: Size, carries: np.uint64, fifo: bool, log: bool) -> int:
     """Return the memory of a run at most; what is never needed of it is never touched."""
     members, window = size.members, size.window
-    sets = members * (2 * window // 8 + window // 64 * 8 + 4 * window)
+    sets = members * (2 * window // 8 + window // 64 * 8 + 4 * _recent(size))
     slots = window * (window // 8 + 4 * 8)
-    messages = size.messages * (3 * 8 + 2 * 4) + size.longest_us * 8 + 16 * size.most
+    messages = size.messages * (3 * 8 + 2 * 4) + size.longest_us * 4 + 16 * size.most
     kept = 8 * fifo + 8 * bool(carries >= VECTOR) + bool(carries == DIFFERENCES)
     logged = size.messages * (24 * members + 8) * log
     rest = members * members * kept + logged
@@ -173,17 +175,23 @@ def new_arrays(size: Size, carries: np.uint64, fifo: bool, log: bool) -> dict[st
         "number": words(window),
         "before": words(members),
         "awaited": words(members, window // 64),
-        "head": np.zeros((members, window), np.uint32),
+        "head": np.zeros((members, _recent(size)), np.uint32),
         "nodes": np.empty((size.most + 2, 4), np.uint32),
         "held": words(members),
         "ready": words(window),
         "counts": np.zeros(among if carries >= VECTOR else (1, 1), np.int64),
         "changed": np.zeros(among if carries == DIFFERENCES else (1, 1), np.uint8),
         "causes": np.zeros(members, np.int64),
-        "wait_us": words(size.longest_us + 1),
+        "wait_us": np.zeros(size.longest_us + 1, np.uint32),
         "pairs": np.zeros(messages, np.uint32),
         "encoded": np.zeros(messages, np.uint32),
         "sample": words(size.samples, 4),
         "log": np.zeros((logged, 3), np.int64),
         "log_at": np.zeros(messages if log else 0, np.int64),
     }
+
+
+def _recent(size: Size) -> int:
+    """Return R: messages under way, as a power of two."""
+    under_way = size.most // max(1, size.members - 1)
+    return min(size.window, 1 << under_way.bit_length())
