@@ -61,8 +61,11 @@ def run(args: argparse.Namespace) -> int:
         held = tour.tell_held(rows)
     tour.heading(4 if arrivals.by_member else 3, "One published rule, and how it breaks")
     counterexample = tour.break_rule()
+    tour.heading(5 if arrivals.by_member else 4, "A tiny piece of a source's evaluation, simulated")
+    evaluation = tour.evaluate_piece()
     page = args.output / "index.html"
-    write_page(page, tour.Findings(outcomes, held, counterexample), rows, conditions)
+    found = tour.Findings(outcomes, held, counterexample, evaluation)
+    write_page(page, found, rows, conditions)
     print(f"\nThe page with the drawings: {page}")
     return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from antecede.demo.evaluation import DELAY, told
 from antecede.demo.held import HeldMessage
 from antecede.demo.tour import Findings
 from antecede.diagram.steps import from_run
@@ -36,6 +37,11 @@ def write_page(path: Path, findings: Findings, events: Sequence[Event], conditio
         stretch=_stretch(findings.held, events) if findings.held else None,
         held="\n".join(findings.held.lines()) if findings.held else None,
         counterexample=_counterexample(findings),
+        evaluation=told(findings.evaluation),
+        evaluation_note=(
+            f"Control information of source 000's hierarchical protocol, simulated, delays {DELAY}; "
+            "its slopes are stated for up to 900 peers. The whole: antecede study hierarchy."
+        ),
         conditions=conditions,
     )
 

@@ -19,6 +19,7 @@ from antecede.demo.engines import (
     order_on_spark,
     same_order,
 )
+from antecede.demo.evaluation import DELAY, Measured, evaluate, told
 from antecede.demo.held import HeldMessage, find_held
 from antecede.diagram.steps import from_run
 from antecede.diagram.text import draw_text
@@ -36,6 +37,7 @@ class Findings(NamedTuple):
     outcomes: list[Outcome]
     held: HeldMessage | None
     counterexample: Counterexample
+    evaluation: list[Measured]
 
 
 def heading(number: int, text: str) -> None:
@@ -104,4 +106,13 @@ def break_rule() -> Counterexample:
     print()
     drawing = draw_text(from_run(found.run), width=DIAGRAM_COLUMNS)
     print("\n".join(f"   {line}".rstrip() for line in drawing.splitlines()))
+    return found
+
+
+def evaluate_piece() -> list[Measured]:
+    """Simulate a tiny piece of an evaluation, and print it beside the source's slopes."""
+    say(f"Half of the peers in a group behind a super peer, delays {DELAY}; 000, Figure 4.")
+    found = evaluate()
+    print(told(found))
+    say("The whole of it, to 900 peers, on Spark: antecede study hierarchy -o out/hierarchy")
     return found

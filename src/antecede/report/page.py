@@ -71,6 +71,8 @@ def write_tour(
     stretch: Figure | None,
     held: str | None,
     counterexample: Figure | None,
+    evaluation: str | None = None,
+    evaluation_note: str = "",
     conditions: str,
 ) -> None:
     """Write the page of the demo's tour."""
@@ -86,6 +88,8 @@ def write_tour(
         stretch=stretch,
         held=held,
         counterexample=counterexample,
+        evaluation=evaluation,
+        evaluation_note=evaluation_note,
         conditions=conditions,
     )
     path.write_text(page, encoding="utf-8")

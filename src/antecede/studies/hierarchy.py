@@ -59,7 +59,7 @@ def _grid(quick: bool) -> Iterator[Run]:
             if quick and peers % 300 and peers not in (50, LARGEST[delay]):
                 continue
             for seed in QUICK_SEEDS if quick else SEEDS:
-                scenario = _scenario(delay, peers, QUICK_S if quick else MEASURED_S)
+                scenario = scenario_of(delay, peers, QUICK_S if quick else MEASURED_S)
                 yield _run("grid", scenario, seed, delay=delay, peers=peers)
 
 
@@ -71,7 +71,7 @@ def _rates(quick: bool) -> Iterator[Run]:
                 if quick and peers not in (100, 200, LARGEST[delay]):
                     continue
                 interval_s = peers / rate
-                scenario = _scenario(
+                scenario = scenario_of(
                     delay,
                     peers,
                     1.0 if quick else 2.0,
@@ -85,7 +85,7 @@ def _rates(quick: bool) -> Iterator[Run]:
 def _passive(quick: bool) -> Iterator[Run]:
     for delay in DELAYS:
         for peers, silent in PASSIVE:
-            scenario = _scenario(
+            scenario = scenario_of(
                 delay, peers, QUICK_S if quick else MEASURED_S, workload=Workload(silent=silent)
             )
             for seed in QUICK_SEEDS if quick else SEEDS:
@@ -96,7 +96,7 @@ def _super_peers(quick: bool) -> Iterator[Run]:
     """Yield 240 peers: half external, the other half in one to four internal groups."""
     for groups in (1, 3) if quick else (1, 2, 3, 4):
         topology = Hierarchy((120 // groups,) * groups, 120)
-        scenario = _scenario("0-50 ms", 240, QUICK_S if quick else MEASURED_S, topology=topology)
+        scenario = scenario_of("0-50 ms", 240, QUICK_S if quick else MEASURED_S, topology=topology)
         for seed in QUICK_SEEDS if quick else SEEDS:
             yield _run("groups", scenario, seed, groups=groups)
 
@@ -129,7 +129,7 @@ def _links(delay: str, topology: Hierarchy, skewed: bool) -> Links:
     return Links(Delay(*DELAYS[delay]), (SLOW_UP, far))
 
 
-def _scenario(
+def scenario_of(
     delay: str,
     peers: int,
     measured_s: float,
@@ -138,6 +138,7 @@ def _scenario(
     workload: Workload | None = None,
     topology: Hierarchy | None = None,
 ) -> Scenario:
+    """Return 000's system: a delay by its name, peers in all, seconds of which figures count."""
     warm = WARM_S[delay] if warm_s is None else warm_s
     return Scenario(
         topology or Hierarchy((peers // 2,), peers - peers // 2),

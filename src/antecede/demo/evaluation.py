@@ -1,0 +1,58 @@
+"""A tiny piece of source 000's evaluation: overhead over the number of peers, beside its slopes."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from antecede.simulate.run import simulate
+from antecede.studies.hierarchy import scenario_of
+from antecede.studies.hierarchy_paper import DELAYS, QUANTITIES
+from antecede.words import table
+
+DELAY = "0-50 ms"
+PEERS = (50, 100, 150, 200)
+MEASURED_S = 0.2
+SEED = 1
+SHOWN = ("internal overhead", "external overhead", "idr overhead")
+
+
+class Measured(NamedTuple):
+    """One quantity over the numbers of peers."""
+
+    quantity: str
+    bytes_a_message: tuple[float, ...]
+    slope: float
+    paper_slope: float | None
+    """As the source's text states it, over more peers."""
+
+
+def evaluate() -> list[Measured]:
+    """Simulate the groups and return what a message carries, on average."""
+    figures = [simulate(scenario_of(DELAY, peers, MEASURED_S), SEED).figures for peers in PEERS]
+    return list(_measured(figures))
+
+
+def _measured(figures: list[Mapping[str, float]]) -> Iterator[Measured]:
+    place = list(DELAYS).index(DELAY)
+    for stated in QUANTITIES:
+        if stated.quantity in SHOWN:
+            values = tuple(one[stated.figure] for one in figures)
+            slope = statistics.linear_regression(PEERS, values).slope
+            yield Measured(stated.quantity, values, slope, stated.slopes[place])
+
+
+def told(found: list[Measured]) -> str:
+    """Return the table that the tour prints."""
+    header = ["bytes a message", *(f"{n} peers" for n in PEERS), "slope", "000's slope"]
+    lines = [
+        [
+            one.quantity,
+            *(f"{value:.1f}" for value in one.bytes_a_message),
+            f"{one.slope:.3f}",
+            "–" if one.paper_slope is None else f"{one.paper_slope:.3f}",
+        ]
+        for one in found
+    ]
+    return table(header, lines, indent="   ")
