@@ -39,8 +39,8 @@ def write_page(path: Path, findings: Findings, events: Sequence[Event], conditio
         counterexample=_counterexample(findings),
         evaluation=told(findings.evaluation),
         evaluation_note=(
-            f"Control information of source 000's hierarchical protocol, simulated, delays {DELAY}; "
-            "its slopes are stated for up to 900 peers. The whole: antecede study hierarchy."
+            f"Control information of source 000's hierarchical protocol, simulated, delays "
+            f"{DELAY}; its slopes are stated for up to 900 peers. The whole: antecede study hierarchy."
         ),
         conditions=conditions,
     )
