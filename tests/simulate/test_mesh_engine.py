@@ -108,6 +108,12 @@ def test_lockstep_of_senders_far_apart_in_pace() -> None:
     assert_same(replace(given, protocol="fifo"), 1)
 
 
+def test_samples_of_every_microsecond_come_before_its_events() -> None:
+    quick = Workload(interval=Delay(0.0002, 0.0004))
+    links = Links(Delay(0.0, 0.001))
+    assert_same(Scenario(Mesh(5), links=links, workload=quick, duration_s=0.003, sample_s=1e-6), 1)
+
+
 @pytest.mark.parametrize("seed", range(100, 112))
 def test_figures_are_those_of_the_readable_engine(seed: int) -> None:
     given = scenario(seed)
