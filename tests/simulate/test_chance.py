@@ -65,6 +65,14 @@ def test_the_normal_of_000_section_3_2() -> None:
     assert 0.02 < (drawn == 0.09).mean() < 0.026
 
 
+def test_the_variance_of_000_taken_literally() -> None:
+    """0 to 50 ms: a variance of 12.5 square milliseconds."""
+    words = draws(key(1, Stream.DELAY), np.arange(200_000))
+    drawn = picks(Delay(0.0, 0.05, "variance").quantiles(), words) / US
+    assert abs(drawn.mean() - 0.025) < 0.0001
+    assert abs(drawn.std() - 12.5**0.5 / 1000) < 0.0001
+
+
 @pytest.mark.parametrize(
     ("low", "high", "kind", "word"),
     [
@@ -73,7 +81,7 @@ def test_the_normal_of_000_section_3_2() -> None:
         (0.1, float("inf"), "uniform", "impossible"),
         (0.1, 0.2, "constant", "constant has one value"),
         (0.0, 0.2, "lognormal", "positive"),
-        (0.1, 0.2, "gamma", "none of constant, uniform, normal, lognormal"),
+        (0.1, 0.2, "gamma", "none of constant, uniform, normal, lognormal, variance"),
     ],
 )
 def test_impossible_delays(low: float, high: float, kind: str, word: str) -> None:

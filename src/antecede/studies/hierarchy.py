@@ -8,6 +8,7 @@ is built; the paper's figures are in `hierarchy_paper`, what ours mean in `hiera
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from antecede.simulate.delays import Delay
 from antecede.simulate.scenario import Links, Scenario, Special, Workload
@@ -33,13 +34,14 @@ FAR = Delay(0.5, 0.5, "constant")
 
 
 def runs(quick: bool) -> Sequence[Run]:
-    """Return every run: the grid, fixed rates, passive receivers, super peers, pruning."""
+    """Return every run: the grid, fixed rates, passive receivers, super peers, pruning, variance."""
     return [
         *_grid(quick),
         *_rates(quick),
         *_passive(quick),
         *_super_peers(quick),
         *_pruning(quick),
+        *_literal(quick),
     ]
 
 
@@ -120,6 +122,14 @@ def _pruning(quick: bool) -> Iterator[Run]:
                     yield _run(
                         "pruning", scenario, seed, groups=groups, skewed=skewed, pruning=pruning
                     )
+
+
+def _literal(quick: bool) -> Iterator[Run]:
+    """Yield 000's first scenario with the text's "variance" taken literally."""
+    for seed in QUICK_SEEDS if quick else SEEDS:
+        scenario = scenario_of("0-50 ms", LARGEST["0-50 ms"], QUICK_S if quick else MEASURED_S)
+        links = Links(Delay(*DELAYS["0-50 ms"], "variance"))
+        yield _run("literal", replace(scenario, links=links), seed, delay="0-50 ms")
 
 
 def _links(delay: str, topology: Hierarchy, skewed: bool) -> Links:
