@@ -21,9 +21,10 @@ from antecede.kernels.release_names import Text
 from antecede.order.spec import OrderSpec
 from antecede.order.table import order_table
 from antecede.progress import Progress
+from antecede.simulate.hierarchy_engine import run_hierarchy
 from antecede.simulate.mesh_engine import run_mesh
 from antecede.simulate.scenario import Scenario
-from antecede.simulate.topology import Mesh
+from antecede.simulate.topology import Hierarchy, Mesh
 from antecede.trace.arrow import to_batch
 from antecede.trace.schema import Event
 
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     jobs = [partial(_audit, events) for events in (_DECLARED, _CLOCKS, _COPIES)]
     jobs += [partial(_order, spec) for spec in _SPECS]
     jobs += [partial(_release, counted) for counted in (False, True)]
-    jobs.append(partial(_mesh))
+    jobs += [partial(_mesh), partial(_hierarchy)]
     with Progress("compiling") as progress:
         for done, job in enumerate(jobs):
             progress(done / len(jobs))
@@ -112,6 +113,10 @@ def _release(counted: bool) -> None:
 
 def _mesh() -> None:
     run_mesh(Scenario(Mesh(2), duration_s=0.1), seed=0)
+
+
+def _hierarchy() -> None:
+    run_hierarchy(Scenario(Hierarchy((1,), 1), "hierarchical", duration_s=0.1), seed=0)
 
 
 def _text(names: list[bytes]) -> Text:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from antecede.kernels.hierarchy_columns import ARRIVALS, FIRST, FULL, NOWHERE, SAMPLED, SENT
 from antecede.kernels.hierarchy_inside import arrive_inside, send_internal
 from antecede.kernels.hierarchy_jit import inlined
 from antecede.kernels.hierarchy_jit import njit as uncached
@@ -24,15 +25,7 @@ from antecede.kernels.hierarchy_measures import group_of
 from antecede.kernels.hierarchy_network import ACKNOWLEDGES, ADDRESS_BITS, MESSAGE
 from antecede.kernels.hierarchy_outside import arrive_outside, send_external
 from antecede.kernels.hierarchy_samples import sample
-from antecede.kernels.hierarchy_state import (
-    ARRIVALS,
-    FIRST,
-    FULL,
-    NOWHERE,
-    SAMPLED,
-    SENT,
-    State,
-)
+from antecede.kernels.hierarchy_state import State
 from antecede.kernels.hierarchy_super import take_acknowledgement, take_upward
 from antecede.kernels.jit import njit
 from antecede.kernels.sim_queue import (

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from antecede.kernels.hierarchy_jit import inlined
-from antecede.kernels.hierarchy_judge import follow_exactly, judge
-from antecede.kernels.hierarchy_measures import group_of
-from antecede.kernels.hierarchy_network import MESSAGE
-from antecede.kernels.hierarchy_sets import add, imply, note
-from antecede.kernels.hierarchy_state import (
+from antecede.kernels.hierarchy_columns import (
     COUNTED,
     DEBT,
     DELIVERIES,
@@ -18,9 +13,13 @@ from antecede.kernels.hierarchy_state import (
     PUBLISHED,
     ROW_IN,
     ROW_OUT,
-    WAIT_BINS,
-    State,
 )
+from antecede.kernels.hierarchy_jit import inlined
+from antecede.kernels.hierarchy_judge import follow_exactly, judge
+from antecede.kernels.hierarchy_measures import group_of
+from antecede.kernels.hierarchy_network import MESSAGE
+from antecede.kernels.hierarchy_sets import add, imply, note
+from antecede.kernels.hierarchy_state import WAIT_BINS, State
 
 _0, _1 = np.uint64(0), np.uint64(1)
 _LAST_BIN = np.uint64(WAIT_BINS)

@@ -4,22 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from antecede.kernels.hierarchy_deliver import count_wait, deliver, row_at
-from antecede.kernels.hierarchy_jit import inlined, njit
-from antecede.kernels.hierarchy_measures import count_bytes, span_bytes, span_inside
-from antecede.kernels.hierarchy_network import acknowledge, carry, hold, let_go, send_up, wait, wake
-from antecede.kernels.hierarchy_sets import (
-    add,
-    follow_own,
-    has,
-    lacks,
-    list_member,
-    list_missing,
-    list_needs,
-    stamp,
-    trim,
-)
-from antecede.kernels.hierarchy_state import (
+from antecede.kernels.hierarchy_columns import (
     EXACT,
     EXTRA,
     FLOOR,
@@ -46,8 +31,23 @@ from antecede.kernels.hierarchy_state import (
     SILENT,
     SPOKEN,
     TOLD,
-    State,
 )
+from antecede.kernels.hierarchy_deliver import count_wait, deliver, row_at
+from antecede.kernels.hierarchy_jit import inlined, njit
+from antecede.kernels.hierarchy_measures import count_bytes, span_bytes, span_inside
+from antecede.kernels.hierarchy_network import acknowledge, carry, hold, let_go, send_up, wait, wake
+from antecede.kernels.hierarchy_sets import (
+    add,
+    follow_own,
+    has,
+    lacks,
+    list_member,
+    list_missing,
+    list_needs,
+    stamp,
+    trim,
+)
+from antecede.kernels.hierarchy_state import State
 from antecede.kernels.sim_bits import ones
 
 _0, _1, _4, _8 = (np.uint64(k) for k in (0, 1, 4, 8))
@@ -118,7 +118,7 @@ def prefix(s: State, at: np.uint64) -> np.uint64:
     ):
         found += _1
     s.process[at, PREFIX] = found
-    return found
+    return np.uint64(found)
 
 
 # -- arrivals -------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def _take(s: State, at: np.uint64, message: np.uint64, row: np.uint64, now: np.u
         deliver(s, at, message, row, now)
 
 
-@njit
+@inlined
 def _hold(s: State, at: np.uint64, message: np.uint64, row: np.uint64, now: np.uint64) -> None:
     if s.message[message, SENDER] != at:
         s.process[at, HELD] += _1
@@ -169,7 +169,7 @@ def _newest_missing(s: State, at: np.uint64, message: np.uint64, row: np.uint64)
     return found
 
 
-@njit
+@inlined
 def _release(s: State, at: np.uint64, count: np.uint64, now: np.uint64) -> None:
     """Look again at the first `count` nodes of `ready`, lowest number first, and what they free."""
     while count != _0:
@@ -198,7 +198,7 @@ def _lowest(s: State, at: np.uint64, count: np.uint64) -> np.uint64:
             best, least = np.uint64(k), number
     node = s.scratch[READY, best]
     s.scratch[READY, best] = s.scratch[READY, count - _1]
-    return node
+    return np.uint64(node)
 
 
 @njit

@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from antecede.kernels.hierarchy_jit import inlined, njit
-from antecede.kernels.hierarchy_sets import add, drop, has
-from antecede.kernels.hierarchy_state import (
+from antecede.kernels.hierarchy_columns import (
     BEFORE,
     BOTTOM,
     DEBT,
@@ -33,8 +31,10 @@ from antecede.kernels.hierarchy_state import (
     SHADOW,
     STACK,
     STAMP,
-    State,
 )
+from antecede.kernels.hierarchy_jit import inlined, njit
+from antecede.kernels.hierarchy_sets import add, drop, has
+from antecede.kernels.hierarchy_state import State
 from antecede.kernels.sim_bits import ones
 
 _0, _1, _6, _9 = (np.uint64(k) for k in (0, 1, 6, 9))

@@ -1,6 +1,7 @@
 """Bytes by 000's accounting: integers 4, pairs 8, bit vectors from the first to the last set bit.
 
-Spans are counted in the numbering of the super peer whose bit vector it is; headers are not counted.
+Spans are counted in the numbering of the super peer whose bit vector it is. Headers are not
+counted.
 """
 
 from __future__ import annotations
@@ -9,9 +10,7 @@ import math
 
 import numpy as np
 
-from antecede.kernels.hierarchy_jit import inlined, njit
-from antecede.kernels.hierarchy_sets import has, has_come, list_needs
-from antecede.kernels.hierarchy_state import (
+from antecede.kernels.hierarchy_columns import (
     BEFORE,
     BOTTOM,
     COMPLETE,
@@ -35,8 +34,10 @@ from antecede.kernels.hierarchy_state import (
     SENDER,
     TOP,
     TOUCHED,
-    State,
 )
+from antecede.kernels.hierarchy_jit import inlined, njit
+from antecede.kernels.hierarchy_sets import has, has_come, list_needs
+from antecede.kernels.hierarchy_state import State
 
 _0, _1, _3, _7, _8 = (np.uint64(k) for k in (0, 1, 3, 7, 8))
 
@@ -53,7 +54,7 @@ def count_bytes(s: State, role: np.uint64, size: np.uint64, encoded: np.uint64) 
 @inlined
 def group_of(s: State, message: np.uint64) -> np.uint64:
     """Return the group of a message's sender, NOWHERE for an external peer."""
-    return s.process[s.message[message, SENDER], HOME]
+    return np.uint64(s.process[s.message[message, SENDER], HOME])
 
 
 @inlined
@@ -109,8 +110,8 @@ def is_forgotten(s: State, group: np.uint64, message: np.uint64) -> bool:
     number = np.uint64(s.numbers[NUMBER, group, message])
     if s.pruning == PUBLISHED:
         heir = np.uint64(s.heirs[HEIR, group, number])
-        return heir != _0 and heir <= s.group[group, LOWEST]
-    return number <= s.group[group, LOWEST]
+        return bool(heir != _0 and heir <= s.group[group, LOWEST])
+    return bool(number <= s.group[group, LOWEST])
 
 
 @njit
@@ -137,7 +138,7 @@ def list_inside(s: State, group: np.uint64, message: np.uint64) -> np.uint64:
 
 @njit
 def span_inside(s: State, group: np.uint64, count: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """Return lowest and highest number at a super peer of the first `count` of `list`; 1, 0: none."""
+    """Return lowest and highest number of the first `count` of the list; 1, 0: none."""
     lowest, highest = NOWHERE, _0
     for k in range(count):
         number = np.uint64(s.numbers[NUMBER, group, s.scratch[LIST, k]])
@@ -200,7 +201,7 @@ def _names(s: State, message: np.uint64, other: np.uint64) -> bool:
         return False
     row = np.uint64(s.message[message, ROW_OUT]) + block - bottom
     word = s.needs[row, 0, (other >> np.uint64(6)) & _7]
-    return (word >> (other & np.uint64(63))) & _1 == _1
+    return bool((word >> (other & np.uint64(63))) & _1 == _1)
 
 
 @njit

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from antecede.kernels.chance import draw, pick
-from antecede.kernels.hierarchy_jit import inlined
-from antecede.kernels.hierarchy_state import (
+from antecede.kernels.hierarchy_columns import (
     ACK_FREE,
     ACK_FRESH,
     CARRIED,
@@ -18,11 +17,11 @@ from antecede.kernels.hierarchy_state import (
     NEWEST_DOWN,
     NEWEST_UP,
     NOTES,
-    NOWHERE,
     READY,
     STAND,
-    State,
 )
+from antecede.kernels.hierarchy_jit import inlined
+from antecede.kernels.hierarchy_state import State
 from antecede.kernels.sim_queue import put
 
 _0, _1 = np.uint64(0), np.uint64(1)
@@ -50,7 +49,8 @@ def _arrival(s: State, word: np.uint64, at: np.uint64, to: np.uint64, now: np.ui
 def send_inside(s: State, message: np.uint64, at: np.uint64, now: np.uint64) -> None:
     """Put a message on the channels from a super peer to all peers of its group."""
     addresses = np.uint64(len(s.process))
-    for to in range(s.group[at, FIRST], s.group[at + _1, FIRST]):
+    for peer in range(s.group[at, FIRST], s.group[at + _1, FIRST]):
+        to = np.uint64(peer)
         word = draw(s.delay_key, message, at * addresses + to)
         time = _arrival(s, word, at, to, now)
         if s.fifo != _0:
@@ -72,12 +72,12 @@ def place_of(s: State, at: np.uint64) -> np.uint64:
 def send_outside(s: State, message: np.uint64, at: np.uint64, now: np.uint64) -> None:
     """Put a message on the channels to all others of the external group, by address."""
     groups, addresses = np.uint64(len(s.group) - 1), np.uint64(len(s.process))
-    for to in range(groups):
-        if to != at:
-            _put_outside(s, message, at, to, now)
-    for to in range(s.group[groups, FIRST], addresses):
-        if to != at:
-            _put_outside(s, message, at, to, now)
+    for other in range(groups):
+        if other != at:
+            _put_outside(s, message, at, np.uint64(other), now)
+    for other in range(s.group[groups, FIRST], addresses):
+        if other != at:
+            _put_outside(s, message, at, np.uint64(other), now)
 
 
 @inlined
@@ -148,7 +148,7 @@ def hold(s: State, message: np.uint64, now: np.uint64) -> np.uint64:
         s.at[FREE] = np.uint64(s.nodes[node, 0])
     s.nodes[node, 2] = message
     s.nodes[node, 3] = now & MESSAGE
-    return node
+    return np.uint64(node)
 
 
 @inlined
@@ -187,9 +187,3 @@ def wake(s: State, at: np.uint64, reason: np.uint64, count: np.uint64) -> np.uin
                 before = node
             node = after
     return count
-
-
-@inlined
-def is_outside(s: State, at: np.uint64) -> bool:
-    """Tell whether a process is an external peer."""
-    return s.process[at, HOME] == NOWHERE

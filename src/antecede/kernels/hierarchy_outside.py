@@ -4,6 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
+from antecede.kernels.hierarchy_columns import (
+    BEFORE,
+    DONE,
+    DS,
+    EXTERNAL,
+    HAVE,
+    HEARD,
+    HELD,
+    HOME,
+    LIST,
+    LOOSE_COUNT,
+    LOOSE_FIRST,
+    NOWHERE,
+    NUMBER,
+    READY,
+    ROW_IN,
+    ROW_OUT,
+    SENDER,
+    SEQ,
+    TOP,
+    TOP_TOLD,
+)
 from antecede.kernels.hierarchy_deliver import count_wait, deliver
 from antecede.kernels.hierarchy_inside import count_idr
 from antecede.kernels.hierarchy_jit import inlined, njit
@@ -27,29 +49,7 @@ from antecede.kernels.hierarchy_sets import (
     list_needs,
     stamp,
 )
-from antecede.kernels.hierarchy_state import (
-    BEFORE,
-    DONE,
-    DS,
-    EXTERNAL,
-    HAVE,
-    HEARD,
-    HELD,
-    HOME,
-    LIST,
-    LOOSE_COUNT,
-    LOOSE_FIRST,
-    NOWHERE,
-    NUMBER,
-    READY,
-    ROW_IN,
-    ROW_OUT,
-    SENDER,
-    SEQ,
-    TOP,
-    TOP_TOLD,
-    State,
-)
+from antecede.kernels.hierarchy_state import State
 from antecede.kernels.hierarchy_super import translate
 
 _0, _1, _8, _32, _40 = (np.uint64(k) for k in (0, 1, 8, 32, 40))
@@ -124,7 +124,7 @@ def _wait(s: State, at: np.uint64, place: np.uint64, node: np.uint64, reason: np
         s.loose_waiting[place] += _1
 
 
-@njit
+@inlined
 def _retry(
     s: State,
     at: np.uint64,
@@ -188,7 +188,7 @@ def _missing(s: State, at: np.uint64, place: np.uint64, message: np.uint64) -> n
     return _first_missing(s, at, place, message, row)
 
 
-@njit
+@inlined
 def _first_missing(
     s: State, at: np.uint64, place: np.uint64, message: np.uint64, row: np.uint64
 ) -> np.uint64:
@@ -199,7 +199,7 @@ def _first_missing(
     for k in range(list_missing(s, at, message, row)):
         other = s.scratch[LIST, k]
         if group == NOWHERE and other + _1 == np.uint64(s.message[message, BEFORE]):
-            return other
+            return np.uint64(other)
         rank = _rank(s, other, group_of(s, other))
         if rank < least:
             least, found = rank, other
@@ -218,7 +218,7 @@ def _first_missing(
 def _rank(s: State, message: np.uint64, group: np.uint64) -> np.uint64:
     """Return a word that orders what is missing: external peers, super peers newest first."""
     if group == NOWHERE:
-        return s.message[message, SENDER]
+        return np.uint64(s.message[message, SENDER])
     number = np.uint64(s.numbers[NUMBER, group, message])
     return np.uint64(_VECTOR + (group << _40) + (_HIGH - number))
 

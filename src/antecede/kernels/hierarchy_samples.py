@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from antecede.kernels.hierarchy_inside import prefix
-from antecede.kernels.hierarchy_jit import inlined, njit
-from antecede.kernels.hierarchy_measures import ci_bytes, span_bytes, span_inside, vtx_bytes
-from antecede.kernels.hierarchy_network import place_of
-from antecede.kernels.hierarchy_sets import count_member, list_member, trim
-from antecede.kernels.hierarchy_state import (
+from antecede.kernels.hierarchy_columns import (
     AT_EXTERNAL,
     AT_HELD,
     AT_IDR,
@@ -31,8 +26,13 @@ from antecede.kernels.hierarchy_state import (
     SAMPLED,
     SHADOW,
     TRANSLATED,
-    State,
 )
+from antecede.kernels.hierarchy_inside import prefix
+from antecede.kernels.hierarchy_jit import inlined, njit
+from antecede.kernels.hierarchy_measures import ci_bytes, span_bytes, span_inside, vtx_bytes
+from antecede.kernels.hierarchy_network import place_of
+from antecede.kernels.hierarchy_sets import count_member, list_member, trim
+from antecede.kernels.hierarchy_state import State
 
 _0, _1, _3, _4, _7, _8 = (np.uint64(k) for k in (0, 1, 3, 4, 7, 8))
 
@@ -44,10 +44,12 @@ def sample(s: State) -> None:
     s.at[SAMPLED] += _1
     groups, addresses = np.uint64(len(s.group) - 1), np.uint64(len(s.process))
     outside = addresses - s.group[groups, FIRST]
-    for at in range(groups):
+    for one in range(groups):
+        at = np.uint64(one)
         _count(s, row, AT_SUPER, _at_super(s, at, outside))
         _count(s, row, AT_TT, s.group[at, TRANSLATED])
-    for at in range(groups, addresses):
+    for one in range(groups, addresses):
+        at = np.uint64(one)
         trim(s, at)
         if s.process[at, HOME] == NOWHERE:
             _count(s, row, AT_EXTERNAL, _at_external(s, at, outside))
@@ -72,7 +74,7 @@ def _at_internal(s: State, at: np.uint64) -> np.uint64:
     if count != _0:
         lowest, highest = span_inside(s, s.process[at, HOME], count)
         size += span_bytes(lowest, highest)
-    return size
+    return np.uint64(size)
 
 
 @njit
@@ -80,7 +82,7 @@ def _at_external(s: State, at: np.uint64, outside: np.uint64) -> np.uint64:
     """Return the bytes of VTx and CI."""
     size = _4 * outside + ci_bytes(s, list_member(s, KEPT, at), _0)
     for group in range(np.uint64(len(s.group) - 1)):
-        size += vtx_bytes(s, place_of(s, at), at, group)
+        size += vtx_bytes(s, place_of(s, at), at, np.uint64(group))
     return np.uint64(size)
 
 
@@ -90,7 +92,7 @@ def _at_super(s: State, at: np.uint64, outside: np.uint64) -> np.uint64:
     size = _4 * (outside + _1) + _8 * s.group[at, TRANSLATED]
     for group in range(np.uint64(len(s.group) - 1)):
         if group != at:
-            size += vtx_bytes(s, at, at, group)
+            size += vtx_bytes(s, at, at, np.uint64(group))
     last = _0
     if s.group[at, OWNED] != _0:
         place = s.group[at, OWN_FIRST] + s.group[at, OWNED] - _1

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from antecede.kernels.hierarchy_jit import inlined, njit
-from antecede.kernels.hierarchy_state import (
+from antecede.kernels.hierarchy_columns import (
     BEFORE,
     BOTTOM,
     FAR,
@@ -31,8 +30,9 @@ from antecede.kernels.hierarchy_state import (
     ROWS,
     SHADOW,
     USED,
-    State,
 )
+from antecede.kernels.hierarchy_jit import inlined, njit
+from antecede.kernels.hierarchy_state import State
 from antecede.kernels.sim_bits import ones
 
 _0, _1, _6, _7, _9, _63 = (np.uint64(k) for k in (0, 1, 6, 7, 9, 63))
@@ -85,8 +85,8 @@ def lacks(s: State, at: np.uint64, message: np.uint64, row: np.uint64) -> bool:
         for word in range(8):
             found |= s.needs[row + k, 0, word] & ~s.sets[block + k, at, HAVE, word]
     if found == _0 and s.message[message, FAR] != 0:
-        return has(s, HAVE, at, np.uint64(s.message[message, FAR]) - _1) == _0
-    return found != _0
+        return bool(has(s, HAVE, at, np.uint64(s.message[message, FAR]) - _1) == _0)
+    return bool(found != _0)
 
 
 @inlined
@@ -130,7 +130,7 @@ def _is_empty(s: State, at: np.uint64, block: np.uint64) -> bool:
     some = _0
     for word in range(8):
         some |= s.sets[block, at, KEPT, word] | s.sets[block, at, SHADOW, word]
-    return some == _0
+    return bool(some == _0)
 
 
 @inlined
@@ -235,7 +235,7 @@ def _without(s: State, count: np.uint64, message: np.uint64) -> np.uint64:
     return kept
 
 
-@njit
+@inlined
 def list_missing(s: State, at: np.uint64, message: np.uint64, row: np.uint64) -> np.uint64:
     """Put what a process misses of what a message needs into `list`; return how many."""
     count = _0

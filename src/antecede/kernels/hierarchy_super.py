@@ -4,21 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from antecede.kernels.hierarchy_jit import inlined, njit
-from antecede.kernels.hierarchy_measures import (
-    ci_bytes,
-    count_bytes,
-    entropy,
-    group_of,
-    is_forgotten,
-    list_inside,
-    span_bytes,
-    span_inside,
-    widen,
-)
-from antecede.kernels.hierarchy_network import carry, send_inside, send_outside
-from antecede.kernels.hierarchy_sets import add, add_come, bit, copy_rows, has_come, list_needs
-from antecede.kernels.hierarchy_state import (
+from antecede.kernels.hierarchy_columns import (
     ACK_FREE,
     AFTER,
     BEFORE,
@@ -54,8 +40,22 @@ from antecede.kernels.hierarchy_state import (
     TAKEN,
     TOP_TOLD,
     TRANSLATED,
-    State,
 )
+from antecede.kernels.hierarchy_jit import inlined, njit
+from antecede.kernels.hierarchy_measures import (
+    ci_bytes,
+    count_bytes,
+    entropy,
+    group_of,
+    is_forgotten,
+    list_inside,
+    span_bytes,
+    span_inside,
+    widen,
+)
+from antecede.kernels.hierarchy_network import carry, send_inside, send_outside
+from antecede.kernels.hierarchy_sets import add, add_come, bit, copy_rows, has_come, list_needs
+from antecede.kernels.hierarchy_state import State
 
 _0, _1, _6, _7, _9 = (np.uint64(k) for k in (0, 1, 6, 7, 9))
 
@@ -102,7 +102,7 @@ def _first_other(s: State, at: np.uint64) -> np.uint64:
     groups = np.uint64(len(s.group) - 1)
     if at != _0:
         return _0
-    return _1 if groups > _1 else s.group[groups, FIRST]
+    return _1 if groups > _1 else np.uint64(s.group[groups, FIRST])
 
 
 @inlined
@@ -112,7 +112,7 @@ def _give_number(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
     s.numbers[NUMBER, at, message] = number
     s.numbers[ORDER, at, number] = message
     add(s, HAVE, at, message)
-    return number
+    return np.uint64(number)
 
 
 @inlined
@@ -226,7 +226,7 @@ def learn(s: State, at: np.uint64, peer: np.uint64, floor: np.uint64) -> None:
         for other in range(s.group[at, FIRST], s.group[at + _1, FIRST]):
             lowest = min(lowest, s.process[other, FLOORS])
         for number in range(before + _1, lowest + _1):
-            _forget(s, at, number)
+            _forget(s, at, np.uint64(number))
         s.group[at, LOWEST] = lowest
 
 

@@ -20,13 +20,11 @@ import numpy as np
 
 from antecede.errors import ScenarioError
 from antecede.kernels import hierarchy
-from antecede.kernels.hierarchy_state import (
+from antecede.kernels.hierarchy_columns import (
     AFTER,
     BEFORE,
-    BLOCK,
     CARRIED,
     FIRST,
-    FOREVER,
     FULL,
     HOME,
     KIND,
@@ -39,6 +37,10 @@ from antecede.kernels.hierarchy_state import (
     SENDER,
     SEQ,
     STAND,
+)
+from antecede.kernels.hierarchy_state import (
+    BLOCK,
+    FOREVER,
     Size,
     Small,
     State,

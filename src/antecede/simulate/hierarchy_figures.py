@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from antecede.kernels.hierarchy_state import (
+from antecede.kernels.hierarchy_columns import (
     ARRIVALS,
     AT_EXTERNAL,
     AT_HELD,
@@ -27,8 +27,8 @@ from antecede.kernels.hierarchy_state import (
     INTERNAL,
     MISSING,
     NOTES,
-    State,
 )
+from antecede.kernels.hierarchy_state import State
 from antecede.simulate.delays import US
 
 MS_US = US // 1000
