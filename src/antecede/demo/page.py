@@ -40,7 +40,8 @@ def write_page(path: Path, findings: Findings, events: Sequence[Event], conditio
         evaluation=told(findings.evaluation),
         evaluation_note=(
             f"Control information of source 000's hierarchical protocol, simulated, delays "
-            f"{DELAY}; its slopes are stated for up to 900 peers. The whole: antecede study hierarchy."
+            f"{DELAY}; its slopes are stated for up to 900 peers. The whole: antecede study "
+            "hierarchy."
         ),
         conditions=conditions,
     )

@@ -34,7 +34,7 @@ FAR = Delay(0.5, 0.5, "constant")
 
 
 def runs(quick: bool) -> Sequence[Run]:
-    """Return every run: the grid, fixed rates, passive receivers, super peers, pruning, variance."""
+    """Return every run: the grid, fixed rates, passive receivers, and what the text leaves open."""
     return [
         *_grid(quick),
         *_rates(quick),

@@ -108,8 +108,8 @@ def wire_section(results: Results) -> Section | None:
     extra = sum(results.values("lemma3.extra", kind="grid"))
     return Section(
         "Bytes on the wire, and Lemma 3",
-        "The accounting counts a bit vector's span and 8 bytes a pair; an encoding, the header of a "
-        "message with it, needs less. "
+        "The accounting counts a bit vector's span and 8 bytes a pair; an encoding, header "
+        "and all, needs less. "
         f"Lemma 3 (a bit is set exactly for an immediate dependency): {missing:,.0f} bits missing, "
         f"{extra:,.0f} too many, in all runs of the grid.",
         rows,

@@ -180,7 +180,8 @@ def _loss_section(results: Results) -> Section:
         "One lost message",
         "One copy of a message is lost after a second, or all of its copies, and nothing else in "
         "four seconds. Who lacks one copy stops for ever at whatever depends on it; where nobody "
-        "has the message only its sender is cut off, since nobody else's messages can depend on it.",
+        "has the message only its sender is cut off, since nobody else's messages can depend on "
+        "it.",
         columns=(
             "lost",
             "protocol",
