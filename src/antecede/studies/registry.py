@@ -27,6 +27,7 @@ STUDIES = {
     "topics": Entry("antecede.studies.topics:STUDY", "004: topic vectors and heterogeneous time"),
     "semantic": Entry("antecede.studies.semantic:STUDY", "003: replies wait for what they answer"),
     "vector": Entry("antecede.studies.vector:STUDY", "001: vectors and matrices over the members"),
+    "scale": Entry("antecede.studies.scale:STUDY", "000: up to a hundred thousand peers"),
 }
 
 
