@@ -66,8 +66,8 @@ def _finding(results: Results) -> str:
     broken = sum(results.values("violations"))
     return (
         f"With {first * GROUP:,} and with {last * GROUP:,} peers a message carries "
-        f"{', '.join(words)}: inside groups the claim holds, between super peers overhead grows slowly with their number"
-        f"; {broken:,.0f} of all deliveries came before a cause."
+        f"{', '.join(words)}: inside groups the claim holds, between super peers overhead "
+        f"grows slowly with their number; {broken:,.0f} of all deliveries came before a cause."
     )
 
 
