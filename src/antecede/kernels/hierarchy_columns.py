@@ -44,30 +44,30 @@ AT_INTERNAL, AT_EXTERNAL, AT_SUPER, AT_IDR, AT_HELD, AT_TT = (np.uint64(k) for k
 
 (
     HOME,
-    KIND,
-    STAND,
     LOW,
     HIGH,
+    NEWEST,
+    SILENT,
+    DEBT,
+    HELD,
+    PREFIX,
+    KIND,
+    STAND,
     NEWEST_UP,
     NEWEST_DOWN,
     TAKEN,
     FLOORS,
-    PREFIX,
-    NEWEST,
-    SILENT,
     TOLD,
     SPOKEN,
     HEARD,
-    HELD,
-    DEBT,
 ) = (np.uint64(k) for k in range(17))
-"""Columns of `State.process`: its group or NOWHERE; kind of its channels; row of `base`; first
-block in which DV, CI or IDR's CI has anything, and the block after the last; arrival of what was
-put last on the FIFO channels to and from the super peer; messages of an internal peer that were
-forwarded; floor that its super peer knows; its RV has all numbers up to this, and this highest
-one; deliveries since it last sent or acknowledged; floor that it told last; messages that it sent;
-external peers of whom an external peer has something; messages held back, own ones not; number of
-debts."""
+"""Columns of `State.process`, those of every delivery first: its group or NOWHERE; first block in
+which DV, CI or IDR's CI has anything, and the block after the last; highest number in RV;
+deliveries since it last sent or acknowledged; number of debts; messages held back, own ones not;
+RV has all numbers up to this; kind of its channels; row of `base`; arrival of what was put last on
+the FIFO channels to and from the super peer; messages of an internal peer that were forwarded;
+floor that its super peer knows; floor that it told last; messages that it sent; external peers of
+whom an external peer has something."""
 
 (
     SENDER,
@@ -108,9 +108,10 @@ dependencies stand that TT had forgotten ("published"), and how many they are.""
 number given; messages of its own numbered; least floor; entries of TT; scratch of spans (0 in
 HIGHEST_BIT between uses)."""
 
-HAVE, KEPT, SHADOW, EXACT = (np.uint64(k) for k in range(4))
+HAVE, KEPT, SHADOW, AWAITED, EXACT = (np.uint64(k) for k in range(5))
 """Sets of a process: RV, what was delivered or sent, or what a super peer numbered; DV or CI; what
-IDR's CI would be; immediate dependencies of the next message, where order may be violated."""
+IDR's CI would be; what held messages wait for; immediate dependencies of the next message, where
+order may be violated."""
 LIST, READY, DONE, STACK = (np.uint64(k) for k in range(4))
 """Rows of `State.scratch`: a set as a list; nodes to look at again; messages of the external group
 that one arrival lets go; searches."""

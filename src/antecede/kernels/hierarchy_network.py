@@ -8,6 +8,7 @@ from antecede.kernels.chance import draw, pick
 from antecede.kernels.hierarchy_columns import (
     ACK_FREE,
     ACK_FRESH,
+    AWAITED,
     CARRIED,
     FIRST,
     FREE,
@@ -21,6 +22,7 @@ from antecede.kernels.hierarchy_columns import (
     STAND,
 )
 from antecede.kernels.hierarchy_jit import inlined
+from antecede.kernels.hierarchy_sets import add, drop, has
 from antecede.kernels.hierarchy_state import State
 from antecede.kernels.sim_queue import put
 
@@ -165,14 +167,17 @@ def wait(s: State, at: np.uint64, node: np.uint64, reason: np.uint64) -> None:
     s.nodes[node, 0] = s.head[at, place]
     s.nodes[node, 1] = reason
     s.head[at, place] = node
+    if reason & LOOSE_BIT == _0:
+        add(s, AWAITED, at, reason)
 
 
 @inlined
 def wake(s: State, at: np.uint64, reason: np.uint64, count: np.uint64) -> np.uint64:
     """Put the nodes that wait for a message behind the first `count` of `ready`."""
-    place = reason & np.uint64(s.head.shape[1] - 1)
-    node = np.uint64(s.head[at, place])
-    if node != _0:
+    if has(s, AWAITED, at, reason) != _0:
+        drop(s, AWAITED, at, reason)
+        place = reason & np.uint64(s.head.shape[1] - 1)
+        node = np.uint64(s.head[at, place])
         before = _0
         while node != _0:
             after = np.uint64(s.nodes[node, 0])

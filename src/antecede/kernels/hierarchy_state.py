@@ -12,6 +12,7 @@ peers. A "place" is the index of a process of the external group: super peers, e
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,13 +72,13 @@ class State(NamedTuple):
     newest_out: Words
     """[E, E] arrival of what was put last on a FIFO channel of the external group; else [1, 1]."""
     process: Words
-    """[N, 17] columns above."""
+    """[N, 24] columns of `hierarchy_columns`; the last ones are not used."""
     message: Small
-    """[M, 15] columns above."""
+    """[M, 16] columns; the last is not used."""
     group: Words
     """[G + 1, 9] columns above."""
     sets: Words
-    """[B, N, 3, 8] sets of each process, see above; [B, N, 4, 8] where pruning is "published"."""
+    """[B, N, 4, 8] sets of each process; [B, N, 5, 8] where pruning is "published"."""
     come: Words
     """[B, E, 8] what arrived in the external group; of its own group, at a super peer, what is
     held."""
@@ -134,7 +135,7 @@ class Size(NamedTuple):
     @property
     def hash(self) -> int:
         """Lists of waiting messages of a process, a power of two."""
-        return 256 if self.addresses <= 4096 else 32
+        return 64 if self.addresses <= 4096 else 16
 
     @property
     def logged(self) -> int:
@@ -143,6 +144,8 @@ class Size(NamedTuple):
 
 
 WAIT_BINS = 1 << 20
+LINE = 64
+"""Bytes of a line of the cache."""
 
 
 def shapes(size: Size) -> dict[str, tuple[tuple[int, ...], type]]:
@@ -158,10 +161,10 @@ def shapes(size: Size) -> dict[str, tuple[tuple[int, ...], type]]:
         "wait_us": ((WAIT_BINS + 1,), word),
         "wait_sum": ((2,), signed),
         "newest_out": ((e, e) if size.fifo else (1, 1), word),
-        "process": ((n, 17), word),
+        "process": ((n, 24), word),
         "message": ((m, 16), small),
         "group": ((g + 1, 9), word),
-        "sets": ((size.blocks, n, 4 if size.published else 3, 8), word),
+        "sets": ((size.blocks, n, 5 if size.published else 4, 8), word),
         "come": ((size.blocks, e, 8), word),
         "needs": ((size.rows + 1, 2, 8), word),
         "numbers": ((2, g, m + 1), small),
@@ -187,6 +190,14 @@ def state_bytes(size: Size) -> int:
 
 def new_arrays(size: Size) -> dict[str, Any]:
     """Return the queue and all arrays of a state that begin empty."""
-    made: dict[str, Any] = {name: np.zeros(shape, of) for name, (shape, of) in shapes(size).items()}
+    made: dict[str, Any] = {name: _zeros(shape, of) for name, (shape, of) in shapes(size).items()}
     made["at"][[FRESH, ACK_FRESH]] = 1
     return {"queue": new_queue(size.longest_us, size.most), **made}
+
+
+def _zeros(shape: tuple[int, ...], of: type) -> Any:
+    """Return zeros that begin with a line of the cache: a block of 8 words is one line then."""
+    size = math.prod(shape) * np.dtype(of).itemsize
+    raw = np.zeros(size + LINE, np.uint8)
+    start = -raw.ctypes.data % LINE
+    return raw[start : start + size].view(of).reshape(shape)
