@@ -40,6 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs (default 1)")
     parser.add_argument("--engine", choices=ENGINES, default=AUTO)
     parser.add_argument("--json", action="store_true", help="every figure of every run, as JSON")
+    parser.add_argument(
+        "--meter",
+        action="store_true",
+        help="pairs that each rule of 002 and 004 orders, orders without need, and misses",
+    )
     parser.add_argument("--trace", metavar="OUT", help="write the run as a trace (Parquet)")
     parser.add_argument("--save-plot", metavar="OUT", help="storage over time as .svg or .png")
     parser.add_argument("--force", action="store_true", help="replace OUT where it exists")
@@ -109,7 +114,16 @@ def _results(
                 results.append(simulate(scenario, seed, engine))
             else:
                 results.append(_traced(scenario, seed, Path(args.trace)))
+            if args.meter:
+                results[-1] = _metered(results[-1])
     return results, time.monotonic() - begin
+
+
+def _metered(result: Result) -> Result:
+    from antecede.simulate.metered import meter_figures
+
+    pairs = meter_figures(result.scenario, result.seed)
+    return result._replace(figures={**result.figures, **pairs})
 
 
 def _traced(scenario: Scenario, seed: int, out: Path) -> Result:
