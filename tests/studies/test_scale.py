@@ -36,7 +36,9 @@ def test_inside_groups_overhead_follows_the_density() -> None:
 
 
 def test_findings_of_nothing() -> None:
-    assert STUDY.findings(Results(pa.table({n: [] for n in NAMES}), []), True).sections
+    found = STUDY.findings(Results(pa.table({n: [] for n in NAMES}), []), True)
+    assert found.finding == "Too few runs gave figures."
+    assert not found.sections
 
 
 NAMES = ("run", "quantity", "value", "series")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from antecede.studies.findings import Findings, Plot, Row, Section, Series
+from antecede.studies.findings import Findings, Plot, Row, Section, Series, filled
 from antecede.studies.pairs import part
 from antecede.studies.results import Results
+from antecede.studies.verdicts import undelivered
 
 SHOWN = (
     ("linear", "linear"),
@@ -24,8 +25,9 @@ LOSING = (
     ("by time of sending", "timestamp"),
     ("by arrival", "arrival"),
 )
-"""Rules that miss causal pairs; the sound ones are said to miss none and tested for it."""
-ROWS = (*SHOWN[:3], *LOSING)
+"""Rules that miss causal pairs."""
+SOUND = SHOWN[:3]
+ROWS = (*SOUND, *LOSING)
 LEAST = {"half": "least delay half of the largest", "nearly all": "least delay 0.9 of the largest"}
 READING = (
     "causal is by RECEIPT: what had arrived at the sender (002, section 2)",
@@ -44,10 +46,7 @@ READING = (
 
 def findings(results: Results, quick: bool) -> Findings:
     """Return the page of the study."""
-    sections = [
-        _pair_section(results, least) for least in LEAST if results.where(kind="pairs", least=least)
-    ]
-    sections += [_byte_section(results), _loss_section(results)]
+    pairs = [_pair_section(results, least) for least in LEAST]
     return Findings(
         study="clocks",
         title="Linear and physical clocks: what is ordered without need, and what is missed",
@@ -57,35 +56,44 @@ def findings(results: Results, quick: bool) -> Findings:
         conditions=[
             "six members, Poisson, 50 messages a second each, accuracy lambda 10 ms, offsets "
             "uniform within it; delays uniform; "
-            f"{'4' if quick else '20'} s simulated, seeds "
-            + ", ".join(map(str, sorted({run.seed for run in results.where(kind="pairs")}))),
+            f"{'4' if quick else '20'} s simulated, {results.seeds(kind='pairs')}",
             "delta, the largest delay, goes from 0.1 to 50 lambda"
             + (" (a few of these in this quick run)" if quick else ""),
         ],
-        sections=sections,
+        sections=filled((*pairs, _byte_section(results), _loss_section(results))),
     )
 
 
 def _finding(results: Results) -> str:
     both = part(results, "linear-physical.unnecessary", "linear.unnecessary", kind="pairs")
+    sound = part(results, "linear-physical.missed", "events", kind="pairs")
     missed = part(results, "linear-physical:published.missed", "events", kind="pairs")
-    if both is None or missed is None:
+    if both is None or sound is None or missed is None:
         return "No run gave figures."
     return (
         f"Physical time takes away {1 - both:.0%} of the pairs that linear time orders without "
-        f"need, and misses none when least delays are used; as published, {missed:.2g} causal "
-        "pairs a message are missed."
+        f"need, and with least delays it misses {f'{sound:.2g} a message' if sound else 'none'}; "
+        f"as published, {missed:.2g} causal pairs a message are missed."
     )
 
 
-def _pair_section(results: Results, least: str) -> Section:
+def _pair_section(results: Results, least: str) -> Section | None:
     rows = list(_pair_rows(results, least))
-    worst = max((row for row in rows if "missed" in row.quantity), key=lambda row: row.ours)
+    if not rows:
+        return None
+    lost = [row for row in rows if row.quantity.endswith(" missed") and row.ours]
+    sound = {f"{label} missed" for label, _ in SOUND}
+    broken = any(row.quantity in sound for row in lost)
+    worst = max(lost, key=lambda row: row.ours, default=None)
     return Section(
         f"Pairs, {LEAST[least]}",
-        "The sound rules miss nothing at any delay. The most that is missed: "
-        f"{worst.ours:.2g} causal pairs a message, {worst.quantity.removesuffix(' missed')}, "
-        f"{worst.condition.split(',')[0]}.",
+        f"The sound rules miss {'pairs, which is a defect' if broken else 'nothing'}. "
+        + (
+            "No rule misses a pair."
+            if worst is None
+            else f"The most that is missed: {worst.ours:.2g} causal pairs a message, "
+            f"{worst.quantity.removesuffix(' missed')}, {worst.condition.split(',')[0]}."
+        ),
         rows,
         (
             _plot(results, least, "unnecessary", "Ordered without need", SHOWN),
@@ -110,21 +118,16 @@ def _plot(
 
 
 def _line(results: Results, label: str, figure: str, least: str) -> Series:
-    ratios = _ratios(results, least)
     points = [
         (ratio, part(results, figure, "events", kind="pairs", least=least, ratio=ratio))
-        for ratio in ratios
+        for ratio in results.places("ratio", kind="pairs", least=least)
     ]
     there = [(x, y) for x, y in points if y is not None]
     return Series(label, [x for x, _ in there], [y for _, y in there])
 
 
-def _ratios(results: Results, least: str) -> list[float]:
-    return sorted({run.parameters["ratio"] for run in results.where(kind="pairs", least=least)})
-
-
 def _pair_rows(results: Results, least: str) -> Iterator[Row]:
-    for ratio in _ratios(results, least):
+    for ratio in results.places("ratio", kind="pairs", least=least):
         where: dict[str, Any] = {"kind": "pairs", "least": least, "ratio": ratio}
         condition = f"delta {ratio:g} lambda, least {least}"
         for label, rule in ROWS:
@@ -135,7 +138,6 @@ def _pair_rows(results: Results, least: str) -> Iterator[Row]:
 
 
 def _byte_section(results: Results) -> Section:
-    protocols = sorted({run.parameters["protocol"] for run in results.where(kind="bytes")})
     rows = [
         Row(
             "ours",
@@ -159,7 +161,7 @@ def _byte_section(results: Results) -> Section:
                 "bytes a message, as counted",
                 [
                     results.line(one, "peer.overhead_bytes", "members", kind="bytes", protocol=one)
-                    for one in protocols
+                    for one in results.places("protocol", kind="bytes")
                 ],
             )
         ],
@@ -169,7 +171,7 @@ def _byte_section(results: Results) -> Section:
 def _loss_section(results: Results) -> Section:
     lines = [
         _loss_line(results, loss, recovery)
-        for loss in sorted({run.parameters["loss"] for run in results.where(kind="loss")})
+        for loss in results.places("loss", kind="loss")
         for recovery in (False, True)
         if results.where(kind="loss", loss=loss, recovery=recovery)
     ]
@@ -192,15 +194,12 @@ def _loss_section(results: Results) -> Section:
 
 def _loss_line(results: Results, loss: float, recovery: bool) -> tuple[str, ...]:
     where: dict[str, Any] = {"kind": "loss", "loss": loss, "recovery": recovery}
-    owed = sum(results.values("undelivered", **where))
-    done = sum(results.values("deliveries", **where))
     mean = results.spread("wait_ms.mean", **where)
     last = results.spread("wait_ms.p99", **where)
     return (
         f"{loss:.0%}",
         "yes" if recovery else "no",
-        f"{owed:,.0f}",
-        f"{owed / (owed + done):.1%}" if owed + done else "-",
+        *undelivered(results, **where),
         "-" if mean is None else f"{mean.mean:,.1f} ms",
         "-" if last is None else f"{last.mean:,.1f} ms",
         f"{sum(results.values('notes', **where)):,.0f}",

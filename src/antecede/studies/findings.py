@@ -5,7 +5,7 @@ Plain values only, so that a page can be drawn again from the files alone (`summ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 
@@ -70,6 +70,20 @@ class Section(NamedTuple):
     columns: Sequence[str] = ()
     """Of `table`, where figures are no rows beside a paper's."""
     table: Sequence[Sequence[str]] = ()
+
+
+def filled(sections: Iterable[Section | None]) -> list[Section]:
+    """Return the sections that show something: of the others no run gave figures."""
+    return [
+        section
+        for section in sections
+        if section is not None
+        and (
+            section.rows
+            or section.table
+            or any(line.x for plot in section.plots for line in plot.series)
+        )
+    ]
 
 
 class Findings(NamedTuple):

@@ -58,18 +58,21 @@ TIMES_LOWER: Mapping[str, tuple[tuple[str, str, float], ...]] = {
         ("idr storage", "internal storage", 38.0),
         ("idr overhead", "external overhead", 1.7),
         ("idr storage", "external storage", 1.7),
+        ("ds overhead", "external overhead", 4.1),
     ),
     "50-250 ms": (
         ("idr overhead", "internal overhead", 10.0),
         ("idr storage", "internal storage", 11.0),
         ("idr overhead", "external overhead", 1.4),
         ("idr storage", "external storage", 1.6),
+        ("ds overhead", "external overhead", 1.64),
     ),
     "50-550 ms": (
         ("idr overhead", "internal overhead", 3.5),
         ("idr storage", "internal storage", 4.5),
         ("idr overhead", "external overhead", 1.0),
         ("idr storage", "external storage", 1.3),
+        ("ds overhead", "external overhead", 2.0),
     ),
 }
 """(a, b, x): "b is x times lower than a". By the text's own values 1500/400 is 3.75, 4900/2700 is

@@ -57,10 +57,11 @@ def pruning_section(results: Results) -> Section | None:
         for value in results.values("violations", kind="pruning", pruning=pruning)
     )
     broken = sum(results.values("violations", kind="pruning", pruning="published"))
+    unsound = "As described in 000 it is unsafe: " if broken else "As described in 000: "
     return Section(
         "Pruning of the super peer's table",
-        f"As described in 000 it is unsafe: {broken:,.0f} deliveries before a cause. The "
-        f"safe rule and no pruning have {unsafe:,.0f}.",
+        f"{unsound}{broken:,.0f} deliveries before a cause. The safe rule and no pruning have "
+        f"{unsafe:,.0f}.",
         columns=(
             "links",
             "internal groups",

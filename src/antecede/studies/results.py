@@ -45,6 +45,16 @@ class Results:
         """Return the runs that meet all conditions."""
         return [run for run in self.runs if all(_has(run, *pair) for pair in conditions.items())]
 
+    def places(self, name: str, /, **conditions: Any) -> list[Any]:
+        """Return the values that a parameter has in the runs that meet the conditions, sorted."""
+        runs = map(_values, self.where(**conditions))
+        return sorted({values[name] for values in runs if name in values})
+
+    def seeds(self, **conditions: Any) -> str:
+        """Return "seeds 1, 2, 3" of the runs that meet the conditions."""
+        found = self.places("seed", **conditions)
+        return f"seeds {', '.join(map(str, found))}" if found else "no seeds: no run gave figures"
+
     def figures(self, run: Run) -> Mapping[str, Any]:
         """Return all figures of a run: numbers and lists of numbers."""
         return self._figures[run.key]
@@ -80,7 +90,7 @@ class Results:
         **conditions: Any,
     ) -> Series:
         """Return a line of a plot: the quantity over the parameter `x`, deviations over seeds."""
-        places = sorted({_values(run)[x] for run in self.where(**conditions) if x in _values(run)})
+        places = self.places(x, **conditions)
         found = [(at, self.spread(quantity, **{**conditions, x: at})) for at in places]
         points = [(at, spread) for at, spread in found if spread is not None]
         several = any(spread.runs > 1 for _, spread in points)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from antecede.studies.findings import Findings, Plot, Row, Section, Series
+from antecede.studies.findings import Findings, Plot, Row, Section, Series, filled
 from antecede.studies.results import Results
 
 GROUP, TEN = 100, 10
@@ -39,16 +40,17 @@ def findings(results: Results, quick: bool) -> Findings:
             "every 64 deliveries (counted as notes)",
         ],
         conditions=[
-            "0.6 s simulated, figures from 0.3 s on; seeds "
-            + ", ".join(map(str, sorted({run.seed for run in results.runs})))
+            f"0.6 s simulated, figures from 0.3 s on; {results.seeds()}"
             + (" (this quick run ends at 10,000 peers)" if quick else ""),
             "every delivery is checked for its causes (the IDR shadow)",
         ],
-        sections=[
-            _section(results, "More groups of a hundred", "groups", size=GROUP),
-            _section(results, "Ten groups that grow", "size", groups=TEN),
-            _cost_section(results),
-        ],
+        sections=filled(
+            (
+                _section(results, "More groups of a hundred", "groups", size=GROUP),
+                _section(results, "Ten groups that grow", "size", groups=TEN),
+                _cost_section(results),
+            )
+        ),
     )
 
 
@@ -111,13 +113,12 @@ def _section(results: Results, title: str, axis: str, **fixed: int) -> Section:
     )
 
 
-def _line(results: Results, label: str, figure: str, fixed: dict[str, int]) -> Series:
+def _line(results: Results, label: str, figure: str, fixed: dict[str, Any]) -> Series:
     return results.line(label, figure, "peers", **fixed)
 
 
-def _rows(results: Results, fixed: dict[str, int]) -> Iterator[Row]:
-    runs = results.where(**fixed)
-    for peers in sorted({run.parameters["peers"] for run in runs}):
+def _rows(results: Results, fixed: dict[str, Any]) -> Iterator[Row]:
+    for peers in results.places("peers", **fixed):
         for name, figure, unit in SHOWN:
             spread = results.spread(figure, peers=peers, **fixed)
             if spread is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from antecede.studies.findings import Findings, Plot, Row, Section, Series
+from antecede.studies.findings import Findings, Plot, Row, Section, Series, filled
 from antecede.studies.pairs import part
 from antecede.studies.results import Results
 
@@ -39,7 +39,6 @@ READING = (
 
 def findings(results: Results, quick: bool) -> Findings:
     """Return the page of the study."""
-    seeds = sorted({run.seed for run in results.runs})
     return Findings(
         study="topics",
         title="Topic-based order: what is ordered without need, and what is missed",
@@ -51,9 +50,9 @@ def findings(results: Results, quick: bool) -> Findings:
             "150,000 time units; delays uniform; publishers and times random",
             "usual: 2,000 events, h = 10, xt = 5, least delay half of the largest; one of them "
             "varied at a time" + (", a few values in this quick run" if quick else ""),
-            f"seeds {', '.join(map(str, seeds))}",
+            results.seeds(),
         ],
-        sections=[_claim(results), *(_section(results, name) for name in AXES)],
+        sections=filled((_claim(results), *(_section(results, name) for name in AXES))),
         not_reached=[
             "Figure 1 cannot be set beside ours: its picture and its least delays are lost. Only "
             'its sentence can be checked: "the UO number of event messages in the HTBC protocol is '
@@ -86,7 +85,7 @@ def _finding(results: Results) -> str:
 def _claim(results: Results) -> Section:
     rows = []
     for suffix, words in (("", "safe"), (":published", "as published")):
-        for events in sorted({run.parameters["events"] for run in results.runs}):
+        for events in results.places("events"):
             above = _of(results, f"htbc{suffix}.unnecessary", events=events)
             below = _of(results, f"tv-pt{suffix}.unnecessary", events=events)
             if above is not None and below:
@@ -153,8 +152,7 @@ def _rows(results: Results, name: str) -> Iterator[Row]:
 
 
 def _values(results: Results, name: str) -> list[Any]:
-    there = results.where(**{key: value for key, value in USUAL.items() if key != name})
-    return sorted({run.parameters[name] for run in there})
+    return results.places(name, **{key: value for key, value in USUAL.items() if key != name})
 
 
 def _plot(

@@ -1,10 +1,11 @@
-"""How close rows come to the paper, in words: what findings of several studies say."""
+"""How close rows come to the paper, and what was lost, in words: what several studies say."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from antecede.studies.findings import Row
+from antecede.studies.results import Results
 
 CLOSE, NEAR = 0.06, 0.10
 """Parts of the paper's figure by which ours may differ to be called so."""
@@ -23,6 +24,8 @@ def within(rows: Iterable[Row], part: float) -> int:
 def tally(rows: Sequence[Row]) -> str:
     """Return "N of M figures within 10 % of the paper's, K of them within 6 %"."""
     there = len(compared(rows))
+    if not there:
+        return "no run gave a figure that the paper has"
     return (
         f"{within(rows, NEAR)} of {there} figures come out within 10 % of the paper's, "
         f"{within(rows, CLOSE)} of them within 6 %"
@@ -37,6 +40,13 @@ def beyond(rows: Iterable[Row]) -> list[str]:
         for row in compared(rows)
         if row.ratio is not None and row.paper is not None and abs(row.ratio - 1) > NEAR
     ]
+
+
+def undelivered(results: Results, **conditions: object) -> tuple[str, str]:
+    """Return how many deliveries never happened, and which part of all that were owed."""
+    owed = sum(results.values("undelivered", **conditions))
+    done = sum(results.values("deliveries", **conditions))
+    return f"{owed:,.0f}", f"{owed / (owed + done):.1%}" if owed + done else "-"
 
 
 def _figure(value: float | None) -> str:
