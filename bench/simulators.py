@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 import simpy
 
 from antecede.simulate.delays import Delay
+from antecede.simulate.hierarchy_engine import run_hierarchy
 from antecede.simulate.mesh_engine import run_mesh
 from antecede.simulate.scenario import Links, Scenario
-from antecede.simulate.topology import Mesh
+from antecede.simulate.topology import Hierarchy, Mesh
 from antecede.words import table
 
 DELAYS = Delay(0.0, 0.05)
@@ -53,6 +54,19 @@ def compiled(peers: int, duration_s: float) -> Rate:
 
 def _compiled(scenario: Scenario) -> float:
     return run_mesh(scenario, 1).figures["deliveries"]
+
+
+def hierarchical(peers: int, duration_s: float) -> Rate:
+    """Run the compiled hierarchy of 000: half inside, half outside, IDR and its check beside it."""
+    topology = Hierarchy((peers // 2,), peers // 2)
+    links = Links(DELAYS)
+    scenario = Scenario(topology, "hierarchical", links=links, duration_s=duration_s)
+    run_hierarchy(scenario, 0)
+    return min((_timed(lambda: _hierarchical(scenario)) for _ in range(REPEATS)), key=_seconds)
+
+
+def _hierarchical(scenario: Scenario) -> float:
+    return run_hierarchy(scenario, 1).figures["deliveries"]
 
 
 def in_simpy(peers: int, duration_s: float) -> Rate:
@@ -152,7 +166,10 @@ class _Group:
         return min(max(self.rng.gauss((low + high) / 2, (high - low) / 4), low), high)
 
 
-ENGINES: dict[str, Callable[[int, float], Rate]] = {"mesh, IDR": compiled}
+ENGINES: dict[str, Callable[[int, float], Rate]] = {
+    "mesh, IDR": compiled,
+    "hierarchical": hierarchical,
+}
 """Compiled engines by name; each is run for the simulated seconds of COMPILED_S."""
 
 
