@@ -166,6 +166,7 @@ def test_a_hierarchy_has_a_line_for_each_role(capsys: pytest.CaptureFixture[str]
         (("sb", "--answers", "0"), "nothing is an answer here"),
         (("bss/as-published",), "as published, with its defect"),
         (("bss", "--loss", "0.05"), r"\d+ deliveries never happened: what is lost is not recover"),
+        (("matrix", "--loss", "0.05"), r"is not recovered \(matrix/recovering does\)"),
         (("bss/as-published",), r"[\d,]+ deliveries never happened: messages are stuck"),
         (("bss", "sb"), "50% of them answers"),
         (("bss", "--seeds", "2"), "means of 2 seeds"),
@@ -175,6 +176,21 @@ def test_a_hierarchy_has_a_line_for_each_role(capsys: pytest.CaptureFixture[str]
 def test_remarks(arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert compare(*arguments, *SHORT) == 0
     assert re.search(says, " ".join(capsys.readouterr().out.split()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("bss", "--rate", "0.9"), "1 peer in a mesh, delay 50-250 ms, channels reorder 0.9 mess"),
+        (("bss", "--rate", "0.9"), "each for 1 s: 1 message bytes"),
+        (("tv", "--topology", "pubsub"), "1 peer in 1 subgroup, 10 topics, delay"),
+    ],
+)
+def test_one_is_one(
+    arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare(*arguments, "--seconds", "1", "--members", "1") == 0
+    assert says in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_broken_promise_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -209,6 +225,14 @@ def test_the_table_fits_the_terminal(
         (("bss", "--loss", "1.5"), "--loss: 1.5 is no probability below 1"),
         (("sb", "--answers", "2"), "--answers: 2.0 is no probability"),
         (("bss", "--rate", "0"), "--rate 0.0: messages a second, above 0"),
+        (
+            ("own/my.py:Mine",),
+            "own/my.py:Mine: compare takes protocols of antecede protocols; one of",
+        ),
+        (
+            ("bss", "--rate", "1e300"),
+            "--rate 1e+300: a peer sends one message a microsecond at most",
+        ),
         (("bss", "--rate", "1e-9"), "--rate 1e-09: a message in 1e+09 s; too seldom"),
         (("bss", "--seconds", "nan"), "--seconds nan: above 0"),
         (("bss", "--seconds", "1e12"), "--seconds: 1000000000000.0 s; it is above 0 and at most"),

@@ -115,6 +115,34 @@ def test_several_seeds_give_means_and_deviations(
     assert re.search(r"wait  mean \d+\.\d ± \d+\.\d ms", text)
 
 
+def test_the_heading_tells_of_the_whole_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    path = tmp_path / "run.toml"
+    links = (
+        'delay = "0-1 ms"\nmatrix = [[0, 0.1], [0.1, 0]]\nloss = 0.1\nduplicate = 0.2\nbuffer = 9\n'
+        "service_s = 0.001\npartitions = [{ start_s = 0.1, end_s = 0.2, side = [0] }]\n"
+        'special = [{ from = 0, to = "any", delay = "1 s" }]\n'
+    )
+    head = f'name = "{"long " * 20}\\u001b"\n{SMALL}[links]\n{links}'
+    path.write_text(head.replace("peers = 4", "peers = 2"), encoding="utf-8")
+    assert simulate(path) == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    assert "\x1b" not in text
+    assert (
+        "delay from a matrix and 0-1 ms and 1 other delay for some channels, channels reorder, "
+        "10.00% lost, 20.00% doubled, 1 partition, 1 ms to take in a copy, room for 9 1 s of"
+    ) in " ".join(text.split())
+
+
+def test_one_is_one() -> None:
+    lines = list(report([Result(Scenario(Mesh(1)), 0, "readable", {"sent": 1})], 1.0, 80))
+    assert lines[0] == "idr, 1 peer in a mesh"
+    assert "sent  1 message" in lines
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_report_fits_the_terminal(
     width: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -204,7 +232,38 @@ def test_a_run_too_large_is_refused_before_it_starts(
     path = tmp_path / "run.toml"
     path.write_text(SMALL.replace("peers = 4", "peers = 1000000"), encoding="utf-8")
     assert simulate(path, "--engine", "readable") == 2
-    assert re.search(r"would need about .* GiB .* Lower run\.duration_s", capsys.readouterr().err)
+    said = capsys.readouterr().err
+    assert re.search(r"run\.toml: this run would need about .* GiB .* Lower run\.duration_s", said)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('[protocol]\nname = "own.py:Mine"', r"protocol\.name: .*own\.py: there is no such file"),
+        (
+            '[workload]\nkind = "replay"\npath = "no.mbox"',
+            r"workload\.path: no\.mbox: no such file",
+        ),
+        (
+            '[protocol]\nname = "physical"\n[clocks]\naccuracy_s = 1',
+            r"protocol\.options: physical: physical time alone cannot order",
+        ),
+    ],
+)
+def test_what_is_found_wrong_when_it_is_to_run_names_file_and_key(
+    text: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(SMALL + text, encoding="utf-8")
+    assert simulate(path) == 2
+    assert re.search(rf"antecede: {re.escape(str(path))}: {says}", capsys.readouterr().err)
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    """Some editors write one."""
+    path = tmp_path / "run.toml"
+    path.write_text(SMALL, encoding="utf-8-sig")
+    assert read_scenario(path).duration_s == 1
 
 
 def test_small_runs_load_no_compiled_kernels(small: Path) -> None:

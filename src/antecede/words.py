@@ -19,6 +19,11 @@ def count_and_part(count: int, total: int) -> str:
     return f"{count:,} ({count / total:.1%})" if count and total else f"{count:,}"
 
 
+def counted(number: int, thing: str) -> str:
+    """Return a number of things, as in "1 peer", "2,000 peers"."""
+    return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
 def duration(milliseconds: float | None) -> str:
     """Return a duration in the unit that reads best, as in "84 ms", "2.1 h"; a dash for None."""
     if milliseconds is None:

@@ -132,6 +132,22 @@ def test_safe_pruning_keeps_causal_order_on_the_same_links() -> None:
     assert result.figures["lemma3.extra"] == 0
 
 
+def test_waits_beyond_the_counted_ones_have_no_quantiles() -> None:
+    """Rather no figure than a wrong one: these waits are counted together."""
+    slow = Scenario(
+        Hierarchy((2, 2), 2),
+        "hierarchical",
+        links=Links(Delay(0.0, 20.0, "uniform")),
+        workload=Workload("random", messages=100),
+        duration_s=1.0,
+    )
+    theirs, ours = run_readable(slow, 1).figures, run_hierarchy(slow, 1).figures
+    assert theirs["wait_ms.p50"] > 1100
+    assert not {"wait_ms.p50", "wait_ms.p99"} & set(ours)
+    for name in ("wait_ms.mean", "wait_ms.max"):
+        assert ours[name] == pytest.approx(theirs[name], rel=1e-9)
+
+
 def test_what_dependency_sequences_would_carry() -> None:
     """000, section 3.2: among external peers alone, a pair for each other one heard of."""
     scenario = skewed((3,), "safe")

@@ -70,7 +70,7 @@ def test_messages_are_counted_before_they_are_drawn(workload: Workload) -> None:
     [
         (Scenario(Mesh(1000), duration_s=100.0),
          r"what happens. Lower run\.duration_s, workload\.interval .*or topology\.peers$"),
-        (Scenario(Mesh(2), workload=Workload("poisson", rate_hz=1e7), duration_s=100.0),
+        (Scenario(Mesh(2), workload=Workload("poisson", rate_hz=1e6), duration_s=1000.0),
          r"Lower run\.duration_s, workload\.rate_hz or topology\.peers$"),
         (Scenario(Mesh(2), workload=Workload("random", messages=10**9)),
          r"Lower workload\.messages$"),
@@ -80,6 +80,7 @@ def test_messages_are_counted_before_they_are_drawn(workload: Workload) -> None:
          r"what is under way. Lower workload\.total_hz or topology\.peers$"),
         (Scenario(Hierarchy((9000,), 9000), "hierarchical"), r"or topology\.groups$"),
         (Scenario(PubSub((9000,), 5), "tv"), r"or topology\.subgroups$"),
+        (Scenario(PubSub((2, 2), 10**9), "tv"), r"Lower topology\.topics or topology\.subgroups$"),
         (Scenario(Mesh(2), workload=Workload(interval=Delay(1e-6, 1.0)), duration_s=1e6),
          r"the schedule|what happens"),
     ],

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from antecede.errors import InputError, ScenarioError
+from antecede.errors import ScenarioError
 from antecede.oracle.history import History
 from antecede.simulate.as_trace import events
 from antecede.simulate.delays import US
@@ -17,6 +17,7 @@ from antecede.simulate.judge import pasts
 from antecede.simulate.readable import run_readable
 from antecede.simulate.replay import replay
 from antecede.simulate.scenario import Scenario, Workload
+from antecede.simulate.scenario_file import read_scenario
 from antecede.simulate.topology import Mesh
 from antecede.trace.arrow import write_events
 from antecede.trace.schema import DELIVER, SEND, Event
@@ -86,10 +87,23 @@ def test_who_may_answer_one_message_answers_the_newest(tmp_path: Path) -> None:
 
 def test_a_trace_without_authors(tmp_path: Path) -> None:
     path = written(tmp_path / "bare.parquet", [("a", None, (), 0)])
-    with pytest.raises(ScenarioError, match=r"workload\.path: no message with an author"):
+    with pytest.raises(
+        ScenarioError, match=r"workload\.path: .*bare\.parquet: no message with an author"
+    ):
         replay(scenario(path))
-    with pytest.raises(InputError):
+    with pytest.raises(ScenarioError, match=r"workload\.path: .*absent\.parquet: no such file"):
         replay(scenario(tmp_path / "absent.parquet"))
+
+
+def test_a_trace_is_looked_for_beside_the_scenario_first(tmp_path: Path) -> None:
+    """As a matrix and a protocol of one's own are, from whatever folder the command is run."""
+    trace = written(tmp_path / "tree.parquet", [("a", "ann", (), 0)])
+    text = '[topology]\nkind = "mesh"\npeers = 2\n[workload]\nkind = "replay"\npath = "{}"\n'
+    beside, absent = tmp_path / "beside.toml", tmp_path / "absent.toml"
+    beside.write_text(text.format("tree.parquet"))
+    absent.write_text(text.format("elsewhere.parquet"))
+    assert read_scenario(beside).workload.path == str(trace)
+    assert read_scenario(absent).workload.path == "elsewhere.parquet"
 
 
 @pytest.mark.parametrize("protocol", ["sb", "idr"])

@@ -118,6 +118,15 @@ CASES = [
     ),
     (links("partitions = [{ start_s = 0, end_s = 1, side = [] }]"), "links.partitions[1].side: a"),
     (links("partitions = [{ start_s = 0, end_s = 1, side = [3] }]"), "links.partitions[1].side: n"),
+    (
+        links("partitions = [{ start_s = 0, end_s = 1, side = [0, 1, 2, 0] }]"),
+        "links.partitions[1].side: has all 3 addresses: nobody is left on the other side",
+    ),
+    (
+        links("partitions = [{ start_s = 0, end_s = 1e300, side = [0] }]"),
+        "links.partitions[1].end_s: 1e+300 s; it comes after start_s = 0.0 s and is at most 1e+09",
+    ),
+    (links("service_s = 1e300"), "links.service_s: 1e+300 s; it is 0 or more and at most 1e+06"),
     (links('special = [{ from = "boss", to = "any", delay = "1 s" }]'), "links.special[1].from: '"),
     (links('special = [{ from = "any", to = 3, delay = "1 s" }]'), "links.special[1].to: '3' is n"),
     (
@@ -131,12 +140,19 @@ CASES = [
         "links.matrix: row 2 has 1 delays and there are 2 rows: the matrix must be square",
     ),
     (links("matrix = []"), "links.matrix: it has no rows"),
+    (links("matrix = [[1e300]]"), "links.matrix: the delay 1e+300 s in row 1; it is 0 or more and"),
     (links("matrix = [[-1]]"), "links.matrix: the delay -1.0 s in row 1"),
     # workloads
     (workload('kind = "sometimes"'), "workload.kind: 'sometimes' is none of periodic, poisson, ra"),
     (workload('kind = "poisson"\nrate_hz = -5'), "workload.rate_hz: -5.0 a second; it is above 0"),
     (workload("total_hz = 0"), "workload.total_hz: 0.0 a second; it is above 0"),
-    (workload('interval = "0-10 ms"'), "workload.interval: a peer would send without end"),
+    (workload('interval = "0-10 ms"'), "workload.interval: low is 0 s; a peer sends one"),
+    (workload('interval = "1e-9 s"'), "workload.interval: low is 1e-09 s; a peer sends one messag"),
+    (workload('kind = "poisson"\nrate_hz = 1e9'), "workload.rate_hz: 1e+09 a second; it is 1e-06"),
+    (workload('kind = "poisson"\nrate_hz = 1e-300'), "workload.rate_hz: 1e-300 a second; it is 1e"),
+    (workload("total_hz = 1e308"), "workload.total_hz: 1e+308 a second of 3 peers; with these"),
+    (workload("total_hz = 1e-308"), "workload.total_hz: 1e-308 a second of 3 peers; with these"),
+    (workload('kind = "poisson"\ntotal_hz = 1e-300'), "workload.total_hz: 1e-300 a second of 3"),
     (workload("silent = 3"), "workload.silent: 3 of 3 peers; one must send"),
     (workload("silent = -1"), "workload.silent: -1; it is 0 or more"),
     (workload("fanout = 0"), "workload.fanout: 0; it is 1 or more"),
@@ -152,6 +168,11 @@ CASES = [
     (workload('path = "x"'), "workload.path: a periodic workload reads no trace"),
     # clocks and run
     (clocks("accuracy_s = -1"), "clocks.accuracy_s: -1.0; it is 0 or more"),
+    (clocks("accuracy_s = 1e300"), "clocks.accuracy_s: 1e+300 s; it is at most 1e+06"),
+    (
+        clocks("accuracy_s = 1\ndrift_ppm = 5\nresync_s = 1e-7"),
+        "clocks.resync_s: 1e-07 s; a clock is set anew every 0.001 s or more seldom",
+    ),
     (clocks("drift_ppm = 5"), "clocks.resync_s: a clock that drifts must be set anew"),
     (clocks("drift_ppm = 5\nresync_s = 60"), "clocks.accuracy_s: a drift of 5.0 ppm leaves 0.0 s"),
     (run("duration_s = 0"), "run.duration_s: 0.0 s; it is above 0"),

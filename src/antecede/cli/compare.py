@@ -12,6 +12,7 @@ import math
 import sys
 from collections.abc import Mapping
 
+from antecede.check.loader import is_file_target
 from antecede.cli.columns import width_of_terminal
 from antecede.cli.compare_table import Compared, compared, plain_values, report
 from antecede.errors import InputError, ScenarioError
@@ -25,7 +26,7 @@ from antecede.simulate.fitness import check_fit, topologies_of
 from antecede.simulate.hindsight import hindsight
 from antecede.simulate.memory import check_memory
 from antecede.simulate.readable import run_readable
-from antecede.simulate.scenario import Clocks, Links, Scenario, Special, Workload
+from antecede.simulate.scenario import FASTEST_HZ, Clocks, Links, Scenario, Special, Workload
 from antecede.simulate.table_reading import choices
 from antecede.simulate.topology import Hierarchy, Mesh, PubSub, Topology
 
@@ -131,6 +132,11 @@ def _figures(scenario: Scenario, seed: int) -> Mapping[str, float]:
 
 def scenario_of(name: str, args: argparse.Namespace) -> Scenario:
     """Return the scenario of one protocol; raises InputError that names the option."""
+    if is_file_target(name):
+        raise InputError(
+            f"{name}: compare takes protocols of antecede protocols; one of your own runs with "
+            "antecede simulate (protocol.name in the scenario file)"
+        )
     protocol, _, variant = name.partition("/")
     if protocol not in ENTRIES:
         near = choices(protocol, ENTRIES)
@@ -142,6 +148,8 @@ def scenario_of(name: str, args: argparse.Namespace) -> Scenario:
     topology = _topology(protocol, args)
     if not 0 < args.rate < math.inf:
         raise InputError(f"--rate {args.rate}: messages a second, above 0")
+    if (1 - JITTER) / args.rate < 1 / FASTEST_HZ:
+        raise InputError(f"--rate {args.rate:g}: a peer sends one message a microsecond at most")
     if (1 + JITTER) / args.rate > LONGEST_S:
         raise InputError(f"--rate {args.rate:g}: a message in {1 / args.rate:g} s; too seldom")
     warm_s, seconds = _seconds(args, delay)

@@ -16,6 +16,7 @@ from antecede.simulate.delay_text import delay_words
 from antecede.simulate.scenario import Scenario
 from antecede.simulate.scenario_file import scenario_mapping
 from antecede.simulate.topology import EXTERNAL, INTERNAL, PEER, Hierarchy, Mesh, PubSub
+from antecede.words import counted
 
 
 class Compared(NamedTuple):
@@ -57,7 +58,7 @@ def compared(
         remarks.append("flat: as many peers, each channel direct, arrivals of its own")
     owed = sum(run.get("undelivered", 0) for run in runs)
     if owed:
-        why = "what is lost is not recovered" if scenario.links.loss else "messages are stuck"
+        why = _unrecovered(scenario) if scenario.links.loss else "messages are stuck"
         remarks.append(f"{owed:,.0f} deliveries never happened: {why}")
     if broken := sum(run["violations"] for run in runs):
         checked = sum(run["violations.checked"] for run in runs)
@@ -67,6 +68,14 @@ def compared(
         remarks.append(f"{refused:,.0f} messages were refused or given up on arrival")
     told = tuple(remark for remark in remarks if remark)
     return Compared(name, scenario, SHORT[relation_of(members)], told, tuple(runs))
+
+
+def _unrecovered(scenario: Scenario) -> str:
+    """Say that what is lost is lost, and which variant would bring it back."""
+    found = entry(scenario.protocol)
+    able = [name for name in found.variants if "recover" in name and name != scenario.variant]
+    hint = f" ({found.name}/{able[0]} does)" if able and "recover" not in scenario.variant else ""
+    return f"what is lost is not recovered{hint}"
 
 
 SHORT = {
@@ -140,15 +149,16 @@ def _question(done: Sequence[Compared], args: argparse.Namespace) -> Iterator[st
     channels = "FIFO channels" if args.fifo else "channels reorder"
     where = {"mesh": "a mesh", "hierarchy": "a hierarchy, half inside"}
     delay, lost = delay_words(scenario.links.delay), f", {args.loss:.2%} lost" if args.loss else ""
-    peers = f"{args.members:,} peer" + "s" * (args.members > 1)
-    place = where.get(args.topology, "2 subgroups")
+    place = where.get(args.topology, "")
     if isinstance(scenario.topology, PubSub):
-        place += f", {scenario.topology.topics} topics"
-    yield f"{peers} in {place}, delay {delay}, {channels}{lost}"
+        place = counted(len(scenario.topology.subgroups), "subgroup")
+        place += f", {counted(scenario.topology.topics, 'topic')}"
+    yield f"{counted(args.members, 'peer')} in {place}, delay {delay}, {channels}{lost}"
     seeds = f"seed {args.seed}" if args.seeds == 1 else f"means of {args.seeds} seeds"
     answers = scenario.workload.answers
     yield (
-        f"{args.rate:g} messages a second each for {scenario.duration_s:g} s: {sent:,.0f} messages"
+        f"{args.rate:g} messages a second each for {scenario.duration_s:g} s: {sent:,.0f} message"
+        + "s" * (round(sent) != 1)
         + (f", {answers:.0%} of them answers" if answers else "")
     )
     yield f"bytes and waits of what is sent from {scenario.warm_s:.3g} s on; {seeds}"

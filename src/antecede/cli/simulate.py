@@ -7,7 +7,8 @@ import json
 import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -60,8 +61,9 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     scenario = read_scenario(args.file)
     engine = _engine(args, scenario)
-    check_memory(scenario, engine)
-    results, seconds = _results(scenario, args, engine)
+    with _said_of(args.file):
+        check_memory(scenario, engine)
+        results, seconds = _results(scenario, args, engine)
     if args.save_plot is not None:
         _plot(results[0], Path(args.save_plot))
     if args.json:
@@ -70,6 +72,17 @@ def run(args: argparse.Namespace) -> int:
         print("\n".join(report(results, seconds, width_of_terminal())))
     sys.stdout.flush()
     return 0
+
+
+@contextmanager
+def _said_of(path: str) -> Iterator[None]:
+    """Name the scenario file in what is found wrong with it only when it is to run."""
+    try:
+        yield
+    except InputError as error:
+        if error.path is not None:
+            raise
+        raise InputError(error.message, path=path) from error
 
 
 def template(kind: str) -> str:

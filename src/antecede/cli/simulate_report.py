@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import statistics
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from antecede.cli.columns import Column, columns, explained, short
 from antecede.simulate.delay_text import delay_words
 from antecede.simulate.result import Result
-from antecede.simulate.scenario import Scenario
+from antecede.simulate.scenario import Links, Scenario
 from antecede.simulate.topology import Hierarchy, Mesh, Topology
+from antecede.words import counted
 
 ROLES = ("peer", "internal", "external", "super", "idr", "ds")
 BY_ROLE = (
@@ -26,7 +28,8 @@ METER = ("causal", "ordered", "unnecessary", "missed")
 def report(results: Sequence[Result], seconds: float, width: int) -> Iterator[str]:
     """Yield the figures in groups; means over the runs, with the standard deviation."""
     figures = _Figures([result.figures for result in results])
-    yield from _head(results, seconds)
+    for line in _head(results, seconds):
+        yield from textwrap.wrap(line, width, break_on_hyphens=False)
     yield ""
     pairs = [*_messages(figures), *_waits(figures)]
     yield from explained(pairs, width)
@@ -88,10 +91,7 @@ def _head(results: Sequence[Result], seconds: float) -> Iterator[str]:
     first = results[0]
     scenario = first.scenario
     yield title(scenario)
-    channels = "FIFO channels" if scenario.links.fifo else "channels reorder"
-    lost = f", {scenario.links.loss:.2%} lost" if scenario.links.loss else ""
-    places = ", from a matrix and" if scenario.links.matrix else ""
-    yield f"delay{places} {delay_words(scenario.links.delay)}, {channels}{lost}"
+    yield ", ".join(_network(scenario.links))
     warm = f", figures from {scenario.warm_s:g} s on" if scenario.warm_s else ""
     seeds = f"seed {first.seed}"
     if len(results) > 1:
@@ -101,25 +101,45 @@ def _head(results: Sequence[Result], seconds: float) -> Iterator[str]:
     yield f"{first.engine} engine, {seconds:.1f} s, {short(rate, 0)} deliveries a second"
 
 
+def _network(links: Links) -> Iterator[str]:
+    special = counted(len(links.special), "other delay")
+    yield (
+        "delay "
+        + ("from a matrix and " if links.matrix else "")
+        + delay_words(links.delay)
+        + (f" and {special} for some channels" if links.special else "")
+    )
+    yield "FIFO channels" if links.fifo else "channels reorder"
+    if links.loss:
+        yield f"{links.loss:.2%} lost"
+    if links.duplicate:
+        yield f"{links.duplicate:.2%} doubled"
+    if links.partitions:
+        yield counted(len(links.partitions), "partition")
+    if links.service_s:
+        yield f"{links.service_s * 1000:g} ms to take in a copy"
+    if links.buffer is not None and links.service_s:
+        yield f"room for {links.buffer:,}"
+
+
 def title(scenario: Scenario) -> str:
     """Return who runs what, in a line."""
     protocol = scenario.protocol + (f"/{scenario.variant}" if scenario.variant else "")
-    name = f"{scenario.name}: " if scenario.name else ""
+    # A file from elsewhere may hold anything, also what a terminal obeys.
+    shown = "".join(one if one.isprintable() else "?" for one in scenario.name)
+    name = f"{shown}: " if shown else ""
     return f"{name}{protocol}, {_who(scenario.topology)}"
 
 
 def _who(topology: Topology) -> str:
     if isinstance(topology, Mesh):
-        return f"{topology.peers:,} peers in a mesh"
+        return f"{counted(topology.peers, 'peer')} in a mesh"
     if isinstance(topology, Hierarchy):
-        inside, groups = f"{sum(topology.groups):,}", len(topology.groups)
-        return (
-            f"{inside} internal peers in {groups:,} group{'s' * (groups > 1)}, "
-            f"{topology.external:,} external"
-        )
-    return (
-        f"{topology.size:,} peers in {len(topology.subgroups)} subgroups, {topology.topics} topics"
-    )
+        inside = counted(sum(topology.groups), "internal peer")
+        groups = counted(len(topology.groups), "group")
+        return f"{inside} in {groups}, {topology.external:,} external"
+    subgroups = counted(len(topology.subgroups), "subgroup")
+    return f"{counted(topology.size, 'peer')} in {subgroups}, {counted(topology.topics, 'topic')}"
 
 
 _COUNTS = {
@@ -138,7 +158,9 @@ _COUNTS = {
 
 
 def _messages(figures: _Figures) -> Iterator[tuple[str, str]]:
-    found = [f"{figures.count('sent')} messages"] if figures.any_of("sent") else []
+    found = []
+    if figures.any_of("sent"):
+        found.append(f"{figures.count('sent')} message{'s' * (figures.mean('sent') != 1)}")
     for name, words in _COUNTS.items():
         if name in figures.names and (figures.mean(name) or name in ("arrivals", "deliveries")):
             found.append(f"{figures.count(name)} {words}")
@@ -153,7 +175,7 @@ def _messages(figures: _Figures) -> Iterator[tuple[str, str]]:
 def _waits(figures: _Figures) -> Iterator[tuple[str, str]]:
     if figures.any_of("wait_ms."):
         mean, p50, p99, most = (
-            figures.words(f"wait_ms.{n}") for n in ("mean", "p50", "p99", "max")
+            figures.words(f"wait_ms.{n}") or "–" for n in ("mean", "p50", "p99", "max")
         )
         yield "wait", f"mean {mean} ms, p50 {p50} ms, p99 {p99} ms, at most {most} ms"
     if figures.any_of("held."):

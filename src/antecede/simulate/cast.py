@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from antecede.check.company import relation_of
 from antecede.check.loader import is_file_target, load_class
-from antecede.errors import LocalError, ScenarioError
+from antecede.errors import InputError, LocalError, ScenarioError
 from antecede.protocols.base import Addressing, Protocol, Relation
 from antecede.protocols.registry import entry
 from antecede.protocols.subscriptions import Subscriptions
@@ -23,6 +23,7 @@ from antecede.simulate.clocks import bounds_of
 from antecede.simulate.fitness import check_fit
 from antecede.simulate.network import Channels, channels
 from antecede.simulate.scenario import Scenario
+from antecede.simulate.table_reading import fault
 from antecede.simulate.topology import Hierarchy, Mesh, PubSub
 from antecede.simulate.workload import subscriptions
 
@@ -43,10 +44,7 @@ class Cast(NamedTuple):
 
 
 def cast(scenario: Scenario, seed: int) -> Cast:
-    """Make the members; raises ScenarioError for a protocol that cannot run in the scenario.
-
-    InputError for a FILE.py:CLASS that cannot be used.
-    """
+    """Make the members; raises ScenarioError for a protocol that cannot run in the scenario."""
     of = channels(scenario.topology, scenario.links)
     own = is_file_target(scenario.protocol)
     try:
@@ -73,7 +71,10 @@ def _known(scenario: Scenario, seed: int, of: Channels) -> Mapping[int, Protocol
 
 
 def _own(scenario: Scenario, seed: int, of: Channels) -> Mapping[int, Protocol]:
-    made = load_class(scenario.protocol)
+    try:
+        made = load_class(scenario.protocol)
+    except InputError as error:
+        raise fault("protocol.name", str(error)) from error
     stand_in = "tv" if made.addressing is Addressing.TOPICS else "unordered"
     if made.addressing is Addressing.MEMBERS:
         stand_in = "ses"

@@ -158,6 +158,11 @@ def _check_links(scenario: Scenario) -> None:
                     f"links.partitions[{number}].side",
                     f"nobody has the address {address}; they are 0 to {topology.size - 1}",
                 )
+        if len(set(partition.side)) == topology.size:
+            raise fault(
+                f"links.partitions[{number}].side",
+                f"has all {topology.size} addresses: nobody is left on the other side",
+            )
 
 
 def _is_end(end: str, topology: Topology) -> bool:

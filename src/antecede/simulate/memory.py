@@ -21,7 +21,7 @@ from antecede.simulate.free_memory import free_bytes
 from antecede.simulate.judge import FULL, SAMPLED
 from antecede.simulate.run import AUTO, READABLE
 from antecede.simulate.scenario import Scenario
-from antecede.simulate.topology import Hierarchy, Mesh
+from antecede.simulate.topology import Hierarchy, Mesh, PubSub
 
 GIB = 1 << 30
 BASE = 16 << 20
@@ -44,6 +44,8 @@ TIMED = ("linear", "physical", "linear-physical", "tv", "tv-lt", "tv-pt", "tv-vt
 """Protocols whose copies can come again, or whose messages wait for time."""
 ALIVE = {"matrix": 3, **dict.fromkeys(TIMED, 6)}
 """How long a message is kept, in mean delays; others: 1."""
+TOPIC = 350
+"""Of a topic: its name, subscriptions, and the draws of one message."""
 SEND = 64
 """Of a message in the schedule."""
 BYTES_A_LINE = 40
@@ -112,6 +114,8 @@ def readable_need(scenario: Scenario) -> Need:
     seconds = min(delay_s * ALIVE.get(name, 1), scenario.duration_s)
     alive = count * seconds / scenario.duration_s
     kept = size * (size * ENTRY + (control if name in MATRICES else 0))
+    if isinstance(scenario.topology, PubSub):
+        kept += TOPIC * scenario.topology.topics
     return Need(
         round(MESSAGE * count + deliveries * (DELIVERY + (DELIVERY_AGAIN if again else 0))),
         round(count * bits / 8 * 2.2),
@@ -186,7 +190,8 @@ def _lower(scenario: Scenario, what: str, names: Mapping[str, str]) -> str:
     run = names.get("run", "run.duration_s")
     rate = names.get("workload", f"workload.{_rate_key(scenario)}")
     if what == "what members keep of each other":
-        return members
+        topics = isinstance(scenario.topology, PubSub) and "topology" not in names
+        return f"topology.topics or {members}" if topics else members
     if scenario.workload.kind == "random":
         return rate
     return f"{rate} or {members}" if what == "what is under way" else f"{run}, {rate} or {members}"

@@ -23,10 +23,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from antecede.errors import ScenarioError
+from antecede.errors import InputError
 from antecede.simulate.delays import US
 from antecede.simulate.scenario import Scenario
 from antecede.simulate.schedule import Schedule
+from antecede.simulate.table_reading import fault
 from antecede.trace.arrow import read
 from antecede.trace.schema import DELIVER, RECEIVE
 
@@ -52,15 +53,18 @@ class Replayed(NamedTuple):
 def replay(scenario: Scenario) -> Replayed:
     """Return the messages of the trace that the workload names.
 
-    Raises InputError and FormatError for a file that cannot be read, ScenarioError for a
-    trace without a message.
+    Raises ScenarioError for a file that cannot be read, or has no message.
     """
-    assert scenario.workload.path is not None
+    if not scenario.workload.path:
+        raise fault("workload.path", "is empty; it names a trace")
     path = Path(scenario.workload.path)
     changed = path.stat().st_mtime_ns if path.is_file() else 0
-    messages = _messages(path, changed)[: scenario.workload.messages]
+    try:
+        messages = _messages(path, changed)[: scenario.workload.messages]
+    except InputError as error:
+        raise fault("workload.path", str(error)) from error
     if not messages:
-        raise ScenarioError("workload.path: no message with an author", path=scenario.workload.path)
+        raise fault("workload.path", f"{path}: no message with an author")
     order, times, parents = _causes_first(messages)
     senders = scenario.topology.senders()
     authors: dict[str, int] = {}

@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from antecede.errors import ScenarioError
-from antecede.simulate.delays import Delay
+from antecede.simulate.delays import LONGEST_S, US, Delay
 from antecede.simulate.topology import Topology
 
 WORKLOADS = ("periodic", "poisson", "random", "replay")
 LONGEST_RUN_S = 1e9
 """Thirty years: sums of times in microseconds stay within 64 bits."""
+SLOWEST_HZ, FASTEST_HZ = 1 / LONGEST_S, float(US)
+"""Of a peer: a message in the longest interval, and one a microsecond."""
+LEAST_RESYNC_S = 1e-3
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,11 @@ class Partition:
     def __post_init__(self) -> None:
         if not 0 <= self.start_s < math.inf:
             raise ScenarioError(f"start_s: {self.start_s} s; it is 0 or more")
-        if not self.start_s < self.end_s < math.inf:
-            raise ScenarioError(f"end_s: {self.end_s} s; it comes after start_s = {self.start_s} s")
+        if not self.start_s < self.end_s <= LONGEST_RUN_S:
+            raise ScenarioError(
+                f"end_s: {self.end_s} s; it comes after start_s = {self.start_s} s and is at most "
+                f"{LONGEST_RUN_S:g}"
+            )
         if not self.side:
             raise ScenarioError("side: a partition cuts off at least one address")
 
@@ -78,8 +84,10 @@ class Links:
             _check_matrix(self.matrix)
         if self.buffer is not None and self.buffer < 1:
             raise ScenarioError(f"buffer: {self.buffer}; it has room for 1 or more")
-        if not 0 <= self.service_s < math.inf:
-            raise ScenarioError(f"service_s: {self.service_s} s; it is 0 or more")
+        if not 0 <= self.service_s <= LONGEST_S:
+            raise ScenarioError(
+                f"service_s: {self.service_s} s; it is 0 or more and at most {LONGEST_S:g}"
+            )
 
 
 def _check_matrix(matrix: tuple[tuple[float, ...], ...]) -> None:
@@ -92,9 +100,10 @@ def _check_matrix(matrix: tuple[tuple[float, ...], ...]) -> None:
                 "the matrix must be square"
             )
         for value in row:
-            if not 0 <= value < math.inf:
+            if not 0 <= value <= LONGEST_S:
                 raise ScenarioError(
-                    f"matrix: the delay {value} s in row {number}; it is 0 or more and finite"
+                    f"matrix: the delay {value} s in row {number}; it is 0 or more and at most "
+                    f"{LONGEST_S:g}"
                 )
 
 
@@ -115,8 +124,15 @@ class Clocks:
         for name in ("accuracy_s", "drift_ppm", "resync_s"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ScenarioError(f"{name}: {getattr(self, name)}; it is 0 or more")
+        if self.accuracy_s > LONGEST_S:
+            raise ScenarioError(f"accuracy_s: {self.accuracy_s} s; it is at most {LONGEST_S:g}")
         if self.drift_ppm and not self.resync_s:
             raise ScenarioError("resync_s: a clock that drifts must be set anew now and then")
+        if self.drift_ppm and self.resync_s < LEAST_RESYNC_S:
+            raise ScenarioError(
+                f"resync_s: {self.resync_s:g} s; a clock is set anew every {LEAST_RESYNC_S:g} s or "
+                "more seldom"
+            )
         if self.drift_ppm * 1e-6 * self.resync_s > self.accuracy_s:
             raise ScenarioError(
                 f"accuracy_s: a drift of {self.drift_ppm} ppm leaves {self.accuracy_s} s within "
@@ -153,12 +169,19 @@ class Workload:
     def __post_init__(self) -> None:
         if self.kind not in WORKLOADS:
             raise ScenarioError(f"kind: {self.kind!r} is none of {', '.join(WORKLOADS)}")
-        if self.kind == "periodic" and self.interval.low_s <= 0:
-            raise ScenarioError("interval: a peer would send without end; low must be positive")
+        if self.kind == "periodic" and self.interval.low_s < 1 / FASTEST_HZ:
+            raise ScenarioError(
+                f"interval: low is {self.interval.low_s:g} s; a peer sends one message a "
+                "microsecond at most"
+            )
         for name in ("rate_hz", "total_hz"):
             rate = getattr(self, name)
             if rate is not None and not 0 < rate < math.inf:
                 raise ScenarioError(f"{name}: {rate} a second; it is above 0")
+        if not SLOWEST_HZ <= self.rate_hz <= FASTEST_HZ:
+            raise ScenarioError(
+                f"rate_hz: {self.rate_hz:g} a second; it is {SLOWEST_HZ:g} to {FASTEST_HZ:,.0f}"
+            )
         least_of = {"messages": 0, "silent": 0, "fanout": 1, "topics": 1, "recent": 1}
         for name, least in least_of.items():
             value = getattr(self, name)
@@ -209,3 +232,19 @@ class Scenario:
                 f"silent: {self.workload.silent} of {len(self.topology.senders())} peers; "
                 "one must send"
             )
+        _check_total(self.workload, len(self.topology.senders()) - self.workload.silent)
+
+
+def _check_total(workload: Workload, senders: int) -> None:
+    """Check what `total_hz` makes of each peer's rate or intervals."""
+    if workload.total_hz is None:
+        return
+    each_hz = workload.total_hz / senders
+    least, most = SLOWEST_HZ, FASTEST_HZ
+    if workload.kind == "periodic":  # the longest interval must be possible when it is scaled
+        least *= workload.interval.high_s / workload.interval.mean_s
+    if not least <= each_hz <= most:
+        raise ScenarioError(
+            f"total_hz: {workload.total_hz:g} a second of {senders:,} peers; with these it is "
+            f"{least * senders:.3g} to {most * senders:.3g}"
+        )

@@ -31,6 +31,7 @@ from antecede.simulate.scenario_keys import (
     WORKLOAD,
     links_of,
     one_of,
+    workload_of,
 )
 from antecede.simulate.table_reading import (
     build,
@@ -54,7 +55,7 @@ def read_scenario(path: str | Path) -> Scenario:
     Stricter than `scenario_from`: a key of the workload that its kind does not use is refused.
     """
     try:
-        values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        values = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ScenarioError(f"cannot be read: {error.strerror}", path=str(path)) from error
     except UnicodeDecodeError as error:
@@ -92,7 +93,7 @@ def write_scenario(scenario: Scenario, path: str | Path) -> None:
 def scenario_from(mapping: Mapping[str, Any], path: str | None = None) -> Scenario:
     """Return the scenario of plain values (parsed TOML or JSON); `path` names them in errors.
 
-    Files of latencies, and a protocol's FILE.py:CLASS, are looked for beside `path`. Raises
+    Files of latencies, traces, and a protocol's FILE.py:CLASS are looked for beside `path`. Raises
     ScenarioError, also where the protocol can not run on the topology (`fitness.check_fit`).
     """
     try:
@@ -189,10 +190,17 @@ def _scenario(mapping: Mapping[str, Any], folder: Path) -> Scenario:
         "variant": text(protocol.get("variant", ""), "protocol.variant"),
         "options": options_from(protocol, "protocol"),
         "links": build(Links, given.get("links", {}), "links", links_of(folder)),
-        "workload": build(Workload, given.get("workload", {}), "workload", WORKLOAD),
+        "workload": build(Workload, given.get("workload", {}), "workload", workload_of(folder)),
         "clocks": build(Clocks, given.get("clocks", {}), "clocks", CLOCKS),
         **{name: number(value, f"run.{name}") for name, value in run.items()},
         "name": text(given.get("name", ""), "name"),
     }
-    with under("run", {**{name: f"run.{name}" for name in RUN}, "silent": "workload.silent"}):
+    with under(
+        "run",
+        {
+            **{name: f"run.{name}" for name in RUN},
+            "silent": "workload.silent",
+            "total_hz": "workload.total_hz",
+        },
+    ):
         return Scenario(**parts)

@@ -95,6 +95,16 @@ def _matrix_beside(folder: Path) -> Callable[[Any, str], Matrix]:
     return read
 
 
+def _trace_beside(folder: Path) -> Callable[[Any, str], str]:
+    """Return the reader of `workload.path`, which looks for the trace in a folder first."""
+
+    def read(value: Any, key: str) -> str:
+        beside = folder / text(value, key)
+        return str(beside) if value and beside.exists() else str(value)
+
+    return read
+
+
 def one_of(allowed: Any) -> Callable[[Any, str], str]:
     """Return the reader of one word of several."""
 
@@ -175,6 +185,11 @@ TOPOLOGIES: Mapping[str, tuple[str, Callable[..., Topology], Fields]] = {
     )
 }
 TABLES = ("name", "topology", "protocol", "links", "workload", "clocks", "run")
+
+
+def workload_of(folder: Path) -> Fields:
+    """Return the keys of `workload`; a trace is looked for in a folder."""
+    return {**WORKLOAD, "path": Field(_trace_beside(folder))}
 
 
 def links_of(folder: Path) -> Fields:
