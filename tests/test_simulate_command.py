@@ -240,6 +240,7 @@ def test_a_run_too_large_is_refused_before_it_starts(
     ("text", "says"),
     [
         ('[protocol]\nname = "own.py:Mine"', r"protocol\.name: .*own\.py: there is no such file"),
+        ('[workload]\nkind = "replay"\npath = ""', r"workload\.path: is empty; it names a trace"),
         (
             '[workload]\nkind = "replay"\npath = "no.mbox"',
             r"workload\.path: no\.mbox: no such file",

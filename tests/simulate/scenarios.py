@@ -60,7 +60,9 @@ def settings_of(draw: st.DrawFn) -> dict[str, Any]:
 @st.composite
 def partitions(draw: st.DrawFn, size: int) -> Partition:
     start = draw(SECONDS)
-    side = draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=3, unique=True))
+    side = draw(
+        st.lists(st.integers(0, size - 1), min_size=1, max_size=min(3, size - 1), unique=True)
+    )
     return Partition(start, start + draw(SECONDS), tuple(side), draw(st.booleans()))
 
 
@@ -78,7 +80,7 @@ def links(draw: st.DrawFn, size: int) -> Links:
         draw(st.booleans()),
         draw(PARTS),
         draw(PARTS),
-        tuple(draw(st.lists(partitions(size), max_size=2))),
+        tuple(draw(st.lists(partitions(size), max_size=2))) if size > 1 else (),
         draw(st.none() | st.integers(1, 99)),
         draw(st.floats(0, 1)),
     )
