@@ -56,6 +56,7 @@ def findings(results: Results, quick: bool) -> Findings:
         _literal_section(results),
     )
     rows = list(chain.from_iterable(section.rows for section in grids))
+    flat = list(chain.from_iterable(section.rows for section in rates))
     own, ds = _own(rows), any(row.quantity == "ds overhead" for row in rows)
     return Findings(
         study="hierarchy",
@@ -66,7 +67,7 @@ def findings(results: Results, quick: bool) -> Findings:
         reading=READING,
         conditions=_conditions(results, quick),
         sections=filled((*grids, *rates, *rest)),
-        not_reached=_not_reached(rows),
+        not_reached=[*_not_reached(rows), *beyond(flat)],
     )
 
 

@@ -89,7 +89,7 @@ def _pruning_lines(results: Results) -> Iterator[tuple[str, ...]]:
                 if mean is None:
                     continue
                 yield (
-                    "200 ms up, 500 ms to one peer" if skewed else "0-50 ms",
+                    "0-400 ms up, 500 ms to one peer" if skewed else "0-50 ms",
                     str(groups),
                     pruning,
                     f"{mean.mean:,.0f}",

@@ -102,7 +102,7 @@ def _claim(results: Results) -> Section:
     smaller = sum(1 for row in rows if row.ours < 1)
     return Section(
         '"HTBC is a little smaller than TV_PT"',
-        f"It is smaller in {smaller} of {len(rows)} cases and larger in none"
+        f"It is smaller in {smaller} of {len(rows)} cases and larger in none."
         if all(row.ours <= 1 for row in rows)
         else f"It is smaller in {smaller} of {len(rows)} cases.",
         rows,
