@@ -56,6 +56,17 @@ def test_a_failed_run_is_one_row_with_the_reason(kind: str, reason: str) -> None
     assert made.to_pylist() == [{"run": "a", **none, "reason": reason}]
 
 
+def test_a_reason_is_one_line_however_long_the_message() -> None:
+    def execute(run: Run) -> Figures:
+        raise ValueError("no\n  \n" + "such type\n" * 400)
+
+    made: Any = outcome(RUN, execute)
+    (row,) = made.to_pylist()
+    assert row["reason"].startswith("ValueError: no such type such type")
+    assert "\n" not in row["reason"]
+    assert len(row["reason"]) < 600
+
+
 @pytest.mark.parametrize("value", [None, "many", float("inf"), [1.0, float("nan")], [[1], [2, 3]]])
 def test_what_is_no_number_fails_the_run(value: Any) -> None:
     made: Any = outcome(RUN, lambda run: {"x": value})

@@ -28,6 +28,8 @@ SCHEMA = pa.schema(
     ]
 )
 """`run` its key; `value` of a number, `series` of a sequence; `reason` of a run that failed."""
+LONGEST = 500
+"""Characters of a reason."""
 
 
 class Failure(NamedTuple):
@@ -55,7 +57,7 @@ def outcome(run: Run, execute: Callable[[Run], Figures]) -> pyarrow.RecordBatch:
     try:
         figures = {**_numbers(execute(run)), SECONDS: time.perf_counter() - begin}
     except Exception as error:  # whatever a study raises is its run's failure, not the others'
-        return failed([run.key], f"{type(error).__name__}: {error}")
+        return failed([run.key], _reason(error))
     names = sorted(figures)
     single = [figures[name] for name in names]
     batch: pyarrow.RecordBatch = pa.RecordBatch.from_arrays(
@@ -69,6 +71,12 @@ def outcome(run: Run, execute: Callable[[Run], Figures]) -> pyarrow.RecordBatch:
         schema=SCHEMA,
     )
     return batch
+
+
+def _reason(error: Exception) -> str:
+    """Return type and message in one line; a compiler's message can have hundreds."""
+    words = " ".join(str(error).split())
+    return f"{type(error).__name__}: {words if len(words) <= LONGEST else words[:LONGEST] + ' ...'}"
 
 
 def failed(keys: Sequence[str], reason: str) -> pyarrow.RecordBatch:
