@@ -1,0 +1,42 @@
+"""Each study carried out once, from its runs to its page's values."""
+
+from __future__ import annotations
+
+import functools
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from antecede.studies.conduct import Conducted, conduct
+from antecede.studies.registry import load
+from antecede.studies.work import run_locally
+
+Carried = Callable[[str], Conducted]
+
+
+@pytest.fixture(scope="session")
+def carried_out(tmp_path_factory: pytest.TempPathFactory) -> Carried:
+    """Return a function: the name of a study -> its quick runs, carried out when first asked."""
+
+    @functools.cache
+    def one(name: str) -> Conducted:
+        folder = tmp_path_factory.mktemp(name)
+        return conduct(load(name), run_locally, folder, quick=True, stream=io.StringIO())
+
+    return one
+
+
+@pytest.fixture(scope="session")
+def source() -> Callable[[str], str]:
+    """Return a function: number of a source -> its text; skip where it is absent."""
+    folder = Path(__file__).resolve().parents[3] / "shared" / "sources"
+
+    def text(number: str) -> str:
+        found = sorted(folder.glob(f"{number}_*.txt"))
+        if not found:
+            pytest.skip("no ../shared/sources beside this clone: papers are not part of it")
+        return found[0].read_text(encoding="utf-8")
+
+    return text

@@ -1,0 +1,121 @@
+"""The study of 004: the text's system, its grid, and what its quick runs show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from antecede.simulate.schedule import schedule
+from antecede.simulate.topology import PubSub
+from antecede.studies.study import checked
+from antecede.studies.topics import STUDY, SUBGROUPS, VARIED, scenario_of
+from antecede.studies.topics_findings import PRINTED, SAFE, USUAL
+from tests.studies.conftest import Carried
+
+MS = 1000.0
+"""A time unit is a millisecond."""
+
+
+def test_the_system_of_the_source(source: Callable[[str], str]) -> None:
+    """004, section 3: peers, largest delays, clock offset and length, as its text has them."""
+    text = source("004")
+    given = scenario_of(**USUAL)
+    delays = re.search(r"n = (\d+), maxd = (\d+) in LAN, maxd = (\d+) in WAN", text)
+    assert delays is not None
+    peers, lan, wan = map(int, delays.groups())
+    assert given.topology.size == peers
+    assert given.links.delay.high_s * MS == wan
+    assert {special.delay.high_s * MS for special in given.links.special} == {lan}
+    assert f"varepsilon$  is {given.clocks.accuracy_s * MS:.0f} [tu]" in text
+    assert f"number of subgroups is {len(SUBGROUPS)}" in text
+    assert f"maxT is {given.duration_s * MS:,.0f} [tu]" in text
+
+
+def test_links_inside_a_subgroup_are_short() -> None:
+    given = scenario_of(**{**USUAL, "least": 0.5})
+    assert isinstance(given.topology, PubSub)
+    assert [(s.source, s.target) for s in given.links.special] == [
+        ("group:0", "group:0"),
+        ("group:1", "group:1"),
+    ]
+    assert given.links.delay.low_s == 0.08
+    assert {special.delay.low_s for special in given.links.special} == {0.008}
+
+
+def test_events_are_published_at_random_by_random_peers() -> None:
+    """004, section 3: m events, the publisher and the time from 0 to maxT - 1 drawn."""
+    sent = schedule(scenario_of(**{**USUAL, "events": 6000}), 1)
+    assert len(sent.sender) == 6000
+    assert 0 <= sent.time_us.min() < 1e6
+    assert 149e6 < sent.time_us.max() < 150e6
+    shares = np.bincount(sent.sender, minlength=6) / 6000
+    assert abs(shares - 1 / 6).max() < 0.03
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_one_quantity_varies_at_a_time(quick: bool) -> None:
+    runs = checked(STUDY.runs(quick))
+    for name, values in VARIED.items():
+        there = {run.parameters[name] for run in runs}
+        assert len(there) >= 3
+        assert USUAL[name] in there
+        assert quick or there == set(values)
+    for run in runs:
+        assert sum(run.parameters[name] != usual for name, usual in USUAL.items()) <= 1
+
+
+def test_htbc_orders_no_more_without_need_than_tv_pt(carried_out: Carried) -> None:
+    """004, section 3: "the UO number ... in the HTBC protocol is a little smaller"."""
+    done = carried_out("topics")
+    for suffix in ("", ":published"):
+        smaller = 0
+        for run in done.results.runs:
+            figures = done.results.figures(run)
+            htbc, tv_pt, tv_lt, tv = (
+                figures[f"{rule}.unnecessary"]
+                for rule in (f"htbc{suffix}", f"tv-pt{suffix}", f"tv-lt{suffix}", "tv")
+            )
+            assert htbc <= min(tv_pt, tv_lt), run.key
+            assert max(tv_pt, tv_lt) <= tv, run.key
+            smaller += htbc < tv_pt
+        assert smaller > len(done.results.runs) / 2
+    assert done.findings.sections[0].finding.endswith("larger in none.")
+
+
+def test_safe_rules_miss_nothing(carried_out: Carried) -> None:
+    results = carried_out("topics").results
+    assert sum(results.values("topic_causal")) > 10_000
+    for _, rule in SAFE:
+        assert not sum(results.values(f"{rule}.missed")), rule
+
+
+def test_physical_time_as_published_misses_pairs(carried_out: Carried) -> None:
+    """004, section 2: rule 3 of TV_PT; most where the least delay is below 2 epsilon."""
+    results = carried_out("topics").results
+    for rule in ("tv-pt:published", "htbc:published"):
+        near = sum(results.values(f"{rule}.missed", least=0.0))
+        usual = sum(results.values(f"{rule}.missed", **USUAL))
+        assert near > usual > 0
+
+
+def test_truth_by_vectors_orders_nothing_without_need(carried_out: Carried) -> None:
+    results = carried_out("topics").results
+    for run in results.runs:
+        figures = results.figures(run)
+        assert figures["tv-vt.unnecessary"] == figures["tv-vt.missed"] == 0
+        assert figures["tv-vt.ordered"] == figures["topic_causal"]
+
+
+def test_every_rule_has_a_row_in_every_section(carried_out: Carried) -> None:
+    findings = carried_out("topics").findings
+    labels = [label for label, _ in (*SAFE, *PRINTED)]
+    for section in findings.sections[1:]:
+        said = {row.quantity for row in section.rows}
+        assert said == {f"{label} {what}" for label in labels for what in WHAT} | {"TV_VT ordered"}
+    assert "Figure 1 cannot be set beside ours" in findings.not_reached[0]
+
+
+WHAT = ("unnecessary", "missed")
