@@ -14,6 +14,7 @@ from antecede.errors import SetupError
 from antecede.spark.session import quiet_failures
 from antecede.studies import runner
 from antecede.studies.conduct import conduct
+from antecede.studies.registry import load
 from antecede.studies.runner import Work, bundles, outcomes, runs_frame, spark_engine, work_of
 from antecede.studies.sources import code_digest
 from antecede.studies.study import COST, Run
@@ -43,6 +44,21 @@ def test_no_partitioning_changes_a_figure(quiet: SparkSession, partitions: int) 
     frame = runs_frame(quiet, runs).repartition(partitions)
     made = outcomes(frame, work_of(toy.STUDY, quiet)).toArrow()
     assert figures([made]) == figures(run_locally(toy.STUDY, runs))
+
+
+@pytest.mark.parametrize("name", ["hierarchy", "clocks", "topics", "vector", "semantic"])
+def test_a_simulation_is_the_same_here_in_parallel_and_on_spark(
+    quiet: SparkSession, name: str
+) -> None:
+    """The cheapest run of each kind; workers draw, compile and count for themselves."""
+    study = load(name)
+    kinds = {run.kind: run for run in sorted(study.runs(True), key=lambda run: -run.cost_s)}
+    runs = list(kinds.values())
+    frame = runs_frame(quiet, runs).repartition(2)
+    made = outcomes(frame, work_of(study, quiet)).toArrow()
+    here = figures(run_locally(study, runs))
+    assert all(row["reason"] is None for row in here)
+    assert figures([made]) == here
 
 
 @pytest.mark.parametrize("bundle_s", [1e-9, 0.01, 100.0])
