@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from antecede.simulate.cast import cast
 from antecede.simulate.delays import Delay
 from antecede.simulate.scenario import Clocks, Links, Partition, Scenario, Special, Workload
 from antecede.simulate.stamped import stamped
-from antecede.simulate.topology import Hierarchy, Mesh, PubSub
+from antecede.simulate.topology import Hierarchy, Mesh, PubSub, Topology
 from antecede.simulate.watch import Watch
 from antecede.simulate.world import World
 
@@ -75,15 +76,45 @@ SCENES = [
 ]
 
 
-@pytest.mark.parametrize("scenario", SCENES)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_stamps_of_the_classes(scenario: Scenario, seed: int) -> None:
+def anything(seed: int) -> Scenario:
+    """Return a random scenario over a mesh or topics: delays, loss, clocks that drift."""
+    r = random.Random(seed)
+    groups = tuple(r.randrange(1, 4) for _ in range(r.randrange(1, 4)))
+    topics = r.randrange(1, 6)
+    by_topic = r.random() < 0.5
+    topology: Topology = PubSub(groups, topics, topics) if by_topic else Mesh(r.randrange(2, 8))
+    low = r.choice((0.001, 0.02, 0.1))
+    delay = Delay(low, low + r.choice((0.001, 0.05, 0.3)), r.choice(("uniform", "normal")))
+    special = (Special("any", "0", Delay(0.4, 0.5)), Special("1", "any", Delay(0.001, 0.9)))
+    drift = r.choice((0.0, 500.0))
+    return Scenario(
+        topology,
+        "htbc" if by_topic else "linear-physical",
+        links=Links(
+            delay,
+            tuple(one for one in special if r.random() < 0.3 and topology.size > 1),
+            fifo=r.random() < 0.4,
+            loss=r.choice((0.0, 0.0, 0.2)),
+        ),
+        workload=Workload(
+            r.choice(("periodic", "poisson", "random")),
+            rate_hz=20.0,
+            messages=60,
+            topics=r.randrange(1, topics + 1) if by_topic else 1,
+        ),
+        clocks=Clocks(r.choice((0.001, 0.02)), drift, 1.0 if drift else 0.0),
+        duration_s=1.0,
+    )
+
+
+def lockstep(scenario: Scenario, seed: int) -> int:
+    """Hold every stamp to the message that the classes sent; return how many there were."""
     messages, arrived = run_of(scenario, seed)
     found = stamped(scenario, seed)
     first = 1 if scenario.protocol == "htbc" else 0  # 004 counts before it stamps
     for at, stamps in found.items():
         came = arrived[at]
-        assert len(came) == len(stamps.sender) > 10
+        assert len(came) == len(stamps.sender)
         for row, number in enumerate(came):
             message = messages[number]
             assert (message.sender, message.seq) == (stamps.sender[row], stamps.seq[row])
@@ -92,6 +123,18 @@ def test_the_stamps_of_the_classes(scenario: Scenario, seed: int) -> None:
             if stamps.counts is not None:
                 own = {int(topic[1:]): count for topic, count in message.tv}
                 assert own == {t: n for t, n in enumerate(stamps.counts[row]) if n}
+    return sum(map(len, arrived.values()))
+
+
+@pytest.mark.parametrize("scenario", SCENES)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_stamps_of_the_classes(scenario: Scenario, seed: int) -> None:
+    assert lockstep(scenario, seed) > 100
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_stamps_of_the_classes_in_any_scenario(seed: int) -> None:
+    lockstep(anything(seed), seed)
 
 
 def test_lossy_copies_teach_nobody() -> None:
