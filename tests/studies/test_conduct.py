@@ -172,6 +172,10 @@ def test_some_runs_by_their_keys(tmp_path: Path) -> None:
 
 
 def test_there_must_be_something_to_draw(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has no results to draw"):
+        done_in(tmp_path, redraw=True)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "results").mkdir()
     with pytest.raises(InputError, match="has no results of these runs to draw"):
         done_in(tmp_path, redraw=True)
 

@@ -161,6 +161,19 @@ def test_a_file_that_cannot_be_read_is_set_aside_and_the_others_count(
     assert not bad.exists()
 
 
+def test_a_file_whose_inside_was_damaged_is_set_aside(tmp_path: Path) -> None:
+    with opened(tmp_path, "c") as store:
+        append(store, *RUNS)
+        append(store, RUNS[0])
+    bad = tmp_path / "results" / "part-000000.parquet"
+    content = bytearray(bad.read_bytes())
+    content[4:200] = bytes(196)
+    bad.write_bytes(content)
+    with opened(tmp_path, "c") as store:
+        assert store.unreadable == [bad.with_name(f"{bad.name}.unreadable")]
+        assert keys(store) == [RUNS[0].key]
+
+
 def test_fresh_forgets_everything(tmp_path: Path) -> None:
     with opened(tmp_path, "c") as store:
         append(store, *RUNS)

@@ -14,9 +14,12 @@ from pathlib import Path
 import pytest
 
 from antecede.cli import main
-from antecede.cli.study_report import rows_text
-from antecede.studies.findings import Row
+from antecede.cli.study_report import report, rows_text
+from antecede.studies.conduct import Conducted
+from antecede.studies.findings import Findings, Row, Section
 from antecede.studies.registry import STUDIES, Entry, load
+from antecede.studies.results import Results
+from antecede.studies.store import SCHEMA
 
 TOY, BROKEN = "tests.studies.toy:STUDY", "tests.studies.toy:BROKEN"
 
@@ -39,7 +42,8 @@ def test_results_summary_and_page_are_written(
     assert found["rows"][0]["ratio"] == found["rows"][0]["ours"] / 5
     assert "runs        9 in " in out
     assert f"page        {tmp_path / 'a' / 'b' / 'index.html'}" in out
-    assert "Figure 1  sum       100000 steps  50,000" in out
+    assert "  Figure 1, units:" in out
+    assert "  sum       100000 steps  50,000" in out
 
 
 def test_what_is_there_is_used_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,7 +76,13 @@ def test_failed_runs_end_with_1_and_are_told(
         ([TOY, "--engine", "local", "--master", "local[2]"], "--engine local runs without Spark"),
         ([TOY, "--conf", "spark.executor.cores"], "write KEY=VALUE"),
         ([TOY, "--fresh", "--redraw"], "--fresh forgets what --redraw would draw"),
-        ([TOY, "--redraw"], "has no results of these runs to draw"),
+        ([TOY, "--redraw"], "has no results to draw"),
+        (
+            [TOY, "--master", "nonsense://x"],
+            "--master 'nonsense://x': write spark://HOST:PORT, yarn",
+        ),
+        ([TOY, "--master", "local[0]"], "--master 'local[0]': write spark://HOST:PORT"),
+        ([TOY, "--master", ""], "--master '': write spark://HOST:PORT"),
         ([TOY, "--py-files", "a.zip"], "--py-files goes with --master"),
         ([TOY, "--master", "local[2]", "--py-files", "none.zip"], "none.zip: is no file"),
     ],
@@ -120,6 +130,44 @@ def test_rows_are_aligned_and_empty_columns_left_out() -> None:
         "  Figure 4  a         9 peers     12.5     12  0.960",
         "  F5        abc       x                 1,234",
     ]
+
+
+def test_rows_fit_the_terminal() -> None:
+    """What is common stands once; what does not fit goes, and the page has it all."""
+    rows = [
+        Row("ours", f"bytes of protocol {k}", f"{k} members", None, float(k), "bytes", "a note")
+        for k in range(2)
+    ]
+    assert rows_text(rows, 80).splitlines() == [
+        "  ours, bytes, a note:",
+        "  quantity             condition  ours",
+        "  bytes of protocol 0  0 members     0",
+        "  bytes of protocol 1  1 members     1",
+    ]
+    wide = [
+        Row("Figure 4", "a" * 40, "c" * 40, 1.0, float(k), f"unit {k}", "n" * 60) for k in range(3)
+    ]
+    for width in (60, 80, 120):
+        lines = rows_text(wide, width).splitlines()
+        assert max(map(len, lines)) <= width
+        assert all("1" in line and line.rstrip()[-1] != "…" for line in lines[2:])
+    assert "…" in rows_text(wide, 60)
+
+
+def test_a_long_section_is_cut_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """The paper's figures come first; an earlier version printed hundreds of rows."""
+    rows = [Row("ours", f"own {k}", "", None, 1.0) for k in range(20)]
+    rows += [Row("Figure 1", "theirs", "", 2.0, 2.0)]
+    found = Findings(
+        "toy", "A title", "000", "A finding " * 20, (), (), [Section("One", "Found.", rows)]
+    )
+    none = Results(SCHEMA.empty_table(), [])
+    report(Conducted(found, none, [], 0, 0, 0, 0, []), Path("out"), 1.0, redraw=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    first = next(k for k, line in enumerate(lines) if "quantity" in line)
+    assert "theirs" in lines[first + 1]
+    assert "  and 9 more: on the page, and in summary.json" in lines
 
 
 def test_all_studies_and_the_page_in_front_of_them(

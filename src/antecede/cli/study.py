@@ -7,6 +7,7 @@ call or setup, 130 stopped by the user: the same command goes on from there.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow
 
+from antecede.cli.columns import width_of_terminal
 from antecede.cli.study_report import report
 from antecede.errors import AntecedeError, InputError, SetupError
 from antecede.studies.conduct import Engine, Interrupted, conduct
@@ -87,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
     if args.engine == "local" and (args.master or args.py_files or settings):
         raise InputError("--engine local runs without Spark: no --master, --py-files or --conf")
     files = _files(args)
+    _check_master(args.master)
     with _engine(args, settings, files) as engine:
         if args.name == ALL:
             return _run_all(args, engine)
@@ -124,7 +127,7 @@ def _run_one(
         )
         raise
     _write(name, done.findings, folder, args)
-    report(done, folder, time.monotonic() - begin, args.redraw)
+    report(done, folder, time.monotonic() - begin, args.redraw, width_of_terminal())
     return Ended(1 if done.failures else 0, done.findings)
 
 
@@ -177,6 +180,20 @@ def _settings(texts: Sequence[str]) -> dict[str, str]:
             raise InputError(f"--conf {text!r}: write KEY=VALUE, e.g. spark.executor.cores=2")
         found[key] = value
     return found
+
+
+def _check_master(master: str | None) -> None:
+    """Raise InputError for what Spark would refuse in twenty lines of Java."""
+    if master is not None and _MASTERS.fullmatch(master) is None:
+        raise InputError(
+            f"--master {master!r}: write spark://HOST:PORT, yarn, k8s://..., or local[N] for N "
+            "cores of this machine"
+        )
+
+
+_MASTERS = re.compile(
+    r"local|local\[(\*|0*[1-9]\d*)(, *\d+)?\]|local-cluster\[.+\]|yarn|spark://.+|k8s://.+"
+)
 
 
 def _files(args: argparse.Namespace) -> list[str]:

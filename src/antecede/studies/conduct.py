@@ -80,6 +80,8 @@ def conduct(
     runs = checked(study.runs(quick))
     chosen = _chosen(runs, only)
     code = code_digest(modules_of(study))
+    if redraw and not (folder / "results").is_dir():
+        raise InputError("has no results to draw", path=str(folder))
     with opened(folder, code, fresh=fresh, any_code=redraw) as store:
         done = {run.key for run in store.done(runs)}
         if redraw and not done:

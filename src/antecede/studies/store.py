@@ -133,7 +133,7 @@ class Store:
     def _read(self, path: Path) -> pyarrow.Table | None:
         try:
             table: pyarrow.Table | None = pq.read_table(str(path))
-        except pa.ArrowException:
+        except (pa.ArrowException, OSError):  # OSError: bytes inside are not what they were
             table = None
         if table is not None and table.schema.equals(SCHEMA):
             return table
