@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import struct
@@ -17,6 +18,7 @@ from antecede.report.plots import (
     MARKERS,
     PAPER_LABEL,
     WIDTH_INCHES,
+    Drawn,
     draw_plot,
     in_words,
     slots_of,
@@ -209,17 +211,21 @@ def test_no_two_labels_of_a_plot_share_a_colour_when_a_page_has_many() -> None:
     assert len({slots[label] % 8 for label in labels[:1] + labels[7:]}) == 6
 
 
+@functools.cache
+def drawings() -> list[tuple[Plot, Drawn]]:
+    return [(each, draw_plot(each)) for each in (*overhead(), *encoded())]
+
+
 def test_png_is_twice_the_usual_resolution_and_both_are_the_same_each_time() -> None:
-    for each in (*overhead(), *encoded()):
-        drawn = draw_plot(each)
+    for each, drawn in drawings():
         assert drawn == draw_plot(each)
         assert drawn.png.startswith(b"\x89PNG\r\n")
         assert struct.unpack(">I", drawn.png[16:20])[0] == round(WIDTH_INCHES * 192)
 
 
 def test_every_colour_is_a_variable() -> None:
-    for each in (*overhead(), *encoded()):
-        _, _, body = draw_plot(each).svg.partition("</style>")
+    for _, drawn in drawings():
+        _, _, body = drawn.svg.partition("</style>")
         assert not re.search(r"(fill|stroke): *(#|rgb|black|white)", body)
 
 
