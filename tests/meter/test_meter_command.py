@@ -42,8 +42,9 @@ def trace(tmp_path: Path) -> str:
 
 
 def test_a_table_of_rules_and_the_early_deliveries(
-    trace: str, capsys: pytest.CaptureFixture[str]
+    trace: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     assert main(["meter", trace, "--observers", "R"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "1 observer, 3 messages received; causal by delivery",
@@ -54,10 +55,10 @@ def test_a_table_of_rules_and_the_early_deliveries(
         "  timestamp               3       1         2       0            1.0      0.67    0.00",
         "early       1 (25.0%) of 4 deliveries came before a cause",
         "            answer at R: its cause ask came later",
-        "unmeasured  physical, physical:published, linear-physical, linear-physical:published: "
-        "no bounds of clocks and delays are given",
-        "unmeasured  tv, tv-lt, tv-lt:published, tv-pt, tv-pt:published, htbc, htbc:published, "
-        "tv-vt: messages have no topics, or more than 64",
+        "unmeasured  physical, physical:published, linear-physical,",
+        "            linear-physical:published: no bounds of clocks and delays are given",
+        "unmeasured  tv, tv-lt, tv-lt:published, tv-pt, tv-pt:published, htbc,",
+        "            htbc:published, tv-vt: messages have no topics, or more than 64",
     ]
 
 
@@ -94,6 +95,17 @@ def test_witnesses_are_as_many_as_asked(trace: str, capsys: pytest.CaptureFixtur
     assert "its cause" not in said
 
 
+def test_long_remarks_are_wrapped_under_their_label(
+    trace: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["meter", trace]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    first = next(k for k, line in enumerate(lines) if line.startswith("unmeasured  tv"))
+    assert lines[first + 1].startswith(" " * 12)
+    assert max(len(line) for line in lines[first:]) <= 80
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -101,7 +113,12 @@ def test_witnesses_are_as_many_as_asked(trace: str, capsys: pytest.CaptureFixtur
         (["--rules", "physical"], "physical cannot be measured at"),
         (["--observers", "Z"], "'Z' received nothing; observers: Q, R"),
         (["--accuracy", "1"], "--accuracy and --least need --most"),
-        (["--most", "-1"], "they are at least 0"),
+        (["--most", "-1"], "--accuracy, --least, --most: delays of a channel"),
+        (["--rules", " , "], "--rules ' , ': names nothing; leave it out for all"),
+        (["--observers", ""], "--observers '': names nothing"),
+        (["--subscribe", "Z=news"], "--subscribe: there is no member 'Z' in this trace"),
+        (["--subscribe", "R=news"], "--subscribe: no message is about 'news'; topics: none"),
+        (["--against", "topic-causal"], "--against topic-causal: no message of this trace has a"),
         (["--subscribe", "P"], "write MEMBER=TOPIC,TOPIC"),
         (["--relation", "receipt", "--rules", "tv"], "messages have no topics"),
         (["--relation", "reply", "--rules", "tv"], "topic vectors need rows of receipts"),

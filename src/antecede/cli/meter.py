@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import textwrap
 from collections.abc import Sequence
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from antecede.cli.columns import width_of_terminal
 from antecede.clocks.bounds import Bounds
-from antecede.errors import InputError
+from antecede.errors import InputError, LocalError
 from antecede.meter.rules import CAUSAL, RULES, TOPIC_CAUSAL
 from antecede.meter.summary import summarize
 from antecede.meter.trace import RELATIONS
@@ -15,6 +20,9 @@ from antecede.progress import Progress
 from antecede.protocols.subscriptions import Subscriptions
 from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.arrow import read
+
+LABEL = 12
+"""Columns of the word in front of a line."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,11 +54,12 @@ def run(args: argparse.Namespace) -> int:
     bounds, subscriptions = _bounds(args), _subscriptions(args.subscribe)
     with Progress("reading"):
         trace = read(args.paths, args.format, read_options(args))
+    _check_known(trace.events, args.against, subscriptions)
     with Progress("counting"):
         found = summarize(
             trace.events,
-            _list(args.rules),
-            _list(args.observers),
+            _list("--rules", args.rules),
+            _list("--observers", args.observers),
             bounds=bounds,
             subscriptions=subscriptions,
             relation=args.relation,
@@ -59,15 +68,48 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
         return 0
+    width = width_of_terminal()
     for line in found.lines(each=args.each, witnesses=max(args.witnesses, 0)):
-        print(line)
+        print(_wrapped(line, width))
     if trace.quarantine.num_rows:
         print(f"set aside   {trace.quarantine.num_rows:,} bad records; antecede audit names them")
     return 0
 
 
-def _list(text: str | None) -> list[str] | None:
-    return None if text is None else [word.strip() for word in text.split(",") if word.strip()]
+def _wrapped(line: str, width: int) -> str:
+    """Wrap a line of words under its label; a table has several lines, and stays."""
+    if "\n" in line or len(line) <= width:
+        return line
+    label = line[:LABEL]
+    text = textwrap.wrap(line[LABEL:], width - LABEL, break_on_hyphens=False)
+    return label + ("\n" + " " * LABEL).join(text)
+
+
+def _list(option: str, text: str | None) -> list[str] | None:
+    if text is None:
+        return None
+    found = [word.strip() for word in text.split(",") if word.strip()]
+    if not found:
+        raise InputError(f"{option} {text!r}: names nothing; leave it out for all")
+    return found
+
+
+def _check_known(
+    events: pa.Table, against: str | None, subscriptions: Subscriptions[str] | None
+) -> None:
+    """Refuse topics and members that the trace does not have: all counts would be 0."""
+    if against != TOPIC_CAUSAL and subscriptions is None:
+        return
+    there = {str(topic) for topic in pc.list_flatten(events["topics"]).to_pylist() if topic}
+    if against == TOPIC_CAUSAL and not there:
+        raise InputError(f"--against {TOPIC_CAUSAL}: no message of this trace has a topic")
+    members = set(events["member"].to_pylist())
+    for member, topics in (subscriptions.topics if subscriptions else {}).items():
+        if member not in members:
+            raise InputError(f"--subscribe: there is no member {member!r} in this trace")
+        if unknown := sorted(set(topics) - there):
+            some = ", ".join(sorted(there)[:20]) or "none"
+            raise InputError(f"--subscribe: no message is about {unknown[0]!r}; topics: {some}")
 
 
 def _bounds(args: argparse.Namespace) -> Bounds[str] | None:
@@ -75,7 +117,10 @@ def _bounds(args: argparse.Namespace) -> Bounds[str] | None:
         return None
     if args.most is None:
         raise InputError("--accuracy and --least need --most: the largest delay of a message")
-    return Bounds(args.accuracy or 0.0, args.least or 0.0, args.most)
+    try:
+        return Bounds(args.accuracy or 0.0, args.least or 0.0, args.most)
+    except LocalError as error:
+        raise InputError(f"--accuracy, --least, --most: {error}") from error
 
 
 def _subscriptions(given: Sequence[str] | None) -> Subscriptions[str] | None:
@@ -86,5 +131,5 @@ def _subscriptions(given: Sequence[str] | None) -> Subscriptions[str] | None:
         member, equals, names = one.partition("=")
         if not member or not equals:
             raise InputError(f"--subscribe {one!r}; write MEMBER=TOPIC,TOPIC")
-        topics[member] = _list(names) or []
+        topics[member] = [topic.strip() for topic in names.split(",") if topic.strip()]
     return Subscriptions(topics)
