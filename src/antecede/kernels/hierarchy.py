@@ -11,6 +11,7 @@ bucket that is open and is settled there before the next arrival.
     hierarchy_measures   bytes                 hierarchy_outside   the external group
     hierarchy_network    channels, waiting     hierarchy_deliver   deliveries, and IDR beside them
     hierarchy_samples    storage               hierarchy_judge     deliveries before a cause
+    hierarchy_encoded    bytes on the wire
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from antecede.kernels.hierarchy_columns import ARRIVALS, FIRST, FULL, NOWHERE, SAMPLED, SENT
+from antecede.kernels.hierarchy_encoded import compile_sizes
 from antecede.kernels.hierarchy_inside import arrive_inside, send_internal
 from antecede.kernels.hierarchy_jit import inlined
 from antecede.kernels.hierarchy_jit import njit as uncached
@@ -42,12 +44,17 @@ from antecede.kernels.sim_queue import (
 _0, _1 = np.uint64(0), np.uint64(1)
 
 
-@njit
 def run(s: State) -> None:
     """Let everything be sent, arrive and be delivered; `s` has the figures then.
 
     Where at[FULL] is set, `needs` was too small and the run is worth nothing.
     """
+    compile_sizes()
+    _compiled(s)
+
+
+@njit
+def _compiled(s: State) -> None:
     _run(s)
 
 

@@ -33,6 +33,7 @@ from antecede.kernels.hierarchy_columns import (
     TOLD,
 )
 from antecede.kernels.hierarchy_deliver import count_wait, deliver, row_at
+from antecede.kernels.hierarchy_encoded import idr_encoded, upward_encoded
 from antecede.kernels.hierarchy_jit import inlined, njit
 from antecede.kernels.hierarchy_measures import count_bytes, span_bytes, span_inside
 from antecede.kernels.hierarchy_network import acknowledge, carry, hold, let_go, send_up, wait, wake
@@ -68,7 +69,8 @@ def send_internal(s: State, message: np.uint64, now: np.uint64) -> None:
     s.process[at, SILENT] = _0
     s.process[at, SPOKEN] += _1
     if len(s.carried) != 0:
-        carry(s, at, message, s.process[at, HOME], _upward_bytes(s, at, message))
+        size, encoded = _upward_bytes(s, at, message), upward_encoded(s, at, message)
+        carry(s, at, message, s.process[at, HOME], size, encoded)
     send_up(s, message, at, now)
 
 
@@ -80,7 +82,7 @@ def count_idr(s: State, message: np.uint64) -> None:
         for word in range(8):
             pairs += ones(s.needs[row + k, 1, word])
     if message >= s.warm:
-        count_bytes(s, IDR, _8 * pairs, _0)
+        count_bytes(s, IDR, _8 * pairs, idr_encoded(s, message))
 
 
 @inlined

@@ -1,8 +1,9 @@
 """Decorators of the compiled hierarchy: functions that count no references to arrays.
 
 The state has many arrays, and numba would count references to each at every call: minutes of
-compilation. Nothing below `hierarchy.run` makes or returns an array, so none need be counted, and
-nobody calls these functions from Python, so they need no wrappers either.
+compilation. Nothing below `hierarchy.run` makes or returns an array, but for what was compiled
+before (`hierarchy_encoded`), so none need be counted, and nobody calls these functions from Python,
+so they need no wrappers either.
 """
 
 from __future__ import annotations

@@ -127,12 +127,19 @@ def acknowledge(s: State, at: np.uint64, seq: np.uint64, floor: np.uint64, now: 
 
 
 @inlined
-def carry(s: State, at: np.uint64, message: np.uint64, to: np.uint64, size: np.uint64) -> None:
+def carry(
+    s: State,
+    at: np.uint64,
+    message: np.uint64,
+    to: np.uint64,
+    size: np.uint64,
+    encoded: np.uint64,
+) -> None:
     """Log a transmission, where transmissions are kept."""
     if len(s.carried) != 0:
         row = s.at[CARRIED]
         s.carried[row, 0], s.carried[row, 1] = at, message
-        s.carried[row, 2], s.carried[row, 3] = to, size
+        s.carried[row, 2], s.carried[row, 3], s.carried[row, 4] = to, size, encoded
         s.at[CARRIED] += _1
 
 

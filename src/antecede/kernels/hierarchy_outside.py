@@ -27,6 +27,7 @@ from antecede.kernels.hierarchy_columns import (
     TOP_TOLD,
 )
 from antecede.kernels.hierarchy_deliver import count_wait, deliver
+from antecede.kernels.hierarchy_encoded import external_encoded
 from antecede.kernels.hierarchy_inside import count_idr
 from antecede.kernels.hierarchy_jit import inlined, njit
 from antecede.kernels.hierarchy_measures import ci_bytes, count_bytes, group_of, is_known
@@ -63,13 +64,15 @@ def send_external(s: State, message: np.uint64, now: np.uint64) -> None:
     at = s.message[message, SENDER]
     stamp(s, at, message)
     count_idr(s, message)
-    size = ci_bytes(s, list_needs(s, message, np.uint64(s.message[message, ROW_IN]), _0), _0)
+    count = list_needs(s, message, np.uint64(s.message[message, ROW_IN]), _0)
+    encoded = external_encoded(s, at, message, count, _0, _0)
+    size = ci_bytes(s, count, _0)
     follow_own(s, message)
     if message >= s.warm:
-        count_bytes(s, EXTERNAL, size, _0)
+        count_bytes(s, EXTERNAL, size, encoded)
         count_bytes(s, DS, _8 * s.process[at, HEARD], _0)
     add(s, HAVE, at, message)
-    carry(s, at, message, _0, size)
+    carry(s, at, message, _0, size, encoded)
     send_outside(s, message, at, now)
 
 

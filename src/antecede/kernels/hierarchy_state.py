@@ -107,7 +107,11 @@ class State(NamedTuple):
     log: Ints
     """[deliveries, 3] member, message, time; [0, 3]: not kept."""
     carried: Ints
-    """[transmissions, 4] source, message, first target, bytes; [0, 4]: not kept."""
+    """[transmissions, 5] source, message, first target, bytes, encoded bytes; [0, 5]: not kept."""
+    windows: Words
+    """[G + 1, words] bit vectors while they are measured: by super peer, and I."""
+    named: Ints
+    """[3, N] numbers by address while CI is measured; members and numbers of its pairs."""
 
 
 class Size(NamedTuple):
@@ -178,7 +182,9 @@ def shapes(size: Size) -> dict[str, tuple[tuple[int, ...], type]]:
         "scratch": ((4, m + 2), word),
         "debts": ((size.rows // 8 + 1024, 2), small),
         "log": ((size.logged, 3), signed),
-        "carried": (((g + 3) * m if size.log else 0, 4), signed),
+        "carried": (((g + 3) * m if size.log else 0, 5), signed),
+        "windows": ((g + 1, m // 64 + 2), word),
+        "named": ((3, n), signed),
     }
 
 

@@ -41,6 +41,7 @@ from antecede.kernels.hierarchy_columns import (
     TOP_TOLD,
     TRANSLATED,
 )
+from antecede.kernels.hierarchy_encoded import downward_encoded, external_encoded
 from antecede.kernels.hierarchy_jit import inlined, njit
 from antecede.kernels.hierarchy_measures import (
     ci_bytes,
@@ -87,11 +88,11 @@ def forward(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None
     s.message[place, OWN] = message
     s.group[at, OWNED] += _1
     _send_inside(s, at, message, now)
-    size = _outward(s, at, message, before, number)
+    size, encoded = _outward(s, at, message, before, number)
     if s.vtx.shape[1] > 1:
         if message >= s.warm:
-            count_bytes(s, EXTERNAL, size, _0)
-        carry(s, at, message, _first_other(s, at), size)
+            count_bytes(s, EXTERNAL, size, encoded)
+        carry(s, at, message, _first_other(s, at), size, encoded)
         send_outside(s, message, at, now)
     learn(s, at, peer, np.uint64(s.message[message, FLOOR]))
 
@@ -125,19 +126,20 @@ def _send_inside(s: State, at: np.uint64, message: np.uint64, now: np.uint64) ->
         size = span_bytes(lowest, highest)
         if message >= s.warm:
             s.entropy[0] += entropy(highest - lowest + _1, count)
+    encoded = downward_encoded(s, at, message, count)
     if s.pruning == PUBLISHED and group_of(s, message) != at:
         _inherit_inward(s, at, message, count)
     if message >= s.warm:
-        count_bytes(s, INTERNAL, size, _0)
-    carry(s, at, message, s.group[at, FIRST], size)
+        count_bytes(s, INTERNAL, size, encoded)
+    carry(s, at, message, s.group[at, FIRST], size, encoded)
     send_inside(s, message, at, now)
 
 
 @njit
 def _outward(
     s: State, at: np.uint64, message: np.uint64, before: np.uint64, number: np.uint64
-) -> np.uint64:
-    """Listing 14: return the bytes of CI and I; `before`: the last own number before `number`."""
+) -> tuple[np.uint64, np.uint64]:
+    """Listing 14: return the bytes of CI and I, and all encoded; `before`: the last own number."""
     count = list_needs(s, message, np.uint64(s.message[message, ROW_IN]), _0)
     lowest, highest, kept, touched = NOWHERE, _0, _0, _0
     if before + _1 < number:
@@ -158,8 +160,9 @@ def _outward(
         s.scratch[LIST, kept] = np.uint64(s.message[message, BEFORE]) - _1
         kept += _1
     s.message[message, TOP_TOLD] = highest
+    encoded = external_encoded(s, at, message, kept, touched, before)
     size = ci_bytes(s, kept, touched)
-    return size + span_bytes(lowest, highest) if highest != _0 else size
+    return size + span_bytes(lowest, highest) if highest != _0 else size, encoded
 
 
 @njit

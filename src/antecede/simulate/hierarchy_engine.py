@@ -73,7 +73,7 @@ class Recorded(NamedTuple):
     deliveries: Ints
     """[deliveries, 3] member, message and time in us, in the order of the run."""
     carried: Ints
-    """[transmissions, 4] source, message, first target, bytes by 000's accounting, in order."""
+    """[transmissions, 5] source, message, first target, bytes by 000's accounting and encoded."""
 
 
 def can_run_hierarchy(scenario: Scenario) -> str | None:

@@ -62,10 +62,12 @@ def figures(s: State) -> dict[str, float]:
 def _sizes(s: State) -> dict[str, float]:
     found: dict[str, float] = {}
     for role, row in ROLES.items():
-        count, total, squares, _ = (int(value) for value in s.sizes[int(row)])
+        count, total, squares, encoded = (int(value) for value in s.sizes[int(row)])
         if count:
             found[f"{role}.overhead_bytes"] = total / count
             found[f"{role}.overhead_bytes_sd"] = math.sqrt(count * squares - total**2) / count
+            if row != DS:  # nobody sends it
+                found[f"{role}.encoded_bytes"] = encoded / count
     messages = int(s.sizes[int(INTERNAL), 0])
     if messages:
         found["internal.entropy_bytes"] = float(s.entropy[0]) / messages
