@@ -11,8 +11,8 @@ from antecede.studies.results import Results
 from antecede.studies.verdicts import undelivered
 
 FIGURES = (
-    ("overhead", "overhead_bytes", "bytes a message, as counted"),
-    ("encoded overhead", "encoded_bytes", "bytes a message, as encoded"),
+    ("overhead", "overhead_bytes", "bytes a message"),
+    ("encoded overhead", "encoded_bytes", "bytes a message"),
     ("storage", "storage_bytes", "bytes a member"),
 )
 READING = (
@@ -110,8 +110,9 @@ def _size_section(results: Results) -> Section:
             "members",
             unit,
             [
-                results.line(_label(p, f), f, "members", kind="members", protocol=p)
+                line
                 for p, f in _curves(results, figure)
+                if (line := results.line(_label(p, f), f, "members", kind="members", protocol=p)).x
             ],
             y_log=True,
             x_log=True,
