@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,6 +17,32 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let tests that share something dear run in one process of pytest-xdist.
+
+    Groups go by the name of a test, not by the mark `xdist_group`: pytest-xdist 3.8 writes it into
+    an attribute that pytest 9.2 no longer reads, and all tests are spread in silence.
+    """
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
+
+    class Grouped(LoadGroupScheduling):  # type: ignore[misc, unused-ignore]
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    return Grouped(config, log)
+
+
+def group_of(nodeid: str) -> str:
+    """Return the group of a test: Spark's session, a study that is carried out, or itself."""
+    if nodeid.startswith("tests/spark/"):
+        return "spark"
+    study = re.match(r"tests/studies/test_(?:findings\.py::.*\[(\w+)\]|(\w+)\.py)", nodeid)
+    return f"study {study[1] or study[2]}" if study else nodeid
 
 
 @pytest.fixture(scope="session")
