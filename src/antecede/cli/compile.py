@@ -18,13 +18,17 @@ from antecede.audit import audit_events
 from antecede.kernels.jit import cache_folder
 from antecede.kernels.release import Batch, Plan, Shard
 from antecede.kernels.release_names import Text
+from antecede.meter.count import count_rules
+from antecede.meter.rules import RULES
+from antecede.meter.summary import summarize
 from antecede.order.spec import OrderSpec
 from antecede.order.table import order_table
 from antecede.progress import Progress
 from antecede.simulate.hierarchy_engine import run_hierarchy
 from antecede.simulate.mesh_engine import run_mesh
-from antecede.simulate.scenario import Scenario
-from antecede.simulate.topology import Hierarchy, Mesh
+from antecede.simulate.scenario import Clocks, Scenario
+from antecede.simulate.stamped import stamped
+from antecede.simulate.topology import Hierarchy, Mesh, PubSub, Topology
 from antecede.trace.arrow import to_batch
 from antecede.trace.schema import Event
 
@@ -68,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
     jobs += [partial(_order, spec) for spec in _SPECS]
     jobs += [partial(_release, counted) for counted in (False, True)]
     jobs += [partial(_mesh), partial(_hierarchy)]
+    jobs += [partial(_pairs, topology) for topology in (Mesh(2), PubSub((2,), 1))]
+    jobs += [partial(_meter, events) for events in (_DECLARED, _CLOCKS, _COPIES)]
     with Progress("compiling") as progress:
         for done, job in enumerate(jobs):
             progress(done / len(jobs))
@@ -117,6 +123,19 @@ def _mesh() -> None:
 
 def _hierarchy() -> None:
     run_hierarchy(Scenario(Hierarchy((1,), 1), "hierarchical", duration_s=0.1), seed=0)
+
+
+def _pairs(topology: Topology) -> None:
+    """Count the pairs of two members' messages, by each rule that their stamps have."""
+    by_topic = isinstance(topology, PubSub)
+    protocol = "htbc" if by_topic else "linear-physical"
+    scenario = Scenario(topology, protocol, clocks=Clocks(0.001), duration_s=0.2)
+    for stamps in stamped(scenario, seed=0).values():
+        count_rules(stamps, [name for name, rule in RULES.items() if rule.topics is by_topic])
+
+
+def _meter(events: tuple[Event, ...]) -> None:
+    summarize(pa.Table.from_batches([to_batch(events)]))
 
 
 def _text(names: list[bytes]) -> Text:
