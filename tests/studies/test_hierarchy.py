@@ -222,3 +222,19 @@ def test_bits_are_set_exactly_for_immediate_dependencies(carried_out: Carried) -
 
 def test_slopes_are_least_squares() -> None:
     assert slope_of([(1.0, 1.0), (2.0, 3.0), (3.0, 2.0)]) == pytest.approx(0.5)
+
+
+def test_encoded_sizes_at_the_largest_groups(carried_out: Carried, delay: str) -> None:
+    """External and IDR: half of the accounting at most; internal: 1.2 of its entropy at most."""
+    results = carried_out("hierarchy").results
+    where = {"kind": "grid", "delay": delay, "peers": LARGEST[delay]}
+    for role, below, most in (
+        ("internal", "entropy_bytes", 1.2),
+        ("external", "overhead_bytes", 0.5),
+        ("idr", "overhead_bytes", 0.5),
+    ):
+        encoded = results.spread(f"{role}.encoded_bytes", **where)
+        bound = results.spread(f"{role}.{below}", **where)
+        assert encoded is not None
+        assert bound is not None
+        assert 0 < encoded.mean <= most * bound.mean
