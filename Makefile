@@ -27,11 +27,12 @@ study-quick: .venv/.user ## the same with small grids, to see that all works
 test: .venv/.dev ## run the tests
 	@$(PYTEST)
 
-check: .venv/.dev ## format, lint, types, imports, then the tests
+check: .venv/.dev ## format, lint, types, imports, every protocol and variant, then the tests
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/antecede check --all
 	@$(PYTEST)
 
 mutants: .venv/.dev ## judge every mutant of every protocol (an hour; `make test` samples the slow ones)

@@ -6,26 +6,38 @@ from bench import (
     deliver_rate,
     encodings,
     engines,
+    large_groups,
     matrix_merge,
     matrix_traffic,
     meter,
     receive_path,
+    silent_group,
     simulators,
     stream_rate,
+    traces,
 )
 
 
 def main() -> None:
     print("receive path: microseconds a message\n")
     receive_path.main([])
-    print("\nbytes of control information: accounting, encoded, entropy; a third of 000's peers\n")
+    print("\norders by time in large groups: microseconds a message\n")
+    large_groups.main()
+    print(
+        "\nbytes of control information: accounting, encoded, entropy; a third of "
+        "Evropeytsev et al.'s peers\n"
+    )
     encodings.main(["0.33"])
+    print("\na group that is silent for two million messages\n")
+    silent_group.main([])
     print("\nthe matrix of SENT beside numpy: microseconds\n")
     matrix_merge.main()
     print("\nmatrix time beside numpy\n")
     matrix_traffic.main()
     print(f"\norder and audit of {engines.ROWS:,} rows in {engines.GROUPS:,} groups\n")
     engines.main()
+    print("\ntraces of an awkward shape: seconds of processor time\n")
+    traces.main()
     print("\npairs ordered without need: seconds a rule\n")
     meter.main(["--spark"])
     print("\nsimulators: deliveries a second\n")

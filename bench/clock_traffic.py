@@ -1,4 +1,5 @@
-"""Traffic of a group that orders by clocks (002), as an observer who never sends sees it.
+"""Traffic of a group that orders by clocks (Tsuneizumi et al.), as an observer who never sends
+sees it.
 
 Every other member broadcasts every N(80, 5) ms; delays are 50 to 250 ms, clocks err by up to
 10 ms. The observer's clock is read at every arrival, and arrivals alone drive it; the others
@@ -13,6 +14,7 @@ import random
 from typing import Any
 
 from antecede.clocks.bounds import Bounds
+from antecede.clocks.nanoseconds import NS
 from antecede.protocols.base import Transmit
 from antecede.protocols.clock_ordered import ClockOrdered
 from antecede.protocols.transmission_messages import Gone, NullMessage
@@ -26,9 +28,9 @@ BOUNDS: Bounds[int] = Bounds(accuracy_s=0.010, least_s=0.050, most_s=0.250)
 def settle(member: ClockOrdered) -> None:
     """Say of every other member that nothing more will come from it."""
     for sender, last in member.high.items():
-        member.receive(Gone(sender, 0, b"", last), now=1e9)
-        member.receive(NullMessage(sender, 0, b"", last, 1 << 60, 1e9), now=1e9)
-    member.tick(2e9)
+        member.receive(Gone(sender, 0, b"", last), now=10**18)
+        member.receive(NullMessage(sender, 0, b"", last, 1 << 60, 10**18), now=10**18)
+    member.tick(2 * 10**18)
 
 
 def traffic(
@@ -61,11 +63,11 @@ def _run(cls: type[ClockOrdered], members: int, messages: int, options: Any) -> 
             warm = len(arrivals)
         if message is not None:
             if at == 0:
-                arrivals.append(Arrival(message, now_s))
+                arrivals.append(Arrival(message, round(now_s * NS)))
             else:
                 group[at]._advance(message.lt)
             continue
-        (effect,) = group[at].send(b"", now=now_s)
+        (effect,) = group[at].send(b"", now=round(now_s * NS))
         assert isinstance(effect, Transmit)
         for target in effect.to:
             count += 1

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from antecede.clocks.nanoseconds import NS
 from antecede.protocols.base import Protocol
 
 LATE_S = 0.05
@@ -17,7 +18,7 @@ class Arrival(NamedTuple):
     """A message and what the observer's clock shows when it arrives."""
 
     message: Any
-    now_s: float
+    now_ns: int
 
 
 class Observer(Protocol):
@@ -30,8 +31,8 @@ class Observer(Protocol):
         self.snapshot, self.restore = inner.snapshot, inner.restore  # type: ignore[method-assign]
         self.decode = inner.decode  # type: ignore[method-assign]
 
-    def receive(self, message: Any, *, now: float = 0.0) -> Any:
-        return self.inner.receive(message.message, now=message.now_s)
+    def receive(self, message: Any, *, now: int | None = None) -> Any:
+        return self.inner.receive(message.message, now=message.now_ns)
 
     def encode(self, message: Any) -> bytes:
         return self.inner.encode(message.message)
@@ -56,12 +57,12 @@ def warmed(
     for share in shares:
         observer, late = make(), random.Random(2)
         moved = [
-            one._replace(now_s=one.now_s + late.uniform(0, LATE_S))
+            one._replace(now_ns=one.now_ns + round(late.uniform(0, LATE_S) * NS))
             if late.random() < share
             else one
             for one in arrivals
         ]
-        moved.sort(key=lambda one: one.now_s)
+        moved.sort(key=lambda one: one.now_ns)
         for one in moved[:-messages]:
             observer.receive(one)
         found.append((observer, moved[-messages:]))

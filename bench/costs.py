@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from antecede.clocks.bounds import Bounds
+from antecede.clocks.nanoseconds import NS
 from antecede.protocols.base import (
     Addressing,
     Deliver,
@@ -101,7 +102,7 @@ def cast(entry: Entry, variant: str, size: int) -> Cast:
 
 
 def _hierarchy(entry: Entry, size: int) -> Cast:
-    """One super peer; the peers divided equally, as in 000."""
+    """One super peer; the peers divided equally, as in Evropeytsev et al. 2016."""
     inside = tuple(range(1, 1 + size // 2))
     outside = tuple(range(1 + size // 2, 1 + size))
     members = entry.load()(Topology({0: inside}, outside))
@@ -122,7 +123,7 @@ class Run:
         self.control: dict[str, list[tuple[int, int, int]]] = {}
         """Curve -> (copies, control bytes, wire bytes) of each message."""
         self.storage: dict[str, list[int]] = {}
-        self.arrivals: dict[int, list[tuple[float, Any]]] = {at: [] for at in of.observers.values()}
+        self.arrivals: dict[int, list[tuple[int, Any]]] = {at: [] for at in of.observers.values()}
         """Observer -> (time, message; None: a tick)."""
         self.before = {at: of.members[at].snapshot() for at in self.arrivals}
         self.recent: dict[int, list[MessageId]] = {at: [] for at in of.members}
@@ -142,10 +143,10 @@ class Run:
                 self._send(now, at)
             elif what == "arrive":
                 self._note(at, now, message)
-                self._carry_out(now, at, self.of.members[at].receive(message, now=now))
+                self._carry_out(now, at, self.of.members[at].receive(message, now=round(now * NS)))
             elif what == "tick":
                 self._note(at, now, None)
-                self._carry_out(now, at, self.of.members[at].tick(now))
+                self._carry_out(now, at, self.of.members[at].tick(round(now * NS)))
                 self._plan(now + TICK_S, "tick", at)
             else:
                 self._sample(now)
@@ -156,7 +157,7 @@ class Run:
 
     def _note(self, at: int, now: float, message: Any) -> None:
         if at in self.arrivals:
-            self.arrivals[at].append((now, message))
+            self.arrivals[at].append((round(now * NS), message))
 
     def _send(self, now: float, at: int) -> None:
         member = self.of.members[at]
@@ -168,7 +169,7 @@ class Run:
         replies = member.guarantee.relation is Relation.BY_REPLY
         if replies and recent and self.rng.random() < ANSWERS:
             options["after"] = (self.rng.choice(recent[-50:]),)
-        self._carry_out(now, at, member.send(b"", now=now, **options))
+        self._carry_out(now, at, member.send(b"", now=round(now * NS), **options))
         self._plan(now + self.rng.uniform(*PERIOD_S), "send", at)
 
     def _carry_out(self, now: float, at: int, effects: Iterable[Effect]) -> None:

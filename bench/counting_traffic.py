@@ -2,7 +2,8 @@
 
 Every other member runs the real protocol and sends every N(80, 5) ms to all; delays are
 N(150, 50) ms clipped to 50 .. 250, drawn for every message and receiver (the middle scenario
-of 000). The group runs until its control information is steady before anything is recorded.
+of Evropeytsev et al. 2016). The group runs until its control information is steady before anything
+is recorded.
 """
 
 from __future__ import annotations

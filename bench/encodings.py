@@ -1,13 +1,16 @@
-"""Bytes of control information by the accounting of 000, as encoded, and at least.
+"""Bytes of control information by the accounting of Evropeytsev et al. 2016, as encoded, and at
+least.
 
-    python -m bench.encodings [SHARE]      SHARE of the peers of 000's largest groups, default 1
+    python -m bench.encodings [SHARE]      SHARE of the peers of Evropeytsev et al.'s largest
+    groups, default 1
 
-000's three delay scenarios at their largest groups: every peer sends every N(80, 5) ms, one super
-peer, half of the peers internal. The groups run until their control information is steady; then
-the messages of MEASURED_S are encoded. `encoded` is the control information as it stands in the
-message, `message` is all that `encode` writes (sender, number, kind too). `entropy` is the bound:
-log2 of n over k for a bit vector that spans n positions with k set; for pairs that of the set of
-their members, and the entropy of the counters' differences from their mean, pooled over all.
+Evropeytsev et al.'s three delay scenarios at their largest groups: every peer sends every N(80, 5)
+ms, one super peer, half of the peers internal. The groups run until their control information is
+steady; then the messages of MEASURED_S are encoded. `encoded` is the control information as it
+stands in the message, `message` is all that `encode` writes (sender, number, kind too). `entropy`
+is the bound: log2 of n over k for a bit vector that spans n positions with k set; for pairs that
+of the set of their members, and the entropy of the counters' differences from their mean, pooled
+over all.
 
 With all peers it takes ten minutes of processor time and 2 GiB; half of the peers an eighth.
 """
@@ -36,7 +39,9 @@ SEED = 1
 
 
 class Scenario(NamedTuple):
-    """One of 000's: delays in ms, peers of its largest group, and when everything is steady."""
+    """One of Evropeytsev et al.'s: delays in ms, peers of its largest group, and when everything is
+    steady.
+    """
 
     low_ms: int
     high_ms: int
@@ -98,7 +103,9 @@ def _sends(rng: random.Random, senders: Sequence[int], end: int) -> list[list[in
 
 
 def _delays(rng: random.Random, of: Scenario) -> list[int]:
-    """Return delays to take in turn; 000: N(middle, a quarter of the width), clipped."""
+    """Return delays to take in turn; Evropeytsev et al. 2016: N(middle, a quarter of the width),
+    clipped.
+    """
     middle, sigma = (of.low_ms + of.high_ms) / 2, (of.high_ms - of.low_ms) / 4
     drawn = (rng.gauss(middle, sigma) for _ in range(DELAYS))
     return [round(min(max(ms, of.low_ms), of.high_ms) * TICKS_PER_MS) for ms in drawn]

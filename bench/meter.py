@@ -2,9 +2,9 @@
 
     python -m bench.meter [--messages N] [--spark]
 
-Six peers in two subgroups publish to all as in 004 (LAN and WAN, clocks off by up to 4 units, one
-to three of ten topics a message); four more only listen and are the observers. Half of these
-subscribe to four topics, half to all. All pairs one by one are counted of
+Six peers in two subgroups publish to all as in Nakayama 2017 (LAN and WAN, clocks off by up to 4
+units, one to three of ten topics a message); four more only listen and are the observers. Half of
+these subscribe to four topics, half to all. All pairs one by one are counted of
 a tenth of the messages, and multiplied by a hundred: that is what a self-join would have to make.
 """
 
@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from antecede.clocks.bounds import Bounds
 from antecede.kernels.meter_pairs import count_all_pairs
 from antecede.meter.count import count_pairs
-from antecede.meter.measure import Observed, observed
+from antecede.meter.measure import Observed, measure, observed
 from antecede.meter.plans import facts_of, plan_of
 from antecede.meter.rules import RULES
 from antecede.meter.stamps import Stamps
@@ -37,7 +37,7 @@ MESSAGES = 100_000
 SENDERS, OBSERVERS, TOPICS, MOST_TOPICS = 6, 4, 10, 3
 UNIT_US = 1_000
 GAP_US = 1_500
-"""Mean time between messages: 150,000 units for 100,000 messages, as in 004."""
+"""Mean time between messages: 150,000 units for 100,000 messages, as in Nakayama 2017."""
 _NAMES = tuple(f"p{number}" for number in range(SENDERS + OBSERVERS))
 _WAN = {
     (a, b): (0.001, 0.160)
@@ -121,6 +121,49 @@ def local(events: pa.Table, messages: int) -> None:
     )
 
 
+def threads(kind: str, messages: int, seed: int = 1) -> pa.Table:
+    """Return messages that declare causes, one a second; every cause is a recent message.
+
+    "chain": each answers the one before. "replies": each answers one of the last 50. "merges": one
+    in ten of a chain has a second cause. "graph": one to three of the last 50.
+    """
+    rng = np.random.default_rng(seed)
+    parents: list[list[str]] = [[]]
+    for k in range(1, messages):
+        recent = [k - 1]
+        if kind == "replies":
+            recent = [int(rng.integers(max(0, k - 50), k))]
+        elif kind == "merges" and k % 10 == 0:
+            recent = [k - 1, k - 7]
+        elif kind == "graph":
+            recent = rng.integers(max(0, k - 50), k, rng.integers(1, 4)).tolist()
+        parents.append([f"m{one}" for one in sorted(set(recent))])
+    return pa.table(
+        {
+            "id": [f"m{k}" for k in range(messages)],
+            "parents": pa.array(parents, pa.list_(pa.string())),
+            "send_time": pa.array(np.arange(messages) * 1_000_000_000),
+        }
+    )
+
+
+def declared(messages: int) -> None:
+    """Count pairs of declared causes: the work a message should not grow with their number."""
+    rules = ["linear", "arrival", "timestamp"]
+    lines = []
+    for kind in ("chain", "replies", "merges", "graph"):
+        measure(threads(kind, 50), rules)  # compile
+        for count in (messages // 4, messages // 2, messages):
+            events = threads(kind, count)
+            begin = time.perf_counter()
+            found = measure(events, rules).to_pylist()
+            took = time.perf_counter() - begin
+            pairs = f"{found[0]['causal']:,}"
+            lines.append((kind, f"{count:,}", pairs, f"{took:.2f}", f"{1e6 * took / count:.1f}"))
+    print("declared causes, three rules")
+    print(table(("causes", "messages", "causal pairs", "s", "us a message"), lines))
+
+
 def _observers(events: pa.Table) -> Sequence[Observed]:
     (run,) = runs_of(events)
     return list(observed(run, _NAMES[SENDERS:], BOUNDS, SUBSCRIBED))
@@ -169,6 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     list(found_in(small))
     events = trace(args.messages)
     local(events, args.messages)
+    declared(2 * args.messages)
     if args.spark:
         on_spark(events, tuple(RULES))
 

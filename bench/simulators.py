@@ -2,11 +2,11 @@
 
     python -m bench.simulators [quick]
 
-The model is the mesh of 000's scenario with the shortest delays: every peer broadcasts each
-N(80, 5) ms under IDR, a copy takes N(25, 12.5) ms clipped to 0 to 50. SimPy gets the rules of IDR
-written down plainly on dictionaries, and its fastest form of an arrival, a timeout with a callback.
-At 900 peers it gets the first 20 ms only, while little depends on anything: later it is slower.
-Time is of this process alone; what is compiled is compiled before.
+The model is the mesh of Evropeytsev et al.'s scenario with the shortest delays: every peer
+broadcasts each N(80, 5) ms under IDR, a copy takes N(25, 12.5) ms clipped to 0 to 50. SimPy gets
+the rules of IDR written down plainly on dictionaries, and its fastest form of an arrival, a
+timeout with a callback. At 900 peers it gets the first 20 ms only, while little depends on
+anything: later it is slower. Time is of this process alone; what is compiled is compiled before.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def _compiled(scenario: Scenario) -> float:
 
 
 def hierarchical(peers: int, duration_s: float) -> Rate:
-    """Run the compiled hierarchy of 000: half inside, half outside, IDR and its check beside it."""
+    """Run the compiled hierarchy of Evropeytsev et al. 2016: half inside, half outside, IDR and its
+    check beside it.
+    """
     topology = Hierarchy((peers // 2,), peers // 2)
     links = Links(DELAYS)
     scenario = Scenario(topology, "hierarchical", links=links, duration_s=duration_s)

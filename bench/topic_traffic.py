@@ -1,8 +1,8 @@
-"""Traffic of a topic-based group (004), as an observer who never publishes sees it.
+"""Traffic of a topic-based group (Nakayama 2017), as an observer who never publishes sees it.
 
-Delays are 10 to 160 ms, clocks are off by up to 4 ms (004, section 3, WAN; it states no least
-delay). There are TOPICS topics; a member subscribes to 1 to 4 of them and publishes an event about
-1 to 4 of them every PERIOD_S on average. The observer's clock is read at every arrival, and
+Delays are 10 to 160 ms, clocks are off by up to 4 ms (Nakayama 2017, section 3, WAN; it states no
+least delay). There are TOPICS topics; a member subscribes to 1 to 4 of them and publishes an event
+about 1 to 4 of them every PERIOD_S on average. The observer's clock is read at every arrival, and
 arrivals alone drive it; the others stamp and take over times as members do, and deliver nothing.
 """
 
@@ -13,6 +13,7 @@ import random
 from typing import Any
 
 from antecede.clocks.bounds import Bounds
+from antecede.clocks.nanoseconds import NS
 from antecede.protocols.subscriptions import Subscriptions
 from antecede.protocols.topic_delivery import TopicProtocol
 from bench.clocked import Arrival, Observer, Traffic, warmed
@@ -61,11 +62,11 @@ def _run(
             warm = len(arrivals)
         if message is not None:
             if at == 0:
-                arrivals.append(Arrival(message, now_s))
+                arrivals.append(Arrival(message, round(now_s * NS)))
             else:
                 group[at].take_over(message)
             continue
-        for effect in group[at].send(b"", now=now_s, topics=_topics(rng)):
+        for effect in group[at].send(b"", now=round(now_s * NS), topics=_topics(rng)):
             for target in effect.to:  # type: ignore[union-attr]
                 count += 1
                 delay_s = rng.uniform(BOUNDS.least_s, BOUNDS.most_s)

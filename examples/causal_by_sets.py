@@ -42,7 +42,7 @@ class CausalBySets(Protocol):
         self.held: dict[MessageId, Message] = {}
 
     def send(
-        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
         """Let the message carry everything sent or delivered here so far."""
         self.sent += 1
@@ -50,7 +50,7 @@ class CausalBySets(Protocol):
         self.known.add(MessageId(self.me, self.sent))
         return [Transmit(self.others(), message)]
 
-    def receive(self, message: Message, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: Message, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver what has its whole past delivered, again and again until nothing moves."""
         name = MessageId(message.sender, message.seq)
         if name in self.known or name in self.held:

@@ -41,7 +41,9 @@ def group_of(nodeid: str) -> str:
     """Return the group of a test: Spark's session, a study that is carried out, or itself."""
     if nodeid.startswith("tests/spark/"):
         return "spark"
-    study = re.match(r"tests/studies/test_(?:findings\.py::.*\[(\w+)\]|(\w+)\.py)", nodeid)
+    study = re.match(
+        r"tests/studies/test_(?:(?:findings|claims)\.py::.*\[(\w+)\]|(\w+)\.py)", nodeid
+    )
     return f"study {study[1] or study[2]}" if study else nodeid
 
 
@@ -59,4 +61,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--rewrite-scenarios",
         action="store_true",
         help="rewrite the expected output in scenarios/*.scenario",
+    )
+    parser.addoption(
+        "--rewrite-goldens",
+        action="store_true",
+        help="rewrite the stored bytes in tests/golden: only while version 1 is not released",
     )

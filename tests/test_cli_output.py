@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pyarrow.parquet as pq
 import pytest
 
 from antecede.audit.engine import audit
@@ -60,7 +62,127 @@ def test_nothing_is_put_in_the_place_of_what_is_read_or_no_file(
     assert after == before
 
 
-@pytest.mark.parametrize("order", ["nosuch", "htbc", "hierarchical"])
+WRITERS = [
+    ["order", "{read}", "-o", "{out}", "--force"],
+    ["convert", "{read}", "-o", "{out}", "--force"],
+    ["audit", "{read}", "--quarantine", "{out}", "--force"],
+]
+
+
+@pytest.mark.parametrize("command", WRITERS, ids=lambda command: str(command[0]))
+@pytest.mark.parametrize("name", ["same", "dotted", "link", "hard", "linked_folder", "to_link"])
+def test_no_command_writes_what_it_reads_by_whatever_name(
+    command: list[str], name: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read, out = "t.csv", {"same": "t.csv", "dotted": "./sub/../t.csv"}.get(name, "x.csv")
+    (folder / "sub").mkdir()
+    if name == "link":
+        (folder / out).symlink_to("t.csv")
+    elif name == "hard":
+        os.link(folder / "t.csv", folder / out)
+    elif name == "linked_folder":
+        (folder / "way").symlink_to(folder, target_is_directory=True)
+        out = "way/t.csv"
+    elif name == "to_link":
+        (folder / "x.csv").symlink_to("t.csv")
+        read, out = "x.csv", "t.csv"
+    assert main([word.format(read=read, out=out) for word in command]) == 2
+    assert "is read by this command" in capsys.readouterr().err
+    assert (folder / "t.csv").read_text() == TRACE
+    assert sorted(path.name for path in folder.glob(".*")) == []
+
+
+@pytest.mark.parametrize("command", WRITERS, ids=lambda command: str(command[0]))
+def test_no_command_writes_into_the_folder_that_it_reads(
+    command: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = folder / "parts"
+    parts.mkdir()
+    assert main(["convert", "t.csv", "-o", "parts/a.parquet"]) == 0
+    os.link(parts / "a.parquet", folder / "b.parquet")
+    before = (parts / "a.parquet").read_bytes()
+    for out in ("parts/a.parquet", "parts/new.parquet", "b.parquet"):
+        assert main([word.format(read="parts", out=out) for word in command]) == 2
+        assert "which this command reads" in capsys.readouterr().err
+    assert [path.name for path in parts.iterdir()] == ["a.parquet"]
+    assert (parts / "a.parquet").read_bytes() == before
+
+
+def test_deliver_does_not_write_what_it_reads(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["deliver", "log.parquet", "--example", "5"]) == 0
+    before = (folder / "log.parquet").read_bytes()
+    assert main(["deliver", "log.parquet", "-o", "./log.parquet", "--force"]) == 2
+    assert "is read by this command" in capsys.readouterr().err
+    assert (folder / "log.parquet").read_bytes() == before
+    assert main(["deliver", "log.parquet", "-o", "out.csv"]) == 0
+    assert (folder / "out.csv").read_text().startswith('"')
+    assert main(["deliver", "log.csv", "--example", "5"]) == 2
+
+
+def test_a_link_that_leads_nowhere_is_not_replaced_unasked(folder: Path) -> None:
+    (folder / "x.csv").symlink_to("nowhere")
+    assert main(["order", "t.csv", "-o", "x.csv"]) == 2
+    assert (folder / "x.csv").is_symlink()
+
+
+@pytest.mark.parametrize("command", ["order", "convert"])
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")])
+def test_an_interruption_or_a_full_disk_leaves_all_as_it_was(
+    command: str,
+    ending: str,
+    error: BaseException,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (folder / f"out.{ending}").write_text("mine")
+
+    def fails(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(os, "fsync", fails)
+    code = main([command, "t.csv", "-o", f"out.{ending}", "--force"])
+    assert code == (130 if isinstance(error, KeyboardInterrupt) else 2)
+    assert (folder / f"out.{ending}").read_text() == "mine"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        f"out.{ending}",
+        "t.csv",
+        "x.scenario",
+    ]
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_converting_keeps_the_columns_of_a_table(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "own.jsonl").write_text('{"id": 1, "kind": "in", "price": 2.5}\n')
+    assert main(["convert", "own.jsonl", "-o", "out.jsonl"]) == 0
+    assert "beside it your own columns: own_id, own_kind, price" in capsys.readouterr().out
+    row = json.loads((folder / "out.jsonl").read_text())
+    assert (row["id"], row["kind"], row["own_id"], row["own_kind"], row["price"]) == (
+        "1",
+        "event",
+        1,
+        "in",
+        2.5,
+    )
+    assert main(["convert", "out.jsonl", "-o", "again.csv"]) == 0
+    assert "columns: own_id, own_kind, price\n" in capsys.readouterr().out
+
+
+def test_columns_that_change_their_type_on_the_way_are_kept(folder: Path) -> None:
+    rows = [{"id": k, "note": k if k < 70_000 else "x"} for k in range(70_001)]
+    (folder / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert main(["convert", "own.jsonl", "-o", "out.parquet"]) == 0
+    table = pq.read_table(str(folder / "out.parquet"))
+    assert table.num_rows == 70_001
+    assert table["note"].to_pylist()[-2:] == ["69999", "x"]
+
+
+@pytest.mark.parametrize("order", ["nosuch", "physical", "hierarchical"])
 def test_an_order_that_cannot_be_recorded_is_refused_before_anybody_talks(
     order: str, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -152,7 +274,7 @@ def test_options_may_be_written_as_in_scenarios(written: str, value: object) -> 
 
 
 def test_an_option_that_a_protocol_lacks_is_named_in_a_sentence() -> None:
-    with pytest.raises(Exception, match=r"order 'bss': Bss got an unexpected .* 'colour'"):
+    with pytest.raises(Exception, match=r"order 'bss' has no option 'colour'; its options are"):
         Group("a", ["a", "b"], order="bss", colour=1)
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import json
+import math
 import re
+import statistics
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from antecede.cli import main
-from antecede.cli.compare import add_arguments, scenario_of
+from antecede.cli.compare import add_arguments
+from antecede.cli.compare_scenarios import scenario_of
 from antecede.protocols.registry import ENTRIES
 from antecede.simulate.delays import Delay
 from antecede.simulate.fitness import topologies_of
@@ -52,7 +57,7 @@ def asked(*arguments: str) -> argparse.Namespace:
 
 
 def test_the_question_of_the_papers() -> None:
-    """000, section 3.2: a peer sends every 70 to 90 ms."""
+    """Evropeytsev et al. 2016, section 3.2: a peer sends every 70 to 90 ms."""
     scenario = scenario_of("bss", asked("bss", "--members", "10", "--delay", "50-250"))
     assert scenario.topology == Mesh(10)
     assert scenario.links.delay == Delay(0.05, 0.25)
@@ -71,7 +76,9 @@ def test_topologies_are_made_of_the_same_number_of_members() -> None:
 
 
 def test_figures_count_when_the_group_is_steady() -> None:
-    """000: from 1 s on at 50-250 ms; many members send for a shorter time after that."""
+    """Evropeytsev et al. 2016: from 1 s on at 50-250 ms; many members send for a shorter time after
+    that.
+    """
     few, many = (scenario_of("idr", asked("idr", "--members", n)) for n in ("10", "40"))
     assert (few.warm_s, few.duration_s) == (1.0, 5.0)
     assert many.warm_s == 1.0
@@ -116,7 +123,8 @@ def test_figures_are_those_of_the_runs(capsys: pytest.CaptureFixture[str]) -> No
         result, recording = run_readable(scenario, seed, True)
         seen = hindsight(recording)
         assert seen is not None
-        assert run == {"seed": seed, "figures": {**result.figures, **seen.figures()}}
+        figures = {**result.figures, **seen.figures()}
+        assert run == {"seed": seed, "figures": figures, "caveats": {}}
     sent = [run["figures"]["sent"] for run in found["runs"]]
     assert found["mean"]["sent"] == sum(sent) / 2
 
@@ -132,13 +140,15 @@ def test_the_table_says_what_json_says(capsys: pytest.CaptureFixture[str]) -> No
         f"{mean['peer.encoded_bytes']:.1f}",
         f"{mean['peer.storage_bytes']:.1f}",
         f"{mean['wait_ms.mean']:.1f}",
-        f"{mean['wait_ms.p99']:.1f}",
+        f"{mean['wait_ms.p99']:.0f}",
         f"{100 * mean['causal.held'] / mean['causal.checked']:.1f}",
         f"{100 * mean['causal.early'] / mean['causal.checked']:.2f}",
+        f"{100 * mean['early.by_receipt'] / mean['violations.checked']:.2f}",
         "0",
         "0",
     ]
-    assert "6 peers in a mesh, delay 50-250 ms, channels reorder" in text
+    assert "6 peers in a mesh, delay 50-250 ms (normal, clipped), channels reorder" in text
+    assert "one every 70-90 ms (normal, clipped)" in " ".join(text.split())
 
 
 def test_every_protocol_of_the_registry_can_be_asked_for(
@@ -156,7 +166,8 @@ def test_a_hierarchy_has_a_line_for_each_role(capsys: pytest.CaptureFixture[str]
     lines = capsys.readouterr().out.splitlines()
     roles = [k for k, line in enumerate(lines) if line.startswith(("  internal", "  external"))]
     assert len(roles) == 2
-    assert lines[roles[0] - 1].startswith("hierarchical")
+    assert lines[roles[0] - 2].startswith("hierarchical")
+    assert lines[roles[0] - 1].startswith("  ±")  # a second of six members tells little
     assert any(line.startswith("idr  flat: as many peers") for line in lines)
 
 
@@ -181,8 +192,11 @@ def test_remarks(arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("bss", "--rate", "0.9"), "1 peer in a mesh, delay 50-250 ms, channels reorder 0.9 mess"),
-        (("bss", "--rate", "0.9"), "each for 1 s: 1 message bytes"),
+        (
+            ("bss", "--rate", "0.9"),
+            "1 peer in a mesh, delay 50-250 ms (normal, clipped), channels reorder",
+        ),
+        (("bss", "--rate", "0.9"), ": 1 message within 1 s bytes"),
         (("tv", "--topology", "pubsub"), "1 peer in 1 subgroup, 10 topics, delay"),
     ],
 )
@@ -194,7 +208,7 @@ def test_one_is_one(
 
 
 def test_a_broken_promise_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    """The Schiper-Eggli-Sandoz rules as printed in 001."""
+    """The Schiper-Eggli-Sandoz rules as printed in Sahai et al. 2020."""
     violations = told(capsys, "ses/as-published", *SHORT)["ses/as-published"]["mean"]["violations"]
     assert compare("ses/as-published", *SHORT) == 0
     assert f"its own order was broken by {violations:.0f} of" in capsys.readouterr().out
@@ -210,6 +224,92 @@ def test_the_table_fits_the_terminal(
     assert max(map(len, capsys.readouterr().out.splitlines())) <= width
 
 
+# -- sweeps, files, protocols of one's own ---------------------------------------------------
+
+OWN = """
+from antecede.protocols.fifo import Fifo
+
+class Mine(Fifo):
+    def __init__(self, me, members, *, slack: int = 0):
+        super().__init__(me, members)
+        self.slack = slack
+"""
+
+
+def test_a_sweep_has_a_line_a_size(capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare("fifo", "bss", "--members", "3,5", "--seconds", "1") == 0
+    text = capsys.readouterr().out
+    assert "3 and 5 peers in a mesh" in text
+    sizes = [line.split()[:2] for line in text.splitlines() if line.startswith(("fifo ", "bss "))]
+    assert sizes == [["fifo", "3"], ["bss", "3"], ["fifo", "5"], ["bss", "5"]]
+
+
+def test_the_file_has_what_json_has_and_is_not_replaced_unasked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "found.csv"
+    arguments = ("fifo", "--members", "3,4", "--seconds", "1", "--csv", str(out), "--json")
+    assert compare(*arguments) == 0
+    plain = json.loads(capsys.readouterr().out)["protocols"]
+    with out.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["protocol"], row["members"]) for row in rows] == [("fifo", "3"), ("fifo", "4")]
+    for row, one in zip(rows, plain, strict=True):
+        for name, value in one["measures"]["peer"].items():
+            assert row[name] == ("" if value["value"] is None else str(value["value"]))
+            assert row[f"{name}_ci95"] == ("" if value["ci95"] is None else str(value["ci95"]))
+        assert float(row["early_percent"]) > 0
+    before = out.read_bytes()
+    assert compare(*arguments) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert out.read_bytes() == before
+
+
+def test_markdown_is_one_table_with_intervals(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ("fifo", "hierarchical")
+    assert compare(*names, "--topology", "hierarchy", "--markdown", *SHORT) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    assert len({line.count("|") for line in lines}) == 1
+    assert [line.split("|")[1].strip() for line in lines[2:]] == [
+        "fifo",
+        "hierarchical",
+        "internal",
+        "external",
+    ]
+    assert " ± " in lines[2]
+
+
+def test_a_protocol_of_ones_own_takes_part_with_its_options(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(OWN, encoding="utf-8")
+    found = told(capsys, "fifo", f"{path}:Mine", "slack=3", *SHORT)
+    own = found[f"{path}:Mine slack=3"]
+    assert own["scenario"]["protocol"]["options"] == {"slack": 3}
+    assert own["mean"] == found["fifo"]["mean"]
+    assert compare(f"{path}:Mine", "slack=much", *SHORT) == 2
+    assert "a whole number is allowed" in capsys.readouterr().err
+    assert compare(f"{path}:Mine", *SHORT, "--csv", str(path), "--force") == 2
+    assert "is read by this command" in capsys.readouterr().err
+    assert path.read_text(encoding="utf-8") == OWN
+
+
+def test_intervals_come_from_the_seeds_or_from_batches(capsys: pytest.CaptureFixture[str]) -> None:
+    several = told(capsys, "linear", *SHORT, "--seeds", "3")["linear"]
+    waits = [run["figures"]["wait_ms.mean"] for run in several["runs"]]
+    half = 4.303 * statistics.stdev(waits) / math.sqrt(3)
+    found = several["measures"]["peer"]["wait_mean_ms"]
+    assert found == {"value": pytest.approx(statistics.fmean(waits)), "ci95": pytest.approx(half)}
+    single = told(capsys, "linear", "--members", "6", "--seconds", "8")["linear"]["measures"][
+        "peer"
+    ]
+    assert 0 < single["wait_mean_ms"]["ci95"] < half * 10
+    assert single["promise_broken_percent"]["ci95"] is None
+    assert compare("linear", *SHORT) == 0
+    assert "so short a time tells little" in " ".join(capsys.readouterr().out.split())
+
+
 # -- what is refused -------------------------------------------------------------------------
 
 
@@ -219,16 +319,18 @@ def test_the_table_fits_the_terminal(
         (("bsss",), "no protocol is called 'bsss'; did you mean bss? there are unordered, fifo"),
         (("bss/diferences",), "bss has no variant 'diferences'; did you mean differences?"),
         (("bss", "--members", "0"), "--members 0: a group has 1 or more"),
+        (("bss", "--members", "3,x"), "--members 3,x: whole numbers with commas between"),
+        (("r=10", "bss"), "r=10: options stand after their protocol"),
+        (("linear", "heartbeat=1"), "linear has no option 'heartbeat'; options are: "),
+        (("bss", "--csv", "/nowhere/x.csv"), "the folder to write into does not exist"),
+        (("bss", "--csv", "found.parquet"), "--csv: name a file that ends in .csv"),
         (("bss", "--delay", "fast"), "--delay: 'fast' is no delay; write, for instance,"),
         (("bss", "--delay", "250-50"), "--delay: the interval 0.25 to 0.05 s is impossible"),
         (("bss", "--accuracy", "soon"), "--accuracy: 'soon' is no delay"),
         (("bss", "--loss", "1.5"), "--loss: 1.5 is no probability below 1"),
         (("sb", "--answers", "2"), "--answers: 2.0 is no probability"),
         (("bss", "--rate", "0"), "--rate 0.0: messages a second, above 0"),
-        (
-            ("own/my.py:Mine",),
-            "own/my.py:Mine: compare takes protocols of antecede protocols; one of",
-        ),
+        (("own/my.py:Mine",), "there is no such file"),
         (
             ("bss", "--rate", "1e300"),
             "--rate 1e+300: a peer sends one message a microsecond at most",

@@ -28,7 +28,9 @@ def test_bss_costs_four_bytes_a_member() -> None:
 
 @pytest.mark.parametrize("curve", BOUNDS)
 def test_what_was_measured_keeps_the_bound_that_is_drawn_beside_it(curve: str) -> None:
-    """000, section 3.1.5: O(n) bits inside, O(l) pairs and O(n) bits outside."""
+    """Evropeytsev et al. 2016, section 3.1.5: O(n) bits inside, O(l) pairs and O(n) bits
+    outside.
+    """
     _, bound = BOUNDS[curve]
     rows = [row for row in load() if row.curve == curve]
     assert len(rows) >= 5

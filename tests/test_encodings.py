@@ -1,4 +1,6 @@
-"""Encoded sizes of control information in 000's middle scenario, a small group of it."""
+"""Encoded sizes of control information in Evropeytsev et al.'s middle scenario, a small group of
+it.
+"""
 
 from __future__ import annotations
 

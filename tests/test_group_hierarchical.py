@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede import Group, frame
+from antecede import Group
 from antecede.errors import DecodeError, LocalError
 from antecede.message import Packet
 from antecede.oracle.history import History
@@ -17,6 +17,7 @@ from antecede.protocols.base import Protocol
 from antecede.protocols.hierarchical import Topology, hierarchical
 from antecede.protocols.hierarchical_messages import Downward, Upward, encode
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
+from tests.stored_groups import forged_frame
 
 TOPOLOGY = Topology({10: (0, 1, 2), 11: (3, 4)}, (20, 21))
 NAMES = {address: f"p{address}" for address in TOPOLOGY.addresses}
@@ -125,7 +126,7 @@ def test_a_payload_without_its_origin_is_refused_by_every_role(payload: bytes) -
     for name, control in forged.items():
         before = groups[name].snapshot()
         with pytest.raises(DecodeError):
-            groups[name].receive(frame.pack("hierarchical", {}, control, payload))
+            groups[name].receive(forged_frame(groups[name], control, payload))
         assert groups[name].snapshot() == before
 
 

@@ -45,12 +45,13 @@ def test_json_has_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
         "overhead": "O(n)",
         "storage": "O(n)",
         "symbols": {"n": "members"},
-        "source": "001, Birman-Schiper-Stephenson Protocol",
+        "source": "Sahai et al. 2020, Birman-Schiper-Stephenson Protocol",
         "variants": [
             {
                 "name": name,
                 "options": options,
                 "defective": defective,
+                "erratum": "E14" if defective else "",
                 "guarantee": by_name["bss"]["guarantee"],
                 "survives_loss": False,
             }

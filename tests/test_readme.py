@@ -29,3 +29,14 @@ def test_every_link_of_the_documentation_leads_somewhere() -> None:
         if not link.startswith("http") and not (page.parent / link).exists()
     ]
     assert broken == []
+
+
+def test_the_page_of_group_prints_what_it_says() -> None:
+    page = (ROOT / "docs/design/group.md").read_text()
+    blocks = re.findall(r"```(python|text)\n(.*?)```", page, re.DOTALL)
+    example = "".join(text for kind, text in blocks if kind == "python")
+    expected = "".join(text for kind, text in blocks if kind == "text")
+    done = subprocess.run(
+        [sys.executable, "-c", example], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.stderr) == (expected, "")

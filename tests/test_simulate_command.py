@@ -16,6 +16,7 @@ from antecede.cli import main
 from antecede.cli.simulate import TEMPLATES, template
 from antecede.cli.simulate_report import report
 from antecede.simulate.fitness import kind_of
+from antecede.simulate.hindsight import hindsight
 from antecede.simulate.readable import run_readable
 from antecede.simulate.result import Result
 from antecede.simulate.scenario import Scenario, Workload
@@ -25,6 +26,7 @@ from antecede.trace.arrow import read
 
 OPTIONAL = re.compile(r"#(\w+ = )")
 """A key that may be given, as templates write it: without a space."""
+RTT = '[links]\nmatrix = { path = "rtt.csv", unit = "ms", round_trip = true }\n'
 SMALL = '[topology]\nkind = "mesh"\npeers = 4\n[run]\nduration_s = 1\n'
 
 
@@ -53,7 +55,7 @@ def test_a_template_is_printed_parses_and_runs(
     path.write_text(text.replace("duration_s = 5.0", "duration_s = 1.5"), encoding="utf-8")
     assert kind_of(read_scenario(path).topology) == kind
     assert simulate(path) == 0
-    assert "violations  0 of " in capsys.readouterr().out
+    assert re.search(r"promise +0 of ", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("kind", TEMPLATES)
@@ -81,13 +83,61 @@ def test_the_report_has_every_figure_of_the_run(
 ) -> None:
     assert simulate(small) == 0
     text = capsys.readouterr().out
+    words = " ".join(text.split())  # lines are folded at the terminal's width
     figures = run_readable(read_scenario(small), 0).figures
-    assert text.startswith("idr, 4 peers in a mesh\ndelay 50-250 ms, channels reorder\n")
+    assert text.startswith(
+        "idr, 4 peers in a mesh\ndelay 50-250 ms (normal, clipped), channels reorder\n"
+    )
     assert f"{figures['sent']} messages, {figures['arrivals']} arrivals" in text
     assert f"mean {figures['wait_ms.mean']:.1f} ms" in text
     assert f"{figures['peer.overhead_bytes']:.1f}" in text
     assert f"{figures['peer.encoded_bytes']:.1f}" in text
-    assert f"0 of {figures['violations.checked']} deliveries came before a cause" in text
+    early, of = figures["early.by_delivery"], figures["violations.checked"]
+    assert f"{early} of {of} deliveries came before a cause: what its sender had" in words
+    seen = hindsight(run_readable(read_scenario(small), 0, True)[1])
+    assert seen is not None
+    assert f"{seen.vain} of {of} deliveries were held after all their causes were there" in words
+    assert f"0 of {of} deliveries broke the order that the protocol itself promises" in words
+
+
+def test_what_promises_nothing_is_still_held_against_causality(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small.write_text(SMALL + '[protocol]\nname = "unordered"\n', encoding="utf-8")
+    assert simulate(small) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    found = re.search(r"too early (\d+) of (\d+) deliveries came before", text)
+    assert found is not None
+    assert 0 < int(found[1]) < int(found[2])
+    assert "the protocol promises no order, so none was broken" in text
+    assert not re.search(r"\b0 of \d+ deliveries (came|broke)", text)
+
+
+def test_pairs_of_a_protocol_with_messages_of_its_own_are_said_to_be_of_the_others(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "what the protocol sends besides, again or by a detour is not among them"
+    for protocol, there in (("fifo", False), ("total", True)):
+        small.write_text(f'{SMALL}[protocol]\nname = "{protocol}"\n', encoding="utf-8")
+        assert simulate(small, "--meter") == 0
+        assert (said in " ".join(capsys.readouterr().out.split())) is there
+
+
+def test_what_an_engine_cannot_count_is_said_and_not_0() -> None:
+    figures = {"sent": 3.0}
+    caveats = {"early.by_receipt": "no receipts", "early.by_delivery": "no receipts"}
+    given = Result(Scenario(Mesh(3)), 0, "compiled", figures, caveats=caveats)
+    lines = list(report([given], 1.0, 80))
+    assert "not counted  early.by_receipt, early.by_delivery: no receipts" in lines
+
+
+def test_the_compiled_engine_says_that_it_does_not_look_for_waits_in_vain(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert simulate(small, "--engine", "compiled") == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "not counted causal.vain: only what the readable engine records" in text
+    assert "0 of 153 deliveries came before a cause: what" in text
 
 
 def test_figures_of_any_name_are_told() -> None:
@@ -132,8 +182,9 @@ def test_the_heading_tells_of_the_whole_network(
     assert max(map(len, text.splitlines())) <= 80
     assert "\x1b" not in text
     assert (
-        "delay from a matrix and 0-1 ms and 1 other delay for some channels, channels reorder, "
-        "10.00% lost, 20.00% doubled, 1 partition, 1 ms to take in a copy, room for 9 1 s of"
+        "delay from a matrix and 0-1 ms (normal, clipped) and 1 other delay for some channels, "
+        "channels reorder, 10.00% lost, 20.00% doubled, 1 partition, 1 ms to take in a copy, "
+        "room for 9 1 s of"
     ) in " ".join(text.split())
 
 
@@ -162,13 +213,47 @@ def test_json_has_the_names_of_a_result(small: Path, capsys: pytest.CaptureFixtu
     assert scenario_from(told["scenario"]) == scenario
     assert told["engine"] == "readable"
     for seed, run in enumerate(told["runs"]):
-        result = run_readable(scenario, seed)
+        result, recording = run_readable(scenario, seed, True)
+        seen = hindsight(recording)
+        assert seen is not None
         assert run["seed"] == seed
-        assert run["figures"] == result.figures
+        assert run["figures"] == {**result.figures, **seen.figures()}
         assert run["series"] == {name: list(values) for name, values in result.series.items()}
 
 
 # -- files -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_trace_is_of_the_format_that_its_name_says(
+    ending: str, small: Path, tmp_path: Path
+) -> None:
+    out, whole = tmp_path / f"run.{ending}", tmp_path / "run.parquet"
+    assert simulate(small, "--trace", out) == simulate(small, "--trace", whole) == 0
+    columns = ["kind", "id", "member", "parents", "arrival"]
+    told, expected = (read([path]).events.select(columns) for path in (out, whole))
+    assert told.to_pylist() == expected.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("talk.parquet", '[workload]\nkind = "replay"\npath = "talk.parquet"\n'),
+        ("rtt.csv", RTT),
+    ],
+)
+def test_no_file_that_the_scenario_reads_is_written_over(
+    name: str, text: str, small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk = tmp_path / "talk.parquet"
+    assert simulate(small, "--trace", talk) == 0
+    (tmp_path / "rtt.csv").write_text("0 1\n1 0\n", encoding="utf-8")
+    before = (tmp_path / name).read_bytes()
+    small.write_text(SMALL + text, encoding="utf-8")
+    capsys.readouterr()
+    assert simulate(small, "--trace", tmp_path / name, "--force") == 2
+    assert "is read by this command" in capsys.readouterr().err
+    assert (tmp_path / name).read_bytes() == before
 
 
 def test_a_trace_of_the_run_is_written(small: Path, tmp_path: Path) -> None:
@@ -196,13 +281,14 @@ def test_plots_are_written_as_their_ending_says(small: Path, tmp_path: Path) -> 
         ((), "name a scenario file, or print one with --template mesh"),
         (("FILE", "--seeds", "0"), "--seeds 0: the least is 1"),
         (("FILE", "--seed", "-1"), "--seed -1: seeds are 0 or more"),
-        (("FILE", "--trace", "x", "--seeds", "2"), "--trace: one run by the readable engine"),
+        (("FILE", "--trace", "x.csv", "--seeds", "2"), "--trace: one run by the readable engine"),
         (
             ("FILE", "--trace", "x", "--engine", "compiled"),
             "--trace: one run by the readable engine",
         ),
+        (("FILE", "--trace", "x"), "its ending tells no format; write .parquet, .csv"),
         (("FILE", "--trace", "FILE", "--force"), "is read by this command"),
-        (("FILE", "--save-plot", "FILE"), "exists already"),
+        (("FILE", "--save-plot", "FILE"), "is read by this command"),
         (("FILE", "--save-plot", "x.pdf"), "name a file that ends in .svg or .png"),
         (("none.toml",), "none.toml: cannot be read: No such file"),
     ],

@@ -1,13 +1,53 @@
 """antecede: messages in the order their causes demand.
 
-`Group` gives causal delivery over any transport. `antecede.oracle` says what came before what,
-`antecede.check` judges protocols, `antecede.audit` and `antecede.order` work on recorded
-traces, and `antecede.spark` does so on Spark, in batch and in streams.
+`Group` gives causal delivery over any transport; `help(Group)` lists the options of each order.
+`Bounds` and `Subscriptions` are options of orders by clocks and topics, `antecede.errors` draws the
+tree of errors. `antecede.oracle` says what came before what, `antecede.check` judges protocols,
+`antecede.audit` and `antecede.order` work on recorded traces, and `antecede.spark` does so on
+Spark, in batch and in streams.
 """
 
-from antecede.errors import AntecedeError
+from antecede.clocks.bounds import Bounds
+from antecede.errors import (
+    AntecedeError,
+    ConflictError,
+    DecodeError,
+    IncarnationError,
+    LimitError,
+    LocalError,
+    MismatchError,
+    ProtocolError,
+    RemoteError,
+    SequenceError,
+    UnknownMemberError,
+)
 from antecede.group import Group
-from antecede.message import Blocked, Envelope, Message, Packet
+from antecede.message import Blocked, Envelope, Message, Missing, Packet, Sent, Stats, Thread
+from antecede.protocols.subscriptions import Subscriptions
 
 __version__ = "0.1.0"
-__all__ = ["AntecedeError", "Blocked", "Envelope", "Group", "Message", "Packet", "__version__"]
+__all__ = [
+    "AntecedeError",
+    "Blocked",
+    "Bounds",
+    "ConflictError",
+    "DecodeError",
+    "Envelope",
+    "Group",
+    "IncarnationError",
+    "LimitError",
+    "LocalError",
+    "Message",
+    "MismatchError",
+    "Missing",
+    "Packet",
+    "ProtocolError",
+    "RemoteError",
+    "Sent",
+    "SequenceError",
+    "Stats",
+    "Subscriptions",
+    "Thread",
+    "UnknownMemberError",
+    "__version__",
+]

@@ -4,13 +4,18 @@
     ├── InputError            a file, a table or an argument from outside is not usable
     │   ├── FormatError       the format cannot be told, or the text does not follow it
     │   ├── CycleError        declared causes form a cycle
-    │   └── ScenarioError     a scenario file does not parse or asks for the impossible
+    │   ├── ScenarioError     a scenario file does not parse or asks for the impossible
+    │   └── OptionError       a protocol has no such option, or its text has the wrong type
     ├── ProtocolError         a rule of message exchange was broken ...
     │   ├── LocalError        ... by the caller: our own code called us wrongly
     │   └── RemoteError       ... by the other side: what arrived is malformed or impossible
     │       ├── DecodeError           bytes do not decode
+    │       │   └── MismatchError     ... of another room, order, options or list of members
     │       ├── UnknownMemberError    control information names a member not in the group
-    │       └── SequenceError         a sequence number that cannot be (too far, after a leave)
+    │       ├── SequenceError         a sequence number that cannot be (too far, after a leave)
+    │       │   ├── IncarnationError  ... its sender began anew, and numbers of two lives meet
+    │       │   └── ConflictError     ... it is known, with other content
+    │       └── LimitError            it would exceed a limit of the group; nothing was taken in
     └── SetupError            something this machine would need is not there
         └── MissingExtraError     an optional dependency is not installed
 
@@ -58,6 +63,10 @@ class ScenarioError(InputError):
     """A scenario file does not parse, or asks for something that cannot happen."""
 
 
+class OptionError(InputError):
+    """A protocol has no such option, or the text of an option is not of its type."""
+
+
 class ProtocolError(AntecedeError):
     """A rule of the message exchange was broken."""
 
@@ -80,6 +89,32 @@ class UnknownMemberError(RemoteError):
 
 class SequenceError(RemoteError):
     """A sequence number from another member that cannot be."""
+
+
+class MismatchError(DecodeError):
+    """Bytes of another group: `differs` is "order", "room", "options", "members" or "kind"."""
+
+    def __init__(self, differs: str, message: str) -> None:
+        self.differs = differs
+        super().__init__(message)
+
+
+class IncarnationError(SequenceError):
+    """Messages of two lives of one member meet: it was restored from too old a snapshot, or anew.
+
+    Nothing of it is taken for something else; the text says which member and which numbers.
+    """
+
+
+class ConflictError(SequenceError):
+    """A message with a number that is known, and with other content."""
+
+
+class LimitError(RemoteError):
+    """A message that would exceed a limit: offer it again later, or raise the limit.
+
+    It was not taken in, and nothing that is here was given up for it.
+    """
 
 
 class SetupError(AntecedeError):

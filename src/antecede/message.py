@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+Id: TypeAlias = tuple[str, int]
+"""Names a message: its sender, and the sender's number for it, from 1."""
+
+
+def _text(ids: tuple[Id, ...]) -> str:
+    return ", ".join(f"{sender}'s message {seq}" for sender, seq in ids)
 
 
 class Message(NamedTuple):
@@ -12,19 +20,149 @@ class Message(NamedTuple):
     seq: int
     """The sender's number for it, from 1."""
     payload: bytes
-    missing: tuple[tuple[str, int], ...] = ()
+    missing: tuple[Id, ...] = ()
     """Not empty when it was released although these messages never came (order "reply")."""
+    reply_to: tuple[Id, ...] = ()
+    """What it answers (order "reply")."""
+
+    @property
+    def id(self) -> Id:
+        """Sender and number, as `reply_to`, `blocked_on` and `missing` name a message."""
+        return self.sender, self.seq
+
+    def __repr__(self) -> str:
+        more = f", answers {_text(self.reply_to)}" if self.reply_to else ""
+        more += f", without {_text(self.missing)}" if self.missing else ""
+        return f"<{self.sender}'s message {self.seq}: {_short(self.payload)}{more}>"
+
+
+class Sent(bytes):
+    """The bytes of one's own message, for the transport, and what it is.
+
+    It is bytes in every way; `id` and `message` let it be answered (`reply_to=`) and shown.
+    """
+
+    message: Message
+    to: tuple[str, ...]
+    """Whom it is for, by name."""
+
+    def __new__(cls, wire: bytes, message: Message, to: tuple[str, ...]) -> Sent:
+        """Return the bytes of a message."""
+        made = super().__new__(cls, wire)
+        made.message, made.to = message, to
+        return made
+
+    def __getnewargs__(self) -> tuple[bytes, Message, tuple[str, ...]]:  # type: ignore[override]
+        """For pickle and copy."""
+        return bytes(self), self.message, self.to
+
+    @property
+    def id(self) -> Id:
+        """One's own name and the message's number."""
+        return self.message.id
+
+    @property
+    def seq(self) -> int:
+        """One's own number for the message."""
+        return self.message.seq
 
 
 class Blocked(NamedTuple):
-    """A message that is held back, and the (sender, number) pairs known to be missing for it."""
+    """A message that is held back, and what is known to be missing for it."""
 
     message: Message
-    waits_for: tuple[tuple[str, int], ...]
+    waits_for: tuple[Id, ...]
+    silent: tuple[str, ...] = ()
+    """Members from whom something must still be heard, whatever it is (orders by clocks)."""
+    until_ns: int | None = None
+    """What one's own clock shows when it may go at the earliest (orders by clocks)."""
+    join: int = 0
+    """Above 0: its sender knew so many joins more than were told here; `join` releases it."""
+    reason: str = ""
+    """What it waits for in words, where that is no message."""
 
     def __str__(self) -> str:
-        missing = ", ".join(f"{sender}'s message {seq}" for sender, seq in self.waits_for)
-        return f"{self.message.sender}'s message {self.message.seq} waits for {missing}"
+        reasons = [_text(self.waits_for)] if self.waits_for else []
+        if self.silent:
+            reasons.append(f"a word from {', '.join(self.silent)}")
+        if self.until_ns is not None:
+            reasons.append(f"the clock to show {self.until_ns} ns")
+        if self.join:
+            reasons.append(f"{self.join} join(s) that were not told here")
+        if self.reason:
+            reasons.append(self.reason)
+        what = " and ".join(reasons) or "the next tick, or a held message that comes before it"
+        return f"{self.message.sender}'s message {self.message.seq} waits for {what}"
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+
+class Missing(NamedTuple):
+    """One thing that is not here at all, and how many held messages name it."""
+
+    sender: str
+    seq: int | None
+    """The number of the message; None: anything new of the sender (orders by clocks)."""
+    waiting: int
+
+    def __str__(self) -> str:
+        what = "anything new" if self.seq is None else f"message {self.seq}"
+        return f"{what} of {self.sender} is not here; {self.waiting} held message(s) wait for it"
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+
+class Thread(NamedTuple):
+    """A message and all that answers it, as far as it is known here."""
+
+    id: Id
+    here: bool
+    """False: it was answered, and is not (or no longer) known itself."""
+    answers: tuple[Thread, ...]
+
+    def walk(self) -> Iterator[tuple[int, Thread]]:
+        """Yield (depth, part) for this message and every answer below it, in reading order."""
+        waiting = [(0, self)]
+        while waiting:
+            depth, part = waiting.pop()
+            yield depth, part
+            waiting += [(depth + 1, answer) for answer in reversed(part.answers)]
+
+    def __str__(self) -> str:
+        lines = (
+            f"{'  ' * depth}{part.id[0]}'s message {part.id[1]}{'' if part.here else ' (not here)'}"
+            for depth, part in self.walk()
+        )
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<{self.id[0]}'s message {self.id[1]} and {sum(1 for _ in self.walk()) - 1} below>"
+
+
+class Stats(NamedTuple):
+    """Counters of a group; all are kept as things happen, so that asking costs O(1)."""
+
+    members: int
+    sent: int
+    delivered: int
+    """Handed over, released ones too."""
+    released: int
+    """Handed over although something was missing."""
+    held: int
+    """Held back by the protocol."""
+    ahead: int
+    """Held back by the group: their senders know of joins that were not told here."""
+    oldest: Id | None
+    """The message that has been held longest, by the order in which they came."""
+    held_since_ns: int | None
+    """The reading that was given when it came; None: none was."""
+    duplicates: int
+    discarded: Mapping[str, int]
+    """By reason, duplicates left out: what came and will not be delivered."""
+    refused: Mapping[str, int]
+    """By kind of error: what was not taken in at all."""
 
 
 class Envelope(NamedTuple):
@@ -32,8 +170,14 @@ class Envelope(NamedTuple):
 
     sender: str
     seq: int
-    causes: tuple[tuple[str, int], ...]
+    causes: tuple[Id, ...]
+    """What must be delivered before, where the order's control information names it."""
     payload: bytes
+    reply_to: tuple[Id, ...] = ()
+    control_bytes: int = 0
+    """Encoded control information; what a source counts by its own accounting may be less."""
+    identity_bytes: int = 0
+    """Room, options, view, incarnations and names: no control information."""
 
 
 class Packet(NamedTuple):
@@ -41,3 +185,10 @@ class Packet(NamedTuple):
 
     to: tuple[str, ...]
     wire: bytes
+
+    def __repr__(self) -> str:
+        return f"<{len(self.wire)} bytes for {', '.join(self.to) or 'nobody'}>"
+
+
+def _short(payload: bytes) -> str:
+    return repr(payload) if len(payload) <= 40 else f"{payload[:37]!r}... ({len(payload)} bytes)"

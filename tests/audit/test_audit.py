@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -236,7 +237,7 @@ def test_summary_names_the_findings_first(
         (["orders.csv", "--format", "verse"], "no format is called 'verse'"),
         (["orders.csv", "--format", "mail"], "nothing in it can be read as mail"),
         (["orders.csv", "--after", "cause"], "no column 'cause'"),
-        (["orders.csv", "--quarantine", "bad.txt"], "must end in"),
+        (["orders.csv", "--quarantine", "bad.txt"], "its ending tells no format"),
     ],
 )
 def test_clear_errors(
@@ -264,3 +265,68 @@ def test_times_that_cannot_be_read_are_a_finding(tmp_path: Path) -> None:
     assert "1 time not readable" in audit([path]).summary()
     path.write_text("id,parent,time\na,,2024-01-01T00:00:00Z\nb,a,2024-01-01\n")
     assert "not readable" not in audit([path]).summary()
+
+
+@pytest.mark.parametrize(
+    ("events", "says"),
+    [
+        (
+            [Event(id="a", send_time=1, file_order=0), Event(id="b", parents=("a",), send_time=2)],
+            "none: no effect comes before its cause by the sender's clock and as the file lists",
+        ),
+        (
+            [Event(id="a"), Event(id="b", parents=("a",))],
+            "none: no effect comes before its cause as the file lists them; no times to check",
+        ),
+        ([Event(id="a", send_time=1)], "none; no event names a cause that is there"),
+    ],
+)
+def test_a_finding_says_what_was_compared(events: list[Event], says: str) -> None:
+    assert says in report(*events).summary()
+
+
+def test_times_of_a_vector_clock_log_are_held_against_its_causes(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    log.write_text(
+        r"(?<date>\S+ \S+) (?<event>.*)\n(?<host>\w+) (?<clock>{.*})" + "\n\n"
+        '2024-01-01 10:00:05,250 asks\na {"a":1}\n2024-01-01 10:00:01,000 hears\nb {"b":1,"a":1}\n'
+    )
+    found = audit([log])
+    assert found.inversions == {"send_time": 1, "file_order": 0}
+    assert "by the sender's clock, by up to 4.2 s" in found.summary()
+    log.write_text(log.read_text().replace("<date>", "<moment>"))
+    found = audit([log])
+    assert found.inversions == {"file_order": 0}
+    assert "as the file lists them; no times to check" in found.summary()
+    assert "Groups of the expression that nothing is read from: moment" in found.summary()
+
+
+def test_missing_ids_are_listed_and_told_from_references(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("id,after\na,gone\nb,gone\nc,lost\nd,bad\nbad,x,too many\n")
+    report = audit([path], missing=2)
+    assert (report.missing_parents, report.details["missing_ids"]) == (4, 3)
+    assert report.details["missing"] == [
+        {"id": "gone", "run": None, "references": 2, "first": "a", "set_aside": False},
+        {"id": "lost", "run": None, "references": 1, "first": "c", "set_aside": False},
+    ]
+    assert "4 references to 3 ids not in the trace" in report.summary()
+    assert main(["audit", str(path), "--missing"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"gone +2 +a\n", out)
+    assert main(["audit", str(path), "--missing", "1"]) == 0
+    assert "2 more ids (--missing 3 lists all)" in capsys.readouterr().out
+    assert main(["audit", str(path), "--missing", "-1"]) == 2
+
+
+def test_missing_says_that_clocks_declare_no_causes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "clocks.log"
+    log.write_text('a {"a":1}\nstart\nb {"b":1,"a":9}\nheard of nine\n')
+    assert main(["audit", str(log), "--missing"]) == 0
+    assert "this trace has vector clocks, so no ids are listed" in capsys.readouterr().err
+    assert main(["audit", str(log)]) == 0
+    assert capsys.readouterr().err == ""

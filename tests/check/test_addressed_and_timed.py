@@ -21,6 +21,7 @@ from antecede.check.trial import Trial
 from antecede.check.verdict import ASTRAY, EARLY, STUCK
 from antecede.check.world import World
 from antecede.clocks.bounds import Bounds
+from antecede.clocks.nanoseconds import NS
 from antecede.diagram.steps import from_run
 from antecede.diagram.text import draw_text
 from antecede.errors import LocalError, ScenarioError
@@ -43,7 +44,7 @@ def first_failure(toy: type) -> tuple[Company, str] | None:
 @pytest.mark.parametrize("toy", [toys.Post, toys.Patient, toys.Topical])
 def test_correct_ones_pass(toy: type) -> None:
     assert first_failure(toy) is None
-    for offsets in ((), (1.0, -1.0, 1.0, -1.0)):
+    for offsets in ((), (NS, -NS, NS, -NS)):
         assert conform(flat("toys", toy, 4, offsets=offsets), SHORT).failure is None
 
 
@@ -69,7 +70,7 @@ def test_broken_ones_are_found_with_a_counterexample_that_can_be_replayed(
 
 @pytest.mark.parametrize("toy", [toys.Forgetful, toys.Gossip, toys.Impatient, toys.Hasty])
 def test_the_network_finds_them_too(toy: type) -> None:
-    offsets = (1.0, -1.0, 1.0, -1.0)
+    offsets = (NS, -NS, NS, -NS)
     assert conform(flat("toys", toy, 4, offsets=offsets), Plan(runs=300)).failure is not None
 
 
@@ -153,9 +154,9 @@ def test_a_lost_copy_never_arrives() -> None:
 
 
 def test_clocks_show_true_time_plus_an_offset_and_never_less_than_nothing() -> None:
-    physics = Physics({0: -1.5, 1: 0.5})
-    assert [physics.reading(at, 2.0) for at in (0, 1, 2)] == [2.0, 4.0, 3.5]
-    assert physics.reading(0, 0.0) == 0.0
+    physics = Physics({0: -15, 1: 5})
+    assert [physics.reading(at, 20) for at in (0, 1, 2)] == [20, 40, 35]
+    assert physics.reading(0, 0) == 0
 
 
 def test_a_protocol_for_everybody_takes_no_addressees() -> None:
@@ -205,11 +206,11 @@ def test_a_lost_copy_in_a_scenario_is_told_and_stays_lost() -> None:
 def test_bounds_say_the_least_delay_over_any_path() -> None:
     channels = {("A", "C"): (9.0, 9.0), ("A", "B"): (2.0, 3.0), ("B", "C"): (1.0, 4.0)}
     bounds = Bounds(accuracy_s=1.0, least_s=5.0, most_s=6.0, channels=channels)
-    assert bounds.least_path("A", "C", ("A", "B", "C")) == 3.0
-    assert bounds.least_path("C", "A", ("A", "B", "C")) == 5.0
-    assert bounds.least_path("A", "A", ("A", "B", "C")) == 0.0
+    assert bounds.least_path_ns("A", "C", ("A", "B", "C")) == 3 * NS
+    assert bounds.least_path_ns("C", "A", ("A", "B", "C")) == 5 * NS
+    assert bounds.least_path_ns("A", "A", ("A", "B", "C")) == 0
     assert not bounds.homogeneous
-    assert bounds.numbered({"A": 0, "B": 1, "C": 2}).most(1, 2) == 4.0
+    assert bounds.numbered({"A": 0, "B": 1, "C": 2}).most_delay_ns(1, 2) == 4 * NS
     with pytest.raises(LocalError, match="bounds are given for"):
         bounds.numbered({"A": 0})
 

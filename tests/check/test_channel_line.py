@@ -1,4 +1,6 @@
-"""The line of `antecede explain` that names the channel models of a scenario (001)."""
+"""The line of `antecede explain` that names the channel models of a scenario (Sahai et al.
+2020).
+"""
 
 from __future__ import annotations
 

@@ -28,15 +28,15 @@ class Mine(Protocol):
         super().__init__(me, members)
         self.sent = 0
 
-    def send(self, payload, *, now=0.0, after=()):
+    def send(self, payload, *, now=None, after=()):
         self.sent += 1
         return [Transmit(self.others(), Note(self.me, self.sent, payload))]
 
-    def receive(self, message, *, now=0.0):
+    def receive(self, message, *, now=None):
         return [Deliver(message)]
 
 class Half(Protocol):
-    def send(self, payload, *, now=0.0, after=()):
+    def send(self, payload, *, now=None, after=()):
         return []
 
 class Other:
@@ -117,3 +117,21 @@ def test_unknown_names_are_answered_with_the_known_ones(
     with pytest.raises(LocalError, match="variants: differences, as-published"):
         run_check("bss", variant="nonsense")
     assert main(["check", "bss", "--members", "1"]) == 2
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["--save x.scenario", "--svg x.svg", "--members 2", "--messages 2", "--thorough", "--seed 3"],
+)
+def test_mutants_refuse_what_they_do_not_use(
+    given: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", "fifo", "--mutants", *given.split()]) == 2
+    option = given.split()[0]
+    assert f"leave out {option}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--limit", "--limit-each"])
+def test_limits_of_mutants_are_for_mutants(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "fifo", option, "5"]) == 2
+    assert f"{option} is for --mutants" in capsys.readouterr().err

@@ -32,13 +32,13 @@ class Chatty(Protocol):
         self.sent = self.heard = 0
 
     def send(
-        self, payload: Any, *, now: float = 0.0, after: Sequence[Any] = ()
+        self, payload: Any, *, now: int | None = None, after: Sequence[Any] = ()
     ) -> Sequence[Effect]:
         """Transmit at once."""
         self.sent += 1
         return [Transmit(self.others(), Said(self.me, self.sent, payload))]
 
-    def receive(self, message: Said, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: Said, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver a message; answer it, and every note, with notes."""
         self.heard += 1
         note = Transmit((message.sender,), Said(self.me, 0, self.note_payload))

@@ -14,6 +14,7 @@ from antecede.check.judge import Found
 from antecede.check.trial import Trial
 from antecede.check.verdict import (
     EARLY,
+    MISUSED,
     NEEDLESS,
     RAISED,
     SNAPSHOT,
@@ -158,8 +159,8 @@ def test_each_kind_of_failure_is_found(toy: type, what: str) -> None:
 def test_nobody_transmits_to_itself() -> None:
     found = explore(flat("toys", toys.Echoing, 2), Limits(1)).failure
     assert found is not None
-    assert found.what == RAISED
-    assert "transmitted to the member that sends it" in found.detail
+    assert found.what == MISUSED
+    assert "returned Transmit to the member itself" in found.detail
 
 
 def test_the_counterexample_is_a_smallest_one() -> None:

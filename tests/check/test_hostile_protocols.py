@@ -37,11 +37,11 @@ class Echo(Protocol):
         self.sent = 0
         self.seen = set()
 
-    def send(self, payload, *, now=0.0, after=()):
+    def send(self, payload, *, now=None, after=()):
         self.sent += 1
         return [Transmit(self.others(), Note(self.me, self.sent, payload))]
 
-    def receive(self, message, *, now=0.0):
+    def receive(self, message, *, now=None):
         again = Transmit(self.others(), message)
         if message.sender == self.me or message in self.seen:
             return [Discard(message, "known"), again]

@@ -12,7 +12,7 @@ import pytest
 from antecede.check import mutants
 from antecede.check.bodies import Bodies
 from antecede.check.budget import Target
-from antecede.check.mutants import judge_mutants
+from antecede.check.mutants import EACH_S, judge_mutants, time_for_each
 from antecede.check.mutation import bounded, find_mutants, mutate, reachable, rounds
 from antecede.check.run import find_target
 from antecede.errors import LocalError
@@ -86,7 +86,7 @@ def test_a_bounded_loop_does_what_it_did() -> None:
 
 
 def test_protocols_of_one_family_are_built_anew_together() -> None:
-    factories = [entry.load() for entry in registry.ENTRIES.values() if entry.family == "002"]
+    factories = [entry.load() for entry in registry.ENTRIES.values() if entry.family == "clocks"]
     assert len(factories) == 3
     with_change = Bodies(*factories).build(None)
     fresh = [with_change(factory) for factory in factories]
@@ -106,8 +106,19 @@ def test_what_the_tool_itself_cannot_do_is_no_kill(monkeypatch: pytest.MonkeyPat
 
 # One protocol of each module or family: all of them are examined together.
 ONE_EACH = {entry.family or entry.module: name for name, entry in registry.ENTRIES.items()}
-SAMPLED = {"002": 15, "antecede.protocols.topics": 15}
+SAMPLED = {
+    "clocks": 15,
+    "antecede.protocols.topics": 15,
+    "antecede.protocols.total.timestamps": 10,
+}
 """One mutant in so many, where each takes seconds: `make mutants` judges all of them."""
+LEAST_KILLED = {"clocks": 0.5, "antecede.protocols.topics": 0.5}
+"""Least share of mutants that the checker kills by itself; elsewhere 0.6.
+
+Half of these families' code is queues for speed and limits against the hostile. A few messages of
+honest members show neither; lockstep with the readable release and the tests of limits do, and
+every survivor says which.
+"""
 
 
 @pytest.mark.parametrize("family", ONE_EACH)
@@ -117,7 +128,7 @@ def test_the_checker_notices_or_it_is_known_why_not(family: str) -> None:
     score = judge_mutants(find_target(name), every=every)
     assert [outcome.mutant.key for outcome in score.unexplained] == []
     assert score.stale == ()
-    assert score.killed > len(score.outcomes) * 0.6
+    assert score.killed > len(score.outcomes) * LEAST_KILLED.get(family, 0.6)
     for outcome in score.outcomes:
         if outcome.killed_by is not None:
             assert outcome.killed_by.sentence()
@@ -145,3 +156,34 @@ def test_mutants_leave_the_original_modules_in_place() -> None:
     assert changed is not before
     assert changed.__name__ == before.__name__
     assert registry.entry("idr").load() is before
+
+
+def test_each_outcome_is_told_as_it_comes() -> None:
+    heard: list[tuple[str, int, int]] = []
+    score = judge_mutants(find_target("fifo"), lambda o, n, of: heard.append((o.mutant.key, n, of)))
+    assert heard == [(o.mutant.key, n, 16) for n, o in enumerate(score.outcomes, start=1)]
+    assert score.ok
+
+
+def test_a_mutant_that_takes_too_long_is_not_judged_and_said_not_to_be() -> None:
+    score = judge_mutants(find_target("fifo"), each_s=0.0)
+    assert len(score.unjudged) == 16
+    assert not score.ok
+    assert score.killed == 0
+    assert "16 NOT JUDGED: 16 took too long" in score.summary()[-1]
+    assert "NOT JUDGED" in score.lines()[0]
+
+
+def test_a_mutant_of_a_slow_original_has_more_time() -> None:
+    assert time_for_each(None, 0.1) == EACH_S
+    assert time_for_each(None, EACH_S) == 3 * EACH_S
+    assert time_for_each(0.0, EACH_S) == 0.0
+
+
+def test_a_limit_for_all_says_how_many_were_left_out() -> None:
+    score = judge_mutants(find_target("fifo"), limit_s=0.0)
+    assert score.outcomes == ()
+    assert score.left_out == 16
+    assert not score.ok
+    assert "for 16 no time was left" in score.summary()[-1]
+    assert score.as_dict()["left_out"] == 16

@@ -13,10 +13,11 @@ import pytest
 
 from antecede.check.company import Company, flat, hierarchy
 from antecede.check.explorer import Limits, explore
-from antecede.check.scenario import run_scenario, with_output
+from antecede.check.scenario import check_output, run_scenario, with_output
 from antecede.check.scenario_parse import load_scenario
 from antecede.check.verdict import EARLY, NEEDLESS, STUCK
 from antecede.clocks.bounds import Bounds
+from antecede.clocks.nanoseconds import NS
 from antecede.protocols import registry
 from antecede.protocols.hierarchical import Topology, hierarchical
 
@@ -39,7 +40,7 @@ def _flat(name: str, size: int, variant: str) -> Company:
     return flat(name, entry.load(), size, entry.options(variant))
 
 
-def _alike(name: str, size: int, variant: str, offsets: Sequence[float]) -> Company:
+def _alike(name: str, size: int, variant: str, offsets: Sequence[int]) -> Company:
     """Return a group with clocks off by `offsets` and all channels alike."""
     entry = registry.entry(name)
     bounds: Bounds[int] = Bounds(accuracy_s=1, least_s=1, most_s=2)
@@ -55,7 +56,7 @@ DEFECTS = [
     Defect(
         "bss-condition-2",
         "BSS, condition 2 as printed: an answer overtakes its cause",
-        "001, Birman-Schiper-Stephenson Protocol",
+        "Sahai et al. 2020, Birman-Schiper-Stephenson Protocol",
         _flat("bss", 3, "as-published"),
         Limits(2, ignored=ORDER_ONLY),
         4,
@@ -63,7 +64,7 @@ DEFECTS = [
     Defect(
         "ses-printed-example",
         "SES, V set to V of the message as in the example: a member forgets its own sends",
-        "001, Schiper-Eggli-Sandoz Protocol, example, e12, e32 and e13",
+        "Sahai et al. 2020, Schiper-Eggli-Sandoz Protocol, example, e12, e32 and e13",
         _flat("ses", 3, "as-published"),
         Limits(3, ignored=ORDER_ONLY),
         5,
@@ -71,7 +72,7 @@ DEFECTS = [
     Defect(
         "ses-overwriting",
         "SES, entries of V overwritten: an older send takes the place of a newer one",
-        "001, Schiper-Eggli-Sandoz Protocol; errata: merge by maximum",
+        "Sahai et al. 2020, Schiper-Eggli-Sandoz Protocol; errata: merge by maximum",
         _flat("ses", 3, "overwriting"),
         Limits(4, ignored=ORDER_ONLY, script=(0, 1, 1, 0)),
         7,
@@ -79,7 +80,7 @@ DEFECTS = [
     Defect(
         "ses-unicast-rule",
         "SES without co-destinations: who was reached too does not say so",
-        "001, Schiper-Eggli-Sandoz Protocol; errata: co-destinations",
+        "Sahai et al. 2020, Schiper-Eggli-Sandoz Protocol; errata: co-destinations",
         _flat("ses", 3, "unicast-rule"),
         Limits(2, ignored=ORDER_ONLY),
         4,
@@ -87,7 +88,7 @@ DEFECTS = [
     Defect(
         "listing-6",
         "Listing 6 line 3 without its NOT: an internal peer forgets what it heard",
-        "000, Listing 6",
+        "Evropeytsev et al. 2016, Listing 6",
         _tree(2, 1, "listing6"),
         Limits(3),
         9,
@@ -95,7 +96,7 @@ DEFECTS = [
     Defect(
         "listing-12",
         "Listing 12 line 21 without its NOT: an external peer forgets what it heard",
-        "000, Listing 12",
+        "Evropeytsev et al. 2016, Listing 12",
         _tree(1, 2, "listing12"),
         Limits(3),
         9,
@@ -103,7 +104,7 @@ DEFECTS = [
     Defect(
         "published-pruning",
         "TT pruning as published: a message under way names what the super peer forgot",
-        "000, section 3.2",
+        "Evropeytsev et al. 2016, section 3.2",
         _tree(1, 2, "published-pruning"),
         Limits(3, ignored=ORDER_ONLY),
         11,
@@ -111,7 +112,7 @@ DEFECTS = [
     Defect(
         "algorithm-1",
         "Algorithm 1 as printed: any later number counts as present",
-        "003, Algorithm 1",
+        "Bhavanasi and Iyer, Algorithm 1",
         _flat("sb", 2, "algorithm-1"),
         Limits(3),
         5,
@@ -119,7 +120,7 @@ DEFECTS = [
     Defect(
         "algorithm-2",
         "Algorithm 2 as printed: a number is recorded in the wrong node",
-        "003, Algorithm 2, line 8",
+        "Bhavanasi and Iyer, Algorithm 2, line 8",
         _flat("sb", 2, "algorithm-2"),
         Limits(4),
         8,
@@ -128,15 +129,23 @@ DEFECTS = [
     Defect(
         "htbc-rule-3",
         "HTBC, rule 3 as printed: where mind < 2 epsilon, an effect goes before its cause",
-        "004, ordering rule 3; errata: a causal pair can be as close as mind - 2 epsilon",
-        _alike("htbc", 3, "as-published", (1, 1, -1)),
+        "Nakayama 2017, ordering rule 3; errata: a causal pair can be as close as mind - 2 epsilon",
+        _alike("htbc", 3, "as-published", (NS, NS, -NS)),
+        Limits(2, ignored=ORDER_ONLY, script=(1, 2)),
+        9,
+    ),
+    Defect(
+        "tv-pt-rule-3",
+        "TV_PT, rule 3 as printed: where mind < 2 epsilon, an effect goes before its cause",
+        "Nakayama 2017, ordering rule 3; errata: a causal pair can be as close as mind - 2 epsilon",
+        _alike("tv-pt", 3, "as-published", (NS, NS, -NS)),
         Limits(2, ignored=ORDER_ONLY, script=(1, 2)),
         9,
     ),
     Defect(
         "linear-equal-times",
         "Linear time as printed: an answer carries the time of its question and overtakes it",
-        "002, section 4.1: LT = max(LT, m.LT) on receipt",
+        "Tsuneizumi et al., section 4.1: LT = max(LT, m.LT) on receipt",
         _flat("linear", 3, "equal-times"),
         Limits(2, ignored=ORDER_ONLY, script=(0, 1)),
         6,
@@ -144,7 +153,8 @@ DEFECTS = [
     Defect(
         "linear-physical-rule-1b",
         "Rule 1(b) as printed: a causal pair within 2 lambda is called concurrent",
-        "002, section 5, rule 1(b); sound only where the least delay exceeds 4 lambda",
+        "Tsuneizumi et al., section 5, rule 1(b); sound only where the least delay "
+        "exceeds 4 lambda",
         _flat("linear-physical", 3, "rule-1b"),
         Limits(3, ignored=ORDER_ONLY, script=(0, 0, 1), send_until_s=1),
         8,
@@ -152,10 +162,31 @@ DEFECTS = [
     Defect(
         "physical-property-7",
         "Property (7) read both ways: a causal pair that is not surely causal is not ordered",
-        "002, section 5: messages can be causally ordered by using only the physical time",
+        "Tsuneizumi et al., section 5: messages can be causally ordered by using only "
+        "the physical time",
         _flat("physical", 3, "property-7"),
         Limits(3, ignored=ORDER_ONLY, script=(0, 0, 1), send_until_s=1),
         8,
+    ),
+    Defect(
+        "tv-vt-counted-receipts",
+        "Vector time as printed counts receipts: an event goes before its cause",
+        "Nakayama 2017, section 3: vt_j = vt_j + 1 on receipt, for every j other than i",
+        _flat("tv-vt", 3, "as-published"),
+        Limits(3, ignored=ORDER_ONLY, script=(0, 0, 1), send_until_s=1),
+        14,
+    ),
+    *(
+        Defect(
+            f"{name}-no-null-messages",
+            "DelCond without null messages: a member that sends nothing stops the others",
+            "Tsuneizumi et al., section 6, DelCond: a message of every peer in RBF",
+            _flat(name, 3, "no-null-messages"),
+            Limits(2, script=(0, 0), send_until_s=0),
+            actions,
+            STUCK,
+        )
+        for name, actions in (("linear", 47), ("physical", 45), ("linear-physical", 47))
     ),
 ]
 
@@ -174,6 +205,7 @@ def test_the_smallest_counterexample_is_the_golden_one(
     golden = load_scenario(path)
     assert tuple(command.action for command in golden.commands) == failure.actions
     run = run_scenario(golden)
+    assert check_output(run) == ()
     if defect.what == EARLY:
         assert [(one.at, one.label) for one in run.violations()] == [(failure.at, failure.label)]
         assert set(run.violations()[0].early_for) == set(failure.missing)

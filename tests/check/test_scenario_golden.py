@@ -75,7 +75,7 @@ def test_the_repaired_rule_holds_or_delivers_as_it_should(name: str) -> None:
 
 
 def test_the_vectors_of_001_in_both_orders() -> None:
-    """001 prints these vectors; the goldens must not drift away from the text."""
+    """Sahai et al. 2020 print these vectors; the goldens must not drift away from the text."""
 
     def states(name: str) -> list[str]:
         done = run(name)

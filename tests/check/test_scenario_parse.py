@@ -24,11 +24,12 @@ HEAD = "protocol fifo\nmembers A B\n"
 
 def test_every_command_is_read() -> None:
     scenario = parse_scenario(
-        "title A title\nsource 001, x\nprotocol sb patience_s=2\nmembers A B\nmembers C\n"
+        "title A title\nsource Sahai et al. 2020, x\nprotocol sb "
+        "patience_s=2\nmembers A B\nmembers C\n"
         "# a comment\n\nsend A m\n= out 1\n=  out 2 \nsend B n after m k\narrive B m\n"
         "arrive B m again\njoin D sponsor A\nleave C\ntick 1.5\nstate A\nstate A x y\nblocked B\n"
     )
-    assert (scenario.title, scenario.source) == ("A title", "001, x")
+    assert (scenario.title, scenario.source) == ("A title", "Sahai et al. 2020, x")
     assert scenario.setting == Setting("sb", (("patience_s", "2"),), ("A", "B", "C"))
     assert [command.action for command in scenario.commands] == [
         Send("A", "m"),
@@ -128,7 +129,7 @@ def test_what_is_written_is_read_again(actions: list[Action]) -> None:
         "linear",
         members=("P1", "P2"),
         bounds=Bounds(1, 2, 3.5, {"P1": 0.5}, {("P1", "P2"): (0.25, 4)}),
-        clocks=(("P2", -0.5),),
+        clocks=(("P2", -500_000_000),),
         subscriptions=(("P1", ("x", "y")),),
     )
     for setting in (flat, deep, timed):

@@ -120,7 +120,7 @@ def test_a_refused_message_is_output_and_the_run_goes_on(tmp_path: Path) -> None
         "from antecede.errors import SequenceError\n"
         "from antecede.protocols.fifo import Fifo\n"
         "class Picky(Fifo):\n"
-        "    def receive(self, message, *, now=0.0):\n"
+        "    def receive(self, message, *, now=None):\n"
         "        raise SequenceError('not today')\n",
         encoding="utf-8",
     )
@@ -137,7 +137,7 @@ def test_a_protocol_that_raises_is_told_with_the_line(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(
         "from antecede.protocols.fifo import Fifo\n"
         "class Broken(Fifo):\n"
-        "    def receive(self, message, *, now=0.0):\n"
+        "    def receive(self, message, *, now=None):\n"
         "        raise KeyError('forgotten')\n",
         encoding="utf-8",
     )

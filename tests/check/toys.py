@@ -42,7 +42,7 @@ class Causal(Protocol):
         return self.done
 
     def send(
-        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
         past = self.past()
         self.sent += 1
@@ -52,7 +52,7 @@ class Causal(Protocol):
     def ready(self, note: Note) -> bool:
         return note.past <= self.done
 
-    def receive(self, message: Note, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: Note, *, now: int | None = None) -> Sequence[Effect]:
         if self.identity(message) in self.arrived or message.sender == self.me:
             return (Discard(message, DUPLICATE),)
         self.arrived |= {self.identity(message)}
@@ -104,7 +104,7 @@ class Lossy(Causal):
 class Twice(Causal):
     """Delivers a second copy."""
 
-    def receive(self, message: Note, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: Note, *, now: int | None = None) -> Sequence[Effect]:
         effects = super().receive(message)
         return [*effects, *(e for e in effects if isinstance(e, Deliver))]
 
@@ -112,14 +112,14 @@ class Twice(Causal):
 class Ghost(Causal):
     """Delivers what nobody has sent."""
 
-    def receive(self, message: Note, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: Note, *, now: int | None = None) -> Sequence[Effect]:
         return [Deliver(message._replace(payload="ghost"))]
 
 
 class Raises(Causal):
     """Fails on the second message of a member."""
 
-    def receive(self, message: Note, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: Note, *, now: int | None = None) -> Sequence[Effect]:
         if message.seq == 2:
             raise ZeroDivisionError("two is too much")
         return super().receive(message)
@@ -159,14 +159,14 @@ class Garbled(Causal):
 class Mute(Causal):
     """Does not say that it holds a message."""
 
-    def receive(self, message: Note, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: Note, *, now: int | None = None) -> Sequence[Effect]:
         return [e for e in super().receive(message) if not isinstance(e, Hold)]
 
 
 class Liar(Causal):
     """Says that a message waits for all of its past, delivered or not."""
 
-    def receive(self, message: Note, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: Note, *, now: int | None = None) -> Sequence[Effect]:
         effects = super().receive(message)
         past = tuple(sorted(message.past)) if isinstance(message, Note) else ()
         return [Hold(e.message, past) if isinstance(e, Hold) else e for e in effects]
@@ -194,7 +194,7 @@ class Echoing(Causal):
     """Transmits to everybody, itself too."""
 
     def send(
-        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
         (effect,) = super().send(payload)
         assert isinstance(effect, Transmit)

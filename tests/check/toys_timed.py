@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from antecede.clocks.bounds import Bounds
+from antecede.clocks.nanoseconds import NS
 from antecede.protocols.base import (
     DUPLICATE,
     Addressing,
@@ -48,7 +49,7 @@ class Post(Protocol):
         self,
         payload: Any,
         *,
-        now: float = 0.0,
+        now: int | None = None,
         after: Sequence[MessageId] = (),
         to: Sequence[int] = (),
     ) -> Sequence[Effect]:
@@ -61,7 +62,7 @@ class Post(Protocol):
     def missing(self, letter: Letter) -> list[MessageId]:
         return [one for one, to in letter.past if self.me in to and one not in self.done]
 
-    def receive(self, message: Letter, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: Letter, *, now: int | None = None) -> Sequence[Effect]:
         if message.sender == self.me or self.identity(message) in self.done or message in self.held:
             return (Discard(message, DUPLICATE),)
         self.held.append(message)
@@ -79,7 +80,7 @@ class Post(Protocol):
 class Forgetful(Post):
     """Does not pass on what it learned from others: only direct causes are kept."""
 
-    def receive(self, message: Letter, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: Letter, *, now: int | None = None) -> Sequence[Effect]:
         before = dict(self.known)
         effects = super().receive(message)
         self.known = before
@@ -93,7 +94,7 @@ class Gossip(Post):
         self,
         payload: Any,
         *,
-        now: float = 0.0,
+        now: int | None = None,
         after: Sequence[MessageId] = (),
         to: Sequence[int] = (),
     ) -> Sequence[Effect]:
@@ -106,7 +107,7 @@ class Stamped(NamedTuple):
     sender: int
     seq: int
     payload: Any
-    sent_s: float
+    sent_ns: int
     topics: tuple[str, ...] = ()
 
 
@@ -117,7 +118,7 @@ class Patient(Protocol):
     """
 
     guarantee = Guarantee(Relation.BY_RECEIPT, never_idle=False, needs_time=True)
-    short_s = 0.0
+    short_ns = 0
 
     def __init__(self, me: int, members: Sequence[int], *, bounds: Bounds[int]) -> None:
         super().__init__(me, members)
@@ -131,22 +132,24 @@ class Patient(Protocol):
         return {"bounds": Bounds(accuracy_s=1, least_s=3, most_s=4)}
 
     def send(
-        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
+        assert now is not None
         self.sent += 1
         return (Transmit(self.others(), Stamped(self.me, self.sent, payload, now)),)
 
-    def receive(self, message: Stamped, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: Stamped, *, now: int | None = None) -> Sequence[Effect]:
         if message.sender == self.me or self.identity(message) in self.seen:
             return (Discard(message, DUPLICATE),)
         self.seen.add(self.identity(message))
         self.held.append(message)
+        assert now is not None
         return (Hold(message, ()), *self.tick(now))
 
-    def tick(self, now: float) -> Sequence[Effect]:
-        wait_s = self.bounds.most_s + 2 * self.bounds.accuracy_s - self.short_s
-        self.held.sort(key=lambda one: (one.sent_s, one.sender, one.seq))
-        due = [one for one in self.held if now - one.sent_s > wait_s]
+    def tick(self, now: int) -> Sequence[Effect]:
+        wait_ns = self.bounds.most_ns + 2 * self.bounds.accuracy_ns - self.short_ns
+        self.held.sort(key=lambda one: (one.sent_ns, one.sender, one.seq))
+        due = [one for one in self.held if now - one.sent_ns > wait_ns]
         self.held = [one for one in self.held if one not in due]
         return tuple(Deliver(one) for one in due)
 
@@ -154,7 +157,7 @@ class Patient(Protocol):
 class Impatient(Patient):
     """Waits two seconds less."""
 
-    short_s = 2.0
+    short_ns = 2 * NS
 
 
 class Hopeful(Patient):
@@ -168,7 +171,7 @@ class Hopeful(Patient):
 class Stuck(Patient):
     """Never looks at the time."""
 
-    def tick(self, now: float) -> Sequence[Effect]:
+    def tick(self, now: int) -> Sequence[Effect]:
         return ()
 
 
@@ -199,10 +202,11 @@ class Topical(Patient):
         self,
         payload: Any,
         *,
-        now: float = 0.0,
+        now: int | None = None,
         after: Sequence[MessageId] = (),
         topics: Sequence[str] = (),
     ) -> Sequence[Effect]:
+        assert now is not None
         self.sent += 1
         to = self.subscriptions.targets(topics, self.others())
         return (Transmit(to, Stamped(self.me, self.sent, payload, now, tuple(topics))),)
@@ -211,7 +215,7 @@ class Topical(Patient):
 class Hasty(Topical):
     """Holds nothing back."""
 
-    def receive(self, message: Stamped, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: Stamped, *, now: int | None = None) -> Sequence[Effect]:
         if message.sender == self.me or self.identity(message) in self.seen:
             return (Discard(message, DUPLICATE),)
         self.seen.add(self.identity(message))
@@ -237,7 +241,7 @@ class Deaf(Topical):
 class Hearsay(Post):
     """Keeps of another's past only what it heard from members 0 to 2."""
 
-    def receive(self, message: Letter, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: Letter, *, now: int | None = None) -> Sequence[Effect]:
         before = dict(self.known)
         effects = super().receive(message)
         learnt = self.known.items() - before.items()

@@ -1,4 +1,4 @@
-"""Intervals against plain Python sets, and the misprints of 003's algorithms."""
+"""Intervals against plain Python sets, and the misprints of Bhavanasi and Iyer's algorithms."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ VECTORS = ENTRIES.map(clock)
 
 @given(LINEAR, LINEAR)
 def test_a_receipt_is_later_than_both_sides(a: LinearClock, b: LinearClock) -> None:
-    """002 as printed takes the maximum alone; then b = a.receive(b) is possible."""
+    """Tsuneizumi et al. as printed takes the maximum alone; then b = a.receive(b) is possible."""
     assert a.receive(b) > a
     assert a.receive(b) > b
     assert a.tick() > a

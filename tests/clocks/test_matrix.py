@@ -1,4 +1,4 @@
-"""Matrix time of 001: R1 and R2, its two questions, its algebra and its bytes."""
+"""Matrix time of Sahai et al. 2020: R1 and R2, its two questions, its algebra and its bytes."""
 
 from __future__ import annotations
 
@@ -73,7 +73,9 @@ class Run:
 
 @given(seed=st.integers(0, 2**32), side=st.integers(2, 5))
 def test_entries_count_exactly_what_each_is_known_to_know(seed: int, side: int) -> None:
-    """001, Matrix Time, R1 and R2: the meaning of mt_i[i,i], mt_i[i,j] and mt_i[j,k]."""
+    """Sahai et al. 2020, Matrix Time, R1 and R2: the meaning of mt_i[i,i], mt_i[i,j] and
+    mt_i[j,k].
+    """
     run = Run(side, seed)
     for _ in range(40):
         at = run.step()
@@ -82,7 +84,7 @@ def test_entries_count_exactly_what_each_is_known_to_know(seed: int, side: int) 
 
 @given(seed=st.integers(0, 2**32), side=st.integers(2, 5))
 def test_the_principal_vector_is_the_largest(seed: int, side: int) -> None:
-    """001, Matrix Time, the question and its answer TRUE."""
+    """Sahai et al. 2020, Matrix Time, the question and its answer TRUE."""
     run = Run(side, seed)
     for _ in range(40):
         at = run.step()
@@ -95,7 +97,7 @@ def test_the_principal_vector_is_the_largest(seed: int, side: int) -> None:
 
 @given(seed=st.integers(0, 2**32))
 def test_the_principal_vector_is_a_vector_clock(seed: int) -> None:
-    """001, Matrix Time: row [i, .] "exhibits all the properties of vector clocks"."""
+    """Sahai et al. 2020, Matrix Time: row [i, .] "exhibits all the properties of vector clocks"."""
     run = Run(4, seed)
     vectors: dict[tuple[int, int], VectorClock] = {}
     for _ in range(40):
@@ -109,7 +111,7 @@ def test_the_principal_vector_is_a_vector_clock(seed: int) -> None:
 
 
 def test_r2_as_printed_forgets_what_only_the_receiver_knew() -> None:
-    """001, R2 prints the received mt[i,k] where the own entry belongs (errata)."""
+    """Sahai et al. 2020, R2 prints the received mt[i,k] where the own entry belongs (errata)."""
     mine = MatrixClock.zero(3).receive(0, 1, MatrixClock.zero(3).event(1))
     theirs = MatrixClock.zero(3).event(2)
     after = mine.receive(0, 2, theirs)
@@ -118,7 +120,8 @@ def test_r2_as_printed_forgets_what_only_the_receiver_knew() -> None:
     assert printed == (0, 0, 1)  # the event of member 1 is gone
 
 
-# -- homework question 2 of 001 --------------------------------------------------------------
+# -- homework question 2 of Sahai et al. 2020
+# --------------------------------------------------------------
 
 A, B, C, D = range(4)
 
@@ -143,7 +146,7 @@ def updated(reached: list[int], report: list[int]) -> tuple[MatrixClock, int]:
 
 
 def test_question_2_a_sees_in_bs_message_whether_b_has_the_update() -> None:
-    """001, homework Q2, first problem: B's own vector is enough, V_B[D] >= Tsu."""
+    """Sahai et al. 2020, homework Q2, first problem: B's own vector is enough, V_B[D] >= Tsu."""
     for reached in ([], [B]):
         clock, tsu = updated(reached, [B, A])
         assert (clock.knows(B, D) >= tsu) == (B in reached)
@@ -151,7 +154,9 @@ def test_question_2_a_sees_in_bs_message_whether_b_has_the_update() -> None:
 
 
 def test_question_2_bs_vector_is_the_same_whether_c_has_the_update_or_not() -> None:
-    """001, homework Q2, second problem: V_B[C] >= Tsu says nothing of C's knowledge of D."""
+    """Sahai et al. 2020, homework Q2, second problem: V_B[C] >= Tsu says nothing of C's knowledge
+    of D.
+    """
     without, tsu = updated([B], [C, B, A])
     with_it, _ = updated([B, C], [C, B, A])
     assert without.row(B)[C] >= tsu  # "C has sent B a msg recently"
@@ -160,7 +165,7 @@ def test_question_2_bs_vector_is_the_same_whether_c_has_the_update_or_not() -> N
 
 
 def test_question_2_a_matrix_answers_both() -> None:
-    """001, homework Q2, last line: entry [C, D] in B's matrix tells A of C."""
+    """Sahai et al. 2020, homework Q2, last line: entry [C, D] in B's matrix tells A of C."""
     for reached in ([B], [B, C]):
         clock, tsu = updated(reached, [C, B, A])
         assert (clock.knows(C, D) >= tsu) == (C in reached)

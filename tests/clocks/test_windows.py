@@ -1,6 +1,7 @@
 """Bit windows and counters of members as bytes: exact, short, one spelling, no memory for nothing.
 
-000, section 3.1.2 reduces bit vectors to their window; what the window takes is ours.
+Evropeytsev et al. 2016, section 3.1.2 reduces bit vectors to their window; what the window takes
+is ours.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from antecede.demo.evaluation import PEERS, SHOWN, evaluate, told
 
 
 def test_overhead_grows_as_in_000_figure_4() -> None:
-    """000, section 3.2: linear growth; internal below external below IDR."""
+    """Evropeytsev et al. 2016, section 3.2: linear growth; internal below external below IDR."""
     found = evaluate()
     assert [one.quantity for one in found] == list(SHOWN)
     for one in found:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import random
+from decimal import Decimal
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +18,7 @@ from antecede.kernels.release import Batch, Plan, Shard
 from antecede.kernels.release_names import Text, no_names
 from antecede.kernels.release_reference import Item, Left, Reference
 from antecede.kernels.release_rows import NO_TIME
+from antecede.kernels.release_ties import compared
 
 OUTCOMES = ["ORDERED", "MISSING", "DUPLICATE", "CONFLICT", "SELF", "CYCLE", "NULL", "BAD", "LATE"]
 NAMES = {getattr(shape, name): name for name in [*OUTCOMES, "DROPPED"]}
@@ -62,22 +65,27 @@ class Packed:
                 int(out.status[k]),
                 int(out.position[k]),
                 int(out.waited_units[k]),
-                tuple(
-                    (out.waited_name.at(j), int(out.waited_count[j]))
-                    for j in range(out.waited_first[k], out.waited_first[k + 1])
+                *(
+                    tuple(
+                        (links.name.at(j), int(links.number[j]))
+                        for j in range(links.first[k], links.first[k + 1])
+                    )
+                    for links in (out.waited, out.missing)
                 ),
             )
             for k in range(len(out.row))
         ]
 
 
+WRITTEN = [b"2", b"10", b"-3", b"-20", b"0", b"1.50", b"1.25", b"1e+20", b"5e-7"]
 GROUPS = st.sampled_from([b"g", b"h"])
 POLICIES = st.sampled_from(["hold", "release", "drop"])
 
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
-    return Plan(draw(st.booleans()), draw(st.booleans()), draw(POLICIES), draw(st.integers(0, 6)))
+    plan = Plan(draw(st.booleans()), draw(st.booleans()), draw(POLICIES), draw(st.integers(0, 6)))
+    return plan._replace(numbers=draw(st.booleans()))
 
 
 @st.composite
@@ -85,6 +93,8 @@ def streams(draw: st.DrawFn, plan: Plan) -> list[tuple[list[Item], int]]:
     """Anything at all: repeats, cycles, absent causes, rows without identity."""
     numbers = st.integers(1, 5) if plan.counted else st.just(0)
     names = st.sampled_from([b"a", b"b"] if plan.counted else [b"a", b"ab", b"b", b"c", b"d", b""])
+    if plan.numbers:
+        names = st.sampled_from([b"10", b"9"] if plan.counted else WRITTEN)
     cause = st.tuples(names, numbers)
     times = st.integers(0, 12) | st.just(NO_TIME)
     row = itertools.count()
@@ -119,6 +129,25 @@ def test_kernel_and_reference_go_in_lockstep(data: st.DataObject) -> None:
     kernel, reference = Packed(plan), Reference(plan)
     for items, now in data.draw(streams(plan)):
         assert kernel.step(items, now) == reference.step(items, now)
+
+
+NUMBERS = (
+    st.integers(-(10**40), 10**40).map(str)
+    | st.floats(allow_nan=False).map(lambda number: pa.scalar(number).cast(pa.string()).as_py())
+    | st.decimals(allow_nan=False, allow_infinity=False, places=3).map(str)
+)
+
+
+@given(NUMBERS, NUMBERS)
+def test_numbers_are_compared_by_value_whatever_their_size(one: str, other: str) -> None:
+    written = text([one.encode(), other.encode()])
+    names = shape.Names(np.array(written.data), written.ends, True)
+    left, right = Decimal(one), Decimal(other)
+    side = compared(names, 0, 1)
+    if left != right:
+        assert side == (-1 if left < right else 1)
+    else:
+        assert (side == 0) == (one == other)
 
 
 def history(seed: int, size: int, *, timed: bool = True) -> list[Item]:
@@ -196,7 +225,7 @@ class TestPolicies:
         assert shard.step([one(b"b", b"a"), one(b"c", b"b")], 9) == []
         gone = shard.step([], 10)
         assert gone == [
-            Left(b"b", shape.MISSING, 0, 10, ((b"a", 0),)),
+            Left(b"b", shape.MISSING, 0, 10, (), ((b"a", 0),)),
             Left(b"c", shape.ORDERED, 1, 10, ((b"b", 0),)),
         ]
         assert statuses(shard.step([one(b"a", time=11)], 11)) == {b"a": "LATE"}

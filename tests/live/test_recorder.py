@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from antecede.cli import main
 from antecede.errors import LocalError
-from antecede.live import talk
+from antecede.live import recorder, talk
 from antecede.live.recorder import Recording, member_names, record
 from antecede.live.regions import REGIONS, base_delay_ms, delay_s
 from antecede.oracle.history import History
-from antecede.trace.schema import DELIVER, RECEIVE, SEND
+from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +57,44 @@ def test_causes_of_a_receipt_are_those_of_the_sending(recording: Recording) -> N
     receipts = [e for e in recording.events if e.kind == RECEIVE]
     assert receipts
     assert all(sorted(e.parents) == sorted(sent[e.id]) for e in receipts)
+
+
+@pytest.mark.parametrize("order", ["reply", "linear", "matrix", "htbc", "total"])
+def test_every_order_is_driven_so_that_all_is_delivered(order: str) -> None:
+    of = record(8, 1.5, order=order, seed=3)
+    assert of.sent > 5
+    assert of.received == of.delivered == of.expected
+    assert of.complete
+    assert of.undelivered == ()
+
+
+def test_an_answer_names_what_it_answers() -> None:
+    of = record(8, 2.5, order="reply", seed=3)
+    words = {e.id: e.text for e in of.events if e.kind == SEND}
+    parents = {e.id: e.parents for e in of.events if e.kind == SEND}
+    answers = [name for name, text in words.items() if text in talk._REPLIES]
+    assert answers
+    assert all(len(parents[name]) == 1 for name in answers)
+    assert not any(parents[name] for name in words if name not in answers)
+
+
+def test_what_arrived_and_was_not_delivered_is_told(tmp_path: Path, monkeypatch: Any) -> None:
+    events = [
+        Event(kind=SEND, id="a-1", member="a", arrival=1),
+        Event(kind=RECEIVE, id="a-1", member="b", arrival=2),
+        Event(kind=RECEIVE, id="a-1", member="c", arrival=2),
+        Event(kind=DELIVER, id="a-1", member="c", arrival=3),
+        Event(kind=DELIVER, id="a-1", member="a", arrival=3),
+    ]
+    of = recorder._recording(events, 3)
+    assert (of.expected, of.received, of.delivered) == (2, 2, 1)
+    assert of.undelivered == (("a-1", "b"),)
+    told = recorder.summary(of, 3)
+    assert "1 copies that arrived were not delivered by the end, a-1 to b the first" in told
+    assert "no message names a cause" in told
+    monkeypatch.setattr("antecede.cli.record.record", lambda *_, **__: of)
+    assert main(["record", "-o", str(tmp_path / "r.csv")]) == 1
+    assert (tmp_path / "r.csv").read_text().startswith('"kind","id"')
 
 
 @pytest.mark.parametrize("members", [1, 0, 65])

@@ -119,7 +119,7 @@ def random_run(
             _, _, name, number = heapq.heappop(queue)
             arrive(number, name)
         number = rng.randrange(len(NAMES))
-        member, accuracy = members[number], int(bounds.accuracy(number))
+        member, accuracy = members[number], bounds.error_ns(number) // SECOND_NS
         shown = now + rng.randint(-accuracy, accuracy)
         member.clock_s = shown if back else max(member.clock_s, shown)
         topics = frozenset(rng.sample(TOPICS, rng.randint(1, 2)))
@@ -151,7 +151,8 @@ def random_run(
         for other in range(len(NAMES)):
             if other != number and subscribed[NAMES[other]] & topics:
                 delay = rng.randint(
-                    int(bounds.least(number, other)), int(bounds.most(number, other))
+                    bounds.least_delay_ns(number, other) // SECOND_NS,
+                    bounds.most_delay_ns(number, other) // SECOND_NS,
                 )
                 heapq.heappush(queue, (now + delay, len(rows), name, other))
                 if rng.random() < 0.1:  # and once more
@@ -217,7 +218,7 @@ def _clocks_say(run: Run, a: Sent, b: Sent, rule: str) -> bool:
     relation = relations[rule]
     assert relation is not None
     one, other = (
-        ClockStamp(one.sender, one.seq, one.lt_printed if printed else one.lt, one.pt_s)
+        ClockStamp(one.sender, one.seq, one.lt_printed if printed else one.lt, one.pt_s * SECOND_NS)
         for one in (a, b)
     )
     return relation.precedes(one, other)
@@ -238,7 +239,7 @@ def _topics_say(run: Run, a: Sent, b: Sent, rule: str, own: frozenset[str]) -> b
             one.seq,
             {topic: one.counts[topic] for topic in one.topics},
             lt=one.lt,
-            pt_s=one.pt_s,
+            pt_ns=one.pt_s * SECOND_NS,
             vt=pack(enumerate(one.vt)),
         )
         for one in (a, b)

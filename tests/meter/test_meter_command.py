@@ -53,8 +53,11 @@ def test_a_table_of_rules_and_the_early_deliveries(
         "  linear:published        0       1         0       1            0.0      0.00    0.33",
         "  arrival                 3       1         3       1            1.0      1.00    0.33",
         "  timestamp               3       1         2       0            1.0      0.67    0.00",
-        "early       1 (25.0%) of 4 deliveries came before a cause",
+        "early       1 (25.0%) of 4 deliveries came before a cause, by delivery",
         "            answer at R: its cause ask came later",
+        "in part     1 message did not come to every member that received any; no row",
+        "            says whom a message was for, so a cause that was lost on its way to",
+        "            a member is not missed there (--to-everybody: all were for all)",
         "unmeasured  physical, physical:published, linear-physical,",
         "            linear-physical:published: no bounds of clocks and delays are given",
         "unmeasured  tv, tv-lt, tv-lt:published, tv-pt, tv-pt:published, htbc,",
@@ -86,6 +89,37 @@ def test_json_has_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     delivered = {(row.member, row.id) for row in run.rows if row.kind == DELIVER}
     assert found["deliveries"] == len(delivered)
     assert {row["cause_order"] is None for row in found["early"]} == {True, False}
+
+
+def test_early_deliveries_are_counted_by_both_causalities(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Q has received the question and not delivered it when it writes: a cause by receipt only."""
+    rows = [
+        Event(kind=kind, id=name, member=member)
+        for member, kind, name in (
+            ("P", SEND, "ask"),
+            ("Q", RECEIVE, "ask"),
+            ("Q", SEND, "answer"),
+            ("Q", DELIVER, "ask"),
+            ("R", RECEIVE, "answer"),
+            ("R", DELIVER, "answer"),
+            ("R", RECEIVE, "ask"),
+            ("R", DELIVER, "ask"),
+            ("P", RECEIVE, "answer"),
+            ("P", DELIVER, "answer"),
+        )
+    ]
+    path = tmp_path / "trace.parquet"
+    write_events(rows, path)
+    assert main(["meter", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "early       0 of 4 deliveries came before a cause, by delivery" in said
+    assert "            1 (25.0%) of 4 deliveries came before a cause, by receipt" in said
+    assert "in part" not in said  # everything came to everybody
+    assert main(["meter", str(path), "--json", "--relation", "receipt"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["early_by"] == {"receipt": 1, "delivery": 0}
 
 
 def test_witnesses_are_as_many_as_asked(trace: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,6 @@
-"""The meter against the readable predicates of 002 and 004, and against all pairs one by one."""
+"""The meter against the readable predicates of Tsuneizumi et al. and Nakayama 2017, and against all
+pairs one by one.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,7 @@ def table(run: Run) -> pa.Table:
 
 
 def named(bounds: Bounds[int]) -> Bounds[str]:
-    return Bounds(
-        bounds.accuracy_s,
-        bounds.least_s,
-        bounds.most_s,
-        {NAMES[member]: accuracy for member, accuracy in bounds.clocks.items()},
-        {(NAMES[a], NAMES[b]): delays for (a, b), delays in bounds.channels.items()},
-    )
+    return bounds.numbered(dict(enumerate(NAMES)))
 
 
 def counted(run: Run, relation: str = "receipt") -> dict[tuple[str, str], Counts]:
@@ -167,7 +163,9 @@ def test_clocks_that_go_back_are_counted_by_the_tree() -> None:
 
 @pytest.mark.parametrize("rule", SOUND)
 def test_the_repaired_rules_miss_nothing(rule: str) -> None:
-    """Errata of 002 and 004: within the bounds every causal pair is ordered."""
+    """Errata of Tsuneizumi et al. and Nakayama 2017: within the bounds every causal pair is
+    ordered.
+    """
     for group in GROUPS.values():
         for seed in range(10):
             for (_, name), counts in counted(random_run(seed, group)).items():
@@ -182,7 +180,7 @@ def test_the_repaired_rules_miss_nothing(rule: str) -> None:
         ("linear:published", ALIKE),  # 4.1: equal times
         ("physical:published", GOOD),  # 5: property (7) read both ways
         ("linear-physical:published", GOOD),  # rule 1(b)
-        ("tv-pt:published", ALIKE),  # 004, rule 3: nothing nearer than maxd + 2 epsilon
+        ("tv-pt:published", ALIKE),  # Nakayama 2017, rule 3: nothing nearer than maxd + 2 epsilon
         ("htbc:published", ALIKE),
         ("arrival", ALIKE),
         ("timestamp", COARSE),
@@ -248,7 +246,7 @@ def test_nothing_received_is_nothing_counted() -> None:
 
 
 def test_a_path_may_lead_through_members_that_send_nothing() -> None:
-    """Errata of 002: the least delay over any path, not that of the channel."""
+    """Errata of Tsuneizumi et al.: the least delay over any path, not that of the channel."""
     bounds = Bounds[int](
         accuracy_s=0.002, least_s=1, most_s=2, channels={(0, 1): (0.1, 2), (1, 2): (0.2, 2)}
     )

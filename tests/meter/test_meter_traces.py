@@ -5,16 +5,22 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from antecede.audit.engine import audit_events
 from antecede.clocks.bounds import Bounds
 from antecede.errors import CycleError, InputError
-from antecede.kernels.meter_past import count_both
+from antecede.kernels.graph import graph
+from antecede.kernels.meter_past import count_both, count_both_one_by_one, depths
+from antecede.kernels.meter_terms import FAR, Plan
 from antecede.meter.measure import measure, observed
 from antecede.meter.plans import plan_of
 from antecede.meter.rules import RULES
+from antecede.meter.summary import summarize
 from antecede.meter.trace import EVERYTHING, runs_of
 from antecede.oracle.graph import Graph
 from antecede.trace.arrow import read, to_batch
@@ -49,10 +55,10 @@ def longest(graph: Graph[str], node: str) -> int:
 
 def says(rule: str, one: Event, other: Event, lt: dict[str, int], bounds: Bounds[str]) -> bool:
     apart = (other.send_time or 0) - (one.send_time or 0)
-    near = 0 if one.member == other.member else bounds.least_s
-    error = bounds.accuracy(one.member or "") + bounds.accuracy(other.member or "")
-    physical = apart >= (near - error) * SECOND_NS
-    surely = apart > (bounds.most_s + error) * SECOND_NS
+    near = 0 if one.member == other.member else bounds.least_ns
+    error = bounds.error_ns(one.member or "") + bounds.error_ns(other.member or "")
+    physical = apart >= near - error
+    surely = apart > bounds.most_ns + error
     return {
         "linear": lt[one.id] < lt[other.id],
         "physical": physical,
@@ -110,6 +116,34 @@ def test_narrow_blocks_of_bits_count_the_same() -> None:
     assert count_both(run.past, one.stamps.sender, plan, words=1) == wide
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from((1, 3)), st.booleans())
+def test_windows_over_declared_causes_are_counted_as_pair_by_pair(
+    seed: int, parents: int, senders: int, grows: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(0, 90))
+    child = np.repeat(np.arange(1, max(n, 1)), rng.integers(0, parents + 1, max(n - 1, 0)))
+    parent = (rng.random(len(child)) * child).astype(np.int64)
+    if parents == 1:  # a reply answers one message
+        child, first = np.unique(child, return_index=True)
+        parent = parent[first]
+    shuffled = rng.permutation(n)
+    of = graph(n, shuffled[child], shuffled[parent])
+    lt = depths(of) if grows else rng.integers(0, 9, n)
+    terms = int(rng.integers(1, 3))
+    low = rng.integers(-9, 9, (terms, senders, senders))
+    if terms == 2:  # no pair may be in two windows of a plan
+        low[1] += 40
+    high = np.where(rng.random(low.shape) < 0.3, FAR, low + rng.integers(0, 12, low.shape))
+    high[0] = np.minimum(high[0], low[0] + 19)
+    linear = rng.integers(0, 3, terms)
+    plan = Plan(lt, rng.integers(-30, 30, n), linear, low, high)
+    sender = rng.integers(0, senders, n)
+    assert count_both(of, sender, plan, words=1) == count_both_one_by_one(of, sender, plan)
+    assert count_both(of, sender, plan) == count_both_one_by_one(of, sender, plan, words=1)
+
+
 # -- vector-clock logs -----------------------------------------------------------------------
 
 
@@ -142,6 +176,81 @@ def test_a_clock_log_is_counted_by_its_vectors(seed: int) -> None:
     assert found["causal"] == audit_events(events, "shiviz").ordered_pairs
     assert found["missed"] == 0
     assert found["ordered"] > found["causal"]
+
+
+@st.composite
+def recounted(draw: st.DrawFn) -> list[Event]:
+    """The events of a log, some left out, each member's counters shifted and scaled."""
+    rows = logged(draw(st.integers(0, 10**6)))
+    kept = draw(st.sets(st.integers(0, len(rows) - 1), min_size=2))
+    huge = 2**62 - 2
+    scale = {name: draw(st.sampled_from((1, 3, 10**6, 2**40, 2**55))) for name in "PQR"}
+    shift = {name: draw(st.integers(0, huge - 41 * scale[name])) for name in "PQR"}
+    return [
+        row._replace(
+            clock_counts=tuple(
+                shift[name] + scale[name] * count
+                for name, count in zip(row.clock_members or (), row.clock_counts or (), strict=True)
+            )
+        )
+        for at, row in enumerate(rows)
+        if at in kept
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(recounted())
+def test_counters_of_any_size_and_step_give_the_pairs_that_the_audit_counts(
+    rows: list[Event],
+) -> None:
+    (found,) = measure(table(rows), ["linear"]).to_pylist()
+    assert found["events"] == len(rows)
+    assert found["causal"] == audit_events(table(rows), "shiviz").ordered_pairs
+    assert found["missed"] == 0
+
+
+@pytest.mark.parametrize("absurd", [2**62 - 1, 2**63 - 1, -5])
+@pytest.mark.parametrize("whose", ["own", "other"])
+def test_a_row_with_an_absurd_counter_is_set_aside_and_the_rest_counted(
+    absurd: int, whose: str
+) -> None:
+    rows = logged(3)
+    at = next(k for k, row in enumerate(rows) if k > 15 and len(row.clock_members or ()) == 3)
+    row = rows[at]
+    changed = next(m for m in row.clock_members or () if (m == row.member) is (whose == "own"))
+    clock = dict(zip(row.clock_members or (), row.clock_counts or (), strict=True))
+    bad = row._replace(clock_counts=tuple({**clock, changed: absurd}.values()))
+    rest = rows[:at] + rows[at + 1 :]
+    (run,) = runs_of(table([*rows[:at], bad, *rows[at + 1 :]]))
+    reason = "a counter of the clock is no count (negative, or 2^62 - 1 and more)"
+    assert run.notes == {reason: 1}
+    found = measure(table([*rows[:at], bad, *rows[at + 1 :]]), ["linear"])
+    assert found.equals(measure(table(rest), ["linear"]))
+
+
+def test_a_claim_to_know_what_is_yet_to_come_is_set_aside() -> None:
+    rows = logged(3)
+    at = next(k for k, row in enumerate(rows) if len(row.clock_members or ()) == 3)
+    other = next(m for m in "PQR" if m != rows[at].member)
+    clock = dict(zip(rows[at].clock_members or (), rows[at].clock_counts or (), strict=True))
+    clock[other] = 10**12
+    bad = [*rows[:at], rows[at]._replace(clock_counts=tuple(clock.values())), *rows[at + 1 :]]
+    (run,) = runs_of(table(bad))
+    assert run.notes == {"the clock knows what its member's own past forbids": 1}
+    found = measure(table(bad), ["linear"])
+    assert found.equals(measure(table(rows[:at] + rows[at + 1 :]), ["linear"]))
+
+
+def test_clocks_that_contradict_each_other_are_said_to() -> None:
+    rows = [
+        Event(id=name, member="P", clock_members=("P", "Q"), clock_counts=counts)
+        for name, counts in (("a", (1, 5)), ("b", (2, 3)))
+    ]
+    rows.append(Event(id="q", member="Q", clock_members=("Q",), clock_counts=(4,)))
+    said = summarize(table(rows))
+    assert said.contradictions == 1
+    assert any("contradict" in line for line in said.lines())
+    assert not any("contradict" in line for line in summarize(table(logged(0))).lines())
 
 
 def test_events_whose_clock_says_nothing_are_left_out() -> None:

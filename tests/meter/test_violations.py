@@ -162,7 +162,9 @@ def test_receipts_are_judged_where_nothing_is_delivered() -> None:
 
 
 def test_the_relation_decides_what_is_a_cause() -> None:
-    """Q had received a but not delivered it when it sent b (000 and 001 against 002 and 004)."""
+    """Q had received a but not delivered it when it sent b (Evropeytsev et al. 2016 and Sahai et
+    al. 2020 against Tsuneizumi et al. and Nakayama 2017).
+    """
     execution = table(rows("P!a Q?a Q!b R.b R.a Q.a"))
     assert not len(violations(execution, "delivery"))
     assert violations(execution, "receipt")["message"].to_pylist() == ["b"]
@@ -185,12 +187,15 @@ def test_receipts_before_their_sends_in_a_circle_are_refused() -> None:
         violations(table(rows("P.b P!a Q.a Q!b")))
 
 
-# -- declared causes (003) -------------------------------------------------------------------
+# -- declared causes (Bhavanasi and Iyer)
+# -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_declared_causes_are_the_oracles(seed: int) -> None:
-    """003: a message depends on what it answers; several parents, some of them not addressed."""
+    """Bhavanasi and Iyer: a message depends on what it answers; several parents, some of them not
+    addressed.
+    """
     rng = random.Random(seed)
     execution, sent = [], list[str]()
     for row in multicast(seed):

@@ -1,4 +1,6 @@
-"""Channel models (001, "Message ordering"): FIFO, causal, non-FIFO, and what implies what."""
+"""Channel models (Sahai et al. 2020, "Message ordering"): FIFO, causal, non-FIFO, and what implies
+what.
+"""
 
 from __future__ import annotations
 

@@ -105,7 +105,8 @@ def plain_loop(table: pa.Table, spec: DeliverSpec) -> dict[str, list[tuple[str, 
 def _one(group: Group, row: dict[str, Any], now: float) -> list[Message]:
     if not row["sent"]:
         return group.receive(row["wire"], now=now)
-    if row["status"] == "sent" and row["sender"] is not None:  # not a second packet of a message
+    known = row["status"] in ("sent", "held", "expired")  # in total order a sending may wait
+    if known and row["sender"] is not None:  # not a second packet of a message
         chosen = {name: row[name] for name in ("to", "topics") if row[name] is not None}
         group.post(row["payload"], now=now, **chosen)
     return []

@@ -24,6 +24,7 @@ class Expected:
     position: int | None = None
     waited_for: list[str] | None = None
     waited: int | None = None
+    missing: list[str] | None = None
 
 
 def reaches(start: str, goal: str, parents: dict[str, set[str]]) -> bool:
@@ -63,12 +64,13 @@ def expected(rows: Sequence[Row]) -> dict[str, Expected]:
         waited = []
         for p in dict.fromkeys(p for p in row.after if p is not None):
             at = released.get(p)
-            if p not in alive or (row.time is not None and at is not None and at > row.time):
+            if row.time is not None and at is not None and at > row.time:
                 waited.append(p)
-        lacking = any(p not in alive for p in parents[row.id])
+        missing = [p for p in dict.fromkeys(row.after) if p is not None and p not in alive]
         wait = None if row.time is None else (released[row.id] or 0) - row.time
         place = len(released) - 1
-        answer[row.id] = Expected("missing_cause" if lacking else "ordered", place, waited, wait)
+        status = "missing_cause" if missing else "ordered"
+        answer[row.id] = Expected(status, place, waited, wait, missing)
     return answer
 
 

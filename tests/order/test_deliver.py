@@ -18,7 +18,7 @@ from antecede.errors import InputError
 from antecede.group import Group
 from antecede.order.arrivals import Talk, recorded
 from antecede.order.deliver_spec import DeliverSpec
-from antecede.order.deliver_table import deliver_table, deliver_wide, is_whole, read_log
+from antecede.order.deliver_table import deliver_table, deliver_wide, read_log
 from antecede.order.observer import Observer
 from antecede.protocols.base import NOTHING, Deliver, Effect, Held, Hold, Protocol
 from antecede.protocols.registry import ENTRIES
@@ -35,20 +35,21 @@ SB = {"several_parents": True, "missing_parent": "release", "patience_s": 0.15}
 class Slow(Unordered):
     """Hands every message over a fixed time after its arrival, by (sender, number)."""
 
-    delay_s = 0.05
+    delay_ns = 50_000_000
 
     def __init__(self, me: int, members: Sequence[int]) -> None:
         super().__init__(me, members)
-        self.due: dict[tuple[int, int], tuple[float, Any]] = {}
+        self.due: dict[tuple[int, int], tuple[int, Any]] = {}
 
-    def receive(self, message: Any, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: Any, *, now: int | None = None) -> Sequence[Effect]:
         effects = super().receive(message, now=now)
         if isinstance(effects[0], Deliver):
-            self.due[message.sender, message.seq] = now + self.delay_s, message
+            assert now is not None
+            self.due[message.sender, message.seq] = now + self.delay_ns, message
             return (Hold(message, ()),)
         return effects
 
-    def tick(self, now: float) -> Sequence[Effect]:
+    def tick(self, now: int) -> Sequence[Effect]:
         ready = sorted(key for key, (due, _) in self.due.items() if due <= now)
         return tuple(Deliver(self.due.pop(key)[1]) for key in ready) if ready else NOTHING
 
@@ -129,7 +130,9 @@ def test_deliveries_are_those_of_a_plain_loop_over_group(spec: DeliverSpec) -> N
     assert {row["reason"] for row in rows if row["status"] == "sent"} == {None}
     assert {row["status"] for row in rows} >= {"delivered", "sent", "duplicate"}
     payloads = {
-        row["wire"]: row["payload"] for row in rows if row["status"] in ("sent", "delivered")
+        row["wire"]: row["payload"]
+        for row in rows
+        if row["status"] in ("sent", "delivered") or (row["sent"] and row["payload"] is not None)
     }
     loop = pa.Table.from_pylist([{**row, "payload": payloads.get(row["wire"])} for row in rows])
     expected = {name: got for name, got in plain_loop(loop, spec).items() if got}
@@ -188,6 +191,39 @@ def test_ticks_found_by_bisection_are_those_of_every_multiple(spec: DeliverSpec,
     assert delivered(made) == expected
 
 
+@pytest.mark.parametrize("order", ["total", "total-agreed"])
+def test_in_total_order_a_position_is_the_same_everywhere_and_own_messages_have_one(
+    order: str,
+) -> None:
+    spec = DeliverSpec(order=order, members=NAMES, tiebreak="number", sent="sent")
+    rows = deliver_table(log_of(spec, 5, messages=60), spec).to_pylist()
+    placed = [row for row in rows if row["position"] is not None]
+    at = {(row["observer"], row["position"]): (row["sender"], row["seq"]) for row in placed}
+    assert len(placed) == len(at) == 60 * len(NAMES)
+    assert all(at[name, k] == at[NAMES[0], k] for name in NAMES for k in range(60))
+    own = [row for row in placed if row["sent"]]
+    assert len(own) == 60
+    assert {row["status"] for row in own} == {"sent"}
+    assert all(row["sender"] == row["observer"] for row in own)
+    assert any(row["waited_ms"] > 0 for row in own)
+
+
+@pytest.mark.parametrize("order", ["total", "total-agreed"])
+def test_an_own_message_whose_turn_does_not_come_is_held_and_says_why(order: str) -> None:
+    spec = DeliverSpec(order=order, members=NAMES, tiebreak="number", sent="sent")
+    table = log_of(spec, messages=20)
+    own = [row["sent"] and row["observer"] == "bob" for row in table.to_pylist()]
+    bob = table.filter(pa.array(own))
+    made = by_number(deliver_table(bob, spec))
+    waits = [row for row in made if row["payload"] is not None]
+    assert waits
+    assert {row["status"] for row in waits} == {"held"}
+    assert {row["position"] for row in made} == {None}
+    assert all("of ann" in row["reason"] for row in waits)
+    patient = by_number(deliver_table(bob, dataclasses.replace(spec, patience_s=0.5)))
+    assert {row["status"] for row in patient if row["payload"] is not None} == {"expired"}
+
+
 def test_a_time_bound_protocol_delivers_at_the_tick_after_the_bound() -> None:
     spec = DeliverSpec(make=slow, sent="sent", tiebreak="number")
     rows = deliver_table(log_of(spec, messages=30), spec).to_pylist()
@@ -200,19 +236,25 @@ def test_a_time_bound_protocol_delivers_at_the_tick_after_the_bound() -> None:
 
 
 @given(seed=st.integers(0, 2**20), every=st.integers(1, 5))
-@pytest.mark.parametrize("spec", [BSS, DeliverSpec(make=slow, sent="sent", patience_s=0.03)])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        BSS,
+        DeliverSpec(make=slow, sent="sent", patience_s=0.03),
+        DeliverSpec(order="total-agreed", members=NAMES, sent="sent", patience_s=0.3),
+    ],
+)
 def test_a_restart_from_a_snapshot_changes_nothing(
     spec: DeliverSpec, seed: int, every: int
 ) -> None:
     table = log_of(spec, seed, messages=8, lost=0.1)
-    whole = is_whole(table.schema.field("time").type, spec)
     for key, rows in read_log(table, spec).rows.items():
-        one, other = (Observer(spec, key.observer, whole=whole) for _ in range(2))
+        one, other = (Observer(spec, key.observer) for _ in range(2))
         for k, row in enumerate(rows):
             assert one.take(row) == other.take(row)
             if k % every == 0:
                 state = other.snapshot()
-                other = Observer(spec, key.observer, whole=whole)
+                other = Observer(spec, key.observer)
                 other.restore(state)
         assert one.finish(9.0) == other.finish(9.0)
 

@@ -101,7 +101,7 @@ def test_an_example_can_be_delivered_whole(
         (["{log}", "--option", "patience_s"], "write NAME=VALUE"),
         (["{log}", "--option", "bounds={'far': 1}"], "it has accuracy_s, least_s, most_s"),
         (["{log}", "--option", "bounds={'most_s': -1}"], "delays of"),
-        (["{log}", "-o", "{log}"], "exists already"),
+        (["{log}", "-o", "{log}"], "is read by this command"),
         (["{log}", "-o", "{log}/x/y"], "does not exist"),
         (["{text}"], "cannot be read as Parquet or Arrow"),
     ],

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from antecede.cli import order as command
 from antecede.errors import InputError
+from antecede.trace.arrow import read
 
 
 def run(*words: str | Path) -> int:
@@ -118,3 +121,117 @@ def test_a_real_vector_clock_log_follows_happened_before(shared_data: Path, tmp_
         for row, other in zip(rows[later + 1 :], clocks[later + 1 :], strict=True):
             happened_before = other[row["member"]] <= clock.get(row["member"], 0)
             assert not happened_before
+
+
+OWN = """\
+{"id": 7, "after": [], "kind": "in", "price": 1.5, "position": "desk", "tags": ["x"], "room": "r"}
+{"id": 2, "after": [7], "kind": "out", "price": 2, "position": null, "tags": [], "room": "s"}
+{"id": 10, "after": [7], "kind": "out", "price": null, "position": "hut", "tags": null, "room": "r"}
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    path = tmp_path / "own.jsonl"
+    path.write_text(OWN)
+    return path
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_table_keeps_all_its_columns_their_names_types_and_values(
+    own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(own, "-o", tmp_path / "out.parquet")
+    table = pq.read_table(str(tmp_path / "out.parquet"))
+    given = [json.loads(line) for line in OWN.splitlines()]
+    assert table.column_names[:7] == list(given[0])
+    assert table.select(table.column_names[:7]).to_pylist() == given
+    added = ["antecede_position", "waited_for", "missing", "waited_ms", "antecede_status"]
+    assert table.column_names[7:] == added
+    assert table["antecede_position"].to_pylist() == [0, 1, 2]
+    assert "renamed     the added column position is antecede_position" in capsys.readouterr().out
+
+
+def test_parquet_comes_out_with_the_types_it_had(tmp_path: Path) -> None:
+    table: Any = pa.table(
+        {
+            "id": pa.array([2, 1], pa.int16()),
+            "after": pa.array([[1], []], pa.list_(pa.int16())),
+            "kind": pa.array(["x", "y"]).dictionary_encode(),
+            "price": pa.array([1, 2], pa.decimal128(9, 2)),
+            "at": pa.array([5, 6], pa.timestamp("ms", "UTC")),
+        }
+    )
+    pq.write_table(table.slice(0, 1), tmp_path / "a.parquet")
+    pq.write_table(table.slice(1, 1), tmp_path / "b.parquet")
+    run(tmp_path / "a.parquet", tmp_path / "b.parquet", "-o", tmp_path / "out.parquet")
+    found: Any = pq.read_table(str(tmp_path / "out.parquet"))
+    assert found.select(table.column_names).cast(table.schema).equals(table.take([1, 0]))
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "ndjson", "parquet"])
+def test_a_file_is_written_as_its_name_says(trace: Path, tmp_path: Path, ending: str) -> None:
+    out = tmp_path / f"out.{ending}"
+    run(trace, "-o", out)
+    aside = tmp_path / f"out.quarantine.{ending}"
+    if ending == "parquet":
+        rows, bad = (pq.read_table(str(path)).to_pylist() for path in (out, aside))
+    elif ending == "csv":
+        rows, bad = (list(csv.DictReader(path.read_text().splitlines())) for path in (out, aside))
+    else:
+        rows, bad = read_lines(out), read_lines(aside)
+    assert [row["id"] for row in rows] == ["a", "b", "c", "orphan"]
+    assert [int(row["position"]) for row in rows] == [0, 1, 2, 3]
+    assert len(bad) == 5
+    again: Any = read([out])
+    assert again.events["parents"].to_pylist() == [[], ["a"], ["b"], ["gone"]]
+
+
+def test_an_ending_that_tells_no_format_is_refused_before_reading(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"out\.xlsx: its ending tells no format"):
+        run("no-such-trace", "-o", tmp_path / "out.xlsx")
+
+
+def test_positions_are_within_the_topic_that_was_asked_for(
+    own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.jsonl"
+    run(own, "-o", out, "--topic", "room")
+    rows = [(row["room"], row["antecede_position"], row["id"]) for row in read_lines(out)]
+    assert rows == [("r", 0, 7), ("r", 1, 10), ("s", 0, 2)]
+    assert "positions   within each of 2 topics; causes hold across them" in capsys.readouterr().out
+
+
+def test_an_event_of_several_topics_has_no_position_within_one(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"id": "a", "tags": ["x", "y"]}\n')
+    with pytest.raises(InputError, match=r"t\.jsonl:1 \(id a\): has 2 topics"):
+        run(path, "-o", tmp_path / "out.csv", "--topic", "tags")
+
+
+def test_force_replaces_only_a_quarantine_that_order_made(
+    trace: Path, own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for ending in ("parquet", "csv", "jsonl"):
+        out, aside = tmp_path / f"out.{ending}", tmp_path / f"out.quarantine.{ending}"
+        run(trace, "-o", out)
+        written = aside.read_bytes()
+        run(trace, "-o", out, "--force")
+        assert aside.read_bytes() == written
+        run(own, "-o", out, "--force")
+        assert not aside.exists()
+        assert f"removed     {aside}" in capsys.readouterr().out
+        aside.write_bytes(own.read_bytes())
+        with pytest.raises(InputError, match="is no quarantine of an earlier run"):
+            run(own, "-o", out, "--force")
+        assert aside.read_bytes() == own.read_bytes()
+
+
+def test_the_neighbour_that_is_read_stays(own: Path, tmp_path: Path) -> None:
+    trace = own.rename(tmp_path / "x.quarantine.jsonl")
+    with pytest.raises(InputError, match="is read by this command"):
+        run(trace, "-o", tmp_path / "x.jsonl", "--force")
+    assert trace.read_text() == OWN

@@ -1,8 +1,8 @@
 """A network with clocks and delays within bounds, and an oracle of plain sets, by receipt.
 
-True time runs from event to event. Each clock is off by a constant of its own, at most its
-accuracy, and often by all of it. Each copy takes as long as a draw says between the bounds of
-its channel, often exactly the least or the largest; it may be lost, or come twice. A newcomer
+True time runs from event to event, in nanoseconds. Each clock is off by a constant of its own, at
+most its accuracy, and often by all of it. Each copy takes as long as a draw says between the bounds
+of its channel, often exactly the least or the largest; it may be lost, or come twice. A newcomer
 begins with its sponsor's frontier one least delay after that was taken, as an invitation would
 bring it.
 """
@@ -13,15 +13,35 @@ import heapq
 import itertools
 import random
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from typing import Any
 
 from antecede.clocks.bounds import Bounds
-from antecede.protocols.base import Deliver, Discard, Effect, Hold, Release, Transmit
+from antecede.clocks.nanoseconds import NS
+from antecede.protocols.base import (
+    Deliver,
+    Discard,
+    Effect,
+    Hold,
+    Protocol,
+    Release,
+    Transmit,
+)
 from antecede.protocols.clock_ordered import ClockOrdered
+from tests.protocols.seconds import s
 
 Make = Callable[[int, Iterable[int]], ClockOrdered]
 Id = tuple[int, int]
-TICK_S = 0.5
+TICK_NS = s(0.5)
+ORIGIN_NS = s(Decimal("1700000000.1"))
+
+
+def says_why(member: Protocol, reading: int) -> None:
+    """After a tick every held message waits for messages, members, or a reading still to come."""
+    for held in member.blocked_on():
+        later = held.until_ns is not None and held.until_ns > reading
+        assert held.missing or held.silent or later, held
+        assert member.identity(held.message) not in held.missing
 
 
 class Network:
@@ -39,11 +59,11 @@ class Network:
     ) -> None:
         self.make, self.bounds, self.losses, self.selective = make, bounds, losses, selective
         self.random = random.Random(seed)
-        self.now_s = 0.0
-        self.events: list[tuple[float, int, Callable[[], None]]] = []
+        self.now_ns = 0
+        self.events: list[tuple[int, int, Callable[[], None]]] = []
         self.order = itertools.count()
         self.members: dict[int, ClockOrdered] = {}
-        self.offsets: dict[int, float] = {}
+        self.offsets: dict[int, int] = {}
         self.known: dict[int, set[Id]] = {}
         """What each member sent or what arrived at it, with all of its past."""
         self.delivered: dict[int, list[Id]] = {}
@@ -51,35 +71,38 @@ class Network:
         self.audience: dict[Id, frozenset[int]] = {}
         self.messages: dict[Id, Any] = {}
         self.last: dict[int, int] = {}
-        self.holds = self.requests = self.nulls = self.overruns = self.waited_s = 0
+        self.holds = self.requests = self.nulls = self.overruns = 0
         for member in range(members):
             self.start(member, make(member, range(members)), set())
 
     # -- members and time ---------------------------------------------------------------------
 
     def start(self, at: int, member: ClockOrdered, known: set[Id]) -> None:
-        accuracy = self.bounds.accuracy(at)
-        self.offsets[at] = self.random.choice((accuracy, -accuracy, 0.0))
+        accuracy = self.bounds.error_ns(at)
+        self.offsets[at] = self.random.choice((accuracy, -accuracy, 0))
         self.members[at] = member
         self.known[at], self.delivered[at] = known, []
-        self.at(self.now_s + self.random.random() * TICK_S, lambda: self.tick(at))
+        self.at(self.now_ns + self.random.randrange(TICK_NS), lambda: self.tick(at))
 
-    def at(self, when_s: float, act: Callable[[], None]) -> None:
-        heapq.heappush(self.events, (when_s, next(self.order), act))
+    def at(self, when_ns: int, act: Callable[[], None]) -> None:
+        heapq.heappush(self.events, (when_ns, next(self.order), act))
 
-    def reading(self, at: int) -> float:
-        return 100 + self.now_s + self.offsets[at]
+    def reading(self, at: int) -> int:
+        return ORIGIN_NS + self.now_ns + self.offsets[at]
 
-    def run(self, until_s: float) -> None:
-        while self.events and self.events[0][0] <= until_s:
-            self.now_s, _, act = heapq.heappop(self.events)
+    def run(self, seconds: float) -> None:
+        """Let so much time pass."""
+        until_ns = self.now_ns + s(seconds)
+        while self.events and self.events[0][0] <= until_ns:
+            self.now_ns, _, act = heapq.heappop(self.events)
             act()
-        self.now_s = until_s
+        self.now_ns = until_ns
 
     def tick(self, at: int) -> None:
         if at in self.members:
             self.carry_out(at, self.members[at].tick(self.reading(at)))
-            self.at(self.now_s + TICK_S, lambda: self.tick(at))
+            says_why(self.members[at], self.reading(at))
+            self.at(self.now_ns + TICK_NS, lambda: self.tick(at))
 
     # -- messages -----------------------------------------------------------------------------
 
@@ -100,10 +123,11 @@ class Network:
     def put(self, source: int, target: int, message: Any) -> None:
         if self.losses and self.random.random() < self.losses:
             return
-        least, most = self.bounds.least(source, target), self.bounds.most(source, target)
+        least = self.bounds.least_delay_ns(source, target)
+        most = self.bounds.most_delay_ns(source, target)
         draw = self.random.choice((0.0, 1.0, self.random.random()))
         for _ in range(1 + (self.random.random() < 0.1)):
-            arrival = self.now_s + least + draw * (most - least)
+            arrival = self.now_ns + least + round(draw * (most - least))
             self.at(arrival, lambda: self.arrive(target, message))
             draw = max(draw, self.random.random())
 
@@ -156,13 +180,13 @@ class Network:
         known = set(self.known[sponsor])
         for member in self.members.values():
             assert member.join(at) == ()
-        self.at(self.now_s + self.bounds.least_s, lambda: self.start(at, newcomer, known))
+        self.at(self.now_ns + self.bounds.least_ns, lambda: self.start(at, newcomer, known))
 
     def leave(self, at: int) -> None:
         del self.members[at]
         for other in list(self.members):
             wait = self.random.choice((0.0, self.random.random()))
-            self.at(self.now_s + wait, lambda other=other: self.tell(other, at))  # type: ignore[misc]
+            self.at(self.now_ns + round(wait * NS), lambda other=other: self.tell(other, at))  # type: ignore[misc]
 
     def tell(self, other: int, gone: int) -> None:
         if other in self.members:
@@ -173,11 +197,11 @@ class Network:
     def talk(self, messages: int, *, pace_s: float = 1.0) -> None:
         for _ in range(messages):
             self.send(self.random.choice(sorted(self.members)))
-            self.run(self.now_s + self.random.choice((0.0, pace_s * self.random.random())))
+            self.run(self.random.choice((0, round(pace_s * self.random.random(), 9))))
 
     def finish(self, patience_s: float = 60.0) -> None:
         """Let time pass; then everybody has everything that is for it, and nobody waits."""
-        self.run(self.now_s + patience_s)
+        self.run(patience_s)
         for at, member in self.members.items():
             assert member.blocked_on() == ()
             owed = {key for key, to in self.audience.items() if at in to}

@@ -64,7 +64,7 @@ class Network:
             self.step()
 
     def send(self, at: int) -> Id:
-        effects = self.members[at].send(f"from {at}")
+        effects = self.members[at].send(f"from {at}", now=0)
         assert len(effects) == 1
         (transmit,) = effects
         assert isinstance(transmit, Transmit)
@@ -100,7 +100,7 @@ class Network:
             assert message == self.sent[key]
         before = member.snapshot()
         try:
-            effects = member.receive(message)
+            effects = member.receive(message, now=0)
         except UnknownMemberError:
             assert member.snapshot() == before
             assert any(at == target and kind == "join" for at, kind, *_ in self.news)

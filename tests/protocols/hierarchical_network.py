@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from antecede.clocks.nanoseconds import NS
 from antecede.protocols.base import Deliver, Effect, Hold, Protocol, Transmit
 from antecede.protocols.hierarchical_external import ExternalPeer
 from antecede.protocols.hierarchical_internal import InternalPeer
@@ -56,13 +57,13 @@ class Network:
         self.past[label] = frozenset(self.seen[at])
         self.seen[at].add(label)
         self.owed[label] = {m for m, p in self.members.items() if p.application} - {at}
-        self._carry_out(at, self.members[at].send(label, now=self.now))
+        self._carry_out(at, self.members[at].send(label, now=round(self.now * NS)))
 
     def step(self) -> None:
         self.now, _, _, target, message = heapq.heappop(self.queue)
         if target not in self.members:
             return
-        self._carry_out(target, self.members[target].receive(message, now=self.now))
+        self._carry_out(target, self.members[target].receive(message, now=round(self.now * NS)))
         self._judge_waits(target)
 
     def drain(self) -> None:

@@ -10,7 +10,7 @@ from antecede.protocols.matrix_message import MatrixMessage
 
 
 def sent(member: Matrix, payload: object = None) -> MatrixMessage:
-    (effect,) = member.send(payload)
+    (effect,) = member.send(payload, now=0)
     assert isinstance(effect, Transmit)
     message: MatrixMessage = effect.message
     return message

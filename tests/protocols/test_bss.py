@@ -1,4 +1,6 @@
-"""BSS: the example of 001 in both orders of arrival, differences, the printed rule, sizes."""
+"""BSS: the example of Sahai et al. 2020 in both orders of arrival, differences, the printed rule,
+sizes.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,16 @@ def sent(member: Bss, payload: object = None) -> BssMessage:
 
 
 def timestamp(message: BssMessage, members: int) -> tuple[int, ...]:
-    """The vector t of 001, the sender's own entry put back."""
+    """The vector t of Sahai et al. 2020, the sender's own entry put back."""
     t = list(unpack(message.causes, members))
     t[message.sender] = message.seq
     return tuple(t)
 
 
 def example(**kind: bool) -> tuple[Bss, BssMessage, BssMessage]:
-    """P1 of 001's figure, and the messages a of P3 and b of P2 (here members 0, 2 and 1)."""
+    """P1 of Sahai et al.'s figure, and the messages a of P3 and b of P2 (here members 0, 2 and
+    1).
+    """
     p1, p2, p3 = (Bss(k, range(3), **kind) for k in range(3))
     a = sent(p3, "a")
     p2.receive(a)

@@ -27,6 +27,7 @@ from antecede.protocols.linear_physical import LinearPhysical
 from antecede.protocols.physical import Physical
 from antecede.protocols.transmission_messages import NullMessage, StampedMessage
 from tests.protocols.clock_network import Network
+from tests.protocols.seconds import s
 
 NEAR: Bounds[int] = Bounds(accuracy_s=0.5, least_s=0.25, most_s=2)
 FAR: Bounds[int] = Bounds(accuracy_s=0.5, least_s=1.25, most_s=3)
@@ -53,7 +54,7 @@ def maker(
     return lambda me, members: kind(me, members, bounds=bounds or usual, **options)
 
 
-def sent(member: ClockOrdered, now: float = 0.0, to: Iterable[int] | None = None) -> Any:
+def sent(member: ClockOrdered, now: int = 0, to: Iterable[int] | None = None) -> Any:
     (effect,) = member.send("m", now=now, to=to)
     assert isinstance(effect, Transmit)
     return effect.message
@@ -91,7 +92,9 @@ def test_clocks_and_channels_may_be_unlike(name: str, delivery: str, seed: int) 
 def test_what_is_lost_or_overruns_the_buffer_is_recovered(
     name: str, seed: int, limit: int | None
 ) -> None:
-    """002, sections 2 and 6: any share of all copies lost, null messages and requests too."""
+    """Tsuneizumi et al., sections 2 and 6: any share of all copies lost, null messages and requests
+    too.
+    """
     make = maker(name, retry_s=1.0, buffer_limit=limit)
     network = Network(make, 3, seed, KINDS[name][1], losses=0.3)
     network.talk(15)
@@ -107,13 +110,13 @@ def test_members_come_and_go(name: str, delivery: str, seed: int) -> None:
     network = Network(maker(name, delivery=delivery), 3, seed, KINDS[name][1])
     network.talk(8)
     network.join(3, network.random.choice(sorted(network.members)))
-    network.run(network.now_s + 2)
+    network.run(2)
     network.talk(8)
     network.leave(network.random.choice(sorted(network.members)))
     network.talk(8)
-    network.run(network.now_s + 2)
+    network.run(2)
     network.join(4, network.random.choice(sorted(network.members)))
-    network.run(network.now_s + 2)
+    network.run(2)
     network.talk(8)
     network.finish()
 
@@ -126,7 +129,7 @@ def test_the_network_is_adversarial(name: str) -> None:
         make = maker(name, retry_s=1.0, buffer_limit=2)
         network = Network(make, 3, seed, KINDS[name][1], losses=0.3)
         network.talk(15)
-        network.finish(120) if not network.losses else network.run(network.now_s + 20)
+        network.finish(120) if not network.losses else network.run(20)
         holds, requests = holds + network.holds, requests + network.requests
         overruns += network.overruns
     assert holds > 20
@@ -157,22 +160,22 @@ def test_the_bound_is_met_by_the_worst_case_and_not_a_moment_later(
     """
     group = {k: maker(name, delivery="bound")(k, range(3)) for k in range(3)}
     bounds = KINDS[name][1]
-    behind, ahead = 50 - 0.5, 50 + 0.5
+    behind, ahead = s(50 - 0.5), s(50 + 0.5)
     a = sent(group[0], now=behind)
-    group[1].receive(a, now=behind + bounds.least_s)
-    b = sent(group[1], now=behind + bounds.least_s)
-    b_arrives = 2 * bounds.least_s + (behind if name == "linear" else ahead)
-    a_arrives = bounds.most_s + ahead
+    group[1].receive(a, now=behind + bounds.least_ns)
+    b = sent(group[1], now=behind + bounds.least_ns)
+    b_arrives = 2 * bounds.least_ns + (behind if name == "linear" else ahead)
+    a_arrives = bounds.most_ns + ahead
     me = group[2]
     assert me.receive(b, now=b_arrives) == [Hold(b, ())]
-    since = b.pt_s if me.carries_pt else b_arrives
-    assert a_arrives - since == wait_s == me.wait_s(1)
+    since = b.pt_ns if me.carries_pt else b_arrives
+    assert a_arrives - since == s(wait_s) == me.wait_ns(1)
     copy = maker(name, delivery="bound")(2, range(3))
     copy.restore(me.snapshot())
     assert me.tick(a_arrives) == ()
     assert me.receive(a, now=a_arrives)[0] in (Deliver(a), Hold(a, ()))
-    assert [e.message for e in me.tick(a_arrives + 99) if isinstance(e, Deliver)][-1] == b
-    assert copy.tick(a_arrives + 0.001) == (Deliver(b),)
+    assert [e.message for e in me.tick(a_arrives + s(99)) if isinstance(e, Deliver)][-1] == b
+    assert copy.tick(a_arrives + 1) == (Deliver(b),)
 
 
 @every
@@ -180,30 +183,30 @@ def test_recovery_makes_the_bound_longer(name: str) -> None:
     """Errata: delta includes the retransmission budget."""
     plain = maker(name, delivery="bound")(0, range(3))
     patient = maker(name, delivery="bound", retry_s=1.0, recovery_s=7.0)(0, range(3))
-    assert patient.wait_s(1) == plain.wait_s(1) + 7
+    assert patient.wait_ns(1) == plain.wait_ns(1) + s(7)
 
 
 @every
 def test_two_members_need_no_wait(name: str) -> None:
     """There is no third whose message could come before; the other's own come by number."""
     member, other = (maker(name, delivery="bound")(k, range(2)) for k in range(2))
-    assert member.receive(sent(other), now=0.0)[0] == Deliver(sent(maker(name)(1, range(2))))
+    assert member.receive(sent(other), now=s(0.0))[0] == Deliver(sent(maker(name)(1, range(2))))
 
 
 @every
 def test_a_known_gap_holds_back_what_it_may_precede_whatever_the_bound_says(name: str) -> None:
     make = maker(name, delivery="bound", retry_s=1.0, recovery_s=1.0)
     group = {k: make(k, range(3)) for k in range(3)}
-    a = sent(group[0], now=10)
-    null = NullMessage(0, 0, b"", 1, 1, 10.0)
-    group[1].receive(a, now=12)
-    b = sent(group[1], now=12)
+    a = sent(group[0], now=s(10))
+    null = NullMessage(0, 0, b"", 1, 1, s(10))
+    group[1].receive(a, now=s(12))
+    b = sent(group[1], now=s(12))
     me = group[2]
-    me.receive(null, now=13)
-    assert me.receive(b, now=13)[-1] == Hold(b, (MessageId(0, 1),))
-    assert not any(isinstance(e, Deliver) for e in me.tick(99))
+    me.receive(null, now=s(13))
+    assert me.receive(b, now=s(13))[-1] == Hold(b, (MessageId(0, 1),))
+    assert not any(isinstance(e, Deliver) for e in me.tick(s(99)))
     assert [line.missing for line in me.blocked_on()] == [((0, 1),)]
-    effects = [*me.receive(a, now=99), *me.tick(199)]
+    effects = [*me.receive(a, now=s(99)), *me.tick(s(199))]
     assert [e.message for e in effects if isinstance(e, Deliver)] == [a, b]
 
 
@@ -211,31 +214,33 @@ def test_a_known_gap_holds_back_what_it_may_precede_whatever_the_bound_says(name
 def test_a_later_gap_of_its_own_sender_holds_nothing_back(name: str) -> None:
     """What has the greater number cannot come before, so it is not named as missing."""
     other, me = maker(name)(1, range(3)), maker(name)(2, range(3))
-    other.receive(NullMessage(0, 0, b"", 0, 5, 8.0), now=10)
-    first, _, third = (sent(other, now=10) for _ in range(3))
-    assert me.receive(first, now=12) == [Hold(first, ())]
-    assert me.receive(third, now=12) == [Hold(third, (MessageId(1, 2),))]
+    other.receive(NullMessage(0, 0, b"", 0, 5, s(8)), now=s(10))
+    first, _, third = (sent(other, now=s(10)) for _ in range(3))
+    assert me.receive(first, now=s(12)) == [Hold(first, ())]
+    assert me.receive(third, now=s(12)) == [Hold(third, (MessageId(1, 2),))]
     assert [line.missing for line in me.blocked_on()] == [(), ((1, 2),)]
 
 
 @every
 def test_del_cond_waits_for_something_of_every_member(name: str) -> None:
-    """002, DelCond: "if there is a message m_k in RBF for every peer p_k"; null messages do."""
+    """Tsuneizumi et al., DelCond: "if there is a message m_k in RBF for every peer p_k"; null
+    messages do.
+    """
     group = {k: maker(name)(k, range(4)) for k in range(4)}
-    a = sent(group[0], now=10)
-    group[1].receive(a, now=12)
-    b = sent(group[1], now=12)
+    a = sent(group[0], now=s(10))
+    group[1].receive(a, now=s(12))
+    b = sent(group[1], now=s(12))
     me = group[3]
-    me.receive(a, now=13)
-    me.receive(b, now=13)
+    me.receive(a, now=s(13))
+    me.receive(b, now=s(13))
     assert {line.message for line in me.blocked_on()} >= {b}
-    group[0].receive(b, now=14)
-    group[2].receive(b, now=14)
+    group[0].receive(b, now=s(14))
+    group[2].receive(b, now=s(14))
     for k in (0, 2):
-        group[k].tick(14)
-        for effect in group[k].tick(16):
+        group[k].tick(s(14))
+        for effect in group[k].tick(s(16)):
             assert isinstance(effect, Transmit)
-            done = me.receive(effect.message, now=17)
+            done = me.receive(effect.message, now=s(17))
     assert [e.message for e in done if isinstance(e, Deliver)][-1] == b
     assert me.blocked_on() == ()
 
@@ -244,17 +249,17 @@ def test_del_cond_waits_for_something_of_every_member(name: str) -> None:
 def test_senders_messages_come_by_number_even_when_their_times_are_equal(name: str) -> None:
     """Errata: same-sender pairs are called concurrent by rule 1(b)."""
     source, me = (maker(name)(k, range(2)) for k in range(2))
-    messages = [sent(source, now=5.0) for _ in range(3)]
+    messages = [sent(source, now=s(5.0)) for _ in range(3)]
     for message in messages[:0:-1]:
-        assert isinstance(me.receive(message)[-1], Hold)
-    assert me.receive(messages[0]) == [Deliver(m) for m in messages]
+        assert isinstance(me.receive(message, now=0)[-1], Hold)
+    assert me.receive(messages[0], now=0) == [Deliver(m) for m in messages]
 
 
 def test_physical_leaves_near_pairs_alone_and_linear_orders_them() -> None:
     """Section 5: the pairs ordered unnecessarily become fewer."""
     assert [
         maker(name, FAR)(2, range(3)).relation.precedes(
-            StampedMessage(0, 1, "a", 0, 1, 10.0), StampedMessage(1, 1, "b", 0, 2, 10.2)
+            StampedMessage(0, 1, "a", 0, 1, s(10)), StampedMessage(1, 1, "b", 0, 2, s(10.2))
         )
         for name in KINDS
     ] == [True, False, False]
@@ -305,10 +310,10 @@ def test_under_loss_the_bound_fails_without_a_budget() -> None:
     make = maker("linear", delivery="bound", retry_s=1.0)
     group = {k: make(k, range(3)) for k in range(3)}
     a = sent(group[0])
-    group[1].receive(a)
+    group[1].receive(a, now=0)
     b = sent(group[1])
-    group[2].receive(b, now=1.0)
-    assert Deliver(b) in group[2].tick(99.0)
+    group[2].receive(b, now=s(1.0))
+    assert Deliver(b) in group[2].tick(s(99.0))
 
 
 # -- members --------------------------------------------------------------------------------------
@@ -318,26 +323,26 @@ def test_under_loss_the_bound_fails_without_a_budget() -> None:
 def test_a_newcomer_is_sent_what_comes_after_its_join(name: str) -> None:
     old = [maker(name)(k, range(2)) for k in range(2)]
     early = sent(old[0])
-    old[1].receive(early)
+    old[1].receive(early, now=0)
     newcomer = maker(name)(2, [2])
     newcomer.adopt(old[1].frontier())
     assert newcomer.members == (0, 1, 2)
     assert newcomer.linear_time == old[1].linear_time
     for member in old:
         assert member.join(2) == ()
-    effects = old[0].send("m")
+    effects = old[0].send("m", now=0)
     assert [(e.to, e.message.before) for e in effects if isinstance(e, Transmit)] == [
         ((2,), 0),
         ((1,), 1),
     ]
-    assert len(old[0].send("n")) == 1
+    assert len(old[0].send("n", now=0)) == 1
 
 
 @every
 def test_wrong_membership_calls_change_nothing(name: str) -> None:
     member, other = (maker(name)(k, range(3)) for k in range(2))
-    member.receive(sent(other))
-    member.receive(sent(other))
+    member.receive(sent(other), now=0)
+    member.receive(sent(other), now=0)
     newcomer = maker(name)(5, [5])
     wrong: list[Callable[[], object]] = [
         lambda: member.join(0),
@@ -367,18 +372,18 @@ def test_a_newcomer_whose_clock_is_too_coarse_is_refused() -> None:
 def test_after_a_leave_late_messages_count_and_later_ones_are_refused(name: str) -> None:
     member, gone = (maker(name)(k, range(3)) for k in range(2))
     messages = [sent(gone, now=k) for k in range(4)]
-    member.receive(messages[3], now=4)
+    member.receive(messages[3], now=s(4))
     assert member.leave(1, 2) == [Discard(messages[3], AFTER_LEAVE)]
     assert member.members == (0, 2)
     before = member.snapshot()
     with pytest.raises(SequenceError, match="numbers are 1 to 2"):
-        member.receive(messages[2])
+        member.receive(messages[2], now=s(4))
     assert member.snapshot() == before
     for message in messages[:2]:
-        member.receive(message, now=5)
+        member.receive(message, now=s(5))
     member.leave(2, 0)
     assert member.blocked_on() == ()
-    assert member.receive(messages[1]) == (Discard(messages[1], DUPLICATE),)
+    assert member.receive(messages[1], now=s(5)) == (Discard(messages[1], DUPLICATE),)
 
 
 @every
@@ -386,14 +391,14 @@ def test_nobody_waits_for_a_member_that_left(name: str) -> None:
     """Its last number is here, or it cannot be under way any more."""
     make, bounds = maker(name), KINDS[name][1]
     group = {k: make(k, range(3)) for k in range(3)}
-    others = sent(group[1], now=10, to=[2])  # member 0 will never get this number
-    a = sent(group[2], now=10, to=[0])._replace(lt=5)
+    others = sent(group[1], now=s(10), to=[2])  # member 0 will never get this number
+    a = sent(group[2], now=s(10), to=[0])._replace(lt=5)
     me = group[0]
-    assert isinstance(me.receive(a, now=13)[-1], Hold)
+    assert isinstance(me.receive(a, now=s(13))[-1], Hold)
     assert not any(isinstance(e, Deliver) for e in me.leave(1, others.seq))
-    me.tick(20)
-    assert not any(isinstance(e, Deliver) for e in me.tick(20 + bounds.most_s + 1))
-    assert Deliver(a) in me.tick(20 + bounds.most_s + 1.001)
+    me.tick(s(20))
+    assert not any(isinstance(e, Deliver) for e in me.tick(s(21) + bounds.most_ns))
+    assert Deliver(a) in me.tick(s(21) + bounds.most_ns + 1)
 
 
 # -- refusals, bytes, words -----------------------------------------------------------------------
@@ -404,8 +409,8 @@ def test_an_own_copy_is_discarded(name: str) -> None:
     member = maker(name)(0, range(2))
     message = sent(member)
     before = member.snapshot()
-    assert member.receive(message) == (Discard(message, OWN),)
-    assert member.receive(NullMessage(0, 0, b"", 0)) == ()
+    assert member.receive(message, now=0) == (Discard(message, OWN),)
+    assert member.receive(NullMessage(0, 0, b"", 0), now=0) == ()
     assert member.snapshot() == before
 
 
@@ -415,10 +420,10 @@ def test_a_stranger_is_refused_until_it_joins(name: str) -> None:
     message = sent(stranger)
     before = member.snapshot()
     with pytest.raises(UnknownMemberError, match="member 2"):
-        member.receive(message)
+        member.receive(message, now=0)
     assert member.snapshot() == before
     member.join(2)
-    assert isinstance(member.receive(message)[-1], Deliver | Hold)
+    assert isinstance(member.receive(message, now=0)[-1], Deliver | Hold)
 
 
 @every
@@ -427,7 +432,7 @@ def test_random_bytes_are_refused_whole_or_taken_in(name: str, data: bytes) -> N
     member = maker(name, retry_s=1.0)(0, range(4))
     before = member.snapshot()
     try:
-        member.receive(member.decode(data, b""))
+        member.receive(member.decode(data, b""), now=0)
     except RemoteError:
         assert member.snapshot() == before
 
@@ -451,9 +456,9 @@ def test_states_that_behave_alike_are_equal(name: str) -> None:
     c = sent(group[2])
     one, two = (maker(name)(0, range(3)) for _ in range(2))
     for message in (b, a, c):
-        one.receive(message)
+        one.receive(message, now=0)
     for message in (c, a, b):
-        two.receive(message)
+        two.receive(message, now=0)
     assert one.snapshot() == two.snapshot()
     assert hash(one.snapshot()) == hash(two.snapshot())
 
@@ -472,7 +477,7 @@ def test_causes_and_closed_groups(name: str) -> None:
 def test_the_state_in_the_words_of_section_6() -> None:
     group = {k: maker("linear")(k, range(3)) for k in range(3)}
     a, b = sent(group[1]), sent(group[1])
-    group[0].receive(b)
+    group[0].receive(b, now=0)
     names = {0: "P1", 1: "P2", 2: "P3"}
     assert group[0].describe(names) == {
         "LT": "2",
@@ -481,6 +486,6 @@ def test_the_state_in_the_words_of_section_6() -> None:
         "DSEQ": "P2: 0, P3: 0",
         "RBF": "m",
     }
-    group[0].receive(a)
+    group[0].receive(a, now=0)
     assert group[0].describe(names)["REQ"] == "P2: 3, P3: 1"
     assert group[0].describe(names)["DSEQ"] == "P2: 1, P3: 0"

@@ -1,4 +1,5 @@
-"""The relations of 002 on small grids: every send time, clock error and delay in whole numbers.
+"""The relations of Tsuneizumi et al. on small grids: every send time, clock error and delay in
+whole numbers.
 
 A case is two messages of different members: a is sent at true time 0 by i, reaches j after some
 delay, and j sends b at some true time. a causally precedes b when it has arrived by then. Each
@@ -34,6 +35,7 @@ from antecede.protocols.clock_relations_printed import (
     temporally_concurrent,
     temporally_precedes,
 )
+from tests.protocols.seconds import s
 
 
 class Case(NamedTuple):
@@ -41,15 +43,15 @@ class Case(NamedTuple):
     b: Stamp
     sent_apart: int
     """True time of b's sending less that of a's."""
-    receipt_apart: float
+    receipt_apart: int
     """PT_j at the receipt of a less a.PT."""
     causal: bool
 
 
 def cases(bounds: Bounds[int], horizon: int = 9) -> Iterator[Case]:
     """All pairs, with LT as the repaired clock gives it where b depends on a, else any."""
-    mine, other = int(bounds.accuracy(0)), int(bounds.accuracy(1))
-    delays = range(int(bounds.least(0, 1)), int(bounds.most(0, 1)) + 1)
+    mine, other = int(bounds.error_ns(0)), int(bounds.error_ns(1))
+    delays = range(int(bounds.least_delay_ns(0, 1)), int(bounds.most_delay_ns(0, 1)) + 1)
     errors = product(range(-mine, mine + 1), range(-other, other + 1))
     for (i_off, j_off), delay, sent in product(errors, delays, range(-horizon, horizon + 1)):
         causal = sent >= delay
@@ -60,11 +62,13 @@ def cases(bounds: Bounds[int], horizon: int = 9) -> Iterator[Case]:
 
 
 GROUPS = [
-    Bounds[int](accuracy_s=accuracy, least_s=least, most_s=most)
+    Bounds[int](accuracy_ns=accuracy, least_ns=least, most_ns=most)
     for accuracy, least, most in product((0, 1, 2), (0, 1, 2, 3, 5), (1, 3, 5))
     if least <= most
 ]
-UNLIKE = Bounds[int](0, 0, 1, {0: 1, 1: 2}, {(0, 1): (2, 4), (1, 0): (1, 5)})
+UNLIKE = Bounds[int](
+    most_ns=1, clocks_ns={0: 1, 1: 2}, channels_ns={(0, 1): (2, 4), (1, 0): (1, 5)}
+)
 each = pytest.mark.parametrize("bounds", [*GROUPS, UNLIKE])
 
 
@@ -80,8 +84,8 @@ def test_property_2_the_readings_of_a_receipt(bounds: Bounds[int]) -> None:
 
 def test_property_2_as_printed_has_one_delay_on_both_sides() -> None:
     """With the largest delay on the left, as printed, a fast message breaks it."""
-    bounds = Bounds[int](accuracy_s=1, least_s=1, most_s=4)
-    printed_low = bounds.most_s - 2 * bounds.accuracy_s
+    bounds = Bounds[int](accuracy_ns=1, least_ns=1, most_ns=4)
+    printed_low = bounds.most_ns - 2 * bounds.accuracy_ns
     assert any(case.receipt_apart < printed_low for case in cases(bounds))
 
 
@@ -115,16 +119,16 @@ def test_properties_4_and_7_and_the_theorem(bounds: Bounds[int]) -> None:
 
 def test_property_7_with_its_absolute_value_fails() -> None:
     """|m_j.PT - m_i.PT|: as printed it also holds for an m_j that was sent long before."""
-    bounds = Bounds[int](accuracy_s=0, least_s=1, most_s=1)
-    case = next(c for c in cases(bounds) if abs(c.b.pt_s - c.a.pt_s) > 1 and not c.causal)
+    bounds = Bounds[int](accuracy_ns=0, least_ns=1, most_ns=1)
+    case = next(c for c in cases(bounds) if abs(c.b.pt_ns - c.a.pt_ns) > 1 and not c.causal)
     assert case.sent_apart == -9
 
 
 def test_the_converse_of_property_7_fails() -> None:
     """Section 5 uses it: "if m_i -> m_j, m_j.PT - m_i.PT > delta + 2 lambda"."""
-    bounds = Bounds[int](accuracy_s=1, least_s=3, most_s=4)
+    bounds = Bounds[int](accuracy_ns=1, least_ns=3, most_ns=4)
     near = [case for case in cases(bounds) if case.causal and not surely_causal(*case[:2], bounds)]
-    assert min(case.b.pt_s - case.a.pt_s for case in near) == 1
+    assert min(case.b.pt_ns - case.a.pt_ns for case in near) == 1
 
 
 @each
@@ -132,14 +136,14 @@ def test_section_4_2_causal_pairs_have_rising_physical_times_by_the_least_delay(
     bounds: Bounds[int],
 ) -> None:
     """The text says `if delta >= lambda_i + lambda_j`; it takes the LEAST delay, and more than."""
-    enough = bounds.least(0, 1) > bounds.accuracy(0) + bounds.accuracy(1)
-    rising = all(case.b.pt_s > case.a.pt_s for case in cases(bounds) if case.causal)
+    enough = bounds.least_delay_ns(0, 1) > bounds.error_ns(0) + bounds.error_ns(1)
+    rising = all(case.b.pt_ns > case.a.pt_ns for case in cases(bounds) if case.causal)
     assert rising == enough
 
 
 def test_section_3_temporally_concurrent_messages_may_be_causal() -> None:
     """The text: "m_i | m_j if m_i || m_j"."""
-    bounds = Bounds[int](accuracy_s=1, least_s=1, most_s=2)
+    bounds = Bounds[int](accuracy_ns=1, least_ns=1, most_ns=2)
     assert any(c.causal and temporally_concurrent(c.a, c.b, bounds) for c in cases(bounds))
 
 
@@ -159,8 +163,8 @@ def test_sound_relations_miss_no_causal_pair(bounds: Bounds[int]) -> None:
 @each
 def test_the_separation_is_the_least_that_occurs(bounds: Bounds[int]) -> None:
     """So no relation by these times that misses none orders fewer pairs."""
-    apart = min(case.b.pt_s - case.a.pt_s for case in cases(bounds) if case.causal)
-    assert apart == Separation(bounds, (0, 1)).between_s(0, 1)
+    apart = min(case.b.pt_ns - case.a.pt_ns for case in cases(bounds) if case.causal)
+    assert apart == Separation(bounds, (0, 1)).between_ns(0, 1)
 
 
 @each
@@ -179,7 +183,7 @@ def test_figure_7_the_inclusions_that_hold(bounds: Bounds[int]) -> None:
 @pytest.mark.parametrize("claim", ["-> if |->", "|-> if =>", "-> if LT less"])
 def test_figure_7_the_inclusions_of_the_text_that_fail(claim: str) -> None:
     """Section 5, after the rules: "m_i -> m_j if m_i |-> m_j. m_i |-> m_j if m_i => m_j"."""
-    bounds = Bounds[int](accuracy_s=1, least_s=3, most_s=4)
+    bounds = Bounds[int](accuracy_ns=1, least_ns=3, most_ns=4)
 
     def ordered(case: Case) -> bool:
         return rules_as_printed(case.a, case.b, 1, 4) is Order.BEFORE
@@ -192,27 +196,27 @@ def test_figure_7_the_inclusions_of_the_text_that_fail(claim: str) -> None:
     assert any(map(broken, cases(bounds)))
 
 
-@pytest.mark.parametrize("bounds", [g for g in GROUPS if g.most_s > 2 * g.accuracy_s])
+@pytest.mark.parametrize("bounds", [g for g in GROUPS if g.most_ns > 2 * g.accuracy_ns])
 def test_rule_1b_is_sound_only_when_the_least_delay_exceeds_4_lambda(bounds: Bounds[int]) -> None:
     missed = [
         case
         for case in cases(bounds)
         if case.causal
-        and rules_as_printed(case.a, case.b, bounds.accuracy_s, bounds.most_s) is not Order.BEFORE
+        and rules_as_printed(case.a, case.b, bounds.accuracy_ns, bounds.most_ns) is not Order.BEFORE
     ]
-    assert bool(missed) == (bounds.least_s <= 4 * bounds.accuracy_s)
+    assert bool(missed) == (bounds.least_ns <= 4 * bounds.accuracy_ns)
 
 
-@pytest.mark.parametrize("bounds", [g for g in GROUPS if g.most_s <= 2 * g.accuracy_s])
+@pytest.mark.parametrize("bounds", [g for g in GROUPS if g.most_ns <= 2 * g.accuracy_ns])
 def test_rule_1a_misses_no_causal_pair(bounds: Bounds[int]) -> None:
     for case in cases(bounds):
         if case.causal:
-            said = rules_as_printed(case.a, case.b, bounds.accuracy_s, bounds.most_s)
+            said = rules_as_printed(case.a, case.b, bounds.accuracy_ns, bounds.most_ns)
             assert said is Order.BEFORE
 
 
 def test_every_branch_of_the_printed_rules() -> None:
-    def said(lt_a: int, lt_b: int, apart: float, accuracy: float, delay: float) -> Order:
+    def said(lt_a: int, lt_b: int, apart: int, accuracy: int, delay: int) -> Order:
         return rules_as_printed(Stamp(0, 1, lt_a), Stamp(1, 1, lt_b, apart), accuracy, delay)
 
     assert said(1, 2, -3, 2, 1) is Order.BEFORE  # 1(a): LT alone
@@ -236,10 +240,10 @@ def test_what_a_floor_excludes_can_not_come_before(bounds: Bounds[int]) -> None:
     relations += [LinearPhysicalRelation(separation), ConverseRelation(bounds)]
     if bounds.homogeneous:
         relations.append(PrintedRelation(bounds))
-    b = Stamp(1, 1, 3, 20.0)
+    b = Stamp(1, 1, 3, 20)
     for relation, lt, pt in product(relations, range(6), range(8, 32)):
-        later = [Stamp(0, 2, lt + more, float(pt + on)) for more in range(3) for on in range(3)]
-        excluded = relation.excludes(Floor(lt, float(pt)), 0, b)
+        later = [Stamp(0, 2, lt + more, pt + on) for more in range(3) for on in range(3)]
+        excluded = relation.excludes(Floor(lt, pt), 0, b)
         assert excluded == (not any(relation.precedes(one, b) for one in later)) or (
             # Rule 2 orders by PT alone: a floor is only ever too careful there.
             isinstance(relation, PrintedRelation) and not excluded
@@ -252,7 +256,7 @@ def test_the_relations_have_no_cycles(kind: type) -> None:
     separation = Separation(bounds, (0, 1, 2))
     relation = kind() if kind is LinearRelation else kind(separation)
     for times in product(product(range(3), range(0, 9, 2)), repeat=3):
-        stamps = [Stamp(member, 1, lt, float(pt)) for member, (lt, pt) in enumerate(times)]
+        stamps = [Stamp(member, 1, lt, pt) for member, (lt, pt) in enumerate(times)]
         for a, b, c in permutations(stamps):
             assert not (relation.precedes(a, b) and relation.precedes(b, a))
             round_ = relation.precedes(a, b) and relation.precedes(b, c)
@@ -263,19 +267,19 @@ def test_the_relations_have_no_cycles(kind: type) -> None:
 
 
 def test_the_least_delay_is_that_of_the_fastest_path() -> None:
-    bounds = Bounds[int](0, 1, 9, {2: 0.5}, {(0, 1): (5, 9), (2, 1): (2, 3)})
+    bounds = Bounds[int](0, 1, 9, {2: 0.3}, {(0, 1): (5, 9), (2, 1): (2, 3)})
     separation = Separation(bounds, (0, 1, 2))
-    assert separation.path_s(0, 1) == 3  # 0 to 2 to 1
-    assert separation.path_s(1, 1) == 0
-    assert separation.between_s(0, 2) == 0.5
+    assert separation.path_ns(0, 1) == s(3)  # 0 to 2 to 1
+    assert separation.path_ns(1, 1) == 0
+    assert separation.between_ns(0, 2) == s(0.7)
     for i, j in product(range(3), repeat=2):
-        assert separation.path_s(i, j) == bounds.least_path(i, j, (0, 1, 2))
+        assert separation.path_ns(i, j) == bounds.least_path_ns(i, j, (0, 1, 2))
 
 
 def test_the_stretch_is_the_worst_third_member() -> None:
     bounds = Bounds[int](0, 1, 4, {}, {(2, 0): (1, 9)})
-    assert Separation(bounds, (0, 1, 2, 3)).stretch_s(1, 0) == 8  # by 2: 9 - 1
-    assert Separation(bounds, (0, 1)).stretch_s(1, 0) == float("-inf")
+    assert Separation(bounds, (0, 1, 2, 3)).stretch_ns(1, 0) == s(8)  # by 2: 9 - 1
+    assert Separation(bounds, (0, 1)).stretch_ns(1, 0) is None
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,9 @@ def sent(member: Ds, payload: object = None) -> DsMessage:
 
 @given(seed=st.integers(0, 2**32), members=st.integers(2, 6))
 def test_sequences_are_the_send_numbers_of_the_past(seed: int, members: int) -> None:
-    """000, section 3.2, in one-peer groups: one sequence a process, from 1, and none is missing."""
+    """Evropeytsev et al. 2016, section 3.2, in one-peer groups: one sequence a process, from 1, and
+    none is missing.
+    """
     network = Network(Ds, members, seed)
     network.run(50)
     for key, message in network.sent.items():

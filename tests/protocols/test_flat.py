@@ -69,7 +69,7 @@ causal = pytest.mark.parametrize("name", CAUSAL)
 
 
 def sent(protocol: Protocol, payload: object = None) -> Any:
-    (effect,) = protocol.send(payload)
+    (effect,) = protocol.send(payload, now=0)
     assert isinstance(effect, Transmit)
     return effect.message
 
@@ -99,7 +99,7 @@ def test_an_own_copy_is_discarded(name: str) -> None:
     member = MAKES[name](0, range(2))
     message = sent(member)
     before = member.snapshot()
-    assert member.receive(message) == (Discard(message, OWN),)
+    assert member.receive(message, now=0) == (Discard(message, OWN),)
     assert member.snapshot() == before
 
 
@@ -110,7 +110,7 @@ def test_a_number_below_one_is_refused(name: str, seq: int) -> None:
     message = sent(MAKES[name](1, range(2)))._replace(seq=seq)
     before = member.snapshot()
     with pytest.raises(SequenceError):
-        member.receive(message)
+        member.receive(message, now=0)
     assert member.snapshot() == before
 
 
@@ -120,10 +120,10 @@ def test_a_stranger_is_refused(name: str) -> None:
     message = sent(MAKES[name](2, range(3)))
     before = member.snapshot()
     with pytest.raises(UnknownMemberError, match="member 2"):
-        member.receive(message)
+        member.receive(message, now=0)
     assert member.snapshot() == before
     member.join(2)
-    assert list(member.receive(message)) == [Deliver(message)]
+    assert list(member.receive(message, now=0)) == [Deliver(message)]
 
 
 @every
@@ -131,7 +131,7 @@ def test_an_absurd_number_costs_one_held_message(name: str) -> None:
     member = MAKES[name](0, range(2))
     message = sent(MAKES[name](1, range(2)))._replace(seq=10**15)
     size = len(repr(member.snapshot()))
-    effects = member.receive(message)
+    effects = member.receive(message, now=0)
     assert len(repr(member.snapshot())) < size + 200
     if name == "unordered":
         assert effects == (Deliver(message),)
@@ -143,8 +143,8 @@ def test_an_absurd_number_costs_one_held_message(name: str) -> None:
 def test_wrong_membership_calls_change_nothing(name: str) -> None:
     member = MAKES[name](0, range(3))
     other = MAKES[name](1, range(3))
-    member.receive(sent(other))
-    member.receive(sent(other))
+    member.receive(sent(other), now=0)
+    member.receive(sent(other), now=0)
     before = member.snapshot()
     wrong: list[Callable[[], object]] = [
         lambda: member.join(0),
@@ -171,21 +171,21 @@ def test_wrong_membership_calls_change_nothing(name: str) -> None:
 def test_after_a_leave_late_messages_count_and_later_ones_are_refused(name: str) -> None:
     member, gone = MAKES[name](0, range(3)), MAKES[name](1, range(3))
     messages = [sent(gone, k) for k in range(3)]
-    member.receive(messages[0])
+    member.receive(messages[0], now=0)
     member.leave(1, 2)
     assert member.members == (0, 2)
     before = member.snapshot()
     with pytest.raises(SequenceError):
-        member.receive(messages[2])
+        member.receive(messages[2], now=0)
     assert member.snapshot() == before
-    assert list(member.receive(messages[1])) == [Deliver(messages[1])]
-    assert isinstance(member.receive(messages[1])[0], Discard)
+    assert list(member.receive(messages[1], now=0)) == [Deliver(messages[1])]
+    assert isinstance(member.receive(messages[1], now=0)[0], Discard)
     newcomer = MAKES[name](3, [3])
     newcomer.adopt(member.frontier())
     assert newcomer.members == (0, 2, 3)
-    assert isinstance(newcomer.receive(messages[0])[0], Discard)
+    assert isinstance(newcomer.receive(messages[0], now=0)[0], Discard)
     with pytest.raises(SequenceError):
-        newcomer.receive(messages[2])
+        newcomer.receive(messages[2], now=0)
 
 
 @ordered
@@ -193,10 +193,10 @@ def test_a_leave_discards_what_can_not_be_right(name: str) -> None:
     member, gone = MAKES[name](0, range(3)), MAKES[name](1, range(3))
     messages = [sent(gone, k) for k in range(4)]
     for message in messages[1:]:
-        member.receive(message)
+        member.receive(message, now=0)
     assert member.leave(1, 2) == tuple(Discard(m, AFTER_LEAVE) for m in messages[2:])
     assert [line.message for line in member.blocked_on()] == [messages[1]]
-    assert list(member.receive(messages[0])) == [Deliver(m) for m in messages[:2]]
+    assert list(member.receive(messages[0], now=0)) == [Deliver(m) for m in messages[:2]]
 
 
 @ordered
@@ -204,8 +204,8 @@ def test_a_long_cascade_neither_recurses_nor_rescans(name: str) -> None:
     member, other = MAKES[name](0, range(2)), MAKES[name](1, range(2))
     messages = [sent(other, k) for k in range(5000)]
     for message in messages[:0:-1]:
-        member.receive(message)
-    assert list(member.receive(messages[0])) == [Deliver(message) for message in messages]
+        member.receive(message, now=0)
+    assert list(member.receive(messages[0], now=0)) == [Deliver(message) for message in messages]
     assert member.blocked_on() == ()
 
 
@@ -273,7 +273,7 @@ def test_impossible_causes_are_refused(
     message = sent(MAKES[name](1, [0, 1, 3]))._replace(seq=seq, causes=pack(causes.items()))
     before = member.snapshot()
     with pytest.raises(error):
-        member.receive(message)
+        member.receive(message, now=0)
     assert member.snapshot() == before
 
 
@@ -282,20 +282,20 @@ def test_released_messages_come_by_generation_then_sender(name: str) -> None:
     """a is missing; b of 1 and c of 2 answer it; d of 3 answers b alone."""
     group = {k: MAKES[name](k, range(5)) for k in range(5)}
     a = sent(group[4], "a")
-    group[1].receive(a)
+    group[1].receive(a, now=0)
     b = sent(group[1], "b")
-    group[2].receive(a)
+    group[2].receive(a, now=0)
     c = sent(group[2], "c")
-    group[3].receive(a)
-    group[3].receive(b)
+    group[3].receive(a, now=0)
+    group[3].receive(b, now=0)
     d = sent(group[3], "d")
     for message in (d, c, b):
-        assert isinstance(group[0].receive(message)[0], Hold)
+        assert isinstance(group[0].receive(message, now=0)[0], Hold)
     state = group[0].snapshot()
-    assert [effect.message.payload for effect in group[0].receive(a)] == ["a", "b", "c", "d"]
+    assert [effect.message.payload for effect in group[0].receive(a, now=0)] == ["a", "b", "c", "d"]
     again = MAKES[name](0, range(5))
     again.restore(state)
-    assert [effect.message.payload for effect in again.receive(a)] == ["a", "b", "c", "d"]
+    assert [effect.message.payload for effect in again.receive(a, now=0)] == ["a", "b", "c", "d"]
 
 
 @causal
@@ -303,25 +303,25 @@ def test_states_that_behave_alike_are_equal(name: str) -> None:
     """Whatever order the held messages came in: the explorer visits fewer states."""
     group = {k: MAKES[name](k, range(3)) for k in range(3)}
     a = sent(group[1], "a")
-    group[2].receive(a)
+    group[2].receive(a, now=0)
     b, c, d = sent(group[2], "b"), sent(group[1], "c"), sent(group[1], "d")
     one, two = MAKES[name](0, range(3)), MAKES[name](0, range(3))
     for message in (b, c, d):
-        one.receive(message)
+        one.receive(message, now=0)
     for message in (d, c, b):
-        two.receive(message)
+        two.receive(message, now=0)
     assert one.snapshot() == two.snapshot()
     assert hash(one.snapshot()) == hash(two.snapshot())
-    assert one.receive(a) == two.receive(a)
+    assert one.receive(a, now=0) == two.receive(a, now=0)
 
 
 @causal
 def test_blocked_on_names_the_cause(name: str) -> None:
     group = {k: MAKES[name](k, range(3)) for k in range(3)}
     a = sent(group[1])
-    group[2].receive(a)
+    group[2].receive(a, now=0)
     b = sent(group[2])
-    assert group[0].receive(b) == (Hold(b, (MessageId(1, 1),)),)
+    assert group[0].receive(b, now=0) == (Hold(b, (MessageId(1, 1),)),)
     assert [(line.message, line.missing) for line in group[0].blocked_on()] == [(b, ((1, 1),))]
     assert group[0].causes(b) == ((1, 1),)
     assert group[0].mentions(b) == (1, 2)
@@ -331,7 +331,7 @@ def test_blocked_on_names_the_cause(name: str) -> None:
 def test_renumbering_moves_sender_and_causes(name: str) -> None:
     group = {k: MAKES[name](k, range(3)) for k in range(3)}
     a = sent(group[1])
-    group[2].receive(a)
+    group[2].receive(a, now=0)
     b = group[0].renumber(sent(group[2]), {0: 7, 1: 5, 2: 3})
     assert b.sender == 3
     assert set(group[0].mentions(b)) == ({3, 5} if name in CAUSAL else {3})
@@ -348,5 +348,5 @@ def test_a_frontier_may_name_the_newcomer(name: str) -> None:
     for newcomer, frontier in zip(newcomers, (before, sponsor.frontier()), strict=True):
         newcomer.adopt(frontier)
         own = sent(newcomer)
-        assert newcomer.receive(own) == (Discard(own, OWN),)
+        assert newcomer.receive(own, now=0) == (Discard(own, OWN),)
     assert newcomers[0].snapshot() == newcomers[1].snapshot()

@@ -124,7 +124,9 @@ def test_without_own_copies_under_way_internal_peers_never_wait_needlessly() -> 
 
 @given(seed=st.integers(0, 2**32))
 def test_lemma_3_a_bit_is_set_iff_it_is_an_immediate_dependency(seed: int) -> None:
-    """000, Lemma 3, judged by the pasts as sets: DV of every message inside its group."""
+    """Evropeytsev et al. 2016, Lemma 3, judged by the pasts as sets: DV of every message inside its
+    group.
+    """
     network = run(seed, pruning="none")
     for super_peer in supers(network):
         down = [m for at, m in network.carried if at == super_peer.me and type(m) is Downward]

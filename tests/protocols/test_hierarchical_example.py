@@ -1,4 +1,5 @@
-"""The scenario of 000, section 3.1.4 (figure 3), with every value that the text states.
+"""The scenario of Evropeytsev et al. 2016, section 3.1.4 (figure 3), with every value that the
+text states.
 
 P(e)3 sends m1, P(e)2 answers with m2, P(i)2 sends m3 after both, P(e)2 sends m4 after m3.
 Addresses: Sp1 = 1, P(e)2 = 2, P(e)3 = 3 as in the text; P(i)1 = 4, P(i)2 = 5.

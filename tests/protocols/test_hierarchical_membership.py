@@ -15,6 +15,7 @@ from antecede.protocols.hierarchical_external import ExternalPeer
 from antecede.protocols.hierarchical_internal import InternalPeer
 from antecede.protocols.hierarchical_messages import External, Upward
 from antecede.protocols.hierarchical_super import SuperPeer
+from antecede.protocols.hierarchical_translation import SAFE, Translation
 from tests.protocols.hierarchical_network import Network
 
 TOPOLOGY = Topology({1: (10, 11), 2: (20, 21)}, (30, 31, 32))
@@ -188,3 +189,13 @@ def test_snapshot_and_restore_at_any_point_change_nothing(seed: int, pruning: st
     assert plain.order == restored.order
     for at, member in plain.members.items():
         assert member.snapshot() == restored.members[at].snapshot()
+
+
+def test_a_late_word_of_a_peer_neither_lowers_its_floor_nor_brings_it_back() -> None:
+    table = Translation(1, (4, 5), (), SAFE)
+    table.learn(4, 5)
+    table.learn(4, 3)
+    assert table.floors == {4: 5, 5: 0}
+    del table.floors[4]
+    table.learn(4, 9)
+    assert table.floors == {5: 0}

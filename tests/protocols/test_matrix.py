@@ -24,6 +24,7 @@ from antecede.protocols.matrix_message import Heartbeat, Request
 from antecede.protocols.stable_buffer import StableBuffer
 from tests.protocols.flat_tools import Network
 from tests.protocols.matrix_tools import group, sent
+from tests.protocols.seconds import s
 
 Id = tuple[int, int]
 
@@ -40,7 +41,8 @@ def differing(me: int, members: Any) -> Matrix:
 def test_the_matrix_says_exactly_what_deliveries_imply(
     make: Callable[..., Matrix], seed: int, members: int
 ) -> None:
-    """001, Matrix Time: [i, k] counts what i had of k in the newest message of i that came here.
+    """Sahai et al. 2020, Matrix Time: [i, k] counts what i had of k in the newest message of i
+    that came here.
 
     Differences say the same: what a message leaves out is known from the one before it.
     """
@@ -80,16 +82,16 @@ def test_what_all_have_is_forgotten_as_soon_as_their_messages_say_so() -> None:
     first = sent(members[0], b"four")
     assert members[0].buffer.bytes == 4 + 36
     for target in (1, 2):
-        members[target].receive(first)
+        members[target].receive(first, now=0)
     assert members[0].unstable() == (MessageId(0, 1),)
     answers = [sent(members[1]), sent(members[2])]
-    members[0].receive(answers[0])
+    members[0].receive(answers[0], now=0)
     assert members[0].knows(1, 0) == 1
     assert members[0].stable()[0] == 0
-    members[0].receive(answers[1])
+    members[0].receive(answers[1], now=0)
     assert members[0].stable() == {0: 1, 1: 0, 2: 0}
     assert members[0].unstable() == (MessageId(1, 1), MessageId(2, 1))
-    members[0].tick(0.0)
+    members[0].tick(s(0.0))
     assert members[0].buffer.get(0, 1) is None
     assert members[0].buffer.get(1, 1) == answers[0]
 
@@ -97,8 +99,8 @@ def test_what_all_have_is_forgotten_as_soon_as_their_messages_say_so() -> None:
 def test_who_left_no_longer_counts() -> None:
     members = group(3)
     first = sent(members[0])
-    members[1].receive(first)
-    members[0].receive(sent(members[1]))
+    members[1].receive(first, now=0)
+    members[0].receive(sent(members[1]), now=0)
     assert members[0].stable()[0] == 0
     assert members[0].unstable() == (MessageId(0, 1), MessageId(1, 1))
     members[0].leave(2, 0)
@@ -114,12 +116,12 @@ def test_the_row_of_who_left_does_not_come_back() -> None:
     members = group(3)
     first = sent(members[2])
     for target in (0, 1):
-        members[target].receive(first)
+        members[target].receive(first, now=0)
     assert members[0].matrix[2] > 0
     members[0].leave(2, 1)
     late = sent(members[1])
     assert late.rows[2] > 0
-    members[0].receive(late)
+    members[0].receive(late, now=0)
     assert members[0].matrix[2] == 0
     assert sent(members[0]).rows[2] == 0
 
@@ -127,24 +129,24 @@ def test_the_row_of_who_left_does_not_come_back() -> None:
 def test_deliveries_alone_clear_the_buffer() -> None:
     members = group(2)
     for _ in range(20):
-        members[1].receive(sent(members[0]))
-        members[0].receive(sent(members[1]))
+        members[1].receive(sent(members[0]), now=0)
+        members[0].receive(sent(members[1]), now=0)
     assert all(len(member.buffer) <= 4 for member in members)
 
 
 def test_a_newcomer_counts_from_the_sponsors_frontier_on_and_keeps_what_it_kept() -> None:
     sponsor, other = group(2)
     first = sent(sponsor)
-    other.receive(first)
+    other.receive(first, now=0)
     newcomer = Matrix(2, [2])
     newcomer.adopt(sponsor.frontier())
     for member in (sponsor, other):
         member.join(2)
     assert newcomer.knows(2, 0) == newcomer.knows(0, 0) == 1
     assert newcomer.buffer.get(0, 1) == first
-    sponsor.receive(sent(other))
+    sponsor.receive(sent(other), now=0)
     assert sponsor.stable()[0] == 0  # nothing was heard of the newcomer
-    sponsor.receive(sent(newcomer))
+    sponsor.receive(sent(newcomer), now=0)
     assert sponsor.stable()[0] == 1
 
 
@@ -153,11 +155,11 @@ def test_a_message_from_before_a_join_was_told_is_learnt_from_all_the_same() -> 
     members[1].join(2)
     message = sent(members[1])
     assert len(message.rows) == 3
-    assert list(members[0].receive(message)) == [Deliver(message)]
+    assert list(members[0].receive(message, now=0)) == [Deliver(message)]
     assert members[0].knows(1, 1) == 1
     members[0].join(2)
     reply = sent(members[0])
-    assert list(members[1].receive(reply)) == [Deliver(reply)]
+    assert list(members[1].receive(reply, now=0)) == [Deliver(reply)]
 
 
 def test_differences_carry_the_rows_that_changed() -> None:
@@ -166,7 +168,7 @@ def test_differences_carry_the_rows_that_changed() -> None:
     assert not any(first.rows)
     assert members[1].control_bytes(first) == 16
     for target in (0, 2, 3):
-        members[target].receive(first)
+        members[target].receive(first, now=0)
     second = sent(members[0])
     assert second.rows == (0, pack([(1, 1)]), 0, 0)
     assert members[0].control_bytes(second) == 16 + 20
@@ -285,26 +287,26 @@ def test_what_no_member_wrote_is_refused(control: bytes, error: type[RemoteError
 def test_groups_recover_over_bytes() -> None:
     names = ["ann", "bob"]
     ann, bob = (Group(n, names, order="matrix", recovering=True) for n in names)
-    ann.send(b"lost", now=0.0)
-    wire = ann.send(b"arrives", now=0.5)
-    assert bob.receive(wire, now=1.0) == []
+    ann.send(b"lost", now=s(0.0))
+    wire = ann.send(b"arrives", now=s(0.5))
+    assert bob.receive(wire, now=s(1.0)) == []
     for second in (1.0, 3.0):
         assert bob.tick(second) == []
     packets = [packet for packet in bob.outgoing() if packet.to == ("ann",)]
     for packet in packets:
-        ann.receive(packet.wire)
+        ann.receive(packet.wire, now=0)
     (answer,) = ann.outgoing()
     assert answer.to == ("bob",)
-    assert [m.payload for m in bob.receive(answer.wire)] == [b"lost", b"arrives"]
+    assert [m.payload for m in bob.receive(answer.wire, now=0)] == [b"lost", b"arrives"]
 
 
 def test_open_groups_give_members_numbers_of_their_own() -> None:
     ann, bob, cid = (Group(name, order="matrix") for name in ("ann", "bob", "cid"))
-    one = ann.send(b"1")
-    bob.receive(one)
-    two = bob.send(b"2")
-    assert cid.receive(two) == []
-    assert [m.payload for m in cid.receive(one)] == [b"1", b"2"]
-    assert [m.payload for m in ann.receive(two)] == [b"2"]
-    three = cid.send(b"3")
-    assert [m.payload for m in ann.receive(three)] == [b"3"]
+    one = ann.send(b"1", now=0)
+    bob.receive(one, now=0)
+    two = bob.send(b"2", now=0)
+    assert cid.receive(two, now=0) == []
+    assert [m.payload for m in cid.receive(one, now=0)] == [b"1", b"2"]
+    assert [m.payload for m in ann.receive(two, now=0)] == [b"2"]
+    three = cid.send(b"3", now=0)
+    assert [m.payload for m in ann.receive(three, now=0)] == [b"3"]

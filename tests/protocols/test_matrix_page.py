@@ -1,4 +1,6 @@
-"""The page on matrix clocks runs as it stands: homework question 2 of 001, answered by code."""
+"""The page on matrix clocks runs as it stands: homework question 2 of Sahai et al. 2020, answered
+by code.
+"""
 
 from __future__ import annotations
 

@@ -25,6 +25,7 @@ from antecede.protocols.base import (
 from antecede.protocols.matrix import LATE_NOTE, LOST, TRIES, Matrix
 from antecede.protocols.matrix_message import Heartbeat, MatrixMessage, Request
 from tests.protocols.matrix_tools import group, sent
+from tests.protocols.seconds import s
 
 Id = tuple[int, int]
 
@@ -40,7 +41,7 @@ class Lossy:
         self.done: dict[int, list[Id]] = {k: [] for k in self.members}
         self.past: dict[Id, frozenset[Id]] = {}
         self.flight: list[tuple[int, Any]] = []
-        self.now = 0.0
+        self.now = 0
         self.discarded: list[str] = []
 
     def carry_out(self, at: int, effects: Any) -> None:
@@ -74,14 +75,14 @@ class Lossy:
         if draw < 0.2:
             self.send(self.random.choice(list(self.members)))
         elif draw < 0.3:
-            self.tick(0.5)
+            self.tick(s(0.5))
         elif self.flight:
             target, message = self.flight.pop(self.random.randrange(len(self.flight)))
             if target in self.members:
                 self.carry_out(target, self.members[target].receive(message, now=self.now))
 
-    def tick(self, seconds: float) -> None:
-        self.now += seconds
+    def tick(self, ns: int) -> None:
+        self.now += ns
         for at in list(self.members):
             state = self.members[at].snapshot()
             fresh = Matrix(at, self.members, **self.options)
@@ -92,7 +93,7 @@ class Lossy:
 
     def settle(self, rounds: int) -> None:
         for _ in range(rounds):
-            self.tick(1.0)
+            self.tick(s(1.0))
             while self.flight:
                 target, message = self.flight.pop(self.random.randrange(len(self.flight)))
                 if target in self.members:
@@ -167,7 +168,7 @@ def lone_gap() -> tuple[list[Matrix], list[MatrixMessage]]:
     """Member 2 lacks message 1 of member 0, and holds 2."""
     members = group(3, recovering=True)
     messages = [sent(members[0], k) for k in (1, 2)]
-    assert isinstance(members[2].receive(messages[1])[0], Hold)
+    assert isinstance(members[2].receive(messages[1], now=0)[0], Hold)
     return members, messages
 
 
@@ -181,77 +182,77 @@ def requests(effects: Any) -> list[tuple[tuple[int, ...], Request]]:
 
 def test_a_gap_is_asked_for_after_retry_s_and_not_before() -> None:
     members, messages = lone_gap()
-    assert requests(members[2].tick(10.0)) == []  # noticed
-    assert requests(members[2].tick(11.5)) == []
-    ((to, request),) = requests(members[2].tick(12.0))
+    assert requests(members[2].tick(s(10.0))) == []  # noticed
+    assert requests(members[2].tick(s(11.5))) == []
+    ((to, request),) = requests(members[2].tick(s(12.0)))
     assert to == (0,)
     assert request == Request(2, 0, b"", 0, (1, 2))
-    assert requests(members[2].tick(13.5)) == []
-    assert requests(members[2].tick(14.0)) == [((0,), request)]
-    (answer,) = members[0].receive(request)
+    assert requests(members[2].tick(s(13.5))) == []
+    assert requests(members[2].tick(s(14.0))) == [((0,), request)]
+    (answer,) = members[0].receive(request, now=0)
     assert answer == Transmit((2,), messages[0])
-    assert list(members[2].receive(messages[0])) == [Deliver(m) for m in messages]
-    assert requests(members[2].tick(20.0)) == []
+    assert list(members[2].receive(messages[0], now=0)) == [Deliver(m) for m in messages]
+    assert requests(members[2].tick(s(20.0))) == []
     assert members[2].asked == {}
 
 
 def test_a_silent_members_last_message_is_missed_by_its_heartbeat() -> None:
     members = group(2, recovering=True, heartbeat_s=3.0)
-    members[0].send("lost", now=10.0)
-    assert members[0].tick(12.9) == []
-    (beat,) = members[0].tick(13.0)
-    assert members[0].tick(15.9) == []
-    assert len(members[0].tick(16.0)) == 1
+    members[0].send("lost", now=s(10.0))
+    assert members[0].tick(s(12.9)) == []
+    (beat,) = members[0].tick(s(13.0))
+    assert members[0].tick(s(15.9)) == []
+    assert len(members[0].tick(s(16.0))) == 1
     assert isinstance(beat, Transmit)
     assert isinstance(beat.message, Heartbeat)
     assert members[0].is_note(beat.message)
-    assert members[1].receive(beat.message) == NOTHING
+    assert members[1].receive(beat.message, now=0) == NOTHING
     assert members[1].lacking() == {0: (1, 2)}
-    members[1].tick(20.0)
-    ((_, request),) = requests(members[1].tick(22.0))
-    (answer,) = members[0].receive(request)
+    members[1].tick(s(20.0))
+    ((_, request),) = requests(members[1].tick(s(22.0)))
+    (answer,) = members[0].receive(request, now=0)
     assert isinstance(answer, Transmit)
-    assert list(members[1].receive(answer.message)) == [Deliver(answer.message)]
+    assert list(members[1].receive(answer.message, now=0)) == [Deliver(answer.message)]
     assert members[1].notes != {}
-    members[1].tick(23.0)
+    members[1].tick(s(23.0))
     assert members[1].notes == {}
 
 
 def test_when_the_origin_left_who_has_the_message_is_asked() -> None:
     members, messages = lone_gap()
     for message in messages:
-        members[1].receive(message)
+        members[1].receive(message, now=0)
     for member in members[1:]:
         member.leave(0, 2)
-    members[2].tick(0.0)
-    assert requests(members[2].tick(2.0)) == []  # nobody is known to have it
-    (beat,) = (e.message for e in members[1].tick(5.0) if isinstance(e, Transmit))
-    members[2].receive(beat)
-    ((to, request),) = requests(members[2].tick(4.0))
+    members[2].tick(s(0.0))
+    assert requests(members[2].tick(s(2.0))) == []  # nobody is known to have it
+    (beat,) = (e.message for e in members[1].tick(s(5.0)) if isinstance(e, Transmit))
+    members[2].receive(beat, now=0)
+    ((to, request),) = requests(members[2].tick(s(4.0)))
     assert to == (1,)
-    assert members[1].receive(request) == (Transmit((2,), messages[0]),)
+    assert members[1].receive(request, now=0) == (Transmit((2,), messages[0]),)
 
 
 def test_an_early_heartbeat_is_learnt_from_once_its_causes_are_here() -> None:
     members = group(3, recovering=True)
     message = sent(members[0])
-    members[2].receive(message)
-    (beat,) = (e.message for e in members[2].tick(5.0) if isinstance(e, Transmit))
-    members[1].receive(beat)
-    members[1].receive(message)
+    members[2].receive(message, now=0)
+    (beat,) = (e.message for e in members[2].tick(s(5.0)) if isinstance(e, Transmit))
+    members[1].receive(beat, now=0)
+    members[1].receive(message, now=0)
     assert members[1].knows(2, 0) == 0
-    members[1].tick(5.0)
+    members[1].tick(s(5.0))
     assert members[1].knows(2, 0) == 1
     assert members[1].notes == {}
-    members[0].receive(beat)  # its causes are here: no tick is needed
+    members[0].receive(beat, now=0)  # its causes are here: no tick is needed
     assert members[0].knows(2, 0) == 1
 
 
 def test_an_early_heartbeat_goes_with_its_sender() -> None:
     members = group(3, recovering=True)
-    members[2].receive(sent(members[0]))
-    (beat,) = (e.message for e in members[2].tick(5.0) if isinstance(e, Transmit))
-    members[1].receive(beat)
+    members[2].receive(sent(members[0]), now=0)
+    (beat,) = (e.message for e in members[2].tick(s(5.0)) if isinstance(e, Transmit))
+    members[1].receive(beat, now=0)
     assert members[1].holders(0, 1) == [0, 2]
     members[1].leave(2, 0)
     assert members[1].holders(0, 1) == [0]
@@ -269,10 +270,10 @@ def test_the_last_number_of_a_departed_member_tells_what_is_lacking() -> None:
 def test_requests_go_round_those_who_have_it() -> None:
     members, messages = lone_gap()
     for message in messages:
-        members[1].receive(message)
-    assert isinstance(members[2].receive(sent(members[1]))[0], Hold)
-    members[2].tick(0.0)
-    asked = [requests(members[2].tick(2.0 * k))[0][0] for k in (1, 2, 3)]
+        members[1].receive(message, now=0)
+    assert isinstance(members[2].receive(sent(members[1]), now=0)[0], Hold)
+    members[2].tick(s(0.0))
+    asked = [requests(members[2].tick(s(2 * k)))[0][0] for k in (1, 2, 3)]
     assert asked == [(0,), (1,), (0,)]
 
 
@@ -282,15 +283,17 @@ def test_what_was_lost_with_its_sender_is_given_up_and_taken_up_again() -> None:
     effects: list[Effect] = []
     for k in range(TRIES + 2):
         assert members[2].blocked_on()
-        effects = list(members[2].tick(2.0 * k))
+        effects = list(members[2].tick(s(2 * k)))
     discards = [effect for effect in effects if isinstance(effect, Discard)]
     assert discards == [Discard(messages[1], LOST)]
     assert members[2].blocked_on() == ()
     for message in messages:
-        members[1].receive(message)
+        members[1].receive(message, now=0)
     members[1].leave(0, 2)
-    members[2].receive(next(e.message for e in members[1].tick(99.0) if isinstance(e, Transmit)))
-    ((to, request),) = requests(members[2].tick(100.0))
+    members[2].receive(
+        next(e.message for e in members[1].tick(s(99.0)) if isinstance(e, Transmit)), now=0
+    )
+    ((to, request),) = requests(members[2].tick(s(100.0)))
     assert (to, request.bounds) == ((1,), (1, 3))
 
 
@@ -298,21 +301,21 @@ def test_copies_that_come_after_all_are_delivered() -> None:
     members, messages = lone_gap()
     members[2].leave(0, 2)
     for k in range(TRIES + 2):
-        members[2].tick(2.0 * k)
+        members[2].tick(s(2 * k))
     assert members[2].blocked_on() == ()
     for message in messages:
-        assert list(members[2].receive(message)) == [Deliver(message)]
+        assert list(members[2].receive(message, now=0)) == [Deliver(message)]
 
 
 def test_an_absurd_number_is_asked_for_in_one_small_request() -> None:
     members = group(2, recovering=True)
     message = sent(members[0])._replace(seq=10**11)
-    members[1].receive(message)
-    members[1].tick(0.0)
-    ((_, request),) = requests(members[1].tick(2.0))
+    members[1].receive(message, now=0)
+    members[1].tick(s(0.0))
+    ((_, request),) = requests(members[1].tick(s(2.0)))
     assert request.bounds == (1, 10**11)
     with pytest.raises(SequenceError):
-        members[0].receive(request)
+        members[0].receive(request, now=0)
 
 
 def test_notes_that_can_not_be_are_refused_whole() -> None:
@@ -332,22 +335,22 @@ def test_notes_that_can_not_be_are_refused_whole() -> None:
     before = members[0].snapshot()
     for note, error in wrong:
         with pytest.raises(error):
-            members[0].receive(note)
+            members[0].receive(note, now=0)
         assert members[0].snapshot() == before
     for note, reason in (
         (beat._replace(sender=0), OWN),
         (beat._replace(sender=2, causes=0), LATE_NOTE),
         (Request(2, 0, b"", 0, (1, 2)), LATE_NOTE),
     ):
-        assert members[0].receive(note) == (Discard(note, reason),)
+        assert members[0].receive(note, now=0) == (Discard(note, reason),)
         assert members[0].snapshot() == before
 
 
 def test_an_older_heartbeat_does_not_replace_a_newer_one() -> None:
     member = group(2, recovering=True)[0]
     newer = Heartbeat(1, 0, b"", pack([(1, 3)]), (0, 0))
-    member.receive(newer)
-    member.receive(newer._replace(causes=pack([(1, 2)])))
+    member.receive(newer, now=0)
+    member.receive(newer._replace(causes=pack([(1, 2)])), now=0)
     assert member.notes == {1: newer}
 
 

@@ -22,6 +22,7 @@ from antecede.protocols.base import (
 from antecede.protocols.sb import REFUSED, SemanticOrder
 from antecede.protocols.sb_message import SbMessage
 from tests.protocols.sb_tools import ancestors
+from tests.protocols.seconds import s
 
 MEMBERS = 4
 
@@ -155,11 +156,11 @@ def test_release_hands_over_all_and_marks_exactly_what_lacks_a_parent(
     watched = Watched(several_parents=several, missing_parent="release", patience_s=3.0)
     arrivals = shuffled(sent, rng, loss=0.2)
     for now, message in enumerate(arrivals):
-        watched.take(watched.member.receive(message, now=now))
-        watched.take(watched.member.tick(now))
+        watched.take(watched.member.receive(message, now=s(now)))
+        watched.take(watched.member.tick(s(now)))
         if rng.random() < 0.2:
             watched.restart()
-    watched.take(watched.member.tick(len(arrivals) + 3.0))
+    watched.take(watched.member.tick(s(len(arrivals) + 3)))
     order, released, given_up = watched.outcome
     assert sorted(order) == sorted({_id(message) for message in arrivals})
     assert not given_up
@@ -178,11 +179,11 @@ def test_set_aside_is_never_early_and_accounts_for_every_message(several: bool, 
     watched = Watched(several_parents=several, missing_parent="set_aside", patience_s=3.0)
     arrivals = shuffled(sent, rng, loss=0.2)
     for now, message in enumerate(arrivals):
-        watched.take(watched.member.receive(message, now=now))
-        watched.take(watched.member.tick(now))
+        watched.take(watched.member.receive(message, now=s(now)))
+        watched.take(watched.member.tick(s(now)))
         if rng.random() < 0.2:
             watched.restart()
-    watched.take(watched.member.tick(len(arrivals) + 3.0))
+    watched.take(watched.member.tick(s(len(arrivals) + 3)))
     order, released, given_up = watched.outcome
     assert all(above[mid] <= set(order[:place]) for place, mid in enumerate(order))
     assert not released

@@ -1,4 +1,6 @@
-"""S_b where 003 is silent: a full store, a parent that never comes; and what is promised then."""
+"""S_b where Bhavanasi and Iyer are silent: a full store, a parent that never comes; and what is
+promised then.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,11 @@ from typing import Any
 import pytest
 
 from antecede.errors import LocalError
-from antecede.protocols.base import Deliver, MessageId, Release
+from antecede.protocols.base import AFTER_LEAVE, Deliver, Discard, Hold, MessageId, Release
 from antecede.protocols.sb import REFUSED, SemanticOrder
 from antecede.protocols.sb_message import SbMessage
 from tests.protocols.sb_tools import mid, msg, said
+from tests.protocols.seconds import s
 
 
 def waiting(policy: str, **options: Any) -> SemanticOrder:
@@ -22,46 +25,46 @@ def waiting(policy: str, **options: Any) -> SemanticOrder:
 
 def test_hold_waits_for_ever() -> None:
     a = SemanticOrder(0, range(3))
-    a.receive(msg("B2", "B1"), now=0.0)
-    assert a.tick(1e12) == ()
+    a.receive(msg("B2", "B1"), now=s(0.0))
+    assert a.tick(s(10**6)) == ()
     assert len(a.blocked_on()) == 1
-    assert said(a.receive(msg("B1"), now=1e12)) == ["deliver B1", "deliver B2"]
+    assert said(a.receive(msg("B1"), now=s(10**6))) == ["deliver B1", "deliver B2"]
 
 
 def test_release_marks_the_message_and_its_answers_follow_in_order() -> None:
     a = waiting("release")
-    a.receive(msg("B2", "B1"), now=0.0)
-    a.receive(msg("C1", "B2"), now=1.0)
-    assert said(a.tick(4.999)) == []
-    assert said(a.tick(5.0)) == ["release B2 without B1", "deliver C1"]
+    a.receive(msg("B2", "B1"), now=s(0.0))
+    a.receive(msg("C1", "B2"), now=s(1.0))
+    assert said(a.tick(s(4.999))) == []
+    assert said(a.tick(s(5.0))) == ["release B2 without B1", "deliver C1"]
     assert a.counts["released"] == 1
     assert not a.blocked_on()
-    assert said(a.receive(msg("C2", "B2"), now=6.0)) == ["deliver C2"]
+    assert said(a.receive(msg("C2", "B2"), now=s(6.0))) == ["deliver C2"]
     assert a.send("A1", after=(mid("B2"),)), "the application has seen B2 and may answer it"
 
 
 def test_release_the_parent_that_comes_later_is_delivered_late() -> None:
     a = waiting("release")
-    a.receive(msg("B2", "B1"), now=0.0)
-    a.tick(5.0)
-    assert said(a.receive(msg("B1"), now=9.0)) == ["deliver B1"]
-    assert said(a.receive(msg("B2", "B1"), now=9.0)) == ["discard B2: duplicate"]
+    a.receive(msg("B2", "B1"), now=s(0.0))
+    a.tick(s(5.0))
+    assert said(a.receive(msg("B1"), now=s(9.0))) == ["deliver B1"]
+    assert said(a.receive(msg("B2", "B1"), now=s(9.0))) == ["discard B2: duplicate"]
 
 
 def test_release_begins_at_the_top_of_the_thread() -> None:
     """B3 arrived first and ran out of patience; B2 is here too: only B2 lacks a parent."""
     a = waiting("release")
-    a.receive(msg("B3", "B2"), now=0.0)
-    a.receive(msg("B2", "B1"), now=4.0)
-    assert said(a.tick(5.0)) == ["release B2 without B1", "deliver B3"]
+    a.receive(msg("B3", "B2"), now=s(0.0))
+    a.receive(msg("B2", "B1"), now=s(4.0))
+    assert said(a.tick(s(5.0))) == ["release B2 without B1", "deliver B3"]
 
 
 def test_release_with_several_parents_names_only_those_that_are_missing() -> None:
     a = waiting("release", several_parents=True)
-    a.receive(msg("B1"))
-    a.receive(msg("C2", "B1", "C1", "B2"), now=0.0)
-    a.receive(msg("B2", "B5"), now=1.0)
-    assert said(a.tick(5.0)) == ["release B2 without B5", "release C2 without C1"]
+    a.receive(msg("B1"), now=0)
+    a.receive(msg("C2", "B1", "C1", "B2"), now=s(0.0))
+    a.receive(msg("B2", "B5"), now=s(1.0))
+    assert said(a.tick(s(5.0))) == ["release B2 without B5", "release C2 without C1"]
     assert not a.blocked_on()
 
 
@@ -69,10 +72,10 @@ def test_release_goes_from_the_ancestors_down() -> None:
     """C2 waits for B1 and B2, B2 for B1 as well: B1 first, whatever way it is reached."""
     for parents in (("B1", "B2"), ("B2", "B1")):
         a = waiting("release", several_parents=True)
-        a.receive(msg("C2", *parents), now=0.0)
-        a.receive(msg("B2", "B1", "B9"), now=0.0)
-        a.receive(msg("B1", "B8"), now=0.0)
-        assert said(a.tick(5.0)) == [
+        a.receive(msg("C2", *parents), now=s(0.0))
+        a.receive(msg("B2", "B1", "B9"), now=s(0.0))
+        a.receive(msg("B1", "B8"), now=s(0.0))
+        assert said(a.tick(s(5.0))) == [
             "release B1 without B8",
             "release B2 without B9",
             "deliver C2",
@@ -81,10 +84,10 @@ def test_release_goes_from_the_ancestors_down() -> None:
 
 def test_release_of_a_cycle_ends() -> None:
     a = waiting("release")
-    a.receive(msg("B1", "C1"), now=0.0)
-    a.receive(msg("C1", "B1"), now=0.0)
-    a.receive(msg("B2", "C1"), now=0.0)
-    words = said(a.tick(5.0))
+    a.receive(msg("B1", "C1"), now=s(0.0))
+    a.receive(msg("C1", "B1"), now=s(0.0))
+    a.receive(msg("B2", "C1"), now=s(0.0))
+    words = said(a.tick(s(5.0)))
     assert sum(word.startswith("release") for word in words) == 1
     assert sum(word.startswith("deliver") for word in words) == 2
     assert not a.blocked_on()
@@ -96,9 +99,9 @@ def test_release_of_a_deep_thread_in_reverse_and_on_a_cycle() -> None:
     for root in ((MessageId(1, depth + 1),), (MessageId(1, 2),)):
         a = waiting("release")
         for seq in range(depth, 1, -1):
-            a.receive(SbMessage(1, seq, (MessageId(1, seq - 1),), seq), now=0.0)
-        a.receive(SbMessage(1, 1, root, 1), now=0.0)
-        effects = a.tick(5.0)
+            a.receive(SbMessage(1, seq, (MessageId(1, seq - 1),), seq), now=s(0.0))
+        a.receive(SbMessage(1, 1, root, 1), now=s(0.0))
+        effects = a.tick(s(5.0))
         assert len(effects) == depth
         assert sum(isinstance(effect, Release) for effect in effects) == 1
         assert not a.blocked_on()
@@ -106,10 +109,10 @@ def test_release_of_a_deep_thread_in_reverse_and_on_a_cycle() -> None:
 
 def test_set_aside_gives_up_the_message_and_what_answers_it() -> None:
     a = waiting("set_aside")
-    a.receive(msg("B2", "B1"), now=0.0)
-    a.receive(msg("C1", "B2"), now=4.0)
-    a.receive(msg("C2", "B9"), now=4.0)
-    assert said(a.tick(5.0)) == [
+    a.receive(msg("B2", "B1"), now=s(0.0))
+    a.receive(msg("C1", "B2"), now=s(4.0))
+    a.receive(msg("C2", "B9"), now=s(4.0))
+    assert said(a.tick(s(5.0))) == [
         "discard B2: set aside: parent 1:1 did not come in 5 s",
         "discard C1: set aside: with its parent 1:2",
     ]
@@ -120,17 +123,17 @@ def test_set_aside_gives_up_the_message_and_what_answers_it() -> None:
 def test_set_aside_is_final() -> None:
     """The parent that comes later is delivered; what was set aside stays so, as do its answers."""
     a = waiting("set_aside")
-    a.receive(msg("B2", "B1"), now=0.0)
-    a.tick(5.0)
-    assert said(a.receive(msg("B1"), now=6.0)) == ["deliver B1"]
-    assert said(a.receive(msg("B2", "B1"), now=6.0)) == ["discard B2: set aside before"]
-    assert said(a.receive(msg("C1", "B2"), now=6.0)) == [
+    a.receive(msg("B2", "B1"), now=s(0.0))
+    a.tick(s(5.0))
+    assert said(a.receive(msg("B1"), now=s(6.0))) == ["deliver B1"]
+    assert said(a.receive(msg("B2", "B1"), now=s(6.0))) == ["discard B2: set aside before"]
+    assert said(a.receive(msg("C1", "B2"), now=s(6.0))) == [
         "discard C1: set aside: with its parent 1:2"
     ]
-    assert said(a.receive(msg("C2", "C1"), now=6.0)) == [
+    assert said(a.receive(msg("C2", "C1"), now=s(6.0))) == [
         "discard C2: set aside: with its parent 2:1"
     ]
-    assert said(a.receive(msg("C3", "B1"), now=6.0)) == ["deliver C3"]
+    assert said(a.receive(msg("C3", "B1"), now=s(6.0))) == ["deliver C3"]
     assert a.counts["set_aside"] == 3
     with pytest.raises(LocalError, match="was not delivered here"):
         a.send("A1", after=(mid("B2"),))
@@ -139,14 +142,14 @@ def test_set_aside_is_final() -> None:
 def test_set_aside_of_a_deep_thread_and_of_a_cycle_end() -> None:
     a = waiting("set_aside")
     for seq in range(50_000, 1, -1):
-        a.receive(SbMessage(1, seq, (MessageId(1, seq - 1),), seq), now=0.0)
-    assert len(a.tick(5.0)) == 49_999
+        a.receive(SbMessage(1, seq, (MessageId(1, seq - 1),), seq), now=s(0.0))
+    assert len(a.tick(s(5.0))) == 49_999
     assert not a.store.by_parent
     assert a.storage_bytes() == 4 + 8, "what was set aside is one interval of numbers"
     b = waiting("set_aside")
-    b.receive(msg("B1", "C1"), now=0.0)
-    b.receive(msg("C1", "B1"), now=0.0)
-    assert len(b.tick(5.0)) == 2
+    b.receive(msg("B1", "C1"), now=s(0.0))
+    b.receive(msg("C1", "B1"), now=s(0.0))
+    assert len(b.tick(s(5.0))) == 2
     assert not b.blocked_on()
 
 
@@ -248,8 +251,51 @@ def test_choices_that_make_no_sense(options: dict[str, Any], says: str) -> None:
 
 def test_deliver_and_release_are_told_apart() -> None:
     a = waiting("release")
-    a.receive(msg("B2", "B1"), now=0.0)
-    (effect,) = a.tick(5.0)
+    a.receive(msg("B2", "B1"), now=s(0.0))
+    (effect,) = a.tick(s(5.0))
     assert isinstance(effect, Release)
     assert not isinstance(effect, Deliver)
     assert effect.missing == (mid("B1"),)
+
+
+def test_a_full_store_releases_from_the_top_of_a_thread_the_newcomer_included() -> None:
+    member = SemanticOrder(0, range(2), store_limit=1, overflow="release")
+    third, second = (
+        SbMessage(1, 3, (MessageId(1, 2),), "B3"),
+        SbMessage(1, 2, (MessageId(1, 1),), "B2"),
+    )
+    assert list(member.receive(third)) == [Hold(third, third.parents)]
+    assert list(member.receive(second)) == [Release(second, second.parents), Deliver(third)]
+    assert member.blocked_on() == ()
+    assert member.counts["released"] == 1
+    first = SbMessage(1, 1, (), "B1")
+    assert list(member.receive(first)) == [Deliver(first)]
+
+
+def test_a_full_store_holds_the_newcomer_where_it_is_in_no_thread_that_goes() -> None:
+    member = SemanticOrder(0, range(2), several_parents=True, store_limit=2, overflow="release")
+    below = SbMessage(1, 9, (MessageId(1, 8), MessageId(1, 7)), "below")
+    above = SbMessage(1, 8, (MessageId(1, 1),), "above")
+    other = SbMessage(1, 6, (MessageId(1, 5),), "other")
+    member.receive(below)
+    member.receive(above)
+    assert list(member.receive(other)) == [
+        Release(above, above.parents),
+        Release(below, (MessageId(1, 7),)),
+        Hold(other, other.parents),
+    ]
+    late = SbMessage(1, 5, (), "late")
+    assert list(member.receive(late)) == [Deliver(late), Deliver(other)]
+
+
+def test_what_is_held_beyond_the_last_message_of_who_left_is_set_aside_with_its_answers() -> None:
+    member = SemanticOrder(0, range(3))
+    beyond = SbMessage(1, 5, (MessageId(1, 4),), "beyond")
+    answer = SbMessage(2, 1, (MessageId(1, 5),), "answer")
+    member.receive(beyond)
+    member.receive(answer)
+    gone, with_it = member.leave(1, 4)
+    assert gone == Discard(beyond, AFTER_LEAVE)
+    assert isinstance(with_it, Discard)
+    assert with_it.message == answer
+    assert member.blocked_on() == ()

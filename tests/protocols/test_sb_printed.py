@@ -1,4 +1,6 @@
-"""Algorithms 1 and 2 of 003 as printed: the smallest messages that show what is wrong with them."""
+"""Algorithms 1 and 2 of Bhavanasi and Iyer as printed: the smallest messages that show what is
+wrong with them.
+"""
 
 from __future__ import annotations
 

@@ -134,7 +134,9 @@ def test_a_message_is_named_by_its_number_in_the_channel() -> None:
 
 
 def test_the_example_of_001_with_d_before_b() -> None:
-    """001, "Now, suppose": the messages of the SES example; d waits for b alone, by its name."""
+    """Sahai et al. 2020, "Now, suppose": the messages of the SES example; d waits for b alone, by
+    its name.
+    """
     p1, p2, p3 = (Sent(k, range(3)) for k in range(3))
     p2.receive(sent(p3, "a", [1]))
     b = sent(p2, "b", [0])

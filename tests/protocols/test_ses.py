@@ -1,4 +1,6 @@
-"""SES: the example of 001 in both orders, the rule against sets, co-destinations, sizes."""
+"""SES: the example of Sahai et al. 2020 in both orders, the rule against sets, co-destinations,
+sizes.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +37,14 @@ def entries(message: SesMessage, members: int) -> dict[int, tuple[int, ...]]:
     return {member: unpack(vector, members) for member, vector in message.entries}
 
 
-# -- the example of 001 ----------------------------------------------------------------------
+# -- the example of Sahai et al. 2020
+# ----------------------------------------------------------------------
 
 
 def example(**kind: bool) -> tuple[list[Ses], dict[str, SesMessage]]:
-    """P1, P2, P3 of 001 (members 0, 1, 2) when d has been sent; b and d are on their way."""
+    """P1, P2, P3 of Sahai et al. 2020 (members 0, 1, 2) when d has been sent; b and d are on their
+    way.
+    """
     p1, p2, p3 = group = [Ses(k, range(3), **kind) for k in range(3)]
     a = sent(p3, "a", [1])
     p2.receive(a)
@@ -50,7 +55,9 @@ def example(**kind: bool) -> tuple[list[Ses], dict[str, SesMessage]]:
 
 
 def test_the_timestamps_of_the_example() -> None:
-    """001: t^a, t^b, t^c, t^d, and V^a to V^d, which travel as they were before the send."""
+    """Sahai et al. 2020: t^a, t^b, t^c, t^d, and V^a to V^d, which travel as they were before the
+    send.
+    """
     _, messages = example()
     stamps = {name: unpack(message.stamp, 3) for name, message in messages.items()}
     assert stamps == {"a": (0, 0, 1), "b": (0, 1, 1), "c": (1, 0, 0), "d": (0, 2, 1)}
@@ -59,7 +66,7 @@ def test_the_timestamps_of_the_example() -> None:
 
 
 def test_the_example_in_order() -> None:
-    """001, e12 and e13: C_1 = (1, 1, 1), then (1, 2, 1)."""
+    """Sahai et al. 2020, e12 and e13: C_1 = (1, 1, 1), then (1, 2, 1)."""
     (p1, _, _), messages = example()
     assert list(p1.receive(messages["b"])) == [Deliver(messages["b"])]
     assert p1.describe()["C"] == "(1, 1, 1)"
@@ -68,7 +75,7 @@ def test_the_example_in_order() -> None:
 
 
 def test_the_example_with_d_before_b() -> None:
-    """001, "Now, suppose": V^d[1] is compared with the whole C_1, and d is queued."""
+    """Sahai et al. 2020, "Now, suppose": V^d[1] is compared with the whole C_1, and d is queued."""
     (p1, _, _), messages = example()
     b, d = messages["b"], messages["d"]
     missing = (MessageId(1, 1), MessageId(2, 1))
@@ -81,7 +88,9 @@ def test_the_example_with_d_before_b() -> None:
 
 
 def test_v_as_the_example_prints_it() -> None:
-    """001, e12, e32 and e13: V becomes V of the message. e23's entry for P3 is a misprint."""
+    """Sahai et al. 2020, e12, e32 and e13: V becomes V of the message. e23's entry for P3 is a
+    misprint.
+    """
     (p1, p2, p3), messages = example(as_published=True)
     assert p3.describe()["V"] == "(?, ?, ?)"
     p1.receive(messages["b"])

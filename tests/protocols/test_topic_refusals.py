@@ -1,9 +1,8 @@
-"""What 004's protocols refuse and discard, their bytes, and members that come and go."""
+"""What Nakayama's protocols refuse and discard, their bytes, and members that come and go."""
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable
 
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.lanes import MAX_MEMBER, MAX_VALUE, pack
+from antecede.clocks.nanoseconds import LONGEST_NS
 from antecede.clocks.wire import varint
 from antecede.errors import (
     DecodeError,
@@ -32,6 +32,7 @@ from antecede.protocols.base import (
 from antecede.protocols.subscriptions import Subscriptions
 from antecede.protocols.topic_message import MAX_COUNT
 from antecede.protocols.topics import TvVt
+from tests.protocols.seconds import s
 from tests.protocols.topic_tools import (
     CLASSES,
     EVERYTHING,
@@ -58,12 +59,12 @@ groups = pytest.mark.parametrize("group", GROUPS)
 @every
 def test_copies_are_discarded_before_and_after_delivery(name: str) -> None:
     a, b = group(name, "x", "x")
-    message = published(a, "x", now=50)
-    assert a.receive(message) == (Discard(message, OWN),)
-    b.receive(message, now=51)
-    assert b.receive(message, now=51) == (Discard(message, DUPLICATE),)
-    assert list(b.tick(99)) == [Deliver(message)]
-    assert b.receive(message, now=99) == (Discard(message, DUPLICATE),)
+    message = published(a, "x", now=s(50))
+    assert a.receive(message, now=s(50)) == (Discard(message, OWN),)
+    b.receive(message, now=s(51))
+    assert b.receive(message, now=s(51)) == (Discard(message, DUPLICATE),)
+    assert list(b.tick(s(99))) == [Deliver(message)]
+    assert b.receive(message, now=s(99)) == (Discard(message, DUPLICATE),)
 
 
 CORRUPTIONS: list[tuple[dict[str, object], type[RemoteError]]] = [
@@ -78,8 +79,8 @@ CORRUPTIONS: list[tuple[dict[str, object], type[RemoteError]]] = [
     ({"tv": (("x", MAX_COUNT + 1),)}, SequenceError),
     ({"lt": 0}, SequenceError),
     ({"lt": MAX_COUNT + 1}, SequenceError),
-    ({"pt_s": math.nan}, RemoteError),
-    ({"pt_s": math.inf}, RemoteError),
+    ({"pt_ns": -(1 << 63)}, RemoteError),
+    ({"pt_ns": LONGEST_NS + 1}, RemoteError),
     ({"vt": pack([(0, 1)])}, RemoteError),  # an entry of its own
     ({"vt": pack([(1, 1)])}, SequenceError),  # of mine, which I have not sent
     ({"vt": pack([(3, 6)])}, SequenceError),  # of a member that left after message 5
@@ -97,9 +98,9 @@ def test_the_impossible_is_refused_and_changes_nothing(
     message = published(a, "x")
     before = b.snapshot()
     with pytest.raises(error):
-        b.receive(message._replace(**change))  # type: ignore[arg-type]
+        b.receive(message._replace(**change), now=0)  # type: ignore[arg-type]
     assert b.snapshot() == before
-    assert b.receive(message) == (Hold(message, ()),)
+    assert b.receive(message, now=0) == (Hold(message, ()),)
 
 
 # -- bytes -----------------------------------------------------------------------------------
@@ -158,7 +159,7 @@ def test_sizes_by_the_accounting_of_the_page() -> None:
         message = published(a, "x")
         assert a.control_bytes(message) == control[name]
         assert b.storage_bytes() == kept[name] - 8
-        b.receive(message)
+        b.receive(message, now=0)
         assert b.storage_bytes() == kept[name] + 8
 
 
@@ -167,7 +168,7 @@ def test_sizes_by_the_accounting_of_the_page() -> None:
 
 def test_members_that_an_event_speaks_of_and_new_numbers_for_them() -> None:
     a, b, c = group("tv-vt", "x", "x", "x")
-    b.receive(published(a, "x"))
+    b.receive(published(a, "x"), now=0)
     message = published(b, "x")
     assert c.mentions(message) == (0, 1)
     assert c.causes(message) == ()
@@ -182,19 +183,19 @@ def test_members_that_an_event_speaks_of_and_new_numbers_for_them() -> None:
 @every
 def test_a_newcomer_begins_with_its_sponsors_times_and_knows_its_copies(name: str) -> None:
     a, b, _, d = group(name, "x", "x", "", "xy")
-    first, second = published(a, "x", now=50), published(a, "x", now=60)
-    b.receive(first, now=51)
-    b.tick(59)
-    b.receive(second, now=61)
+    first, second = published(a, "x", now=s(50)), published(a, "x", now=s(60))
+    b.receive(first, now=s(51))
+    b.tick(s(59))
+    b.receive(second, now=s(61))
     frontier = b.frontier()
     newcomer = CLASSES[name](5, [5], subscriptions=Subscriptions({5: "xz"}), bounds=EXACT)
     newcomer.adopt(frontier)
     assert newcomer.members == (0, 1, 2, 3, 5)
     assert newcomer.subscription == {"x", "z"}
     assert newcomer.subscriptions.of(3) == {"x", "y"}
-    assert newcomer.receive(first, now=61) == (Discard(first, DUPLICATE),)
-    assert newcomer.receive(second, now=61) == (Hold(second, ()),)  # the sponsor only holds it
-    assert published(newcomer, "x").tv == (("x", 3),)
+    assert newcomer.receive(first, now=s(61)) == (Discard(first, DUPLICATE),)
+    assert newcomer.receive(second, now=s(61)) == (Hold(second, ()),)  # the sponsor only holds it
+    assert published(newcomer, "x", now=s(61)).tv == (("x", 3),)
     assert d.join(5) == ()
     with pytest.raises(LocalError, match="before anything"):
         newcomer.adopt(frontier)
@@ -202,7 +203,7 @@ def test_a_newcomer_begins_with_its_sponsors_times_and_knows_its_copies(name: st
 
 def test_a_newcomers_vector_time_covers_what_its_sponsor_sent_too() -> None:
     sponsor, other = group("tv-vt", "x", "x")
-    sponsor.receive(published(other, "x"))
+    sponsor.receive(published(other, "x"), now=0)
     published(sponsor, "x")
     newcomer = TvVt(2, [2], subscriptions=EVERYTHING, bounds=EXACT)
     newcomer.adopt(sponsor.frontier())
@@ -215,8 +216,8 @@ def test_wrong_membership_calls_change_nothing(name: str) -> None:
     a, b, _ = group(name, "x", "x", "x")
     for _ in range(2):
         message = published(b, "x")
-        a.receive(message)
-    a.tick(99)
+        a.receive(message, now=0)
+    a.tick(s(99))
     before = a.snapshot()
     wrong: list[Callable[[], object]] = [
         lambda: a.join(0),
@@ -247,15 +248,15 @@ def test_wrong_membership_calls_change_nothing(name: str) -> None:
 def test_after_a_leave_late_events_count_and_later_ones_are_discarded(name: str) -> None:
     a, b, _ = group(name, "x", "x", "x")
     messages = [published(b, "x") for _ in range(4)]
-    a.receive(messages[0])
-    a.receive(messages[2])
+    a.receive(messages[0], now=0)
+    a.receive(messages[2], now=0)
     assert a.leave(1, 2) == (Discard(messages[2], AFTER_LEAVE),)
     assert a.members == (0, 2)
     with pytest.raises(SequenceError):
-        a.receive(messages[3])
-    assert a.receive(messages[1]) == (Hold(messages[1], ()),)
-    assert list(a.tick(99)) == [Deliver(message) for message in messages[:2]]
-    (effect,) = a.send(b"", topics=["x"])
+        a.receive(messages[3], now=0)
+    assert a.receive(messages[1], now=0) == (Hold(messages[1], ()),)
+    assert list(a.tick(s(99))) == [Deliver(message) for message in messages[:2]]
+    (effect,) = a.send(b"", topics=["x"], now=s(99))
     assert isinstance(effect, Transmit)
     assert effect.to == (2,)
 
@@ -265,11 +266,11 @@ def test_a_join_and_a_leave_reach_the_waits_of_what_is_held(name: str) -> None:
     """A newcomer with a slow channel can hold up a cause of what arrived before."""
     bounds: Bounds[int] = Bounds(least_s=1, most_s=2, channels={(2, 1): (1, 20)})
     a, b = group(name, "x", "x", bounds=bounds)
-    message = published(a, "x", now=50)
-    b.receive(message, now=51)
+    message = published(a, "x", now=s(50))
+    b.receive(message, now=s(51))
     b.join(2)
-    assert list(b.tick(60)) == []
-    assert list(b.tick(80)) == [Deliver(message)]
+    assert list(b.tick(s(60))) == []
+    assert list(b.tick(s(80))) == [Deliver(message)]
 
 
 @every
@@ -282,7 +283,7 @@ def test_states_that_behave_alike_are_equal(name: str) -> None:
     for order in itertools.permutations(messages):
         c.restore(start)
         for message in order:
-            c.receive(message, now=3)
+            c.receive(message, now=s(3))
         states.add(c.snapshot())
     assert len(states) == 1
-    assert [effect.message for effect in c.tick(9)] == list(messages)
+    assert [effect.message for effect in c.tick(s(9))] == list(messages)

@@ -1,4 +1,6 @@
-"""The relations of 004: what each orders, what it misses, and that none may be sorted by."""
+"""The relations of Nakayama 2017: what each orders, what it misses, and that none may be sorted
+by.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.lanes import pack
+from antecede.clocks.nanoseconds import NS
 from antecede.errors import LocalError
 from antecede.protocols.topic_delays import Delays
 from antecede.protocols.topic_message import Parts
@@ -29,6 +32,7 @@ from antecede.protocols.topic_relations import (
     topics_precede,
     vector_precedes,
 )
+from tests.protocols.seconds import s
 from tests.protocols.topic_tools import CLASSES, GROUPS, AllTimes, Id, TopicNetwork
 
 ORDERING = {name: cls.parts for name, cls in CLASSES.items()}
@@ -55,7 +59,9 @@ def relation(
 
 
 def test_only_common_topics_that_the_receiver_subscribes_to_count() -> None:
-    """004, rule 1: on e1.P & e2.P & p.S; errata: an empty intersection means unrelated."""
+    """Nakayama 2017, rule 1: on e1.P & e2.P & p.S; errata: an empty intersection means
+    unrelated.
+    """
     e1, e2 = about(0, a=1, b=5), about(1, a=2, b=4, c=1)
     assert topics_precede(e1, e2, {"a"})
     assert not topics_precede(e1, e2, {"b"})
@@ -87,7 +93,7 @@ def test_an_unknown_reading_is_refused() -> None:
 
 
 def test_linear_time_is_compared_strictly_and_as_published_orders_ties_both_ways() -> None:
-    """004, rule 2 prints <=; errata: strict."""
+    """Nakayama 2017, rule 2 prints <=; errata: strict."""
     e1, e2 = Stamp(0, 1, {}, lt=3), Stamp(1, 1, {}, lt=3)
     assert not linear_precedes(e1, e2)
     assert not linear_precedes(e2, e1)
@@ -106,12 +112,14 @@ def orders_at(bounds: Bounds[int], *, as_published: bool) -> list[int]:
     return [
         later
         for later in range(-9, 21)
-        if rule(Stamp(0, 1, {}, pt_s=50.0), Stamp(1, 1, {}, pt_s=50.0 + later), delays)
+        if rule(Stamp(0, 1, {}, pt_ns=s(50)), Stamp(1, 1, {}, pt_ns=s(50 + later)), delays)
     ]
 
 
 def test_rule_3_as_printed() -> None:
-    """004, rule 3: (a) above maxd + 2 epsilon; (b), where mind >= 2 epsilon, from mind - 2 eps."""
+    """Nakayama 2017, rule 3: (a) above maxd + 2 epsilon; (b), where mind >= 2 epsilon, from mind -
+    2 eps.
+    """
     slow: Bounds[int] = Bounds(accuracy_s=1, least_s=5, most_s=8)
     assert orders_at(slow, as_published=True) == list(range(3, 21))
     at_the_limit: Bounds[int] = Bounds(accuracy_s=1, least_s=2, most_s=8)
@@ -134,7 +142,7 @@ def test_rule_3_repaired_goes_by_the_least_delay_over_any_path() -> None:
 def test_events_of_one_source_go_by_its_counter() -> None:
     """Errata: pairs of one source must go by its own clock or counter."""
     delays = Delays(Bounds(accuracy_s=1, least_s=5, most_s=8), range(2))
-    e1, e2 = Stamp(0, 1, {}, pt_s=50.0), Stamp(0, 2, {}, pt_s=50.0)
+    e1, e2 = Stamp(0, 1, {}, pt_ns=s(50)), Stamp(0, 2, {}, pt_ns=s(50))
     for rule in (physical_precedes, physical_precedes_as_printed):
         assert rule(e1, e2, delays)
         assert not rule(e2, e1, delays)
@@ -145,7 +153,7 @@ def test_events_of_one_source_go_by_its_counter() -> None:
 
 @given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=2, max_size=2))
 def test_vector_time_precedes_where_no_entry_is_greater(vectors: list[tuple[int, ...]]) -> None:
-    """004, section 3: e1 -> e2 iff e1.VT <= e2.VT, for two events."""
+    """Nakayama 2017, section 3: e1 -> e2 iff e1.VT <= e2.VT, for two events."""
     one, other = vectors
     stamps = [Stamp(0, 1, {}, vt=pack(enumerate(vector))) for vector in vectors]
     assert vector_precedes(*stamps) == all(a <= b for a, b in zip(one, other, strict=True))
@@ -184,7 +192,7 @@ seeds = given(seed=st.integers(0, 2**32))
 @seeds
 @settings(max_examples=15)
 def test_tv_vt_is_causal_by_receipt_and_related_in_topics(group: str, seed: int) -> None:
-    """004, section 3: TV_VT_i is the exact relation."""
+    """Nakayama 2017, section 3: TV_VT_i is the exact relation."""
     network = TopicNetwork(AllTimes, seed, bounds=GROUPS[group]).run(15).finish()
     assert pairs(network, ORDERING["tv-vt"]) == causal_and_related(network)
 
@@ -272,22 +280,22 @@ class Chain(NamedTuple):
 def chains(bounds: Bounds[int], steps: tuple[int, ...]) -> Iterator[Chain]:
     """Yield the chain over these members with all delays, all clocks and all publications."""
     delays = [
-        range(int(bounds.least(a, b)), int(bounds.most(a, b)) + 1)
+        range(bounds.least_delay_ns(a, b) // NS, bounds.most_delay_ns(a, b) // NS + 1)
         for a, b in itertools.pairwise(steps)
     ]
-    clocks = [(-bounds.accuracy(k), 0, bounds.accuracy(k)) for k in (steps[0], steps[-1])]
+    clocks = [(-bounds.error_ns(k), 0, bounds.error_ns(k)) for k in (steps[0], steps[-1])]
     for took in itertools.product(*delays):
         for offsets in itertools.product(*clocks):
             for first, second in itertools.product(("a", "ab", "b"), repeat=2):
                 network = TopicNetwork(AllTimes, 0, bounds=bounds, topics="abc")
                 for member, other in itertools.product(network.members, repeat=2):
                     network.members[member].subscribe(other, ["a", "b", "c"])
-                network.readings = dict.fromkeys(network.members, 100)
-                network.readings[steps[0]] += int(offsets[0])
+                network.readings = dict.fromkeys(network.members, s(100))
+                network.readings[steps[0]] += offsets[0]
                 key = e1 = network.send(steps[0], first)
                 for at, delay in zip(steps[1:], took, strict=True):
-                    network.readings = {k: t + delay for k, t in network.readings.items()}
-                    network.readings[at] += int(offsets[1]) if at == steps[-1] else 0
+                    network.readings = {k: t + s(delay) for k, t in network.readings.items()}
+                    network.readings[at] += offsets[1] if at == steps[-1] else 0
                     network.arrive(at, key)
                     key = network.send(at, second if at == steps[-1] else "c")
                 yield Chain(network, e1, key)
@@ -308,10 +316,10 @@ def test_on_a_small_grid_safe_relations_miss_no_chain(group: str, steps: tuple[i
             ordered = relation(parts, bounds)
             assert ordered.precedes(e1, e2, {"a", "b", "c"}) == related
             assert not ordered.precedes(e1, e2, {"c"})
-        tight = tight or not physical_precedes(e1, e2._replace(pt_s=e2.pt_s - 1), nearest.delays)
+        tight = tight or not physical_precedes(e1, e2._replace(pt_ns=e2.pt_ns - 1), nearest.delays)
     delays = Delays(bounds, range(4))
-    direct = sum(bounds.least(a, b) for a, b in itertools.pairwise(steps))
-    assert tight == (direct < delays.least_s(0, 1) + 1)  # the bound is reached by the fastest
+    direct = sum(bounds.least_delay_ns(a, b) for a, b in itertools.pairwise(steps))
+    assert tight == (direct < delays.least_ns(0, 1) + 1)  # the bound is reached by the fastest
 
 
 # -- cycles ----------------------------------------------------------------------------------

@@ -1,4 +1,6 @@
-"""How long 004's protocols wait: in every run of a small grid never too short, nor too long."""
+"""How long Nakayama's protocols wait: in every run of a small grid never too short, nor too
+long.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.clocks.bounds import Bounds
+from antecede.clocks.nanoseconds import NS
 from antecede.protocols.base import (
     Deliver,
 )
@@ -17,6 +20,7 @@ from antecede.protocols.subscriptions import Subscriptions
 from antecede.protocols.topic_delays import Delays
 from antecede.protocols.topic_delivery import TopicProtocol
 from antecede.protocols.topic_message import TopicMessage
+from tests.protocols.seconds import s
 from tests.protocols.topic_tools import (
     CLASSES,
     EXACT,
@@ -39,9 +43,12 @@ def early_on_the_grid(name: str, bounds: Bounds[int], path: tuple[int, ...]) -> 
     e1 comes. In each second 3 is ticked before anything arrives.
     """
     source, last = path[0], path[-1]
-    steps = [int(bounds.least(a, b)) for a, b in itertools.pairwise(path)]
-    delays = [range(int(bounds.least(k, 3)), int(bounds.most(k, 3)) + 1) for k in (source, last)]
-    clocks = [(-bounds.accuracy(k), bounds.accuracy(k)) for k in (last, 3, 3)]
+    steps = [bounds.least_delay_ns(a, b) // NS for a, b in itertools.pairwise(path)]
+    delays = [
+        range(bounds.least_delay_ns(k, 3) // NS, bounds.most_delay_ns(k, 3) // NS + 1)
+        for k in (source, last)
+    ]
+    clocks = [(-bounds.error_ns(k), bounds.error_ns(k)) for k in (last, 3, 3)]
     subscriptions = Subscriptions(dict.fromkeys(range(4), ("x",)))
     for took in itertools.product(*delays):
         for its, then, when_e1_comes in itertools.product(*clocks):
@@ -49,24 +56,26 @@ def early_on_the_grid(name: str, bounds: Bounds[int], path: tuple[int, ...]) -> 
                 CLASSES[name](k, range(4), subscriptions=subscriptions, bounds=bounds)
                 for k in range(4)
             ]
-            e1 = message = published(members[source], "x", 100, "e1")
+            e1 = message = published(members[source], "x", s(100), "e1")
             at = 0
             for to, step in zip(path[1:], steps, strict=True):
                 at += step
-                members[to].receive(message, now=100 + at)
-                message = published(members[to], "x", 100 + at + (its if to == last else 0), "e2")
+                members[to].receive(message, now=s(100 + at))
+                message = published(
+                    members[to], "x", s(100 + at) + (its if to == last else 0), "e2"
+                )
             if len(path) == 1:
-                message = published(members[source], "x", 100 + its, "e2")
+                message = published(members[source], "x", s(100) + its, "e2")
             arrivals = {"e1": (took[0], e1), "e2": (at + took[1], message)}
             yield _overtaken(members[3], arrivals, then, when_e1_comes)
 
 
 def _overtaken(
-    member: TopicProtocol, arrivals: dict[str, tuple[int, TopicMessage]], then: float, later: float
+    member: TopicProtocol, arrivals: dict[str, tuple[int, TopicMessage]], then: int, later: int
 ) -> bool:
     order: list[object] = []
     for now in range(max(at for at, _ in arrivals.values()) + 20):
-        reading = 100 + now + (later if now >= arrivals["e1"][0] else then)
+        reading = s(100 + now) + (later if now >= arrivals["e1"][0] else then)
         effects = [*member.tick(reading)]
         for at, message in arrivals.values():
             if at == now:
@@ -87,16 +96,16 @@ GRIDS: dict[str, Bounds[int]] = {
 
 def patched(monkeypatch: pytest.MonkeyPatch, less_s: int) -> None:
     """Take so many seconds off both bounds."""
-    for bound in ("after_publishing_s", "after_arrival_s"):
-        whole: Callable[[Delays, int, int], float] = getattr(Delays, bound)
+    for bound in ("after_publishing_ns", "after_arrival_ns"):
+        whole: Callable[[Delays, int, int], int] = getattr(Delays, bound)
 
         def shorter(
             self: Delays,
             source: int,
             receiver: int,
-            whole: Callable[[Delays, int, int], float] = whole,
-        ) -> float:
-            return whole(self, source, receiver) - less_s
+            whole: Callable[[Delays, int, int], int] = whole,
+        ) -> int:
+            return whole(self, source, receiver) - s(less_s)
 
         monkeypatch.setattr(Delays, bound, shorter)
 
@@ -118,10 +127,12 @@ def test_the_bound_of_the_publishers_own_channel_is_too_short(
 ) -> None:
     """Errata: the maximum is over all channels to the receiver, not maxd_ji alone."""
     far: Bounds[int] = Bounds(accuracy_s=1, least_s=1, most_s=2, channels={(0, 3): (1, 9)})
-    assert Delays(far, range(4)).after_publishing_s(1, 3) == 9 - 1 + 2
+    assert Delays(far, range(4)).after_publishing_ns(1, 3) == s(9 - 1 + 2)
     assert not any(early_on_the_grid("htbc", far, (0, 1)))
     monkeypatch.setattr(
-        Delays, "after_publishing_s", lambda self, j, i: self.bounds.most(j, i) + self.error_s(j, i)
+        Delays,
+        "after_publishing_ns",
+        lambda self, j, i: self.bounds.most_delay_ns(j, i) + self.error_ns(j, i),
     )
     assert any(early_on_the_grid("htbc", far, (0, 1)))
 
@@ -132,14 +143,14 @@ def test_delays_by_hand() -> None:
         accuracy_s=2, least_s=1, most_s=3, clocks={3: 1}, channels={(0, 1): (4, 5), (0, 3): (2, 9)}
     )
     delays = Delays(bounds, range(4))
-    assert delays.least_s(0, 1) == 2
-    assert delays.least_s(1, 0) == 1
-    assert delays.least_s(1, 1) == 0
-    assert delays.error_s(1, 3) == 3
-    assert delays.after_publishing_s(1, 3) == (9 - 2) + 3  # k = 0
-    assert delays.after_arrival_s(1, 3) == (9 - 2) - 1 + 2 * 1
-    assert delays.after_publishing_s(2, 0) == (3 - 0) + 4  # k = 2 itself
-    assert delays.least_s(2, 0) == 1
+    assert delays.least_ns(0, 1) == s(2)
+    assert delays.least_ns(1, 0) == s(1)
+    assert delays.least_ns(1, 1) == 0
+    assert delays.error_ns(1, 3) == s(3)
+    assert delays.after_publishing_ns(1, 3) == s((9 - 2) + 3)  # k = 0
+    assert delays.after_arrival_ns(1, 3) == s((9 - 2) - 1 + 2 * 1)
+    assert delays.after_publishing_ns(2, 0) == s((3 - 0) + 4)  # k = 2 itself
+    assert delays.least_ns(2, 0) == s(1)
 
 
 @given(seed=st.integers(0, 2**32))
@@ -148,4 +159,4 @@ def test_least_delays_are_those_of_the_bounds(seed: int) -> None:
     for bounds in (LAN_WAN, UNLIKE, EXACT):
         delays = Delays(bounds, range(4))
         for one, other in itertools.product(range(4), repeat=2):
-            assert delays.least_s(one, other) == bounds.least_path(one, other, (0, 1, 2, 3))
+            assert delays.least_ns(one, other) == bounds.least_path_ns(one, other, (0, 1, 2, 3))

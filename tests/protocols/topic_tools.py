@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Mapping
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from antecede.clocks.bounds import Bounds
+from antecede.clocks.nanoseconds import NS
 from antecede.protocols.base import (
     DUPLICATE,
     Deliver,
@@ -27,9 +29,10 @@ from antecede.protocols.topic_message import Parts, TopicMessage, stamp
 from antecede.protocols.topic_relations import Stamp
 from antecede.protocols.topic_state import NOT_SUBSCRIBED
 from antecede.protocols.topics import Htbc, Tv, TvLt, TvPt, TvVt
+from tests.protocols.seconds import s
 
 Id = tuple[int, int]
-ORIGIN_S = 100
+ORIGIN_NS = s(Decimal("1700000000.1"))
 TOPICS = "xyz"
 CLASSES: dict[str, type[TopicProtocol]] = {
     "tv": Tv,
@@ -100,7 +103,7 @@ class TopicNetwork:
         self.cls = cls
         self.members = {k: cls(k, range(members), **self.options) for k in range(members)}
         self.now_s = 0
-        self.readings = {k: ORIGIN_S + self._offset(k) for k in self.members}
+        self.readings = {k: ORIGIN_NS + self._offset(k) for k in self.members}
         self.flight: list[tuple[int, int, Id]] = []
         self.sent: dict[Id, TopicMessage] = {}
         self.addressed: dict[Id, tuple[int, ...]] = {}
@@ -116,18 +119,18 @@ class TopicNetwork:
     # -- time -------------------------------------------------------------------------------
 
     def _offset(self, member: int) -> int:
-        accuracy = int(self.bounds.accuracy(member))
+        accuracy = self.bounds.error_ns(member)
         return self.random.choice((-accuracy, self.random.randint(-accuracy, accuracy), accuracy))
 
     def second(self, sends: float = 0.5) -> None:
         """Let one second pass and everything happen that happens in it."""
         self.now_s += 1
         for member in self.members:
-            true_s = ORIGIN_S + self.now_s
-            off = self.readings[member] + 1 - true_s
+            true_ns = ORIGIN_NS + self.now_s * NS
+            off = self.readings[member] + NS - true_ns
             if self.wander and self.random.random() < 0.3:
                 off = self._offset(member)
-            self.readings[member] = max(self.readings[member], true_s + off)
+            self.readings[member] = max(self.readings[member], true_ns + off)
         acts: list[Any] = [("tick", member) for member in self.members]
         acts += [("arrive", copy) for copy in self.flight if copy[0] <= self.now_s]
         acts += [("send", k) for k in self.members if self.random.random() < sends]
@@ -171,7 +174,11 @@ class TopicNetwork:
     # -- what happens -----------------------------------------------------------------------
 
     def tick(self, at: int) -> None:
-        self.judge(at, self.members[at].tick(self.readings[at]))
+        member = self.members[at]
+        self.judge(at, member.tick(self.readings[at]))
+        for held in member.blocked_on():
+            assert held.missing or held.until_ns is not None, held
+            assert held.until_ns is None or held.until_ns > self.readings[at]
 
     def send(self, at: int, topics: Collection[str]) -> Id:
         member = self.members[at]
@@ -190,7 +197,8 @@ class TopicNetwork:
         return key
 
     def delay(self, source: int, target: int) -> int:
-        least, most = int(self.bounds.least(source, target)), int(self.bounds.most(source, target))
+        least = self.bounds.least_delay_ns(source, target) // NS
+        most = self.bounds.most_delay_ns(source, target) // NS
         return self.random.choice((least, most, self.random.randint(least, most)))
 
     def known_past(self, at: int) -> frozenset[Id]:
@@ -248,7 +256,7 @@ class TopicNetwork:
         made.adopt(frontier)
         assert made.members == self.members[sponsor].members
         self.members[newcomer] = made
-        self.readings[newcomer] = ORIGIN_S + self.now_s + self._offset(newcomer)
+        self.readings[newcomer] = ORIGIN_NS + self.now_s * NS + self._offset(newcomer)
         self.known[newcomer], self.delivered[newcomer] = set(), []
         self.given_up[newcomer] = set()
 
@@ -309,7 +317,7 @@ def group(name: str, *subscribed: str, bounds: Bounds[int] = EXACT) -> list[Topi
 
 
 def published(
-    member: TopicProtocol, topics: str, now: float = 0.0, payload: object = b""
+    member: TopicProtocol, topics: str, now: int = 0, payload: object = b""
 ) -> TopicMessage:
     (effect,) = member.send(payload, now=now, topics=list(topics))
     assert isinstance(effect, Transmit)

@@ -9,6 +9,7 @@ import pytest
 
 from antecede.errors import DecodeError, RemoteError
 from antecede.protocols.base import Protocol
+from tests.protocols.seconds import s
 
 
 def random_bytes_decode_or_are_refused(member: Protocol, data: bytes) -> None:
@@ -20,7 +21,7 @@ def random_bytes_decode_or_are_refused(member: Protocol, data: bytes) -> None:
         return
     assert member.encode(message) == data
     try:
-        member.receive(message)
+        member.receive(message, now=s(4_000_000_000))
     except RemoteError:
         assert member.snapshot() == before
 
@@ -36,7 +37,7 @@ def damage_is_refused_whole_or_read_as_another(
         try:
             read: Any = member.decode(bytes(control), message.payload)
             assert member.encode(read) == control
-            member.receive(read)
+            member.receive(read, now=s(4_000_000_000))
         except RemoteError:
             assert member.snapshot() == before
 

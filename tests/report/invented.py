@@ -1,4 +1,6 @@
-"""Findings in the shape of 000's evaluation, invented: to look at pages, never results."""
+"""Findings in the shape of Evropeytsev et al.'s evaluation, invented: to look at pages, never
+results.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +121,10 @@ def invented() -> Findings:
     return Findings(
         study="hierarchy",
         title="The hierarchical protocol over the number of peers",
-        source="Invented figures in the shape of 000, Section 6 (simulation results)",
+        source=(
+            "Invented figures in the shape of Evropeytsev et al. 2016, Section 6 "
+            "(simulation results)"
+        ),
         finding="Three of four protocols cost what the source says, within 10 %; "
         "Dependency Sequences cost half.",
         reading=[

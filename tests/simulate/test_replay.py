@@ -78,7 +78,7 @@ def test_what_an_answer_answers_already_is_no_immediate_dependency(tmp_path: Pat
 
 
 def test_who_may_answer_one_message_answers_the_newest(tmp_path: Path) -> None:
-    """003, III.A.2: a message answers one message."""
+    """Bhavanasi and Iyer, III.A.2: a message answers one message."""
     rows = [("a", "ann", (), 0), ("b", "bob", (), 1), ("c", "cid", ("a", "b"), 2)]
     given = scenario(written(tmp_path / "tree.parquet", rows))
     _, run = run_readable(replace(given, options={}), 1, record=True)

@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from antecede.audit import audit
+from antecede.meter.violations import found_in
 from antecede.protocols.base import Relation
 from antecede.simulate.as_trace import NS, events, write_trace
 from antecede.simulate.delays import Delay
-from antecede.simulate.judge import pasts, violations
+from antecede.simulate.judge import judged, pasts, violations
 from antecede.simulate.readable import run_readable
 from antecede.simulate.recording import Recording
-from antecede.simulate.scenario import Clocks, Links
+from antecede.simulate.scenario import Clocks, Links, Scenario
+from antecede.simulate.topology import Mesh
+from antecede.trace.arrow import to_batch
 from tests.simulate.scenes import scenario_of
 
 NAMES = ("unordered", "fifo", "idr", "hierarchical", "sb", "ses", "linear", "htbc")
@@ -80,3 +84,19 @@ def test_times_are_true_time_and_the_senders_clock() -> None:
     }
     assert len(off) == 4  # one offset a member, as nothing drifts
     assert all(0 <= offset <= 2 * 50_000 * NS for _, offset in off)
+
+
+@pytest.mark.parametrize("protocol", ["unordered", "fifo", "bss"])
+def test_the_meter_counts_what_the_judge_counts_where_copies_were_lost(protocol: str) -> None:
+    """The trace does not say whom a lost copy was for; that all were for all, one must say."""
+    links = Links(Delay(0.0, 0.2), loss=0.1)
+    _, run = run_readable(Scenario(Mesh(5), protocol, links=links, duration_s=2.0), 3, True)
+    table = pa.Table.from_batches([to_batch(list(events(run)))])
+    figures = judged(run).figures
+    for relation in ("delivery", "receipt"):
+        (found,) = found_in(table, relation, to_everybody=True)
+        assert len(found.table) == figures[f"early.by_{relation}"]
+        assert found.checked == figures["violations.checked"]
+        (seen,) = found_in(table, relation)
+        assert len(seen.table) <= len(found.table)
+        assert seen.partial > 0

@@ -202,7 +202,8 @@ CASES = [
     (
         protocol('name = "hierarchical"'),
         "protocol.name: hierarchical runs on topology.kind = 'hierarchy', not on 'mesh', "
-        "where these do: unordered, fifo, bss, idr, sb, ses, sent, matrix, ds, linear",
+        "where these do: unordered, fifo, bss, idr, sb, ses, sent, matrix, ds, "
+        "total, total-agreed, linear",
     ),
     (TREE.replace('"hierarchical"', '"idr"'), "protocol.name: idr runs on topology.kind = 'mesh'"),
     (TOPICS.replace('"tv"', '"hierarchical"'), "protocol.name: hierarchical runs on topology.kind"),

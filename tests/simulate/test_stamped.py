@@ -1,4 +1,6 @@
-"""Stamps made at once equal those that the classes of 002 and 004 put on their messages."""
+"""Stamps made at once equal those that the classes of Tsuneizumi et al. and Nakayama 2017 put on
+their messages.
+"""
 
 from __future__ import annotations
 
@@ -111,7 +113,7 @@ def lockstep(scenario: Scenario, seed: int) -> int:
     """Hold every stamp to the message that the classes sent; return how many there were."""
     messages, arrived = run_of(scenario, seed)
     found = stamped(scenario, seed)
-    first = 1 if scenario.protocol == "htbc" else 0  # 004 counts before it stamps
+    first = 1 if scenario.protocol == "htbc" else 0  # Nakayama 2017 counts before it stamps
     for at, stamps in found.items():
         came = arrived[at]
         assert len(came) == len(stamps.sender)
@@ -119,7 +121,7 @@ def lockstep(scenario: Scenario, seed: int) -> int:
             message = messages[number]
             assert (message.sender, message.seq) == (stamps.sender[row], stamps.seq[row])
             assert message.lt == stamps.lt[row] + first
-            assert round(message.pt_s * 1e6) == stamps.pt_us[row]
+            assert message.pt_ns == stamps.pt_us[row] * 1000
             if stamps.counts is not None:
                 own = {int(topic[1:]): count for topic, count in message.tv}
                 assert own == {t: n for t, n in enumerate(stamps.counts[row]) if n}

@@ -40,7 +40,7 @@ def test_a_message_for_some_goes_to_them_alone() -> None:
 
 
 def test_subscriptions_and_publications_have_1_to_so_many_topics() -> None:
-    """004, section 5: h_i and k_i are drawn out of 1 to xt."""
+    """Nakayama 2017, section 3: h_i and k_i are drawn out of 1 to xt."""
     topology = PubSub((500, 500), topics=12, subscribed=4)
     names = topics_of(topology)
     assert names[0] == "t00"

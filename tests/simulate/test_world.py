@@ -84,7 +84,9 @@ def test_nothing_to_say() -> None:
 
 
 def test_waiting_for_time_ends() -> None:
-    """002 without recovery: after a loss messages wait for ever, and the run ends all the same."""
+    """Tsuneizumi et al. without recovery: after a loss messages wait for ever, and the run ends all
+    the same.
+    """
     links = Links(Delay(0.02, 0.1, "uniform"), loss=0.1)
     figures = run_readable(scenario_of("linear", links=links), 1).figures
     assert figures["held_at_end"] > 0
@@ -93,7 +95,8 @@ def test_waiting_for_time_ends() -> None:
 
 
 def test_ticks_deliver_what_has_waited_for_its_time() -> None:
-    """002, delivery "bound": nothing goes before all that it may depend on can have come.
+    """Tsuneizumi et al., delivery "bound": nothing goes before all that it may depend on can have
+    come.
 
     That is most less least delay after it was sent, if clocks are right: 80 ms.
     """
@@ -108,7 +111,9 @@ def test_ticks_deliver_what_has_waited_for_its_time() -> None:
 
 
 def test_notes_are_counted_by_transmission(monkeypatch: pytest.MonkeyPatch) -> None:
-    """002 with recovery: null messages, requests and messages sent again, one number each."""
+    """Tsuneizumi et al. with recovery: null messages, requests and messages sent again, one number
+    each.
+    """
     counts: list[int] = []
     put = Network.note
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 FILES = 6
-DEADLINE_S = 120
+DEADLINE_S = 300
 
 
 def survive_a_kill(folder: Path, operator: str, pieces: Iterable[pa.Table]) -> None:

@@ -37,10 +37,19 @@ PATIENT = DeliverSpec(
 TIMED = DeliverSpec(
     order="linear", members=NAMES, group="run", tiebreak="number", sent="sent", patience_s=5.0
 )
+AGREED = DeliverSpec(
+    order="total-agreed",
+    members=NAMES,
+    group="run",
+    tiebreak="number",
+    sent="sent",
+    patience_s=5.0,
+)
 SPECS = [
     pytest.param(BSS, {"expired"}, id="bss with patience"),
     pytest.param(PATIENT, {"released"}, id="sb with time-outs"),
     pytest.param(TIMED, {"control"}, id="linear time with heartbeats"),
+    pytest.param(AGREED, {"control", "expired"}, id="total order, where own messages wait"),
 ]
 
 

@@ -104,7 +104,7 @@ def test_vectors_and_numbers_on_spark(spark: SparkSession) -> None:
 def test_an_empty_frame_gains_the_columns(spark: SparkSession) -> None:
     df = spark.createDataFrame([], "id string, after array<string>")
     made = df.transform(antecede.spark.order(id="id", after="after", status="why"))
-    assert made.columns == ["id", "after", "position", "waited_for", "waited_ms", "why"]
+    assert made.columns == ["id", "after", "position", "waited_for", "missing", "waited_ms", "why"]
     assert made.count() == 0
 
 

@@ -21,7 +21,7 @@ from antecede.errors import InputError, SetupError
 from antecede.order.table import order_table
 from antecede.spark import order
 from antecede.spark.spec import OrderSpec
-from antecede.spark.stream import count_statuses, duration_ms, order_stream
+from antecede.spark.stream import count_statuses, order_stream
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -136,6 +136,23 @@ def test_all_at_once_the_stream_gives_the_very_order_of_the_batch(
     spec = OrderSpec(id="id", after=("after",), group="group", time="at", shards=3)
     df = order_stream(source(rocks, tmp_path / "in", [table]), spec)
     assert by_id(finish(df, tmp_path)) == by_id(order_table(table, spec))
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.int64(), pa.decimal128(12, 2), pa.float64(), pa.string(), pa.date32()]
+)
+def test_ties_are_broken_alike_in_batch_and_stream_whatever_the_type_of_ids(
+    rocks: SparkSession, tmp_path: Path, kind: Any
+) -> None:
+    ids = pa.array([2, 10, 9, 100, 1], pa.int32()).cast(kind)
+    table = pa.table({"id": ids, "after": pa.nulls(5, kind), "at": [START] * 5})
+    spec = OrderSpec(id="id", after=("after",), time="at", shards=1)
+    df = order_stream(source(rocks, tmp_path / "in", [table]), spec)
+    streamed = by_id(finish(df, tmp_path))
+    batch = by_id(order_table(table, spec))
+    assert {k: r["position"] for k, r in streamed.items()} == {
+        k: r["position"] for k, r in batch.items()
+    }
 
 
 def test_every_type_comes_back_from_the_state_as_it_was(
@@ -292,7 +309,7 @@ def test_causes_that_do_not_come_in_time(
     got = by_id(finish(df, tmp_path))
     assert {name: row["antecede_status"] for name, row in got.items()} == statuses
     if missing == "release":
-        assert got["b"]["waited_for"] == ["a"]
+        assert (got["b"]["waited_for"], got["b"]["missing"]) == ([], ["a"])
         assert got["b"]["waited_ms"] == 58_000.0
         assert got["c"]["waited_ms"] == 57_000.0
 
@@ -317,7 +334,7 @@ def test_patience_on_processing_time_needs_no_further_rows(
             time.sleep(0.2)
     finally:
         query.stop()
-    assert [(r.id, r.waited_for, r.antecede_status) for r in got] == [("b", ["a"], "missing_cause")]
+    assert [(r.id, r.missing, r.antecede_status) for r in got] == [("b", ["a"], "missing_cause")]
 
 
 def test_wrong_calls_say_what_to_do(rocks: SparkSession, tmp_path: Path) -> None:
@@ -334,14 +351,6 @@ def test_wrong_calls_say_what_to_do(rocks: SparkSession, tmp_path: Path) -> None
             order_stream(df, OrderSpec(id="id", after=("after",)))
 
 
-@pytest.mark.parametrize(
-    ("text", "milliseconds"),
-    [("10 minutes", 600_000), ("1 hour 30 minutes", 5_400_000), ("250 milliseconds", 250)],
-)
-def test_durations(text: str, milliseconds: int) -> None:
-    assert duration_ms(text) == milliseconds
-
-
 def test_order_takes_a_stream_as_it_takes_a_table(rocks: SparkSession, tmp_path: Path) -> None:
     rows = [
         {"id": "b", "after": ["a"], "group": "g", "at": START + dt.timedelta(seconds=1)},
@@ -356,3 +365,33 @@ def test_order_takes_a_stream_as_it_takes_a_table(rocks: SparkSession, tmp_path:
     assert released == batch.sort_by("position").to_pylist()
     assert released[1]["waited_for"] == ["a"]
     assert released[1]["waited_ms"] == 2000.0
+
+
+def test_what_was_waited_for_and_what_never_came_stand_apart(
+    rocks: SparkSession, tmp_path: Path
+) -> None:
+    """c waits for a, which comes, and for b, which does not; z only pushes the clock on."""
+    times = {"c": 0, "a": 5, "z": 120}
+    tables = [
+        pa.Table.from_pylist(
+            [
+                {
+                    "id": name,
+                    "after": ["a", "b"] if name == "c" else [],
+                    "group": "g",
+                    "at": START + dt.timedelta(seconds=seconds),
+                }
+            ],
+            SCHEMA_OF_ROWS,
+        )
+        for name, seconds in times.items()
+    ]
+    stream = source(rocks, tmp_path / "in", tables)
+    add = order(
+        id="id", after="after", group="group", time="at", missing="release", patience="1 min"
+    )
+    got = by_id(finish(stream.transform(add), tmp_path))
+    assert got["c"]["antecede_status"] == "missing_cause"
+    assert (got["c"]["waited_for"], got["c"]["missing"]) == (["a"], ["b"])
+    batch = by_id(rocks.read.parquet(str(tmp_path / "in")).transform(add).toArrow())
+    assert (batch["c"]["waited_for"], batch["c"]["missing"]) == (["a"], ["b"])

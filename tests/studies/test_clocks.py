@@ -1,4 +1,4 @@
-"""The study of 002: its grid, and what its quick runs show."""
+"""The study of Tsuneizumi et al.: its grid, and what its quick runs show."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import pytest
 
 from antecede.simulate.topology import Mesh
 from antecede.studies.clocks import LAMBDA_S, LEAST, RATIOS, STUDY
-from antecede.studies.clocks_findings import LOSING, SOUND
+from antecede.studies.clocks_findings import LOADS, LOSING, SOUND
 from antecede.studies.study import checked
 from tests.studies.conftest import Carried
 
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_delays_go_from_far_below_to_far_above_twice_the_accuracy(quick: bool) -> None:
-    """002, section 5: fast networks (delta <= 2 lambda), slow ones, and 2 to 4 lambda between."""
+    """Tsuneizumi et al., section 5: fast networks (delta <= 2 lambda), slow ones, and 2 to 4 lambda
+    between.
+    """
     runs = [run for run in checked(STUDY.runs(quick)) if run.kind == "pairs"]
     ratios = {run.parameters["ratio"] for run in runs}
     assert min(ratios) <= 0.5
@@ -37,7 +39,9 @@ def test_the_sound_rules_miss_nothing(carried_out: Carried) -> None:
 
 
 def test_rules_as_published_and_sorting_miss_pairs(carried_out: Carried) -> None:
-    """002, sections 4.1, 4.2 and 5 with the largest delay; by time of sending and of arrival."""
+    """Tsuneizumi et al., sections 4.1, 4.2 and 5 with the largest delay; by time of sending and of
+    arrival.
+    """
     results = carried_out("clocks").results
     for _, rule in LOSING:
         assert sum(results.values(f"{rule}.missed", kind="pairs")) > 0, rule
@@ -65,7 +69,7 @@ def test_every_pair_is_ordered_or_concurrent(carried_out: Carried) -> None:
 
 
 def test_times_cost_the_same_in_any_group_and_vectors_grow(carried_out: Carried) -> None:
-    """002, section 1."""
+    """Tsuneizumi et al., section 1."""
     results = carried_out("clocks").results
     for protocol in ("linear", "physical", "linear-physical", "bss"):
         small, large = (
@@ -94,8 +98,31 @@ def test_recovery_brings_what_was_lost(carried_out: Carried) -> None:
 
 def test_the_page_says_what_was_missed(carried_out: Carried) -> None:
     findings = carried_out("clocks").findings
-    assert "it misses none" in findings.finding
+    assert "With least delays it misses none" in findings.finding
     pairs = [section for section in findings.sections if section.title.startswith("Pairs")]
     assert len(pairs) == len(LEAST)
     for section in pairs:
         assert section.finding.startswith("The sound rules miss nothing. The most that is missed")
+
+
+def test_what_is_taken_away_is_told_by_point(carried_out: Carried) -> None:
+    """Pooled over its grid a part says nothing: it goes from nothing to most of them."""
+    done = carried_out("clocks")
+    taken = [s for s in done.findings.sections if s.title.startswith("What physical time")]
+    assert [len(section.table) for section in taken] == [
+        len(done.results.places("ratio", kind="pairs", least=least)) for least in LEAST
+    ]
+    parts = [float(row[3].rstrip("%")) for section in taken for row in section.table]
+    assert min(parts) < 5
+    assert max(parts) > 70
+    for part in (min(parts), max(parts)):
+        assert f"{part:.0f}%" in done.findings.finding
+
+
+def test_waits_stand_beside_pairs(carried_out: Carried) -> None:
+    done = carried_out("clocks")
+    waits = [s for s in done.findings.sections if s.title.startswith("Waits")]
+    assert len(waits) == len(LOADS)
+    for name in done.results.places("waiting", kind="waits"):
+        assert f"{name}, " in done.findings.finding
+    assert not sum(done.results.values("violations", kind="waits"))

@@ -57,7 +57,9 @@ def test_the_summary_of_each_study(name: str, carried_out: Carried, tmp_path: Pa
             assert row["ratio"] is None
     keys = [plot["key"] for section in found["sections"] for plot in section["plots"]]
     assert len(keys) == len(set(keys))  # they name files
-    said = [(row["section"], row["quantity"], row["condition"]) for row in found["rows"]]
+    said = [
+        (row["section"], row["figure"], row["quantity"], row["condition"]) for row in found["rows"]
+    ]
     assert len(said) == len(set(said))
 
 

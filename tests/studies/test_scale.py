@@ -19,7 +19,9 @@ def test_it_ends_at_a_hundred_thousand_peers_in_a_thousand_groups() -> None:
 
 
 def test_inside_groups_overhead_follows_the_density() -> None:
-    """000, Scalability Analysis: the same total rate, three times the peers, the same overhead."""
+    """Evropeytsev et al. 2016, Scalability Analysis: the same total rate, three times the peers,
+    the same overhead.
+    """
     runs = [run for run in checked(STUDY.runs(True)) if run.parameters["peers"] in (1000, 3000)]
     table = pa.concat_tables(list(run_locally(STUDY, runs)))
     results = Results(table, runs)

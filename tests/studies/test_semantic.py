@@ -1,4 +1,4 @@
-"""The study of 003: its runs, its traces, and its page with and without them."""
+"""The study of Bhavanasi and Iyer: its runs, its traces, and its page with and without them."""
 
 from __future__ import annotations
 
@@ -121,12 +121,19 @@ def test_a_page_with_and_without_traces(tmp_path: Path) -> None:
     )
     assert not done.failures
     sections = {section.title: section for section in done.findings.sections}
-    assert {"Real threads", "What 003 states", "Control information"} <= sections.keys()
+    assert {
+        "Real threads",
+        "What Bhavanasi and Iyer state",
+        "Control information",
+    } <= sections.keys()
     assert len(sections["Real threads"].table) == 2
-    assert "holds in 3 of 3 runs" in str(sections["What 003 states"].table)
+    stated = sections["What Bhavanasi and Iyer state"].claims
+    assert [claim.found for claim in stated if "delay" in claim.statement] == [
+        "so in 3 of 3 runs, in the mean"
+    ]
     without = conduct(STUDY, run_locally, tmp_path / "o", quick=True, only=ONLY, stream=stream)
     left_out = next(s for s in without.findings.sections if s.title == "Real threads")
-    assert "--traces" in left_out.finding
+    assert "--traces" in left_out.about
     assert not left_out.rows
     for section in done.findings.sections:
         for row in section.rows:

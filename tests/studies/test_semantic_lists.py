@@ -48,20 +48,24 @@ def test_nodes_are_those_of_the_ordering_lists(delay: Delay) -> None:
 
 
 def test_what_comes_in_order_needs_a_node_a_sender() -> None:
-    """003, VI.D.2, best case, over a run: a constant delay reorders nothing."""
+    """Bhavanasi and Iyer, VI.D.2, best case, over a run: a constant delay reorders nothing."""
     figures = list_figures(outcome(drawn(members=5, delay=Delay(0.1, 0.1, "constant"))))
     assert (figures["nodes.most"], figures["nodes.excess"], figures["rows.most"]) == (5, 0, 0)
     assert figures["curve.nodes"] == figures["curve.best"]
 
 
 def test_best_case_of_the_lists() -> None:
-    """003, VI.D.2: contiguous numbers take one node a list; the store stays empty."""
+    """Bhavanasi and Iyer, VI.D.2: contiguous numbers take one node a list; the store stays
+    empty.
+    """
     found = extreme_figures("in order", N, EACH, 1)
     assert (found["nodes.most"], found["nodes.end"], found["rows.most"]) == (N, N, 0)
 
 
 def test_worst_case_of_the_lists() -> None:
-    """003, VI.D.2: with alternate numbers there is a node a message; then the gaps close."""
+    """Bhavanasi and Iyer, VI.D.2: with alternate numbers there is a node a message; then the gaps
+    close.
+    """
     found = extreme_figures("every second first", N, EACH, 1)
     assert found["nodes.half"] == found["received.half"] == found["nodes.most"] == N * EACH // 2
     assert found["nodes.end"] == N
@@ -69,7 +73,7 @@ def test_worst_case_of_the_lists() -> None:
 
 
 def test_worst_case_of_the_store() -> None:
-    """003, VI.D.2: all messages wait for the one closest to the root."""
+    """Bhavanasi and Iyer, VI.D.2: all messages wait for the one closest to the root."""
     found = extreme_figures("root last", N, EACH, 1)
     assert (found["rows.most"], found["rows.end"]) == (N * EACH - 1, 0)
     assert (found["nodes.most"], found["nodes.end"]) == (N, N)

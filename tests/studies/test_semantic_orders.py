@@ -72,7 +72,9 @@ def by_hand(
 
 
 def test_waits_by_hand() -> None:
-    """003, figure 1: Y2 is sent after X2 arrived and does not answer it; Y1 answers X1."""
+    """Bhavanasi and Iyer, figure 1: Y2 is sent after X2 arrived and does not answer it; Y1 answers
+    X1.
+    """
     # Members P, Q, R. P sends 0 at 10 us, Q (who has it at 20) answers with 1 at 30; R has 1 at 40
     # and 0 at 100. Q sends 2, unrelated, at 50, which R has at 60. P sends 3 at 55, before 1 came
     # at 70 and 2 at 80: R has it at 65.
@@ -140,7 +142,9 @@ CASES: list[dict[str, Any]] = [
 def test_no_copy_waits_longer_under_sb_than_causal_nor_causal_than_total(
     case: dict[str, Any],
 ) -> None:
-    """003, abstract: the delivery delay is less than under causal and total order."""
+    """Bhavanasi and Iyer, abstract: the delivery delay is less than under causal and total
+    order.
+    """
     found = outcome(drawn(**case))
     sb, causal, total = (found.delivered_us[order] for order in ("sb", "causal", "total"))
     assert (found.arrived_us <= sb).all()
@@ -151,7 +155,7 @@ def test_no_copy_waits_longer_under_sb_than_causal_nor_causal_than_total(
 
 
 def test_what_answers_nothing_never_waits() -> None:
-    """003, abstract: a message is not blocked by one that it is unrelated to."""
+    """Bhavanasi and Iyer, abstract: a message is not blocked by one that it is unrelated to."""
     found = outcome(drawn(answers=0.0))
     assert len(found.waits["sb"]) == 0
     assert len(found.waits["causal"]) > 500

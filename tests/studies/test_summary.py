@@ -20,7 +20,7 @@ PLOT = Plot(
     "p", "P", "x", "y", [Series("l", [1.0, 2.0], [3.0, 4.0], [0.1, 0.2], [(1.0, 3.5)])], x_log=True
 )
 FINDINGS = Findings(
-    "s", "S", "000, section 3", "It grows.", ["as printed"], ["one seed"],
+    "s", "S", "Evropeytsev et al. 2016, section 3", "It grows.", ["as printed"], ["one seed"],
     [
         Section("Same", "First.", ROWS[:1], [PLOT]),
         Section("Same", "Second.", ROWS[1:], columns=["a"], table=[["1"]]),
@@ -36,7 +36,7 @@ def test_rows_stand_beside_the_papers_figures() -> None:
         ("Figure 5", None, 3.0, None),
     ]
     told = (found[name] for name in ("study", "source", "finding", "not_reached", "failed"))
-    assert [*told] == [*FINDINGS[:1], *FINDINGS[2:4], *FINDINGS[7:]]
+    assert [*told] == [*FINDINGS[:1], *FINDINGS[2:4], *FINDINGS[7:9]]
     assert (found["reading"], found["conditions"]) == (["as printed"], ["one seed"])
     assert found["version"] == __version__
 

@@ -40,9 +40,9 @@ def test_the_command_line_tells_it_in_one_line(
 ) -> None:
     path = tmp_path / "t.csv"
     path.write_text(TABLE)
-    assert main(["audit", str(path), "--regex", "x"]) == 2
+    assert main(["audit", str(path), "--delimiter", "x"]) == 2
     err = capsys.readouterr().err
-    assert "has no use for regex" in err
+    assert "has no use for delimiter" in err
     assert err.count("\n") == 1
 
 
@@ -53,3 +53,40 @@ def test_a_file_name_that_is_not_unicode_costs_no_row(tmp_path: Path) -> None:
     assert read.events.num_rows == 2
     assert read.quarantine.num_rows == 0
     assert str(read.events["source"][0]).endswith("t\\udcff.csv")
+
+
+def test_columns_that_begin_late_are_not_lost(tmp_path: Path) -> None:
+    """JSON leaves out what is null, so the first causes may stand behind many rows."""
+    path = tmp_path / "t.jsonl"
+    roots = [f'{{"id": "r{k}"}}' for k in range(1_500)]
+    late = '{"id": "c", "member": "m", "parents": ["r7"], "time": 1700000000}'
+    path.write_text("\n".join([*roots, late, '{"id": "d"}']), encoding="utf-8")
+    trace = arrow.read([path])
+    row = trace.events.slice(1_500, 1).to_pylist()[0]
+    assert (row["member"], row["parents"]) == ("m", ["r7"])
+    assert row["send_time"] == 1_700_000_000 * 10**9
+    assert "without_causes" not in trace.details
+
+
+@pytest.mark.parametrize("column", ["causes", "cause", "parents"])
+def test_the_field_s_own_word_is_a_column_of_causes(tmp_path: Path, column: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"id,{column}\na,\nb,a\n", encoding="utf-8")
+    trace = arrow.read([path])
+    assert trace.events["parents"].to_pylist() == [[], ["a"]]
+    assert "without_causes" not in trace.details
+
+
+def test_a_table_without_causes_is_said_to_have_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """'By declared parents', of a table whose causes stand under another name says what is not."""
+    path = tmp_path / "t.csv"
+    path.write_text("id,sender,deps\na,x,\nb,y,a\n", encoding="utf-8")
+    assert arrow.read([path]).details["without_causes"] == "id, sender, deps"
+    for words in (["audit"], ["meter"], ["order", "-o", str(tmp_path / "o.csv")]):
+        assert main([*words, str(path)]) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        assert "no column is known to hold causes or vector clocks" in shown
+        assert "id, sender, deps" in shown
+        assert "say --after COLUMN" in shown

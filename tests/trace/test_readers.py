@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from antecede.errors import FormatError, InputError
-from antecede.trace import arrow, reader
+from antecede.trace import arrow, matching, reader
 from antecede.trace.arrow import SCHEMA, Trace, read, read_batches, write_events
 from antecede.trace.reader import Item, ReadOptions
 from antecede.trace.schema import NAMES, Event
@@ -87,6 +87,78 @@ def test_shiviz_wrong_expressions(regex: str, said: str, tmp_path: Path) -> None
     path = written(tmp_path, 'a {"a":1}\nx\n')
     with pytest.raises(FormatError, match=said):
         read([path], options=ReadOptions(regex=regex))
+
+
+@pytest.mark.parametrize(
+    ("written_as", "expected"),
+    [
+        ("2024-05-04 10:00:00.25", 1_714_816_800_250_000_000),
+        ("2024-05-04T12:00:00,25+02:00", 1_714_816_800_250_000_000),
+        ("05/04/2024 10:00:00.25 AM", 1_714_816_800_250_000_000),
+        ("5/4/2024 12:00:01 AM", 1_714_780_801_000_000_000),
+        ("1714816800250", 1_714_816_800_250_000_000),
+        ("1714816800250000000", 1_714_816_800_250_000_000),
+        ("13/4/2024 10:00:00", None),
+        ("5/4/2024 13:00:00 PM", None),
+        ("yesterday", None),
+        ("nan", None),
+        ("inf", None),
+    ],
+)
+@pytest.mark.parametrize("group", ["date", "timestamp"])
+def test_shiviz_times_of_the_hosts_clocks_are_read(
+    written_as: str, expected: int | None, group: str, tmp_path: Path
+) -> None:
+    expression = rf"(?<{group}>[^|]*)\|(?<event>.*)\|(?<host>\w+)\|(?<clock>{{.*}})"
+    trace = read([written(tmp_path, f'{expression}\n{written_as}|x|a|{{"a":1}}\n|y|a|{{"a":2}}\n')])
+    assert column(trace, "send_time") == [expected, None]
+    assert trace.details["time_group"] == group
+    assert trace.details["unreadable_times"] == (expected is None)
+
+
+def test_shiviz_numbers_are_times_in_the_unit_that_is_said(tmp_path: Path) -> None:
+    expression = r"(?<ts>\d+) (?<priority>\w+) (?<event>.*)\|(?<host>\w+)\|(?<clock>{.*})"
+    path = written(tmp_path, f'{expression}\n5 INFO x|a|{{"a":1}}\n')
+    trace = read([path], options=ReadOptions(time_unit="us"))
+    assert column(trace, "send_time") == [5000]
+    assert trace.details["groups_not_read"] == "priority"
+
+
+HANGING = r"(?<host>\w+) (?<clock>{.*?})(?<event>(x+x+)+y)"
+
+
+@pytest.mark.parametrize("way", ["first line", "regex", "delimiter"])
+def test_an_expression_that_never_ends_is_ended_and_its_line_named(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matching, "LIMIT_S", 1.0)
+    good, slow = 'a {"a":1}xxy\n', 'a {"a":2}' + "x" * 60 + "\n"
+    options = {
+        "first line": ReadOptions(),
+        "regex": ReadOptions(regex=HANGING),
+        "delimiter": ReadOptions(delimiter="(x+x+)+z"),
+    }[way]
+    head = f"{HANGING}\n\n" if way == "first line" else ""
+    path = written(tmp_path, head + good + slow)
+    line = {"first line": 3, "regex": 1, "delimiter": 1}[way]
+    with pytest.raises(FormatError, match=rf":{line}: the expression finds nothing .* 1 s") as told:
+        read([path], "shiviz", options)
+    assert told.value.line == line
+
+
+def test_a_line_without_spaces_is_read_in_time_that_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matching, "LIMIT_S", 1.0)
+    path = written(tmp_path, 'a {"a":1}\nx\n' + "x" * 3_000_000 + '\nb {"b":1}\ny\n')
+    with pytest.raises(FormatError, match="finds nothing from here on"):
+        read([path], "shiviz")
+
+
+def test_an_expression_stands_for_a_log_of_vector_clocks(tmp_path: Path) -> None:
+    path = written(tmp_path, 'at a: [{"a":1}] x\n')
+    options = ReadOptions(regex=r"at (?<host>\w): \[(?<clock>{.*})\] (?<event>.*)")
+    assert read([path], options=options).format == "shiviz"
 
 
 # --- mail -----------------------------------------------------------------------------------
@@ -288,6 +360,11 @@ def test_parquet_file_and_folder(tmp_path: Path) -> None:
     assert column(one, "send_time") == [int(when.timestamp()) * S, None]
     assert column(one, "clock_members") == [["a"], None]
     assert len(both.events) == 4
+    for other in ("odd.csv", "x.quarantine.parquet"):
+        (folder / other).write_bytes((folder / "part-0.parquet").read_bytes())
+        with pytest.raises(FormatError, match=f"other files .*{other}; name its files one by one"):
+            read([folder])
+        (folder / other).unlink()
     broken = written(tmp_path, (folder / "part-0.parquet").read_bytes()[:200], "cut.parquet")
     with pytest.raises(FormatError, match="not readable as Parquet"):
         read([broken])

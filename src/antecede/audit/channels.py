@@ -1,4 +1,5 @@
-"""Channel models of a trace that tells of receipts or deliveries (001, "Message ordering").
+"""Channel models of a trace that tells of receipts or deliveries (Sahai et al. 2020, "Message
+ordering").
 
 The definitions stand in `oracle.channels`; here they are counted over Arrow tables of any size
 by `kernels.channels`. Members and messages belong to their run. The order of a member's rows is

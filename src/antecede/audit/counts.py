@@ -51,6 +51,7 @@ def by_causes(events: pa.Table) -> Counts:
     selfish = np.bincount(child[own], minlength=len(events))
     counted = pairs.pair_counts(of)
     redundant = int(counted.redundant.sum())
+    details["missing_ids"] = _missing_ids(events, edges)
     keys = {
         "edges": len(of.parent),
         "immediate_edges": len(of.parent) - redundant,
@@ -139,6 +140,15 @@ def _graph(events: pa.Table) -> tuple[graph.Graph, pa.Table]:
     present = edges.filter(edges["parent"].is_valid())
     of = graph.graph(len(events), present["child"].to_numpy(), present["parent"].to_numpy())
     return of, edges
+
+
+def _missing_ids(events: pa.Table, edges: Any) -> int:
+    """Count the ids that events name and that are nowhere, in each run by itself."""
+    nowhere = edges.filter(edges["parent"].is_null())
+    run = pc.fill_null(events["run"].take(nowhere["child"]), "")
+    return len(
+        pa.table({"run": run, "id": nowhere["parent_id"]}).group_by(["run", "id"]).aggregate([])
+    )
 
 
 def _codes(values: Any) -> Any:

@@ -50,27 +50,28 @@ def solve(processes: int, arcs: Sequence[Arc]) -> Solution:
     Whole numbers of any size. The first answer takes a few rounds over the arcs, at most as
     many as processes; each process that is shifted takes about one more.
     """
-    ways = _by_begin(processes, arcs)
-    distance, _, cycle = _shortest([0] * processes, ways)
+    ways = by_begin(processes, arcs)
+    distance, _, cycle = shortest([0] * processes, ways)
     if cycle:
         return Solution(None, None, cycle)
     # From least to most, every solution spans at least as far as the shortest distance.
     largest = (1 - min(distance, default=0)) // 2
-    least = _least_total(processes, arcs)
+    least = least_total(processes, arcs)
     if least is not None:
         return Solution(least, largest, [])
     middle = sorted(distance)[processes // 2]  # a solution stays one when all move by the same
     return Solution([shift - middle for shift in distance], largest, [], False)
 
 
-def _by_begin(processes: int, arcs: Sequence[Arc]) -> list[list[Arc]]:
+def by_begin(processes: int, arcs: Sequence[Arc]) -> list[list[Arc]]:
+    """Return the arcs that begin at each process."""
     ways: list[list[Arc]] = [[] for _ in range(processes)]
     for arc in arcs:
         ways[arc.before].append(arc)
     return ways
 
 
-def _shortest(
+def shortest(
     start: Sequence[float], ways: Sequence[Sequence[Arc]]
 ) -> tuple[list[Any], dict[int, Arc], list[Arc]]:
     """Return shortest distances from given ones, the last arc to each node, a negative cycle.
@@ -113,7 +114,7 @@ def _cycle(last: Mapping[int, Arc]) -> list[Arc]:
     return []
 
 
-def _least_total(processes: int, arcs: Sequence[Arc]) -> list[int] | None:
+def least_total(processes: int, arcs: Sequence[Arc]) -> list[int] | None:
     """Return the shifts of least sum of absolute values; None if that takes too long.
 
     The arcs have no negative cycle.
@@ -124,10 +125,10 @@ def _least_total(processes: int, arcs: Sequence[Arc]) -> list[int] | None:
     """
     flow = [0] * len(arcs)
     fed = [0] * processes
-    ways = _by_begin(processes, [a._replace(edge=number) for number, a in enumerate(arcs)])
+    ways = by_begin(processes, [a._replace(edge=number) for number, a in enumerate(arcs)])
     for _ in range(2 + MAX_STEPS // (1 + processes + len(arcs))):
         start = [0 if units < 1 else math.inf for units in fed]
-        distance, last, _ = _shortest(start, ways)
+        distance, last, _ = shortest(start, ways)
         givers = (node for node in range(processes) if fed[node] > -1)
         node = min(givers, key=distance.__getitem__, default=-1)
         if node < 0 or distance[node] >= 0:

@@ -20,6 +20,7 @@ from antecede.audit.counts import add_common, by_causes, by_clocks
 from antecede.audit.details import of_format
 from antecede.audit.report import AuditReport
 from antecede.audit.rows import conform, distinct, refuse
+from antecede.audit.witnesses import Named, witnesses
 from antecede.trace.arrow import QUARANTINE_SCHEMA, read
 from antecede.trace.reader import ReadOptions
 
@@ -29,9 +30,16 @@ DECLARED_ONLY = ("roots", "merges", "max_parents", "missing_parents", "self_pare
 
 
 def audit(
-    paths: Sequence[str | Path], format: str | None = None, options: ReadOptions | None = None
+    paths: Sequence[str | Path],
+    format: str | None = None,
+    options: ReadOptions | None = None,
+    *,
+    missing: int = 0,
 ) -> AuditReport:
     """Read files as one trace and count.
+
+    Details that name events (the worst inversions, clocks that are wrong, up to `missing` ids
+    that are nowhere) are added to what `audit_events` counts.
 
     Raise InputError if a path cannot be read at all, FormatError if its format cannot be told
     or nothing in it could be read. Bad records are counted in `details` and kept in
@@ -44,6 +52,7 @@ def audit(
         quarantine=trace.quarantine,
         details=trace.details,
         paths=[str(path) for path in paths],
+        named=Named(missing),
     )
 
 
@@ -54,12 +63,14 @@ def audit_events(
     quarantine: pa.Table | None = None,
     details: Mapping[str, Any] | None = None,
     paths: Sequence[str] = (),
+    named: Named | None = None,
 ) -> AuditReport:
     """Count over a table of events in the schema; columns may be absent but for `id`.
 
     The counts go by the vector clocks if the format is `shiviz`, or if events have clocks and
     none declares a parent; else by declared parents. `quarantine` and `details` are what
-    reading the events already found. Raise InputError if a column is not of the schema.
+    reading the events already found; `named` asks for the details that name events. Raise
+    InputError if a column is not of the schema.
     """
     table = conform(events)
     clocked = format == "shiviz" or _has_clocks_alone(table)
@@ -74,6 +85,8 @@ def audit_events(
     aside = pa.concat_tables([QUARANTINE_SCHEMA.empty_table(), *bad])
     found = dict(details or {}) | counts.details
     found |= of_format(format, counts, table, rows.duplicates, aside)
+    if named is not None:
+        found |= witnesses(counts, format, clocked, aside, named)
     found |= {"rows": len(events), "quarantined": len(aside), "quarantine": _reasons(aside)}
     if rows.receipts or rows.deliveries:
         found |= {"receipts": rows.receipts, "deliveries": rows.deliveries}

@@ -21,7 +21,7 @@ s[y] <= s[x] + w. A cycle of negative weight is a contradiction, and its arcs ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +29,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
-from antecede.audit.differences import Arc, solve
+from antecede.audit.differences import Arc, Solution, solve
+from antecede.audit.fewest import Blame, blame
 from antecede.kernels.graph import Ints
 from antecede.trace.spans_part import CLIENT, SERVER
 
@@ -43,13 +44,16 @@ _FAR = 1 << 62
 """Times beyond are left out: differences must fit into 64 bits."""
 
 
-def clock_skew(events: pa.Table, sender: Ints, receiver: Ints) -> dict[str, Any]:
+def clock_skew(
+    events: pa.Table, sender: Ints, receiver: Ints, column: str = "start_time"
+) -> dict[str, Any]:
     """Return what the edges of a trace say of its processes' clocks; see docs/design/traces.md.
 
-    `events` in the schema; `sender` and `receiver` are rows of the cause and the effect [edges].
+    `events` in the schema; `sender` and `receiver` are rows of the cause and the effect [edges];
+    `column` is the time that each event has by its process's clock.
     """
     names, code = _processes(events)
-    start, started = _times(events, "start_time")
+    start, started = _times(events, column)
     timed = started[sender] & started[receiver] & (code[sender] >= 0) & (code[receiver] >= 0)
     within = timed & (code[sender] == code[receiver]) & (start[sender] > start[receiver])
     across = timed & (code[sender] != code[receiver])
@@ -63,14 +67,20 @@ def clock_skew(events: pa.Table, sender: Ints, receiver: Ints) -> dict[str, Any]
     ]
     violated = (lower > 0) | (call & (upper < 0))
     solution = solve(len(names), arcs)
-    shifts = None if solution.shifts is None else dict(zip(names, solution.shifts, strict=True))
+    found = None if solution.shifts is None else blame(len(names), arcs, solution.shifts)
+    shifts = None if found is None else {names[host]: s for host, s in found.shifts.items()}
+    worst = _Worst(events, names, Sides(above, below, sender, receiver, lower))
     return {
+        "hosts": [] if found is None else _hosts(names, found, worst),
+        "fewest": None if found is None else found.fewest,
+        "other_choices": None if found is None else found.others,
+        "worst": worst.of(None),
         "pairs": _pairs(names, arcs, Edges(above, below, call, violated)),
         "violations_within_a_process": int(np.count_nonzero(within)),
         "consistent": shifts is not None,
-        "shifts_ns": None if shifts is None else {name: s for name, s in shifts.items() if s},
+        "shifts_ns": None if shifts is None else dict(sorted(shifts.items())),
         "total_shift_ns": None if shifts is None else sum(map(abs, shifts.values())),
-        "least_total": None if shifts is None else solution.least,
+        "least_total": _is_least(shifts, solution),
         "least_largest_shift_ns": solution.least_largest,
         "contradiction": [
             {
@@ -86,6 +96,63 @@ def clock_skew(events: pa.Table, sender: Ints, receiver: Ints) -> dict[str, Any]
             for arc in solution.contradiction
         ],
     }
+
+
+def _is_least(shifts: Mapping[str, int] | None, solution: Solution) -> bool | None:
+    """Tell whether no shifts at all have a smaller sum; None where there are none."""
+    if shifts is None or solution.shifts is None:
+        return None
+    ours, best = (sum(map(abs, them)) for them in (shifts.values(), solution.shifts))
+    return solution.least and ours == best
+
+
+class Sides(NamedTuple):
+    """Both ends of the edges between two processes, and by how much the effect is too early."""
+
+    above: Ints
+    below: Ints
+    cause: Ints
+    effect: Ints
+    early: Ints
+    """[edges] ns, above 0 where the effect has the earlier time."""
+
+
+class _Worst:
+    """Which effect is the earliest before its cause, of all or of those that touch a process."""
+
+    def __init__(self, events: pa.Table, names: Sequence[str], sides: Sides) -> None:
+        self.ids, self.names, self.sides = events["id"], names, sides
+
+    def of(self, host: int | None) -> dict[str, Any] | None:
+        """Return the worst edge; None where no effect is early."""
+        sides = self.sides
+        early = sides.early
+        if host is not None:
+            early = np.where((sides.above == host) | (sides.below == host), early, 0)
+        if not len(early) or early.max() <= 0:
+            return None
+        edge = int(early.argmax())
+        return {
+            "cause": self.ids[int(sides.cause[edge])].as_py(),
+            "effect": self.ids[int(sides.effect[edge])].as_py(),
+            "of": self.names[sides.below[edge]],
+            "against": self.names[sides.above[edge]],
+            "early_ns": int(early[edge]),
+        }
+
+
+def _hosts(names: Sequence[str], found: Blame, worst: _Worst) -> list[dict[str, Any]]:
+    """Return those whose clocks are wrong, the largest shift first."""
+    return [
+        {
+            "host": names[host],
+            "shift_ns": shift,
+            "from_ns": found.ranges[host][0],
+            "to_ns": found.ranges[host][1],
+            "worst": worst.of(host),
+        }
+        for host, shift in sorted(found.shifts.items(), key=lambda one: (-abs(one[1]), one[0]))
+    ]
 
 
 class Edges(NamedTuple):

@@ -14,15 +14,17 @@ SHOWN_BOUNDS = 4
 _UNITS = ((10**3, 1, "ns"), (10**6, 10**3, "µs"), (10**10, 10**6, "ms"), (None, 10**9, "s"))
 
 
-def findings(skew: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with the clocks, and what it means."""
+def findings(skew: Mapping[str, Any], events: str = "spans") -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the clocks, and what it means; `events`: what an event is called."""
+    one = events.removesuffix("s")
     pairs = skew["pairs"]
     wrong = [pair for pair in pairs if pair["violations"]]
     if wrong:
         count = sum(pair["violations"] for pair in wrong)
         what = (
             f"the clocks of {len(wrong):,} of {len(pairs):,} connected pairs of processes differ: "
-            f"{count:,} {'span lies' if count == 1 else 'spans lie'} outside what the cause allows"
+            f"{count:,} {f'{one} lies' if count == 1 else f'{events} lie'} outside what the cause "
+            f"allows{_worst(skew.get('worst'))}"
         )
         if skew["consistent"]:
             yield (
@@ -33,8 +35,8 @@ def findings(skew: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"{what}; no constant shifts explain them all", _contradiction(skew)
     if count := skew["violations_within_a_process"]:
         yield (
-            f"{count:,} {'span starts' if count == 1 else 'spans start'} before a parent in the "
-            "same process: no shift of clocks explains that",
+            f"{count:,} {f'{one} stands' if count == 1 else f'{events} stand'} before a cause in "
+            "the same process: no shift of clocks explains that",
             "a clock that steps back, or a time that was taken late",
         )
 
@@ -74,15 +76,42 @@ def offset(time_ns: int | None) -> str:
     return f"{time_ns / size:+,.3f}".rstrip("0").rstrip(".") + f" {unit}"
 
 
+def _worst(worst: Mapping[str, Any] | None) -> str:
+    if worst is None:
+        return ""
+    return (
+        f" (at worst {worst['effect']} of {worst['of']}, {offset(worst['early_ns'])[1:]} before "
+        f"its cause {worst['cause']} of {worst['against']})"
+    )
+
+
 def _shifts(skew: Mapping[str, Any]) -> str:
-    shifts = sorted(skew["shifts_ns"].items(), key=lambda item: (-abs(item[1]), item[0]))
-    if len(shifts) > SHOWN_SHIFTS:
+    """Name the hosts whose clocks are wrong, by how much, within which bounds."""
+    hosts = skew["hosts"]
+    fewest = "the fewest that explain it" if skew["fewest"] else "not known to be the fewest"
+    if len(hosts) > SHOWN_SHIFTS:
         return (
-            f"shifts of {len(shifts):,} processes by at most {offset(abs(shifts[0][1]))[1:]} "
-            "explain them all"
+            f"shifts of {len(hosts):,} processes by at most "
+            f"{offset(abs(hosts[0]['shift_ns']))[1:]} explain them all ({fewest})"
         )
-    shown = ", ".join(f"{name} by {offset(shift)}" for name, shift in shifts)
+    shown = ", ".join(f"{one['host']} by {offset(one['shift_ns'])}{_range(one)}" for one in hosts)
+    if not skew["fewest"]:
+        return f"shifting {shown} explains all of it ({fewest})"
+    if others := skew["other_choices"]:
+        also = "another choice" if others == 1 else f"{others:,} other choices"
+        return f"shifting {shown} explains all of it; {also} of as few would, too"
     return f"shifting {shown} explains all of it"
+
+
+def _range(host: Mapping[str, Any]) -> str:
+    low, high = host["from_ns"], host["to_ns"]
+    if low == high:
+        return ""
+    if high is None:
+        return f" or more (at least {offset(low)})" if low != host["shift_ns"] else " or more"
+    if low is None:
+        return f" or less (at most {offset(high)})" if high != host["shift_ns"] else " or less"
+    return f" ({offset(low)} to {offset(high)})"
 
 
 def _contradiction(skew: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antecede.audit import receipt_words, skew_words
 from antecede.audit.channels import lines as channel_lines
@@ -65,11 +65,13 @@ def summary(report: AuditReport) -> str:
         head += f" of {report.members:,} {members if report.members > 1 else one}"
     found = list(findings(report))
     lines = [head, "", "Findings"]
-    for finding in found or [Finding("none: no order of this trace contradicts its causes", "")]:
+    for finding in found or [Finding(_nothing_found(report), "")]:
         lines.append(f"  - {finding.what}")
         if finding.advice:
             lines.append(f"    {finding.advice}")
     lines += ["", "Counts", table(("",) * 3, _counts(report)).partition("\n")[2]]
+    if unread := report.details.get("groups_not_read"):
+        lines += ["", f"Groups of the expression that nothing is read from: {unread}"]
     if models := report.details.get("channels"):
         lines += [
             "",
@@ -85,7 +87,35 @@ def summary(report: AuditReport) -> str:
         lines += ["", table(header, rows, indent="")]
     clocks = skew_words.pair_table(report.details.get("clock_skew") or {"pairs": ()})
     lines += ["", clocks] if clocks else []
+    if missing := report.details.get("missing"):
+        lines += ["", _missing_table(missing, report.details["missing_ids"])]
     return "\n".join(lines)
+
+
+def _missing_table(missing: list[dict[str, Any]], ids: int) -> str:
+    rows = [
+        (
+            one["id"] + (f" (run {one['run']})" if one["run"] else ""),
+            f"{one['references']:,}",
+            f"{one['first']}" + ("; its own row was set aside" if one["set_aside"] else ""),
+        )
+        for one in missing
+    ]
+    shown = table(("Ids that are nowhere", "references", "first named by"), rows, indent="")
+    more = ids - len(rows)
+    return shown + (f"\n{_many(more, 'more id')} (--missing {ids} lists all)" if more else "")
+
+
+def _nothing_found(report: AuditReport) -> str:
+    """Say what was compared and found in order, and what there was nothing to compare of."""
+    if not report.edges:
+        return "none; no event names a cause that is there, so no order could be compared"
+    compared = [_ORDER_MEANING[order] for order in report.inversions]
+    if not compared:
+        return "none; no order and no times to compare with the causes"
+    shown = ", ".join(compared[:-1]) + (" and " if len(compared) > 1 else "") + compared[-1]
+    times = "" if set(report.inversions) - set(_POSITIONS) else "; no times to check"
+    return f"none: no effect comes before its cause {shown}{times}"
 
 
 def findings(report: AuditReport) -> Iterator[Finding]:
@@ -93,16 +123,19 @@ def findings(report: AuditReport) -> Iterator[Finding]:
     yield from _clock_findings(report)
     yield from _lost_rows(report)
     if skew := report.details.get("clock_skew"):
-        yield from (Finding(*found) for found in skew_words.findings(skew))
+        what = _WORDS.get(report.format, ("events",))[0]
+        yield from (Finding(*found) for found in skew_words.findings(skew, what))
     if heard := report.details.get("arrivals"):
         yield from (Finding(*found) for found in receipt_words.findings(heard, report.edges))
     yield from _reading(report)
     yield from _inversions(report)
     _, _, edges = _words(report)
     if report.missing_parents:
+        ids = report.details.get("missing_ids")
+        to = "" if ids is None else f" to {_many(ids, 'id')}"
         yield Finding(
-            f"{_many(report.missing_parents, 'named cause')} not in the trace",
-            "a consumer that waits for them waits for ever: give `order` a policy for them",
+            f"{_many(report.missing_parents, 'reference')}{to} not in the trace",
+            "a consumer that waits for them waits for ever: --missing lists the ids",
         )
     if report.details.get("shallow"):
         yield Finding(
@@ -168,6 +201,11 @@ def _lost_rows(report: AuditReport) -> Iterator[Finding]:
             f"{_many(report.details['quarantined'], 'bad row')} set aside: {shown}",
             "the others were counted; see them with --quarantine FILE",
         )
+    if columns := report.details.get("without_causes"):
+        yield Finding(
+            "no column is known to hold causes or vector clocks, so no event has any",
+            f"columns are {columns}; say --after COLUMN",
+        )
     if unreadable := report.details.get("unreadable_times", 0):
         yield Finding(
             f"{_many(unreadable, 'time')} not readable",
@@ -200,9 +238,15 @@ def _inversions(report: AuditReport) -> Iterator[Finding]:
         also = f"; {more} more {err}, see below" if more else ""
         yield Finding(
             f"{part} of {report.edges:,} {edges} have the effect before its cause "
-            f"{_ORDER_MEANING[order]}, by up to {_largest(report, order)}{also}",
+            f"{_ORDER_MEANING[order]}, by up to {_largest(report, order)}"
+            f"{_worst(report, order)}{also}",
             "sorting does not mend it: `antecede order` puts every cause before its effects",
         )
+
+
+def _worst(report: AuditReport, order: str) -> str:
+    worst = report.details.get("worst_inversions", {}).get(order)
+    return "" if worst is None else f" ({worst['effect']} before its cause {worst['cause']})"
 
 
 def _worst_first(report: AuditReport) -> list[tuple[str, int]]:

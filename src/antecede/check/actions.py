@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+from antecede.clocks.nanoseconds import down_ns, seconds_text
+
 
 class Send(NamedTuple):
     """Member `at` sends the message `label` in answer to the messages `after`.
@@ -90,7 +92,7 @@ def words(action: Action) -> str:
         case Leave(at):
             return f"leave {at}"
         case Tick(seconds):
-            return f"tick {seconds:g}"
+            return f"tick {seconds_text(down_ns(seconds))}"
         case State(at, fields):
             return " ".join(("state", at, *fields))
         case Blocked(at):

@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 from antecede.check.company import Company, Factory, flat, hierarchy
 from antecede.check.conformance import Plan
 from antecede.check.explorer import Limits
+from antecede.clocks.nanoseconds import NS
 from antecede.protocols.base import Addressing, Guarantee, Relation
 
 MEMBERS, MESSAGES = 3, 4
 ADDRESSED_MESSAGES = 3
 """Where a message can be for some members only, there are more states to a message."""
 TIMED_MESSAGES = 2
+TOTAL_STATES = 150_000
 MOST_FIRST_S = 5
 """Longest least delay waited for, so that there are answers: each second multiplies states."""
 
@@ -51,14 +53,25 @@ def searches(target: Target, size: Size) -> Iterator[tuple[Company, Limits]]:
     if _flat(target, 2).physics.bounds is not None:
         yield from _timed(target, size)
         return
-    if _promises(target).relation is Relation.BY_TOPIC or _addressed(target):
+    relation = _promises(target).relation
+    if relation in (Relation.BY_TOPIC, Relation.TOTAL) or _addressed(target):
         messages = size.messages or ADDRESSED_MESSAGES
     yield _flat(target, 2), Limits(2, duplicates=1)
-    yield _flat(target, min(3, members)), Limits(min(3, messages), duplicates=1)
-    yield _flat(target, members), Limits(messages)
+    if relation is Relation.TOTAL:
+        yield from _total(target, members, messages)
+    else:
+        yield _flat(target, min(3, members)), Limits(min(3, messages), duplicates=1)
+        yield _flat(target, members), Limits(messages)
     if size.thorough:
         yield _flat(target, members), Limits(messages, duplicates=1)
         yield _flat(target, members + 1), Limits(max(2, messages - 1))
+
+
+def _total(target: Target, members: int, messages: int) -> Iterator[tuple[Company, Limits]]:
+    """Yield smaller groups: who agrees on an order sends notes to everybody, at every message."""
+    yield _flat(target, 2), Limits(3)
+    yield _flat(target, min(3, members)), Limits(min(2, messages), duplicates=1)
+    yield _flat(target, members), Limits(messages, max_states=TOTAL_STATES)
 
 
 def _timed(target: Target, size: Size) -> Iterator[tuple[Company, Limits]]:
@@ -72,41 +85,58 @@ def _timed(target: Target, size: Size) -> Iterator[tuple[Company, Limits]]:
         yield _flat(target, 2, offsets), Limits(2, duplicates=1, send_until_s=first_s)
         if lossy:
             yield _flat(target, 2, offsets), Limits(2, losses=1, send_until_s=first_s)
-    for offsets in clock_settings(target, members):
+    every = list(clock_settings(target, members))
+    for offsets in every:
         yield _flat(target, members, offsets), Limits(messages, send_until_s=second_s)
+    # A third message shows that nothing earlier can come; who sends it matters, not its name.
+    for senders in _third_messages(members) if messages == TIMED_MESSAGES else ():
+        for offsets in every:
+            group = _flat(target, members, offsets)
+            yield group, Limits(len(senders), send_until_s=first_s, script=senders, extremes=True)
     if size.thorough:
-        for offsets in clock_settings(target, members, every=True):
+        for offsets in every:
             group = _flat(target, members, offsets)
             yield group, Limits(messages, duplicates=1, losses=lossy, send_until_s=second_s)
             yield group, Limits(messages + 1, send_until_s=first_s)
 
 
+def _third_messages(members: int) -> Iterator[tuple[int, ...]]:
+    """Yield who sends three messages, in their order: one twice and then another."""
+    if members > 2:
+        yield 0, 0, 1
+
+
 def _least(target: Target, members: int) -> int:
-    """Return the least delay of the fastest channel, in seconds."""
+    """Return the least delay of the fastest channel, in whole seconds."""
     group = _flat(target, members)
     pairs = permutations(group.names, 2)
-    return round(min(group.physics.least(source, at) for source, at in pairs))
+    return min(group.physics.least_ns(source, at) for source, at in pairs) // NS
 
 
-def clock_settings(
-    target: Target, members: int, *, every: bool = False
-) -> Iterator[tuple[float, ...]]:
-    """Yield the offsets of a group's clocks, in seconds.
+def clock_settings(target: Target, members: int) -> Iterator[tuple[int, ...]]:
+    """Yield the offsets of a group's clocks, in nanoseconds.
 
-    All right; the first as early as it may be and the others as late; and the reverse. `every`:
-    all the other combinations too (members are alike but for their numbers, so these matter
-    less). To be all early is the same as to be all late: only differences of readings matter.
+    All right; then each early or late by all that it may be, in every combination. To be all
+    early is the same as to be all late, and as to be all right where all may be off by the same:
+    only differences of readings matter.
     """
     bounds = _flat(target, members).physics.bounds
     assert bounds is not None
-    yield (0.0,) * members
-    widest = [bounds.accuracy(at) for at in range(members)]
+    yield (0,) * members
+    widest = [bounds.error_ns(at) for at in range(members)]
     if not any(widest):
         return
-    for signs in product((1.0, -1.0), repeat=members):
-        alone = len(set(signs[1:])) == 1 and signs[0] != signs[1]
-        if alone or (every and len(set(signs)) > 1):
+    for signs in product((1, -1), repeat=members):
+        if len(set(signs)) > 1 or (len(set(widest)) > 1 and signs[0] > 0):
             yield tuple(sign * most for sign, most in zip(signs, widest, strict=True))
+
+
+def one_against_all(target: Target, members: int) -> Iterator[tuple[int, ...]]:
+    """Yield the settings in which the first clock is at one end and all others at the other."""
+    for offsets in clock_settings(target, members):
+        first, *others = (offset > 0 for offset in offsets)
+        if any(offsets) and set(others) == {not first}:
+            yield offsets
 
 
 def _promises(target: Target) -> Guarantee:
@@ -140,7 +170,7 @@ def suites(target: Target, size: Size) -> Iterator[tuple[Company, Plan]]:
         group = _flat(target, 4)
         yield group, plan
         if group.physics.bounds is not None:
-            for offsets in list(clock_settings(target, 4))[1:]:
+            for offsets in one_against_all(target, 4):
                 yield _flat(target, 4, offsets), plan
         return
     shapes = (((2,), 2), ((2, 1), 1), ((1, 1, 1), 1))
@@ -151,7 +181,7 @@ def suites(target: Target, size: Size) -> Iterator[tuple[Company, Plan]]:
         yield _hierarchy(often, (2, 1), 1), plan
 
 
-def _flat(target: Target, size: int, offsets: tuple[float, ...] = ()) -> Company:
+def _flat(target: Target, size: int, offsets: tuple[int, ...] = ()) -> Company:
     return flat(target.name, target.factory, size, target.options, offsets)
 
 

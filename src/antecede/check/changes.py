@@ -22,7 +22,9 @@ UNTOUCHED = frozenset(
         "frontier",
         "identity",
         "join",
+        "kept_messages",
         "leave",
+        "memory_bytes",
         "mentions",
         "missing",
         "renumber",
@@ -30,6 +32,8 @@ UNTOUCHED = frozenset(
         "snapshot",
         "storage_bytes",
         "_check",
+        "_check_jumps",
+        "_check_times",
         "_missing",
     }
 )

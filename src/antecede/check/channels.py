@@ -1,4 +1,6 @@
-"""Which channel model the arrivals and the deliveries of a scenario followed (001)."""
+"""Which channel model the arrivals and the deliveries of a scenario followed (Sahai et al.
+2020).
+"""
 
 from __future__ import annotations
 

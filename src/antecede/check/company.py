@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from antecede.check.calls import called, in_words, is_own
 from antecede.check.physics import Physics
 from antecede.check.scenario_parse import Setting
 from antecede.clocks.bounds import Bounds
+from antecede.clocks.nanoseconds import NS, seconds_text, signed_text
 from antecede.errors import LocalError
 from antecede.protocols.base import Guarantee, Protocol, Relation
+from antecede.protocols.options import option_text
 
 FLAT_NAMES = "ABCDEFGHIJKLMNOPQR"
 SUPER_NAMES = "STU"
@@ -57,15 +60,8 @@ class Company(NamedTuple):
     def _flat_scene(self) -> Setting:
         names, bounds = self.names, None
         if self.physics.bounds is not None:
-            known = self.physics.bounds
-            clocks = {names[at]: value for at, value in known.clocks.items() if at in names}
-            channels = {
-                (names[a], names[b]): delays
-                for (a, b), delays in known.channels.items()
-                if a in names and b in names
-            }
-            bounds = Bounds(known.accuracy_s, known.least_s, known.most_s, clocks, channels)
-        offsets = tuple((names[at], offset) for at, offset in self.physics.offsets.items())
+            bounds = self.physics.bounds.among(names).numbered(names)
+        offsets = tuple((names[at], offset) for at, offset in self.physics.offsets_ns.items())
         rows = ((at, tuple(sorted(self.subscriptions.get(at, ())))) for at in names)
         subscribed = tuple((names[at], topics) for at, topics in rows if topics)
         everybody = tuple(names.values())
@@ -90,9 +86,19 @@ class Company(NamedTuple):
     def describe(self) -> str:
         """Say in words who takes part."""
         if not self.internal:
-            off = [f"{value:+g}" for value in self.physics.offsets.values()]
-            clocks = f", clocks off by {' '.join(off)} s" if any(map(float, off)) else ""
-            return f"{len(self.names)} members{clocks}"
+            clocks = self.clocks()
+            return f"{self.size()}, clocks off by {clocks}" if clocks else self.size()
+        return self.size()
+
+    def clocks(self) -> str:
+        """Say how far the members' clocks are off; empty where all are right."""
+        off = self.physics.offsets_ns.values()
+        return f"{' '.join(map(signed_text, off))} s" if any(off) else ""
+
+    def size(self) -> str:
+        """Say in words how many there are of each kind."""
+        if not self.internal:
+            return f"{len(self.names)} members"
         inside = sum(len(peers) for _, peers in self.internal)
         outside = len(self.names) - inside - len(self.internal)
         return f"{inside} internal, {len(self.internal)} super, {outside} external peers"
@@ -103,12 +109,12 @@ def flat(
     cls: Factory,
     size: int,
     options: Mapping[str, Any] | None = None,
-    offsets: Sequence[float] = (),
+    offsets: Sequence[int] = (),
 ) -> Company:
     """Return a group of `size` alike members cls(me, members, **options).
 
     Options that the protocol asks for (`Protocol.trial_options`) are added. Where these hold
-    `bounds`, the group's clocks are off by `offsets`, in seconds, and its channels keep them.
+    `bounds`, the group's clocks are off by `offsets`, in nanoseconds, and its channels keep them.
     """
     if not 2 <= size <= len(FLAT_NAMES):
         raise LocalError(f"a group to check has 2 to {len(FLAT_NAMES)} members, not {size}")
@@ -118,7 +124,7 @@ def flat(
     names = dict(enumerate(FLAT_NAMES[:size]))
 
     def newcomer(me: int, members: Iterable[int]) -> Protocol:
-        made: Protocol = cls(me, tuple(members), **options)
+        made: Protocol = made_by(cls, FLAT_NAMES[me], me, tuple(members), **options)
         made.note_payload = f"note-{FLAT_NAMES[me]}"
         return made
 
@@ -141,16 +147,34 @@ def flat(
     )
 
 
+class UnmadeError(LocalError):
+    """A member could not be made: its class raised, or did not come to an end."""
+
+    def __init__(self, name: str, error: BaseException) -> None:
+        self.name, self.error = name, error
+        super().__init__(f"{name} cannot be made: {in_words(error)}")
+
+
+def made_by(factory: Factory, name: str, *arguments: Any, **options: Any) -> Any:
+    """Call a class or function that makes members; whatever it raises becomes UnmadeError."""
+    try:
+        return called(factory, *arguments, **options)
+    except BaseException as error:
+        if is_own(error):
+            raise
+        raise UnmadeError(name, error) from error
+
+
 def _check_delays(bounds: Bounds[int] | None) -> None:
     """Raise LocalError for delays between seconds: no copy could arrive when it must."""
     if bounds is None:
         return
-    delays = [(bounds.least_s, bounds.most_s), *bounds.channels.values()]
-    for least_s, most_s in delays:
-        if not float(least_s).is_integer() or not float(most_s).is_integer():
+    delays = [(bounds.least_ns, bounds.most_ns), *bounds.channels_ns.values()]
+    for least_ns, most_ns in delays:
+        if least_ns % NS or most_ns % NS:
             raise LocalError(
-                f"delays of {least_s} to {most_s} s: a check goes by whole seconds; "
-                "let trial_options scale them"
+                f"delays of {seconds_text(least_ns)} to {seconds_text(most_ns)} s: "
+                "a check goes by whole seconds; let trial_options scale them"
             )
 
 
@@ -183,23 +207,20 @@ def hierarchy(
     names.update(zip(outside, EXTERNAL_NAMES, strict=False))
 
     def make() -> dict[int, Protocol]:
-        made: dict[int, Protocol] = build(topology(inside, outside), **options)
+        tree = topology(inside, outside)
+        made: dict[int, Protocol] = made_by(build, "the group", tree, **options)
         for at, member in made.items():
             # Acknowledgements need names of their own in a scenario.
             if hasattr(member, "ack_payload"):
                 member.ack_payload = f"ack-{names[at]}"
+            member.note_payload = f"note-{names[at]}"
         return made
 
     return Company(protocol, names, make, None, _texts(options), tuple(internal))
 
 
 def _texts(options: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    def text(value: Any) -> str:
-        if isinstance(value, bool):
-            return str(value).lower()
-        return ",".join(value) if isinstance(value, tuple) else str(value)
-
-    return tuple((name, text(value)) for name, value in options.items())
+    return tuple((name, option_text(value)) for name, value in options.items())
 
 
 def relation_of(members: Mapping[int, Protocol]) -> Relation:

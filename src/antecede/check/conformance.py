@@ -18,7 +18,7 @@ from typing import NamedTuple
 from antecede.check.actions import Action, Arrive, Join, Leave, Lose, Send, Tick
 from antecede.check.company import FLAT_NAMES, Company
 from antecede.check.trial import Trial
-from antecede.check.verdict import ENDLESS, SNAPSHOT, Failure, Suite
+from antecede.check.verdict import ENDLESS, HUNG, SNAPSHOT, Failure, Suite
 from antecede.check.world import InFlight
 from antecede.protocols.base import Addressing, Relation
 
@@ -26,6 +26,10 @@ LONG_S = 3600.0
 ROUNDS = 20
 TIMED_ROUNDS = 60
 """Seconds that pass at the end where clocks and channels have bounds."""
+
+
+REPLAYS_OF_THE_HUNG = 6
+"""Each takes as long as the limit of a call."""
 
 
 class Plan(NamedTuple):
@@ -106,6 +110,8 @@ def shorten(company: Company, failure: Failure, replays: int = Plan().replays) -
     """
     if failure.what == ENDLESS:
         return failure.begun()
+    if failure.what == HUNG:
+        replays = min(replays, REPLAYS_OF_THE_HUNG)
     best = failure
     block = max(1, len(failure.actions) // 2)
     while True:
@@ -149,8 +155,11 @@ class _Adversary:
         """Send all messages, let everything arrive, and let time pass at the end."""
         while self.trial.failure is None and (self.left or self._under_way()):
             self.trial.take(self._choose())
-        if (self.losses or self.needs_time) and self.trial.failure is None:
+        if self.losses or self.needs_time:
             self._wait()
+            return self.trial
+        while self.trial.failure is None and (action := self._pass_on()) is not None:
+            self.trial.take(action)  # what is between protocols only
         return self.trial
 
     def _under_way(self) -> bool:

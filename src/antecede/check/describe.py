@@ -1,8 +1,9 @@
 """The state of a member in the words and symbols of its source, for `state` in a scenario.
 
 A protocol may say it itself with `describe() -> dict[str, str]`; where that takes names, it gets
-them. Protocols that count messages by member (BSS, IDR) are shown as vectors, as in 001. For
-any other, a user's own too, the attributes are shown as they are, messages by their names.
+them. Protocols that count messages by member (BSS, IDR) are shown as vectors, as in Sahai et al.
+2020. For any other, a user's own too, the attributes are shown as they are, messages by their
+names.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from antecede.check.judge import Found, Judge, Record, bits
 from antecede.check.moves import SECOND, Limits, Move, Moves, Parts
 from antecede.check.reactions import Bench, Numbers, Reaction
 from antecede.check.trial import Trial
-from antecede.check.verdict import ENDLESS, Exploration, Failure
+from antecede.check.verdict import ENDLESS, RIGHT, Exploration, Failure
 from antecede.protocols.base import Relation
 
 __all__ = ["Explorer", "Limits", "Move", "explore"]
@@ -111,11 +111,17 @@ class Explorer:
 
     def _result(self, failure: Failure | None, *, complete: bool = False) -> Exploration:
         limits = self.limits
-        words = f"{self.company.describe()}, {limits.messages} messages"
-        words += f", {limits.duplicates} duplicates" if limits.duplicates else ""
+        company = self.company
+        words = f"{company.size()}, {limits.messages} messages"
+        words += f", {limits.duplicates} arriving twice" if limits.duplicates else ""
         words += f", {limits.losses} lost" if limits.losses else ""
-        words += ", senders in a fixed order" if limits.script else ""
-        return Exploration(words, len(self.parents), self.transitions, complete, failure)
+        if limits.script:
+            words += f", sent by {' '.join(company.names[at] for at in limits.script)}"
+        if self.moves.timed:
+            words += f" within {limits.send_until_s} s"
+            words += ", delays least or largest" if limits.extremes else ""
+        clocks = company.clocks() or (RIGHT if self.moves.timed else "")
+        return Exploration(words, len(self.parents), self.transitions, complete, failure, clocks)
 
     def start(self) -> int:
         """Return the state in which nobody has sent anything."""
@@ -128,6 +134,8 @@ class Explorer:
             nothing, nothing, (0,) * labels, nothing, shared, topics,
             self.limits.duplicates, self.limits.losses,
         )  # fmt: skip
+        if self.relation is Relation.TOTAL:
+            record = record._replace(orders=((),) * len(nothing))
         return self._pack(Parts(self.initial, (), record))
 
     def _pack(self, parts: Parts) -> int:
@@ -180,11 +188,14 @@ class Explorer:
             slot, group[slot], label, move.after, move.audience, record.now_s
         )
         past = self.judge.past(record, slot, move.after)
-        done = _replaced(record.done, slot, record.done[slot] | 1 << label)
         pasts = _replaced(record.pasts, label, past)
-        addressed = list(record.addressed)
+        addressed, done = list(record.addressed), record.done
         for target in self.moves.targets(slot, move.audience):
             addressed[target] |= 1 << label
+        if self.relation is Relation.TOTAL:
+            addressed[slot] |= 1 << label
+        else:
+            done = _replaced(done, slot, done[slot] | 1 << label)
         record = record._replace(done=done, pasts=pasts, addressed=tuple(addressed))
         if move.audience.topics:
             record = self._published(record, label, move.audience.topics)
@@ -238,6 +249,8 @@ class Explorer:
             done, found = self.judge.deliveries(record, slot, reaction.handed)
             if done != record.done[slot]:
                 record = record._replace(done=_replaced(record.done, slot, done))
+            if found is None:
+                record, found = self.judge.ordered(record, slot, reaction.handed)
         if found is None and not flight and not self.needs_time:
             found = self.judge.stuck(record)
         group = _replaced(group, slot, reaction.snapshot)

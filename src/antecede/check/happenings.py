@@ -1,7 +1,8 @@
 """What a scenario did, in names: happenings, moments, and the lines of golden output.
 
 A delivery that came before a message of its causal past (in the relation that the protocol
-promises) is marked by `antecede.oracle`, from what happened alone.
+promises) is marked by `antecede.oracle`, from what happened alone; in total order also one that
+another member delivers in another order.
 """
 
 from __future__ import annotations
@@ -38,6 +39,14 @@ class Happening(NamedTuple):
     """deliver: labels of its causal past that were not delivered here before: a violation."""
     astray: bool = False
     """deliver: the message is for others: a violation."""
+    unlike: tuple[str, ...] = ()
+    """deliver, in total order: (member, label): delivered here before it, there after it: a
+    violation."""
+
+    @property
+    def wrong(self) -> bool:
+        """Whether it is a violation."""
+        return bool(self.early_for or self.astray or self.unlike)
 
 
 class Moment(NamedTuple):
@@ -79,7 +88,7 @@ class Run(NamedTuple):
 
     def violations(self) -> tuple[Happening, ...]:
         """Return the deliveries that came before their causes."""
-        return tuple(one for one in self.happenings() if one.early_for or one.astray)
+        return tuple(one for one in self.happenings() if one.wrong)
 
 
 def rows_of(run: Run) -> list[Event]:
@@ -113,7 +122,32 @@ def judged(run: Run) -> Run:
         for found in history.early(run.relation.value)
     }
     run = run._replace(moments=tuple(map(run.with_strays, run.moments)))
+    if run.relation is Relation.TOTAL:
+        run = _compared(run)
     return run._replace(moments=tuple(_judged_moment(moment, early) for moment in run.moments))
+
+
+def _compared(run: Run) -> Run:
+    """Mark deliveries in another order than at a member that delivered the message before."""
+    orders: dict[str, list[str]] = {}
+
+    def marked(one: Happening) -> Happening:
+        if one.kind not in (DELIVERED, RELEASED):
+            return one
+        here = orders.setdefault(one.at, [])
+        for other, there in orders.items():
+            if one.label in there and other != one.at:
+                before = set(there[: there.index(one.label)])
+                ahead = [label for label in here if label in there and label not in before]
+                if ahead:
+                    one = one._replace(unlike=(other, ahead[0]))
+        here.append(one.label)
+        return one
+
+    moments = (
+        moment._replace(happenings=tuple(map(marked, moment.happenings))) for moment in run.moments
+    )
+    return run._replace(moments=tuple(moments))
 
 
 def _judged_moment(moment: Moment, early: dict[tuple[str, str], tuple[str, ...]]) -> Moment:
@@ -163,3 +197,6 @@ def _lines(one: Happening) -> Iterator[str]:
         yield f"VIOLATION: {one.at} delivers {one.label}, which is for others"
     if one.early_for:
         yield f"VIOLATION: {one.at} delivers {one.label} before {', '.join(one.early_for)}"
+    if one.unlike:
+        other, first = one.unlike
+        yield f"VIOLATION: {one.at} delivers {one.label} after {first}, {other} before it"

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from antecede.check.verdict import ASTRAY, EARLY, NEEDLESS, STUCK, TWICE, UNSENT
+from antecede.check.agreement import disagreement
+from antecede.check.verdict import ASTRAY, DISAGREED, EARLY, NEEDLESS, STUCK, TWICE, UNSENT
 from antecede.protocols.base import Guarantee, Relation
 
 
@@ -17,13 +18,13 @@ class Record(NamedTuple):
     """The judge's part of a state."""
 
     done: tuple[int, ...]
-    """By slot: labels sent or delivered there."""
+    """By slot: labels sent or delivered there; in total order delivered alone."""
     arrived: tuple[int, ...]
     """By slot: labels that have arrived there."""
     pasts: tuple[int, ...]
     """By label: its causal past."""
     addressed: tuple[int, ...]
-    """By slot: labels sent that are for the member."""
+    """By slot: labels sent that are for the member; in total order its own too."""
     shared: tuple[int, ...]
     """By slot and label (slot * labels + label), where only messages with a topic in common
     count: the labels sent before that share one with it that the member subscribes to."""
@@ -35,6 +36,8 @@ class Record(NamedTuple):
     """Copies that may still be lost."""
     now_s: int = 0
     """True time, in groups with clocks."""
+    orders: tuple[tuple[int, ...], ...] = ()
+    """By slot: labels in the order of their delivery, where that must be the same for all."""
 
 
 class Found(NamedTuple):
@@ -70,6 +73,11 @@ class Judge:
         """Return the mask of the labels that a member may send."""
         return ((1 << self.messages) - 1) << (self.index[slot] * self.messages)
 
+    def sent(self, record: Record, slot: int) -> int:
+        """Return what a member has sent."""
+        masks = record.addressed if self.relation is Relation.TOTAL else record.done
+        return masks[slot] & self.own(slot)
+
     def past(self, record: Record, slot: int, after: int) -> int:
         """Return the causal past of what a member sends now, in answer to `after` (-1: nothing)."""
         done = record.done[slot]
@@ -80,6 +88,7 @@ class Judge:
             Relation.BY_RECEIPT: done & self.own(slot) | record.arrived[slot],
             Relation.BY_TOPIC: done & self.own(slot) | record.arrived[slot],
             Relation.BY_REPLY: 1 << after if after >= 0 else 0,
+            Relation.TOTAL: done | self.sent(record, slot),
         }[self.relation]
         past = known
         for label in bits(known):
@@ -95,7 +104,8 @@ class Judge:
         """
         done = record.done[slot]
         for label, marked in handed:
-            if label < 0 or not any(mask >> label & 1 for mask in record.done):
+            sent = (*record.done, *record.addressed)
+            if label < 0 or not any(mask >> label & 1 for mask in sent):
                 return done, Found(UNSENT, slot, label)
             if done >> label & 1:
                 return done, Found(TWICE, slot, label)
@@ -110,6 +120,23 @@ class Judge:
                 if not self.needed(record, slot, label) & ~done:
                     return done, Found(NEEDLESS, slot, label)
         return done, None
+
+    def ordered(
+        self, record: Record, slot: int, handed: Sequence[tuple[int, bool]]
+    ) -> tuple[Record, Found | None]:
+        """Note the order of deliveries, where all have the same, and whether it still is."""
+        if self.relation is not Relation.TOTAL:
+            return record, None
+        orders = list(record.orders)
+        orders[slot] += tuple(label for label, _ in handed)
+        record = record._replace(orders=tuple(orders))
+        differs = disagreement(dict(enumerate(orders)))
+        if differs is None or not self._looks_for(EARLY, slot):
+            return record, None
+        label, missing = differs.first, differs.then
+        if differs.one != slot:  # name what this member has just done
+            label, missing = missing, label
+        return record, Found(DISAGREED, slot, label, 1 << missing)
 
     def needed(self, record: Record, slot: int, label: int) -> int:
         """Return what of a label's past the member must have delivered before it."""

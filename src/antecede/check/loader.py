@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+from antecede.check.calls import called, in_words, is_own, said, watching
 from antecede.check.company import MOST_MEMBERS
 from antecede.errors import InputError
-from antecede.protocols.base import Protocol
+from antecede.protocols.base import Guarantee, Protocol
+from antecede.protocols.options import read_options
 
+LOADING_S = 60.0
+"""A file may import what takes long to load."""
 _HINT = "derive it from antecede.protocols.base.Protocol; docs/design/judging.md has an example"
 
 
@@ -19,8 +25,10 @@ def is_file_target(target: str) -> bool:
     return ".py" in target
 
 
-def load_class(target: str) -> type[Protocol]:
-    """Return the class of FILE.py:CLASS, made once on trial.
+def load_class(target: str, options: Iterable[tuple[str, str]] = ()) -> type[Protocol]:
+    """Return the class of FILE.py:CLASS, made once on trial, with `options` (name and text).
+
+    Raises OptionError for an option that it does not have.
 
     Raises InputError when there is no such file or class, when the file does not run, or when
     the class is no protocol: not derived from `Protocol`, without `send` or `receive`, not made
@@ -37,7 +45,7 @@ def load_class(target: str) -> type[Protocol]:
     lacking = [m for m in ("send", "receive") if getattr(found, m) is getattr(Protocol, m)]
     if lacking:
         raise InputError(f"{name} does not implement {' and '.join(lacking)}", path=file)
-    _try(found, file)
+    _try(found, file, read_options(target, found, options))
     return found
 
 
@@ -51,23 +59,37 @@ def _run(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # a file may call sys.exit at its end
+        with watching(LOADING_S):
+            called(spec.loader.exec_module, module)
+    except BaseException as error:  # a file may call sys.exit at its end
+        if is_own(error):
+            raise
         line = getattr(error, "lineno", None) or _line_in(error, path)
-        what = f"does not run: {type(error).__name__}: {error}"
+        what = f"does not run: {said(error)}"
         raise InputError(what, path=str(path), line=line) from error
     return module
 
 
-def _try(cls: type[Protocol], file: str) -> None:
+def _try(cls: type[Protocol], file: str, options: Mapping[str, Any]) -> None:
     """Make one member and take its snapshot, so that misfits are named before any search."""
     try:
         # What it can not be made without (bounds, subscriptions), it says itself.
-        state = cls(0, (0, 1), **cls.trial_options(range(MOST_MEMBERS))).snapshot()
-    except Exception as error:
+        with watching():
+            asked = called(cls.trial_options, range(MOST_MEMBERS))
+            member = called(cls, 0, (0, 1), **{**asked, **options})
+            state = called(member.snapshot)
+    except BaseException as error:
+        if is_own(error):
+            raise
         line = _line_in(error, Path(file))
-        what = f"{cls.__name__}(me, members) fails: {type(error).__name__}: {error}"
+        given = "".join(f", {name}={value!r}" for name, value in options.items())
+        what = (
+            f"{cls.__name__}(me, members{given}) fails: {said(error) if line else in_words(error)}"
+        )
         raise InputError(what, path=file, line=line) from error
+    if not isinstance(member.guarantee, Guarantee):
+        what = f"{cls.__name__}.guarantee is a {type(member.guarantee).__name__}, no Guarantee"
+        raise InputError(what, path=file)
     try:
         hash(state)
     except TypeError as error:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from antecede.check.company import Company
 from antecede.check.judge import Judge, Record, bits
 from antecede.check.reactions import Audience, Bench
+from antecede.clocks.nanoseconds import NS
 from antecede.protocols.base import Addressing, Relation
 
 MOST_TOPICS = 2
@@ -37,6 +38,8 @@ class Limits(NamedTuple):
     """Copies of messages that may be lost, in all."""
     send_until_s: int = 2
     """In groups with clocks: the last second in which anything is sent."""
+    extremes: bool = False
+    """In groups with clocks: copies take the least or the largest delay, nothing between."""
 
 
 class Move(NamedTuple):
@@ -79,7 +82,7 @@ class Moves:
         bounds = company.physics.bounds
         if bounds is not None:
             pairs = [(a, b) for a in self.addresses for b in self.addresses if a != b]
-            self.horizon_s += round(max(bounds.most(a, b) for a, b in pairs))
+            self.horizon_s += max(bounds.most_delay_ns(a, b) for a, b in pairs) // NS
         self.audiences = {slot: tuple(self._audiences(slot)) for slot in judge.senders}
 
     def _audiences(self, slot: int) -> Iterator[Audience]:
@@ -124,7 +127,7 @@ class Moves:
 
     def _sends(self, record: Record) -> Iterator[Move]:
         senders = self.judge.senders
-        sent = [(record.done[slot] & self.judge.own(slot)).bit_count() for slot in senders]
+        sent = [self.judge.sent(record, slot).bit_count() for slot in senders]
         total = sum(sent)
         late = self.timed and record.now_s > self.limits.send_until_s
         if total == self.limits.messages or late:
@@ -159,7 +162,11 @@ class Moves:
         if not self.timed:
             return True
         known = self.bench.copies.value[copy]
-        return now_s >= known.sent_s + self.company.physics.least(known.source, known.target)
+        physics, under_way_ns = self.company.physics, (now_s - known.sent_s) * NS
+        least_ns = physics.least_ns(known.source, known.target)
+        if self.limits.extremes and not self.bench.is_note[copy]:
+            return under_way_ns in (least_ns, physics.most_ns(known.source, known.target))
+        return under_way_ns >= least_ns
 
     def _note_due(self, parts: Parts) -> Move | None:
         if not self.timed:
@@ -175,7 +182,7 @@ class Moves:
         physics, now_s = self.company.physics, parts.record.now_s
         for copy in parts.flight:
             known = self.bench.copies.value[copy]
-            if known.sent_s + physics.most(known.source, known.target) < now_s + 1:
+            if (now_s + 1 - known.sent_s) * NS > physics.most_ns(known.source, known.target):
                 return Move(self.slot[known.target], self.bench.copy_label[copy], copy=copy)
         return None
 

@@ -8,13 +8,16 @@ explanation and on an explanation without its survivor.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import resources
+from time import monotonic
 from typing import Any, NamedTuple
 
 from antecede.check.bodies import Bodies
-from antecede.check.budget import Target, clock_settings
+from antecede.check.budget import Target, one_against_all
+from antecede.check.calls import LIMIT_S, in_words, is_own, watching
 from antecede.check.company import Company, flat, hierarchy
 from antecede.check.conformance import Plan, conform, play
 from antecede.check.explorer import Limits, explore
@@ -26,6 +29,10 @@ from antecede.errors import LocalError
 from antecede.protocols.registry import ENTRIES
 
 RUNS, DIFFERENCE_RUNS = 8, 8
+EACH_S = 60.0
+"""Seconds for one mutant; what takes longer is not judged, and said not to be."""
+TIMES_ORIGINAL = 3.0
+"""A mutant has at least so many times the time of the original: survivors take as long as it."""
 REPLAYS = 30
 """To shorten what kills a mutant: that it was killed counts for more than how briefly."""
 
@@ -39,11 +46,15 @@ class Outcome(NamedTuple):
     """For a survivor: what it sends or keeps otherwise than the original, on the same runs."""
     explanation: str = ""
     """For a survivor without a difference: why nothing can tell; empty when nobody has said."""
+    unjudged: str = ""
+    """Why it was not judged; empty when it was."""
 
     def line(self) -> str:
         """Return the outcome as one line."""
         where = f"{self.mutant.module.rpartition('.')[2]}:{self.mutant.line}"
         what = f"{where} {self.mutant.function}: {self.mutant.change}"
+        if self.unjudged:
+            return f"NOT JUDGED  {what}\n          {self.unjudged}"
         if self.killed_by is None:
             if self.difference:
                 return f"harmless  {what}\n          breaks no promise; {self.difference}"
@@ -60,16 +71,26 @@ class Score(NamedTuple):
     outcomes: tuple[Outcome, ...]
     stale: tuple[str, ...]
     """Explanations of mutants that were killed or are no more."""
+    left_out: int = 0
+    """Mutants that the limit of time for all left no time for."""
 
     @property
     def survivors(self) -> tuple[Outcome, ...]:
         """Mutants that break no promise and do nothing otherwise than the original."""
-        return tuple(o for o in self.outcomes if o.killed_by is None and not o.difference)
+        return tuple(o for o in self._alive() if not o.difference)
 
     @property
     def harmless(self) -> tuple[Outcome, ...]:
         """Mutants that break no promise, but send or keep something else."""
-        return tuple(o for o in self.outcomes if o.killed_by is None and o.difference)
+        return tuple(o for o in self._alive() if o.difference)
+
+    @property
+    def unjudged(self) -> tuple[Outcome, ...]:
+        """Mutants that took too long."""
+        return tuple(outcome for outcome in self.outcomes if outcome.unjudged)
+
+    def _alive(self) -> Iterator[Outcome]:
+        return (o for o in self.outcomes if o.killed_by is None and not o.unjudged)
 
     @property
     def killed(self) -> int:
@@ -83,17 +104,24 @@ class Score(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether every survivor has its explanation and every explanation its survivor."""
-        return not self.unexplained and not self.stale
+        """Whether all were judged, and survivors and explanations go together."""
+        return not (self.unexplained or self.stale or self.unjudged or self.left_out)
 
     def lines(self) -> list[str]:
         """Return all outcomes and the score as lines for people."""
-        lines = [outcome.line() for outcome in self.outcomes]
-        lines += [f"STALE     {key}: no such survivor; take it out" for key in self.stale]
+        return [*(outcome.line() for outcome in self.outcomes), *self.summary()]
+
+    def summary(self) -> list[str]:
+        """Return the score alone as lines for people."""
+        lines = [f"STALE     {key}: no such survivor; take it out" for key in self.stale]
         score = f"{self.target}: {self.killed} of {len(self.outcomes)} mutants killed"
         score += f", {len(self.harmless)} break no promise but send or keep something else"
         explained = len(self.survivors) - len(self.unexplained)
         score += f", {len(self.survivors)} do nothing otherwise ({explained} explained)"
+        unjudged = len(self.unjudged) + self.left_out
+        if unjudged:
+            score += f"; {unjudged} NOT JUDGED: {len(self.unjudged)} took too long"
+            score += f", for {self.left_out} no time was left"
         return [*lines, "", score]
 
     def as_dict(self) -> dict[str, Any]:
@@ -110,24 +138,70 @@ class Score(NamedTuple):
                 for outcome in self.survivors
             ],
             "stale": list(self.stale),
+            "not_judged": [outcome.mutant.key for outcome in self.unjudged],
+            "left_out": self.left_out,
             "ok": self.ok,
         }
 
 
+class _TimeUpError(Exception):
+    """A mutant has used up its time."""
+
+
+class _Deadline:
+    """Ends an examination when its time is up; called as the progress of searches and suites."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.at = monotonic() + seconds
+
+    def __call__(self, count: int) -> None:
+        if monotonic() > self.at:
+            raise _TimeUpError
+
+
 def judge_mutants(
-    target: Target, progress: Callable[[str, int], None] | None = None, *, every: int = 1
+    target: Target,
+    told: Callable[[Outcome, int, int], None] | None = None,
+    *,
+    every: int = 1,
+    each_s: float | None = None,
+    limit_s: float = math.inf,
+    call_s: float = LIMIT_S,
 ) -> Score:
     """Judge every mutant of a protocol; what survives is looked up in `survivors.toml`.
 
     Besides the target itself the variants of a built-in protocol that keep its promise are
     examined, so that their code is judged too; and all protocols of its module or family, which
-    are one piece of code. `every`: judge one mutant in so many, for a quick look.
+    are one piece of code. `every`: judge one mutant in so many, for a quick look. `told` is called
+    with each outcome as it comes, its number from 1, and of how many. Limits in seconds: `each_s`
+    for one mutant (None: see `time_for_each`), `limit_s` for all, `call_s` for one call into a
+    class.
     """
+    with watching(call_s):
+        return _judged(target, told, every, each_s, _Deadline(limit_s))
+
+
+def time_for_each(each_s: float | None, original_s: float) -> float:
+    """Return the seconds for one mutant, where the original took `original_s`: what was asked for,
+    else `EACH_S`, and more where the original itself is slow.
+    """
+    return max(EACH_S, TIMES_ORIGINAL * original_s) if each_s is None else each_s
+
+
+def _judged(
+    target: Target,
+    told: Callable[[Outcome, int, int], None] | None,
+    every: int,
+    asked_s: float | None,
+    deadline: _Deadline,
+) -> Score:
+    began = monotonic()
     targets = [target, *_variants(target)]
     bodies = Bodies(*(one.factory for one in targets))
     reasons = explanations()
     # Rebuilt like a mutant: what fails here would fail for every mutant and count as a kill.
-    for failure in _examinations(_changed(targets, bodies.build(None))):
+    for failure in _examinations(_changed(targets, bodies.build(None)), _Deadline(math.inf)):
         if failure is not None:
             raise LocalError(
                 f"{target.name} itself breaks a promise, so its mutants tell nothing: "
@@ -135,19 +209,25 @@ def judge_mutants(
             )
     outcomes = []
     originals = _original_runs(targets)
+    each_s = time_for_each(asked_s, monotonic() - began)
     mutants = find_mutants(bodies.sources)
-    for mutant in mutants[::every]:
-        outcomes.append(_outcome(targets, originals, bodies, mutant, reasons))
-        if progress is not None:
-            progress(f"mutants of {target.name}", len(outcomes))
+    asked = mutants[::every]
+    for mutant in asked:
+        if monotonic() > deadline.at:
+            break
+        until = _Deadline(min(each_s, deadline.at - monotonic()))
+        outcomes.append(_outcome(targets, originals, bodies, mutant, reasons, until))
+        if told is not None:
+            told(outcomes[-1], len(outcomes), len(asked))
     # A module that several protocols share: what survives in one may only send otherwise in
     # another, but where it breaks a promise its explanation is wrong.
     surviving = {outcome.mutant.key for outcome in outcomes if outcome.killed_by is None}
+    # One that was not judged counts here as one that survived: its explanation is not stale.
     prefixes = tuple(f"{name.rpartition('.')[2]}." for name in bodies.sources)
     not_judged = {mutant.key for mutant in mutants} - {o.mutant.key for o in outcomes}
     known = surviving | not_judged
     stale = tuple(key for key in reasons if key.startswith(prefixes) and key not in known)
-    return Score(target.name, tuple(outcomes), stale)
+    return Score(target.name, tuple(outcomes), stale, len(asked) - len(outcomes))
 
 
 def _variants(target: Target) -> list[Target]:
@@ -184,13 +264,18 @@ def _outcome(
     bodies: Bodies,
     mutant: Mutant,
     reasons: Mapping[str, str],
+    until: _Deadline,
 ) -> Outcome:
     changed = _changed(targets, bodies.build(mutant))
     try:
-        failure = next((f for f in _examinations(changed) if f is not None), None)
-    except Exception as error:
+        failure = next((f for f in _examinations(changed, until) if f is not None), None)
+    except _TimeUpError:
+        return Outcome(mutant, None, unjudged=f"took longer than {until.seconds:.0f} s")
+    except BaseException as error:
+        if is_own(error):
+            raise
         # The explorer reports what members raise; this is code that does not even start.
-        what = f"{type(error).__name__}: {error}"
+        what = in_words(error)
         scene = _small(targets[0]).scene
         failure = Failure(RAISED, "everybody", "", (), what, (), "any group", scene)
     if failure is not None:
@@ -256,7 +341,7 @@ def _groups(target: Target) -> Iterator[Company]:
         group = flat(target.name, target.factory, 4, target.options)
         yield group
         if group.physics.bounds is not None:
-            *_, offsets = clock_settings(target, 4)
+            *_, offsets = one_against_all(target, 4)
             yield flat(target.name, target.factory, 4, target.options, offsets)
         return
     for groups, external in (((2,), 2), ((2, 1), 1), ((1, 1, 0), 1)):
@@ -265,32 +350,34 @@ def _groups(target: Target) -> Iterator[Company]:
         )
 
 
-def _examinations(targets: Sequence[Target]) -> Iterator[Failure | None]:
-    """Yield what each examination finds, the cheapest first."""
+def _examinations(targets: Sequence[Target], until: _Deadline) -> Iterator[Failure | None]:
+    """Yield what each examination finds, the cheapest first; raises _TimeUpError."""
     for target in targets:
         small = _small(target)
-        yield explore(small, Limits(2, duplicates=1)).failure
+        yield explore(small, Limits(2, duplicates=1), until).failure
         survives = all(member.guarantee.survives_loss for member in small.make().values())
         # Without bounds of delays the explorer cannot tell what is given up from what is stuck.
         if survives and small.physics.bounds is not None:
-            yield explore(small, Limits(2, losses=1, send_until_s=1)).failure
+            yield explore(small, Limits(2, losses=1, send_until_s=1), until).failure
     plan = Plan(runs=RUNS, twins=False, replays=REPLAYS)
     for target in targets:
         for company in _groups(target):
-            yield conform(company, plan._replace(parents=target.parents)).failure
+            yield conform(company, plan._replace(parents=target.parents), progress=until).failure
     target = targets[0]
     if target.topology is None and _small(target).physics.bounds is not None:
-        *_, offsets = clock_settings(target, 3)
+        *_, offsets = one_against_all(target, 3)
         group = flat(target.name, target.factory, 3, target.options, offsets)
-        yield explore(group, Limits(2, send_until_s=1)).failure
+        yield explore(group, Limits(2, send_until_s=1), until).failure
     elif target.topology is None:
-        yield explore(flat(target.name, target.factory, 3, target.options), Limits(3)).failure
-        yield explore(_small(target), Limits(4)).failure
+        yield explore(
+            flat(target.name, target.factory, 3, target.options), Limits(3), until
+        ).failure
+        yield explore(_small(target), Limits(4), until).failure
     else:
         company = hierarchy(target.name, target.factory, target.topology, (1,), 2, target.options)
         first, *_, last = company.names
-        yield explore(company, Limits(3, script=(last, last, first))).failure
-        yield explore(company, Limits(3, script=(first, last, first))).failure
+        yield explore(company, Limits(3, script=(last, last, first)), until).failure
+        yield explore(company, Limits(3, script=(first, last, first)), until).failure
 
 
 def _small(target: Target) -> Company:

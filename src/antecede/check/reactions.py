@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from antecede.check.calls import called, in_words, is_own
+from antecede.check.effects import check_sent, effects_of
 from antecede.check.physics import Physics
-from antecede.check.verdict import RAISED, SNAPSHOT
+from antecede.check.verdict import RAISED, SNAPSHOT, kind_of
 from antecede.check.world import audience_of
-from antecede.errors import LocalError
+from antecede.clocks.nanoseconds import NS
 from antecede.protocols.base import Deliver, Effect, MessageId, Protocol, Release, Transmit
 
 Key = TypeVar("Key", bound=Hashable)
@@ -69,6 +71,7 @@ class Bench:
         self, members: Sequence[Protocol], labels: Sequence[str], physics: Physics
     ) -> None:
         self.members = members
+        self.addresses = frozenset(member.me for member in members)
         self.labels = labels
         self.label_number = {label: number for number, label in enumerate(labels)}
         self.snapshots: Numbers[Hashable] = Numbers()
@@ -100,7 +103,7 @@ class Bench:
             def act(member: Protocol) -> Sequence[Effect]:
                 return member.send(text, now=now, after=parents, **given)
 
-            reaction = self._react(slot, snapshot, act, now_s, label)
+            reaction = self._react(slot, snapshot, "send", act, now_s, label)
             self._sent[key] = reaction
         return reaction
 
@@ -110,7 +113,11 @@ class Bench:
         reaction = self._received.get(key)
         if reaction is None:
             message, now = self.copies.value[copy].message, self._reading(slot, now_s)
-            reaction = self._react(slot, snapshot, lambda m: m.receive(message, now=now), now_s)
+
+            def act(member: Protocol) -> Sequence[Effect]:
+                return member.receive(message, now=now)
+
+            reaction = self._react(slot, snapshot, "receive", act, now_s)
             self._received[key] = reaction
         return reaction
 
@@ -120,17 +127,18 @@ class Bench:
         reaction = self._ticked.get(key)
         if reaction is None:
             now = self._reading(slot, now_s)
-            reaction = self._react(slot, snapshot, lambda m: m.tick(now), now_s)
+            reaction = self._react(slot, snapshot, "tick", lambda m: m.tick(now), now_s)
             self._ticked[key] = reaction
         return reaction
 
-    def _reading(self, slot: int, now_s: int) -> float:
-        return self.physics.reading(self.members[slot].me, now_s) if self.timed else 0.0
+    def _reading(self, slot: int, now_s: int) -> int:
+        return self.physics.reading(self.members[slot].me, now_s * NS) if self.timed else 0
 
     def _react(
         self,
         slot: int,
         snapshot: int,
+        what: str,
         act: Callable[[Protocol], Sequence[Effect]],
         now_s: int,
         label: int = -1,
@@ -138,12 +146,17 @@ class Bench:
         """Run one member once; whatever it raises is a finding, not our failure."""
         member, state = self.members[slot], self.snapshots.value[snapshot]
         try:
-            member.restore(state)
-            if member.snapshot() != state:
+            called(member.restore, state)
+            if called(member.snapshot) != state:
                 return Reaction(0, (), (), "restore does not give back the state", SNAPSHOT)
-            return self._noted(member, act(member), now_s, label)
-        except Exception as error:
-            return Reaction(0, (), (), f"{type(error).__name__}: {error}")
+            effects = called(lambda: effects_of(act(member), member, what, self.addresses))
+            if label >= 0:
+                check_sent(effects, self.labels[label], member)
+            return self._noted(member, effects, now_s, label)
+        except BaseException as error:
+            if is_own(error):
+                raise
+            return Reaction(0, (), (), in_words(error), kind_of(error))
 
     def _noted(
         self, member: Protocol, effects: Sequence[Effect], now_s: int, label: int
@@ -153,15 +166,13 @@ class Bench:
         for effect in effects:
             if isinstance(effect, Transmit):
                 message = effect.message
-                if member.me in effect.to:
-                    raise LocalError("a message is transmitted to the member that sends it")
                 if label >= 0 and message.payload == self.labels[label]:
                     self.ids.setdefault(label, MessageId(message.sender, message.seq))
                 copies += [self._copy(member, target, message, now_s) for target in effect.to]
             elif isinstance(effect, Deliver | Release):
                 number = self.label_number.get(effect.message.payload, -1)
                 handed.append((number, isinstance(effect, Release)))
-        return Reaction(self.snapshots(member.snapshot()), tuple(copies), tuple(handed))
+        return Reaction(self.snapshots(called(member.snapshot)), tuple(copies), tuple(handed))
 
     def _copy(self, member: Protocol, target: int, message: Any, now_s: int) -> int:
         source = member.me if self.timed else -1  # without channels it makes no difference

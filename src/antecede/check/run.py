@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from antecede.check.budget import Size, Target, searches, suites
-from antecede.check.company import promise
+from antecede.check.calls import LIMIT_S, in_words, watching
+from antecede.check.company import Company, UnmadeError, promise
 from antecede.check.conformance import Plan, conform
 from antecede.check.explorer import explore
 from antecede.check.loader import is_file_target, load_class
-from antecede.check.verdict import ENDLESS, NEEDLESS, STUCK, Exploration, Suite, Verdict
+from antecede.check.scenario_parse import Setting
+from antecede.check.shared import SharedState, shared_by
+from antecede.check.verdict import (
+    ENDLESS,
+    NEEDLESS,
+    SHARED,
+    STUCK,
+    Exploration,
+    Failure,
+    Suite,
+    Verdict,
+    kind_of,
+)
 from antecede.errors import LocalError
+from antecede.protocols.options import read_options
 from antecede.protocols.registry import entry
 
 STATES_AFTER_FAILURE = 30_000
@@ -22,30 +36,37 @@ Progress = Callable[[str, int], None]
 """Called with the group under examination and the number of states or runs so far."""
 
 
-def find_target(name: str, variant: str = "") -> Target:
+def find_target(name: str, variant: str = "", options: Iterable[tuple[str, str]] = ()) -> Target:
     """Return a built-in protocol by name, or the user's FILE.py:CLASS.
 
-    Raises InputError for a file or class that cannot be used, LocalError for an unknown name
-    or variant.
+    `options` are names and texts of options, read by the types of the class. Raises InputError
+    for a file or class that cannot be used, OptionError for an option that there is not,
+    LocalError for an unknown name or variant.
     """
+    given = tuple(options)
     if is_file_target(name):
         if variant:
             raise LocalError("variants are for built-in protocols")
-        return Target(name, load_class(name))
+        loaded = load_class(name, given)
+        return Target(name, loaded, None, read_options(name, loaded, given))
     found = entry(name)
     topology = None if found.flat else importlib.import_module(found.module).Topology
-    return Target(name, found.load(), topology, found.options(variant))
+    factory = found.load()
+    chosen = {**found.options(variant), **read_options(name, factory, given)}
+    return Target(name, factory, topology, chosen)
 
 
 def run_check(
     target: str,
     *,
     variant: str = "",
+    options: Iterable[tuple[str, str]] = (),
     members: int | None = None,
     messages: int | None = None,
     thorough: bool = False,
     seed: int = 0,
     progress: Progress | None = None,
+    limit_s: float = LIMIT_S,
 ) -> Verdict:
     """Judge a protocol by its own guarantee.
 
@@ -53,24 +74,64 @@ def run_check(
     internal, 1 super, 2 external peers and 3), then runs the adversarial network with all
     randomness from `seed`. Stops at the first failure, whose counterexample is the smallest;
     when that is no early delivery, which is what matters most, it goes on for one for a while.
+    `limit_s`: a call into the class that takes longer counts as one that never returns.
     """
-    found = find_target(target, variant)
+    found = find_target(target, variant, options)
     size = Size(members, messages, thorough)
+    with watching(limit_s):
+        try:
+            return _judged(found, size, seed, progress)
+        except UnmadeError as error:
+            failure = Failure(
+                kind_of(error.error), error.name, "", (), in_words(error.error), (), "any group",
+                Setting(target, tuple(options)),
+            )  # fmt: skip
+            part = Exploration("making the members", 0, 0, False, failure)
+            return Verdict(target, _title(found), "nothing that could be asked", (part,), ())
+
+
+def _judged(found: Target, size: Size, seed: int, progress: Progress | None) -> Verdict:
+    own = _watched(found)
     title, kept = _titles(found)
+
+    def verdict(explored: Iterable[Exploration], played: Iterable[Suite]) -> Verdict:
+        return Verdict(found.name, title, kept, tuple(explored), tuple(played))
+
     company, _ = next(searches(found, size))
     first = conform(company, Plan(runs=1, messages=2, twins=False), seed)
+    if wrong := shared_by(company.make(), company.names) or (own.changed() if own else ""):
+        return verdict([_shared(company, wrong)], ())
     if first.failure is not None and first.failure.what == ENDLESS:
         # The explorer would follow every one of endlessly many copies.
-        return Verdict(target, title, kept, (), (first,))
+        return verdict((), (first,))
     explored = _explore_all(found, size, progress)
     if any(part.failure is not None for part in explored):
-        return Verdict(target, title, kept, tuple(explored), ())
+        return verdict(explored, ())
     played: list[Suite] = []
     for company, plan in suites(found, size):
         played.append(conform(company, plan, seed, _under(progress, company.describe())))
         if played[-1].failure is not None:
             break
-    return Verdict(target, title, kept, tuple(explored), tuple(played))
+    if own is not None and (wrong := own.changed()):
+        explored = [_shared(company, wrong), *explored]
+    return verdict(explored, played)
+
+
+def _watched(found: Target) -> SharedState | None:
+    """Return what the user's class has outside of its objects; a built-in one is not asked."""
+    cls = found.factory
+    return SharedState(cls) if is_file_target(found.name) and isinstance(cls, type) else None
+
+
+def _shared(company: Company, wrong: str) -> Exploration:
+    words = company.describe()
+    failure = Failure(SHARED, found_at(company), "", (), wrong, (), words, company.scene)
+    return Exploration(words, 0, 0, False, failure)
+
+
+def found_at(company: Company) -> str:
+    """Return whom a failure is about that concerns everybody."""
+    return company.protocol.rpartition(":")[2]
 
 
 def _explore_all(found: Target, size: Size, progress: Progress | None) -> list[Exploration]:
@@ -93,8 +154,11 @@ def _explore_all(found: Target, size: Size, progress: Progress | None) -> list[E
 
 def _titles(found: Target) -> tuple[str, str]:
     company, _ = next(searches(found, Size()))
-    title = found.factory.__name__ if is_file_target(found.name) else entry(found.name).title
-    return title, promise(company.make())
+    return _title(found), promise(company.make())
+
+
+def _title(found: Target) -> str:
+    return found.factory.__name__ if is_file_target(found.name) else entry(found.name).title
 
 
 def _under(progress: Progress | None, what: str) -> Callable[[int], None] | None:

@@ -24,7 +24,9 @@ from antecede.check.actions import (
     State,
     Tick,
 )
+from antecede.check.calls import Hung, in_words, is_own, watching
 from antecede.check.describe import describe
+from antecede.check.effects import MisuseError
 from antecede.check.happenings import ACKNOWLEDGED, Happening, Moment, Run, judged, waits
 from antecede.check.scenario_parse import (
     Scenario,
@@ -49,7 +51,8 @@ FOR_TIME = "time to pass"
 
 def run_scenario(scenario: Scenario) -> Run:
     """Carry out all actions; raises ScenarioError when one asks for the impossible."""
-    return judged(_Runner(scenario).run())
+    with watching():
+        return judged(_Runner(scenario).run())
 
 
 def check_output(run: Run) -> tuple[str, ...]:
@@ -127,8 +130,13 @@ class _Runner:
             raise self.error(str(error)) from error
         except ScenarioError:
             raise
-        except Exception as error:  # a protocol of the user's own may raise anything
-            raise self.error(f"the protocol raised {type(error).__name__}: {error}") from error
+        except MisuseError as error:
+            raise self.error(str(error)) from error
+        except BaseException as error:  # a protocol of the user's own may raise anything
+            if is_own(error):
+                raise
+            what = in_words(error) if isinstance(error, Hung) else f"raised {in_words(error)}"
+            raise self.error(f"the protocol {what}") from error
         told = {(step.at, step.label) for step in steps if step.kind in (SENT, FORWARDED)}
         happenings = [self._happening(step, source) for step in steps]
         return (*happenings, *self._acknowledged(told)), ()
@@ -225,13 +233,15 @@ class _Runner:
             case "arrive" | "join" | "lose":
                 return Happening(name, step.kind, step.label, (source,))
         if step.kind == HELD:
-            return Happening(name, step.kind, step.label, self._reasons(step.at, step.detail))
+            return Happening(
+                name, step.kind, step.label, self._reasons(step.at, step.detail, step.reason)
+            )
         return Happening(name, step.kind, step.label, step.detail)
 
-    def _reasons(self, at: int, missing: tuple[str, ...]) -> tuple[str, ...]:
+    def _reasons(self, at: int, missing: tuple[str, ...], reason: str) -> tuple[str, ...]:
         """Return what a held message waits for, in words where it is for no message."""
         waits = self.world.members[at].guarantee.needs_time
-        return missing or ((FOR_TIME,) if waits else ())
+        return missing or ((reason,) if reason else (FOR_TIME,) if waits else ())
 
     def _new(self) -> list[InFlight]:
         return [copy for copy in self.world.in_flight if id(copy) not in self.before]
@@ -268,7 +278,9 @@ class _Runner:
                 self.cast.names[at],
                 HELD,
                 held.message.payload,
-                self._reasons(at, tuple(self.world.name(at, one) for one in held.missing)),
+                self._reasons(
+                    at, tuple(self.world.name(at, one) for one in held.missing), held.reason
+                ),
             )
             for at, member in self.world.members.items()
             for held in member.blocked_on()

@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from antecede.check.actions import (
     Action,
@@ -27,6 +28,7 @@ from antecede.check.actions import (
     words,
 )
 from antecede.clocks.bounds import Bounds
+from antecede.clocks.nanoseconds import down_ns, seconds_text
 from antecede.errors import LocalError, ScenarioError
 
 
@@ -42,8 +44,8 @@ class Setting(NamedTuple):
     external: tuple[str, ...] = ()
     bounds: Bounds[str] | None = None
     """What is promised of clocks and delays, by name; goes to the protocol as `bounds`."""
-    clocks: tuple[tuple[str, float], ...] = ()
-    """By how many seconds a member's clock is off; who is not named is not."""
+    clocks: tuple[tuple[str, int], ...] = ()
+    """By how many nanoseconds a member's clock is off; who is not named is not."""
     subscriptions: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Topics by member; go to the protocol as `subscriptions`."""
 
@@ -99,7 +101,7 @@ class _Parser:
         self.internal: list[tuple[str, tuple[str, ...]]] = []
         self.external: tuple[str, ...] = ()
         self.bounds: Bounds[str] | None = None
-        self.clocks: dict[str, float] = {}
+        self.clocks: dict[str, int] = {}
         self.subscriptions: dict[str, tuple[str, ...]] = {}
         self.commands: list[Command] = []
 
@@ -167,12 +169,14 @@ class _Parser:
             raise self.error("write 'protocol NAME [option=value ...]'")
         if "protocol" in self.head:
             raise self.error("the protocol is named already; a scenario has one")
-        self.head["protocol"] = arguments[0]
-        for argument in arguments[1:]:
-            name, equals, value = argument.partition("=")
-            if not (name and equals and value):
+        # The path of a file may have spaces; its class does not.
+        words = next((k for k, one in enumerate(arguments, 1) if ".py:" in one), 1)
+        self.head["protocol"] = " ".join(arguments[:words])
+        for argument in arguments[words:]:
+            name, equals, _ = argument.partition("=")
+            if not (name and equals):
                 raise self.error(f"'{argument}' is not an option; write option=value")
-        pairs = (argument.partition("=") for argument in arguments[1:])
+        pairs = (argument.partition("=") for argument in arguments[words:])
         self.options = tuple((name, value) for name, _, value in pairs)
 
     def _members(self, arguments: Sequence[str]) -> None:
@@ -195,9 +199,9 @@ class _Parser:
         names = [word for word in arguments if "=" not in word]
         given = dict(word.split("=", 1) for word in arguments if "=" in word)
         try:
-            values = {key: float(text) for key, text in given.items()}
+            values = {key: Decimal(text) for key, text in given.items()}
             self.bounds = _with_bounds(self.bounds or Bounds(), names, values)
-        except (ValueError, TypeError):
+        except (ArithmeticError, ValueError, TypeError):
             raise self.error(
                 "write 'bounds accuracy=S least=S most=S' for all, 'bounds A accuracy=S' for a "
                 "clock, 'bounds A B least=S most=S' for a channel; S in seconds"
@@ -208,7 +212,7 @@ class _Parser:
     def _clock(self, arguments: Sequence[str]) -> None:
         match arguments:
             case [at, offset] if _number(offset):
-                self.clocks[at] = float(offset)
+                self.clocks[at] = down_ns(Decimal(offset), f"the clock of {at}")
                 return
         raise self.error("write 'clock MEMBER SECONDS': by how much its clock is off")
 
@@ -304,27 +308,31 @@ _ACTIONS: dict[str, Callable[[_Parser, Sequence[str]], Action]] = {
 
 
 def _with_bounds(
-    bounds: Bounds[str], names: Sequence[str], values: dict[str, float]
+    bounds: Bounds[str], names: Sequence[str], values: dict[str, Decimal]
 ) -> Bounds[str]:
     """Return bounds with some replaced; raises TypeError for words that fit no form."""
-    fields = {f"{key}_s": value for key, value in values.items()}
+    seconds: dict[str, Any] = {f"{key}_s": value for key, value in values.items()}
+    said: Bounds[str] = Bounds(**seconds)
     match names:
         case []:
-            return replace(bounds, **fields)  # type: ignore[arg-type]
+            fields = {f"{key}_ns": getattr(said, f"{key}_ns") for key in values}
+            return replace(bounds, **fields)
         case [at] if values.keys() == {"accuracy"}:
-            return replace(bounds, clocks={**bounds.clocks, at: values["accuracy"]})
+            clocks = {**bounds.clocks_ns, at: said.accuracy_ns}
+            return replace(bounds, clocks_ns=clocks)
         case [source, target] if values.keys() == {"least", "most"}:
-            delays = values["least"], values["most"]
-            return replace(bounds, channels={**bounds.channels, (source, target): delays})
+            channels = {**bounds.channels_ns, (source, target): (said.least_ns, said.most_ns)}
+            return replace(bounds, channels_ns=channels)
     raise TypeError
 
 
 def _bounds_lines(bounds: Bounds[str]) -> list[str]:
-    everybody = f"accuracy={bounds.accuracy_s:g} least={bounds.least_s:g} most={bounds.most_s:g}"
-    lines = [f"bounds {everybody}"]
-    lines += [f"bounds {at} accuracy={accuracy:g}" for at, accuracy in bounds.clocks.items()]
-    for (source, target), (least, most) in bounds.channels.items():
-        lines.append(f"bounds {source} {target} least={least:g} most={most:g}")
+    text = seconds_text
+    delays = f"least={text(bounds.least_ns)} most={text(bounds.most_ns)}"
+    lines = [f"bounds accuracy={text(bounds.accuracy_ns)} {delays}"]
+    lines += [f"bounds {at} accuracy={text(error)}" for at, error in bounds.clocks_ns.items()]
+    for (source, target), (least, most) in bounds.channels_ns.items():
+        lines.append(f"bounds {source} {target} least={text(least)} most={text(most)}")
     return lines
 
 
@@ -355,7 +363,7 @@ def scenario_text(
     if setting.external:
         scene.append("external " + " ".join(setting.external))
     scene += _bounds_lines(setting.bounds) if setting.bounds is not None else []
-    scene += [f"clock {name} {offset:g}" for name, offset in setting.clocks if offset]
+    scene += [f"clock {name} {seconds_text(offset)}" for name, offset in setting.clocks if offset]
     scene += [f"subscribe {name} {' '.join(topics)}" for name, topics in setting.subscriptions]
     blocks = [head, scene, [words(action) for action in actions]]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"

@@ -2,27 +2,26 @@
 
 Flat groups are numbered in the order in which the file names the members, from 0; a newcomer
 gets the next number. In a hierarchy super peers come first, from 1, then external and then
-internal peers, so that the identifiers of 000's external group come out as printed. Options are
-the keyword arguments of the protocol's class; their text is read by the type declared there.
+internal peers, so that the identifiers of Evropeytsev et al.'s external group come out as printed.
+Options are the keyword arguments of the protocol's class; their text is read by the type declared
+there.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple
 
 from antecede.check.company import relation_of
 from antecede.check.loader import is_file_target, load_class
 from antecede.check.physics import Physics
 from antecede.check.scenario_parse import Setting
-from antecede.errors import LocalError, ScenarioError
+from antecede.errors import LocalError, OptionError, ScenarioError
 from antecede.protocols.base import Protocol, Relation
+from antecede.protocols.options import options_of, read_options
 from antecede.protocols.registry import ENTRIES, entry
 from antecede.protocols.subscriptions import Subscriptions
-
-_WORDS: Mapping[str, Any] = {"true": True, "false": False, "none": None}
 
 
 class Cast(NamedTuple):
@@ -55,7 +54,10 @@ def cast_members(setting: Setting, folder: Path = Path()) -> Cast:
     `folder` is where the FILE.py of a protocol of one's own is looked for; raises InputError
     when it cannot be used.
     """
-    factory, flat = _factory(setting.protocol, folder)
+    try:
+        factory, flat = _factory(setting.protocol, folder, setting.options)
+    except OptionError as error:
+        raise ScenarioError(error.message) from error
     options = _options(factory, setting)
     if flat and not setting.members:
         raise ScenarioError(
@@ -100,13 +102,7 @@ def _timing(factory: Callable[..., Any], setting: Setting) -> dict[str, Any]:
         found["bounds"] = setting.bounds.numbered(everybody)
     if setting.subscriptions:
         found["subscriptions"] = Subscriptions(dict(setting.subscriptions)).numbered(everybody)
-    return {name: value for name, value in found.items() if name in _accepted(factory)}
-
-
-def _accepted(factory: Callable[..., Any]) -> list[str]:
-    """Return the names of the keyword arguments that options can stand for."""
-    parameters = inspect.signature(factory).parameters
-    return [name for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY]
+    return {name: value for name, value in found.items() if name in options_of(factory)}
 
 
 def _hierarchy(factory: Callable[..., Any], setting: Setting, options: Mapping[str, Any]) -> Cast:
@@ -123,13 +119,16 @@ def _hierarchy(factory: Callable[..., Any], setting: Setting, options: Mapping[s
     for at, member in protocols.items():
         if hasattr(member, "ack_payload"):
             member.ack_payload = f"ack-{names[at]}"
+        member.note_payload = f"note-{names[at]}"
     return Cast(protocols, names, relation_of(protocols), None)
 
 
-def _factory(name: str, folder: Path) -> tuple[Callable[..., Any], bool]:
+def _factory(
+    name: str, folder: Path, options: Iterable[tuple[str, str]] = ()
+) -> tuple[Callable[..., Any], bool]:
     """Return what makes the members, and whether they are all alike."""
     if is_file_target(name):
-        return load_class(str(folder / name)), True
+        return load_class(str(folder / name), options), True
     try:
         found = entry(name)
         return found.load(), found.flat
@@ -142,32 +141,7 @@ def _factory(name: str, folder: Path) -> tuple[Callable[..., Any], bool]:
 
 def _options(factory: Callable[..., Any], setting: Setting) -> dict[str, Any]:
     """Return the keyword arguments that the options of the setting stand for."""
-    accepted = _accepted(factory)
-    described: Any = inspect.unwrap(factory)
-    hints = get_type_hints(described.__init__ if inspect.isclass(described) else described)
-    found: dict[str, Any] = {}
-    for name, text in setting.options:
-        if name not in accepted:
-            known = ", ".join(accepted) or "none"
-            raise ScenarioError(
-                f"protocol {setting.protocol} has no option '{name}'; options are: {known}"
-            )
-        found[name] = _value(name, text, hints.get(name))
-    return found
-
-
-def _value(name: str, text: str, hint: Any) -> Any:
-    """Read the text of an option by its type: true, false, none, a number, a word, or words."""
-    if "Collection" in str(hint):
-        return tuple(text.split(","))
-    if text in _WORDS:
-        return _WORDS[text]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    if hint in (bool, int, float):
-        allowed = "true or false" if hint is bool else "a number"
-        raise ScenarioError(f"option {name}={text}: {allowed} is allowed")
-    return text
+    try:
+        return read_options(setting.protocol, factory, setting.options)
+    except OptionError as error:
+        raise ScenarioError(error.message) from error

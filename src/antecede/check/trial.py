@@ -6,16 +6,20 @@ member is gone) is passed over, so that a run can be shortened by leaving out ac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
 
 from antecede.check.actions import Action, Arrive, Join, Leave, Lose, Send, Tick
+from antecede.check.agreement import disagreement
+from antecede.check.calls import called, in_words, is_own
 from antecede.check.company import Company, relation_of
 from antecede.check.verdict import (
     ASTRAY,
+    DISAGREED,
     EARLY,
     ENDLESS,
     NEEDLESS,
-    RAISED,
     REASON,
     SILENT,
     SNAPSHOT,
@@ -24,6 +28,7 @@ from antecede.check.verdict import (
     UNSENT,
     WIRE,
     Failure,
+    kind_of,
 )
 from antecede.check.world import (
     ARRIVED,
@@ -37,6 +42,7 @@ from antecede.check.world import (
     Step,
     World,
 )
+from antecede.errors import LocalError
 from antecede.oracle import history
 from antecede.protocols.base import Addressing, Guarantee, Protocol, Relation
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
@@ -58,6 +64,26 @@ MOST_NOTES = 1_000
 """Heartbeats, requests and answers while no time passes, before a run is called endless."""
 
 
+def _wrong_reason(step: Step, delivered: Collection[str]) -> str:
+    """Return in words why what a held message waits for cannot be; empty when it can."""
+    if step.label in step.detail:
+        return "it names itself as what it waits for; name the messages that must come before it"
+    if delivered:
+        return f"it waits for {', '.join(sorted(delivered))}, delivered there already"
+    if not step.detail and not step.reason:
+        return (
+            "it names nothing; name the causes in `missing`, or where they cannot be named say in "
+            "words what it waits for: Hold(message, (), reason)"
+        )
+    return ""
+
+
+def _causes(member: Protocol, message: Any) -> None:
+    """Let a member name the causes of a message; a protocol may refuse with LocalError."""
+    with suppress(LocalError):
+        tuple(member.causes(message))
+
+
 class Trial:
     """A group at work; `restoring` puts members through their snapshot after each action."""
 
@@ -75,7 +101,7 @@ class Trial:
         self.arrived: list[InFlight] = []
         self.sponsors: dict[int, tuple[int, int]] = {}
         """Newcomer -> (sponsor, number of steps before the join)."""
-        self.invited_s: dict[int, float] = {}
+        self.invited_ns: dict[int, int] = {}
         """Newcomer -> true time at which the invitation has come; nothing is sent before."""
         self.said: set[str] = set()
         """Labels of the messages that the application sent."""
@@ -102,10 +128,12 @@ class Trial:
         try:
             if not self._take(action):
                 return False
-        except Exception as error:
+        except BaseException as error:
+            if is_own(error):
+                raise
             self.actions.append(action)
             label = getattr(action, "label", "")
-            self._fail(RAISED, self._at(action), label, f"{type(error).__name__}: {error}")
+            self._fail(kind_of(error), self._at(action), label, in_words(error))
             return True
         self.actions.append(action)
         self._check_end(self.world.in_flight[max(in_flight - 1, 0) :])
@@ -150,7 +178,7 @@ class Trial:
         label, after, topics = action.label, action.after, action.topics
         if at is None or label in self.world.ids or not self.world.covered[at].issuperset(after):
             return False
-        if self.world.now_s < self.invited_s.get(at, 0.0):
+        if self.world.now_ns < self.invited_ns.get(at, 0):
             return False
         to = [self._address(name) for name in action.to]
         found = [target for target in to if target is not None and target != at]
@@ -209,7 +237,7 @@ class Trial:
         at = max(self.names) + 1
         newcomer = self.company.newcomer(at, (*self.world.members, at))
         self.sponsors[at] = (sponsor, len(self.world.steps))
-        self.invited_s[at] = self.world.now_s + self.world.physics.least(sponsor, at)
+        self.invited_ns[at] = self.world.now_ns + self.world.physics.least_ns(sponsor, at)
         self.world.join(at, newcomer, sponsor)
         self.names[at] = name
         self.guarantees[at] = newcomer.guarantee
@@ -228,9 +256,8 @@ class Trial:
                     self._fail(ASTRAY, self.names[step.at], step.label)
             elif step.kind == HELD and self.world.members[step.at].guarantee.never_idle:
                 delivered = self.world.covered[step.at].intersection(step.detail)
-                if not step.detail or delivered or step.label in step.detail:
-                    reason = f"it waits for {', '.join(step.detail) or 'nothing'}"
-                    self._doubt(REASON, step, reason)
+                if wrong := _wrong_reason(step, delivered):
+                    self._doubt(REASON, step, wrong)
 
     def _check_end(self, copies: Sequence[InFlight]) -> None:
         """What is transmitted for ever would never be judged."""
@@ -253,9 +280,9 @@ class Trial:
             if name not in (None, self.names[at]):
                 continue
             copy = fresh[at] if at in fresh else self._fresh_newcomer(at)
-            state = member.snapshot()
-            copy.restore(state)
-            if copy.snapshot() != state:
+            state = called(member.snapshot)
+            called(copy.restore, state)
+            if called(copy.snapshot) != state:
                 self._fail(SNAPSHOT, self.names[at], "", "the restored member's state differs")
                 return
             self.world.members[at] = copy
@@ -272,9 +299,11 @@ class Trial:
                 continue
             label = str(message.payload)
             try:
-                back = receiver.decode(sender.encode(message), message.payload)
-            except Exception as error:
-                self._fail(WIRE, self.names[source], label, f"{type(error).__name__}: {error}")
+                back = called(receiver.decode, called(sender.encode, message), message.payload)
+            except BaseException as error:
+                if is_own(error):
+                    raise
+                self._fail(WIRE, self.names[source], label, in_words(error))
                 return
             if back != message:
                 self._fail(WIRE, self.names[source], label, f"{message} came back as {back}")
@@ -302,6 +331,8 @@ class Trial:
             self._let_time_pass()
             if self.failure is not None:
                 return self.failure
+        if self._unanswered():
+            return self.failure
         past = self._history()
         name_of = {str(at): name for at, name in self.names.items()}
         released = {(str(s.at), s.label) for s in self.world.steps if s.kind == RELEASED}
@@ -310,12 +341,42 @@ class Trial:
             if self.guarantees[at].never_early and (early.member, early.message) not in released:
                 self._fail(EARLY, name_of[early.member], early.message, missing=early.missing)
                 return self.failure
+        if self.relation is Relation.TOTAL and self._disagree():
+            return self.failure
         for fault in past.faults(self.relation.value):
             if self._counts(fault):
                 self._fail(_FAULTS[fault.what], name_of[fault.member], fault.message)
                 return self.failure
         self.failure = self._left_over()
         return self.failure or self.doubt
+
+    def _unanswered(self) -> bool:
+        """Tell whether a question that a `Group` asks is not answered: what is held, and why."""
+        for at, member in self.world.members.items():
+            try:
+                held = called(lambda one=member: tuple(one.blocked_on()))
+                called(lambda one=member: one.held_count())
+                for waiting in held:
+                    called(_causes, member, waiting.message)
+            except BaseException as error:
+                if is_own(error):
+                    raise
+                self._fail(kind_of(error), self.names[at], "", in_words(error))
+                return True
+        return False
+
+    def _disagree(self) -> bool:
+        """Tell whether two members deliver the same two messages in different orders."""
+        orders: dict[int, list[str]] = {at: [] for at in self.guarantees}
+        for step in self.world.steps:
+            if step.kind in (DELIVERED, RELEASED) and self.guarantees[step.at].never_early:
+                orders[step.at].append(step.label)
+        differs = disagreement(orders)
+        if differs is not None:
+            one, other = self.names[differs.one], self.names[differs.other]
+            detail = f"{one} delivers {differs.first} before {differs.then}"
+            self._fail(DISAGREED, other, differs.then, detail, (differs.first,))
+        return differs is not None
 
     def _history(self) -> history.History:
         def name(at: int) -> str:
@@ -343,7 +404,7 @@ class Trial:
             if self.failure is not None or not self.unfinished():
                 return
             while not self.world.may_pass(1.0) and self.failure is None:
-                copy = min(self.world.in_flight, key=self.world.due)
+                copy = min(self.world.in_flight, key=self.world.due_ns)
                 self.take(Arrive(self.names[copy.target], str(copy.message.payload)))
             self.take(Tick(1.0))
 
@@ -352,7 +413,13 @@ class Trial:
         return self._under_way() or self._left_over() is not None
 
     def _under_way(self) -> bool:
-        return any(self._is_application(c.message.payload) for c in self.world.in_flight)
+        """Tell whether anything is on its way that may let a message go.
+
+        Where time counts, that is no heartbeat: those never end.
+        """
+        timed = any(guarantee.needs_time for guarantee in self.guarantees.values())
+        flying = self.world.in_flight
+        return any(not timed or self._is_application(copy.message.payload) for copy in flying)
 
     def _left_over(self) -> Failure | None:
         """With nothing in flight, everybody present must have delivered all that was sent.

@@ -2,26 +2,57 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from antecede.check.actions import Action, words
+from antecede.check.calls import Hung
+from antecede.check.effects import MisuseError, TooManyError
 from antecede.check.scenario_parse import Setting, scenario_text
 
 EARLY = "delivered before a message of its causal past"
 TWICE = "delivered twice"
 UNSENT = "delivered but never sent"
 ASTRAY = "delivered to a member that it is not for"
+DISAGREED = "delivered in another order than at another member"
 STUCK = "everything has arrived, and it is not delivered"
 NEEDLESS = "held although its whole causal past is delivered"
 SILENT = "arrived, and nothing is said about it"
 REASON = "held, and the reason given is none"
 RAISED = "raised an error"
+HUNG = "does not come to an end"
+MISUSED = "gave back what no protocol may"
+SHARED = "members share what only one of them may have"
 ENDLESS = "transmitted again and again without end"
 SNAPSHOT = "snapshot and restore change something"
 WIRE = "encode and decode change something"
 
+RIGHT = "nothing"
+"""By how much clocks are off that are right, in `Exploration.clocks`."""
 BEGINNING = 40
 """Actions shown of a run without an end: it goes on as it began."""
+
+
+def named_from(folder: Path, protocol: str) -> str:
+    """Return FILE.py:CLASS with the file relative to a folder; another name as it is."""
+    file, _, name = protocol.rpartition(":")
+    if not file.endswith(".py"):
+        return protocol
+    try:
+        relative = os.path.relpath(Path(file).absolute(), folder.absolute())
+    except ValueError:  # another drive: there is no way from here to there
+        relative = str(Path(file).absolute())
+    return f"{Path(relative).as_posix()}:{name}"
+
+
+def kind_of(error: BaseException) -> str:
+    """Return the kind of failure that an error from a member is."""
+    if isinstance(error, Hung):
+        return HUNG
+    if isinstance(error, TooManyError):
+        return ENDLESS
+    return MISUSED if isinstance(error, MisuseError) else RAISED
 
 
 class Failure(NamedTuple):
@@ -64,9 +95,15 @@ class Failure(NamedTuple):
         detail = f"the first {BEGINNING} of {len(self.actions)} actions are shown"
         return self._replace(actions=self.actions[:BEGINNING], detail=detail)
 
-    def scenario(self, title: str = "", source: str = "") -> str:
-        """Return the counterexample as the text of a scenario file."""
-        return scenario_text(self.scene, self.actions, title=title, source=source)
+    def scenario(self, title: str = "", source: str = "", folder: Path | None = None) -> str:
+        """Return the counterexample as the text of a scenario file.
+
+        Scenarios name a protocol of one's own relative to their own folder: to `folder`, or to
+        the working folder when there is none.
+        """
+        protocol = named_from(folder, self.scene.protocol) if folder else self.scene.protocol
+        scene = self.scene._replace(protocol=protocol)
+        return scenario_text(scene, self.actions, title=title, source=source)
 
 
 class Exploration(NamedTuple):
@@ -79,6 +116,8 @@ class Exploration(NamedTuple):
     complete: bool
     """False when it stopped at the allowed number of states, or at a failure."""
     failure: Failure | None
+    clocks: str = ""
+    """By how much the members' clocks are off; empty where no bounds of them are promised."""
 
 
 class Suite(NamedTuple):

@@ -8,10 +8,13 @@ travel as payloads and so survive any renumbering on the way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from antecede.check.physics import TOLERANCE_S, Physics
+from antecede.check.calls import called
+from antecede.check.effects import check_sent, effects_of
+from antecede.check.physics import Physics
+from antecede.clocks.nanoseconds import NS, Seconds, exact, up_ns
 from antecede.errors import LocalError
 from antecede.protocols.base import (
     Addressing,
@@ -21,6 +24,7 @@ from antecede.protocols.base import (
     Hold,
     MessageId,
     Protocol,
+    Relation,
     Release,
     Transmit,
 )
@@ -49,6 +53,8 @@ class Step(NamedTuple):
     detail: tuple[str, ...] = ()
     """hold, release: labels of the missing messages; discard: the reason; send: labels it answers;
     join: the sponsor's address."""
+    reason: str = ""
+    """hold: what it waits for in words, where the protocol cannot name it."""
 
 
 class InFlight(NamedTuple):
@@ -57,17 +63,17 @@ class InFlight(NamedTuple):
     source: int
     target: int
     message: Any
-    sent_s: float = 0.0
+    sent_ns: int = 0
     """True time at which it was put on the network."""
 
 
 class World:
-    """Members by address, copies in flight, the steps taken so far, and the true time."""
+    """Members by address, copies in flight, the steps taken so far, and the true time in ns."""
 
     def __init__(self, members: Mapping[int, Protocol], physics: Physics | None = None) -> None:
         self.members = dict(members)
         self.physics = physics or Physics()
-        self.now_s = 0.0
+        self.now_ns = 0
         self.in_flight: list[InFlight] = []
         self.steps: list[Step] = []
         self.ids: dict[str, MessageId] = {}
@@ -75,7 +81,8 @@ class World:
         self.known: dict[tuple[int, MessageId], str] = {}
         """(receiver, id as that receiver calls it) -> label."""
         self.covered: dict[int, set[str]] = {at: set() for at in self.members}
-        """Member -> labels it has sent or delivered, or adopted from its sponsor."""
+        """Member -> labels it has sent or delivered, or adopted from its sponsor (base: who counts
+    own messages as delivered when they are sent)."""
         self.copies: dict[str, int] = {}
         """Label -> copies of it put in flight so far."""
         self.notes = 0
@@ -87,30 +94,33 @@ class World:
 
     # -- time -------------------------------------------------------------------------------
 
-    def reading(self, at: int) -> float:
-        """Return what a member's clock shows now, in seconds."""
-        return self.physics.reading(at, self.now_s)
+    def reading(self, at: int) -> int:
+        """Return what a member's clock shows now."""
+        return self.physics.reading(at, self.now_ns)
 
-    def due(self, copy: InFlight) -> float:
+    def due_ns(self, copy: InFlight) -> int:
         """Return the true time by which a copy must have arrived."""
-        return copy.sent_s + self.physics.most(copy.source, copy.target)
+        return copy.sent_ns + self.physics.most_ns(copy.source, copy.target)
 
     def may_arrive(self, copy: InFlight) -> bool:
         """Tell whether a copy has been under way for the least delay of its channel."""
-        least = self.physics.least(copy.source, copy.target)
-        return self.now_s >= copy.sent_s + least - TOLERANCE_S
+        return self.now_ns >= copy.sent_ns + self.physics.least_ns(copy.source, copy.target)
 
-    def may_pass(self, seconds: float) -> bool:
+    def may_pass(self, seconds: Seconds) -> bool:
         """Tell whether time can pass without a copy in flight being later than it can be."""
-        return all(self.due(copy) >= self.now_s + seconds - TOLERANCE_S for copy in self.in_flight)
+        until_ns = self.now_ns + whole_ns(seconds)
+        return all(self.due_ns(copy) >= until_ns for copy in self.in_flight)
 
-    def tick(self, seconds: float) -> list[Step]:
-        """Let time pass, and tell every member what its clock shows."""
+    def tick(self, seconds: Seconds) -> list[Step]:
+        """Let time pass, and tell every member what its clock shows.
+
+        Raises LocalError for what is no number of seconds, or not a whole number of nanoseconds.
+        """
         mark = len(self.steps)
-        self.now_s += seconds
+        self.now_ns += whole_ns(seconds)
         self.notes = 0
-        for at, member in self.members.items():
-            self._carry_out(at, member.tick(self.reading(at)))
+        for at in self.members:
+            self._carry_out(at, self._ask(at, "tick", lambda m: m.tick(self.reading(m.me))))
         return self.steps[mark:]
 
     # -- messages ---------------------------------------------------------------------------
@@ -135,9 +145,12 @@ class World:
         mark = len(self.steps)
         member = self.members[at]
         audience = audience_of(member, tuple(to), tuple(topics))
-        effects = member.send(label, now=self.reading(at), after=parents, **audience)
+        now = self.reading(at)
+        effects = self._ask(at, "send", lambda m: m.send(label, now=now, after=parents, **audience))
+        check_sent(effects, label, member)
         self.steps.append(Step(at, SENT, label, after))
-        self.covered[at].add(label)
+        if member.guarantee.relation is not Relation.TOTAL:
+            self.covered[at].add(label)
         self._carry_out(at, effects)
         if label in self.ids:
             self.newest[at] = self.ids[label].seq
@@ -165,7 +178,8 @@ class World:
         mark = len(self.steps)
         self.steps.append(Step(copy.target, ARRIVED, copy.message.payload))
         now = self.reading(copy.target)
-        self._carry_out(copy.target, self.members[copy.target].receive(copy.message, now=now))
+        effects = self._ask(copy.target, "receive", lambda m: m.receive(copy.message, now=now))
+        self._carry_out(copy.target, effects)
         return self.steps[mark:]
 
     # -- membership -------------------------------------------------------------------------
@@ -181,17 +195,17 @@ class World:
         if at in self.covered:
             raise LocalError(f"member {at} is or was in the group; numbers are never reused")
         mark = len(self.steps)
-        newcomer.adopt(self.members[sponsor].frontier())
+        called(newcomer.adopt, called(self.members[sponsor].frontier))
         self.covered[at] = set(self.covered[sponsor])
         self.steps.append(Step(at, JOINED, name or str(at), (str(sponsor),)))
         owed = self._owed_to(newcomer)
-        for other, member in self.members.items():
-            self._carry_out(other, member.join(at))
+        for other in self.members:
+            self._carry_out(other, self._ask(other, "join", lambda m: m.join(at)))
         self.members[at] = newcomer
         for copy in owed:
             if copy.message.payload in self.covered[at]:
                 self.known[at, newcomer.identity(copy.message)] = copy.message.payload
-            elif self.due(copy) >= self.now_s - TOLERANCE_S:
+            elif self.due_ns(copy) >= self.now_ns:
                 self._put(copy)
         return self.steps[mark:]
 
@@ -212,9 +226,14 @@ class World:
         self.steps.append(Step(at, LEFT, name or str(at)))
         last = self.newest.get(at, 0)
         self.in_flight = [copy for copy in self.in_flight if copy.target != at]
-        for other, member in self.members.items():
-            self._carry_out(other, member.leave(at, last))
+        for other in self.members:
+            self._carry_out(other, self._ask(other, "leave", lambda m: m.leave(at, last)))
         return self.steps[mark:]
+
+    def _ask(self, at: int, what: str, act: Callable[[Any], Any]) -> list[Effect]:
+        """Let a member act; returns its effects, each looked at (see `effects`)."""
+        member = self.members[at]
+        return called(lambda: effects_of(act(member), member, what, self.covered))
 
     def _carry_out(self, at: int, effects: Sequence[Effect]) -> None:
         for effect in effects:
@@ -225,7 +244,7 @@ class World:
                 self._transmit(at, effect)
             elif isinstance(effect, Hold):
                 names = tuple(self.name(at, missing) for missing in effect.missing)
-                self.steps.append(Step(at, HELD, effect.message.payload, names))
+                self.steps.append(Step(at, HELD, effect.message.payload, names, effect.reason))
             elif isinstance(effect, Release):
                 names = tuple(self.name(at, missing) for missing in effect.missing)
                 self.steps.append(Step(at, RELEASED, effect.message.payload, names))
@@ -245,10 +264,10 @@ class World:
         elif self.steps[-1].kind == ARRIVED:
             self.steps.append(Step(at, FORWARDED, label))
         if not note:
-            self.sent.setdefault(label, []).append(InFlight(at, at, message, self.now_s))
+            self.sent.setdefault(label, []).append(InFlight(at, at, message, self.now_ns))
         for target in effect.to:
             if target in self.members:
-                self._put(InFlight(at, target, message, self.now_s))
+                self._put(InFlight(at, target, message, self.now_ns))
 
     def _put(self, copy: InFlight) -> None:
         member, message = self.members[copy.target], copy.message
@@ -273,6 +292,13 @@ class World:
         if not member.renumbers and type(member).identity is Protocol.identity:
             return next(labels, f"{missing.sender}:{missing.seq}")
         return f"{missing.sender}:{missing.seq}"
+
+
+def whole_ns(seconds: Seconds) -> int:
+    """Return seconds as nanoseconds; raises LocalError for parts of one, which nobody measures."""
+    if (exact(seconds) * NS).denominator != 1:
+        raise LocalError(f"{seconds} s: time passes in whole nanoseconds")
+    return up_ns(seconds)
 
 
 def audience_of(

@@ -44,12 +44,14 @@ COMMANDS = {
     "meter": Command(
         "antecede.cli.meter", "trace", "pairs that a rule orders without need, or misses"
     ),
-    "order": Command("antecede.cli.order", "trace", "write a trace in causal order as Parquet"),
+    "order": Command("antecede.cli.order", "trace", "write a trace in causal order"),
     "deliver": Command(
         "antecede.cli.deliver", "trace", "what a protocol would have delivered of logged bytes"
     ),
     "convert": Command(
-        "antecede.cli.convert", "trace", "write a trace as a log for ShiViz, Parquet or JSON lines"
+        "antecede.cli.convert",
+        "trace",
+        "write a trace as a log for ShiViz, Parquet, CSV, JSON lines",
     ),
     "record": Command(
         "antecede.cli.record", "trace", "let processes talk over UDP and write what happened"
@@ -64,6 +66,9 @@ COMMANDS = {
     ),
     "study": Command(
         "antecede.cli.study", "all", "run a source's evaluation on Spark: figures, plots, page"
+    ),
+    "sweep": Command(
+        "antecede.cli.sweep", "all", "a scenario file over a grid of its keys: table, plots, page"
     ),
     "compile": Command(
         "antecede.cli.compile", "trace", "compile the kernels now, once, instead of at first use"

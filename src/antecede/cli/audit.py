@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+import sys
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 
 from antecede.audit.engine import audit
-from antecede.cli.output import check_free, check_not_read, draft_of
+from antecede.cli.output import check_writable, draft_of
+from antecede.cli.quarantine import save_quarantine
 from antecede.errors import InputError
 from antecede.trace.arguments import add_read_arguments, read_options
+from antecede.trace.writing import format_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +22,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_read_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument(
-        "--quarantine", metavar="FILE", help="write bad rows with reasons (.parquet or .csv)"
+        "--quarantine",
+        metavar="FILE",
+        help="write bad rows with reasons (.parquet, .csv or .jsonl)",
+    )
+    parser.add_argument(
+        "--missing",
+        nargs="?",
+        type=int,
+        const=20,
+        default=0,
+        metavar="N",
+        help="list ids that are named as causes and are nowhere, the N most named (20)",
     )
     parser.add_argument("--force", action="store_true", help="replace that FILE where it exists")
 
@@ -31,29 +42,27 @@ def run(args: argparse.Namespace) -> int:
     """Print the report; 0 when it could be made."""
     aside = None if args.quarantine is None else Path(args.quarantine)
     if aside is not None:
-        _check_aside(aside, args.paths, args.force)
-    report = audit(args.paths, args.format, read_options(args))
+        check_writable(aside, args.paths, args.force)
+        format_of(aside)
+    if args.missing < 0:
+        raise InputError(f"--missing {args.missing}: a number of ids, 0 or more")
+    report = audit(args.paths, args.format, read_options(args), missing=args.missing)
     if aside is not None:
         write_quarantine(report.quarantine, aside)
     if args.json:
         print(json.dumps(report.to_dict(), indent=2, ensure_ascii=False))
     else:
         print(report.summary())
+    if args.missing and report.missing_parents is None:
+        print(
+            "antecede: --missing lists declared causes; this trace has vector clocks, so no ids "
+            "are listed",
+            file=sys.stderr,
+        )
     return 0
 
 
-def _check_aside(aside: Path, read: Sequence[str], force: bool) -> None:
-    """Raise InputError before the work, not after it; what is read is never replaced."""
-    if aside.suffix not in (".parquet", ".csv"):
-        raise InputError("--quarantine FILE must end in .parquet or .csv", path=str(aside))
-    check_not_read(aside, read)
-    check_free(aside, force)
-
-
 def write_quarantine(rows: pa.Table, path: Path) -> None:
-    """Write bad rows as Parquet, or as CSV where the name ends so; InputError if impossible."""
+    """Write bad rows in the format that the name tells; InputError if impossible."""
     with draft_of(path) as draft:
-        if path.suffix == ".csv":
-            pyarrow.csv.write_csv(rows, draft)
-        else:
-            pyarrow.parquet.write_table(rows, draft, compression="zstd")
+        save_quarantine(rows, draft, format_of(path))

@@ -4,45 +4,101 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
 
+from antecede.check.calls import LIMIT_S
+from antecede.check.everything import Judged, cases, judge_all
+from antecede.check.keeping import run_of, save_scenario
+from antecede.check.mutants import EACH_S, TIMES_ORIGINAL, Outcome, judge_mutants
 from antecede.check.run import find_target, run_check
-from antecede.check.verdict import Exploration, Failure, Suite, Verdict
+from antecede.check.verdict import RIGHT, Exploration, Failure, Suite, Verdict
+from antecede.cli.explain import write_svg
+from antecede.cli.output import check_not_read
+from antecede.diagram.steps import from_run
+from antecede.diagram.svg import draw_svg
 from antecede.errors import LocalError
+from antecede.protocols.options import split_options
 from antecede.protocols.registry import ENTRIES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede check`."""
-    parser.add_argument("target", help=f"{', '.join(ENTRIES)}, or your own FILE.py:CLASS")
+    known = f"{', '.join(ENTRIES)}, or your own FILE.py:CLASS"
+    parser.add_argument("target", nargs="?", help=known)
+    parser.add_argument(
+        "options", nargs="*", metavar="NAME=VALUE", help="options of its constructor (r=10 k=3)"
+    )
     parser.add_argument("--variant", default="", help="a variant of a built-in protocol")
     parser.add_argument("--members", type=int, help="members of the largest group explored")
     parser.add_argument("--messages", type=int, help="messages sent in the largest search")
     parser.add_argument("--thorough", action="store_true", help="larger searches, more runs")
+    parser.add_argument(
+        "--all", action="store_true", help="every protocol and variant: is each as expected?"
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", help="with --all: how many at a time")
     parser.add_argument("--mutants", action="store_true", help="break every guard; are all caught?")
+    parser.add_argument(
+        "--limit", type=float, metavar="S", help="with --mutants: seconds for all of them"
+    )
+    parser.add_argument(
+        "--limit-each",
+        type=float,
+        default=None,
+        metavar="S",
+        help=f"with --mutants: seconds for one of them (default {EACH_S:g}, or "
+        f"{TIMES_ORIGINAL:g} times what the original takes, where that is more)",
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of the adversarial network")
+    parser.add_argument("--save", metavar="F", help="write the counterexample as a scenario")
+    parser.add_argument("--svg", metavar="F", help="draw the counterexample")
+    parser.add_argument(
+        "--call-limit",
+        type=float,
+        default=LIMIT_S,
+        metavar="S",
+        help=f"seconds after which a call counts as one that never returns (default {LIMIT_S:g})",
+    )
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     """Judge and print; returns 0 when all promises are kept, 1 when not."""
-    for name, least in (("members", 2), ("messages", 1)):
+    for name, least in (("members", 2), ("messages", 1), ("jobs", 1)):
         value = getattr(args, name)
         if value is not None and value < least:
             raise LocalError(f"--{name} is {value}; the least is {least}")
+    if not 0 < args.call_limit < 86_400:
+        raise LocalError(f"--call-limit is {args.call_limit:g}; it is more than 0 seconds")
+    if args.all:
+        return _everything(args)
+    if args.jobs is not None:
+        raise LocalError("--jobs is for --all")
+    if args.target is None:
+        raise LocalError("name a protocol, or your own FILE.py:CLASS; --all is all built-in ones")
+    _check_used(args)
+    options = split_options(args.options)
     if args.mutants:
-        return _mutants(args)
+        return _mutants(args, options)
+    for out in filter(None, (args.save, args.svg)):
+        check_not_read(Path(out), [args.target.rpartition(":")[0]])
     verdict = run_check(
         args.target,
         variant=args.variant,
+        options=options,
         members=args.members,
         messages=args.messages,
         thorough=args.thorough,
         seed=args.seed,
         progress=_progress if sys.stderr.isatty() else None,
+        limit_s=args.call_limit,
     )
     _clear()
+    _keep(verdict, args)
     if args.json:
         print(json.dumps(verdict.as_dict(), indent=2))
     else:
@@ -50,11 +106,23 @@ def run(args: argparse.Namespace) -> int:
     return 0 if verdict.ok else 1
 
 
+def _check_used(args: argparse.Namespace) -> None:
+    """Raise LocalError for an option that the kind of check asked for does not use."""
+    unused: Sequence[str] = ("limit", "limit_each")
+    why = "{} is for --mutants"
+    if args.mutants:
+        unused = ("members", "messages", "thorough", "seed", "save", "svg")
+        why = "--mutants judges within bounds of its own and saves nothing: leave out {}"
+    for name in unused:
+        if getattr(args, name) != _ALONE[name]:
+            raise LocalError(why.format(f"--{name.replace('_', '-')}"))
+
+
 def report(verdict: Verdict, variant: str = "") -> list[str]:
     """Return the verdict as lines for people."""
     name = f"{verdict.target} ({variant})" if variant else verdict.target
     lines = [f"{name}: {verdict.title}", f"promises {verdict.promise}", ""]
-    lines += [_explored(part) for part in verdict.explorations]
+    lines += explored(verdict.explorations)
     lines += [_played(part) for part in verdict.suites]
     if verdict.ok:
         states, runs = f"{verdict.states:,} states", f"{verdict.runs:,} runs"
@@ -64,33 +132,140 @@ def report(verdict: Verdict, variant: str = "") -> list[str]:
     return lines
 
 
-def _explored(part: Exploration) -> str:
-    extent = "every interleaving" if part.complete else "stopped"
-    return f"  explored {part.setting}: {part.states:,} states, {extent}"
+def explored(parts: Sequence[Exploration]) -> Iterator[str]:
+    """Yield a line for each search; searches that differ in clocks alone share one."""
+    for _, same in groupby(parts, key=lambda part: part.setting):
+        yield _explored(list(same))
+    if any(part.clocks for part in parts):
+        yield "           (time goes by whole seconds; a copy takes any delay of its channel where"
+        yield "           nothing else is said, null messages the least)"
+
+
+def _explored(parts: Sequence[Exploration]) -> str:
+    part = parts[-1]
+    what, states = part.setting, sum(one.states for one in parts)
+    if clocks := _clocks(parts):
+        what += f", {clocks}"
+    if all(one.complete for one in parts):
+        extent = "every interleaving"
+    elif part.failure is not None:
+        extent = "stopped at the failure"
+    else:
+        extent = "NOT ALL: stopped there"
+    return f"  explored {what}: {states:,} states, {extent}"
+
+
+def _clocks(parts: Sequence[Exploration]) -> str:
+    """Say which settings of the clocks were tried, of how many."""
+    tried = list(dict.fromkeys(part.clocks for part in parts))
+    if not tried[0]:
+        return ""
+    off = [clocks for clocks in tried if clocks != RIGHT]
+    right = "clocks right" if RIGHT in tried else ""
+    members = max((len(clocks.split()) - 1 for clocks in off), default=0)
+    # All early is the same as all late, or as all right: only differences of readings matter.
+    ways = f"in {len(off)} of {2**members - 2} ways early or late by all they may be"
+    return " or ".join(filter(None, (right, ways if off else "")))
 
 
 def _played(part: Suite) -> str:
     return f"  network  {part.setting}: {part.runs:,} runs, {part.deliveries:,} deliveries"
 
 
+def _everything(args: argparse.Namespace) -> int:
+    """Judge all built-in protocols; returns 0 when each is as expected."""
+    given = [name for name in _ALONE if getattr(args, name) != _ALONE[name]]
+    if given or args.target is not None or args.options:
+        what = f"--{given[0].replace('_', '-')}" if given else "a protocol"
+        raise LocalError(f"--all looks at everything within the default bounds: leave out {what}")
+    asked, rows = cases(), []
+    width = max(len(case.name) for case in asked)
+    if not args.json:
+        print(f"{'protocol':{width}}  {'expected':8}  {'found':8}  {'states':>9}  {'seconds':>7}")
+    for row in judge_all(asked, args.jobs):
+        rows.append(row)
+        if not args.json:
+            print("\n".join(_row(row, width)), flush=True)
+    wrong = sum(not row.ok for row in rows)
+    if args.json:
+        print(json.dumps({"ok": not wrong, "rows": [row.as_dict() for row in rows]}, indent=2))
+    else:
+        as_expected = "all as expected" if not wrong else f"{wrong} NOT as expected"
+        print(f"\n{len(rows)} protocols and variants, {as_expected}")
+    return 1 if wrong else 0
+
+
+_ALONE: Mapping[str, Any] = {
+    "variant": "",
+    "members": None,
+    "messages": None,
+    "thorough": False,
+    "mutants": False,
+    "limit": None,
+    "limit_each": None,
+    "seed": 0,
+    "save": None,
+    "svg": None,
+    "call_limit": LIMIT_S,
+}
+"""Options that mean nothing beside --all, and their defaults."""
+
+
+def _row(row: Judged, width: int) -> Iterator[str]:
+    case = row.case
+    extent = "" if row.complete else "  (not every interleaving)"
+    figures = f"{row.states:9,}  {row.seconds:7.1f}"
+    yield f"{case.name:{width}}  {case.expected:8}  {row.found:8}  {figures}{extent}"
+    if not row.ok:
+        yield f"    NOT AS EXPECTED: {row.said or 'no broken promise was found'}"
+
+
+def _keep(verdict: Verdict, args: argparse.Namespace) -> None:
+    """Write and draw the counterexample of the worst failure; on stderr, beside the verdict."""
+    if not (args.save or args.svg):
+        return
+    shown = [failure for failure in verdict.failures if failure.actions]
+    if not shown:
+        print("antecede: nothing is written: there is no counterexample", file=sys.stderr)
+        return
+    if args.save:
+        save_scenario(shown[-1], Path(args.save))
+        print(f"The counterexample as a scenario: {args.save}", file=sys.stderr)
+    if args.svg:
+        write_svg(Path(args.svg), draw_svg(from_run(run_of(shown[-1]))))
+        print(f"The counterexample as SVG: {args.svg}", file=sys.stderr)
+
+
 def _counterexample(failure: Failure) -> Iterable[str]:
+    if not failure.actions:
+        return
     yield f"  smallest counterexample found ({failure.setting}), as a scenario:"
     yield ""
     yield from (f"    {line}" for line in failure.scenario().splitlines())
 
 
-def _mutants(args: argparse.Namespace) -> int:
-    from antecede.check.mutants import judge_mutants
+def _mutants(args: argparse.Namespace, options: Sequence[tuple[str, str]]) -> int:
+    def told(outcome: Outcome, number: int, of: int) -> None:
+        _clear()
+        if not args.json:
+            print(outcome.line(), flush=True)
+        if sys.stderr.isatty():
+            print(f"mutant {number:,} of {of:,}", end="", file=sys.stderr, flush=True)
 
+    target = find_target(args.target, args.variant, options)
+    print(f"antecede: the mutants of {target.name}, after the original itself", file=sys.stderr)
     result = judge_mutants(
-        find_target(args.target, args.variant),
-        progress=_progress if sys.stderr.isatty() else None,
+        target,
+        told,
+        each_s=args.limit_each,
+        limit_s=math.inf if args.limit is None else args.limit,
+        call_s=args.call_limit,
     )
     _clear()
     if args.json:
         print(json.dumps(result.as_dict(), indent=2))
     else:
-        print("\n".join(result.lines()))
+        print("\n".join(result.summary()))
     return 0 if result.ok else 1
 
 

@@ -1,93 +1,33 @@
-"""What `antecede compare` says: the table, what its columns mean, remarks; or plain values."""
+"""What `antecede compare` says: the table, its columns explained, remarks; files; plain values."""
 
 from __future__ import annotations
 
 import argparse
-import statistics
+import csv
+import io
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from antecede.check.company import relation_of
 from antecede.cli.columns import Column, columns, explained, short
-from antecede.protocols.base import Protocol, Relation
-from antecede.protocols.registry import entry
-from antecede.simulate.delay_text import delay_words
-from antecede.simulate.scenario import Scenario
+from antecede.cli.compare_measures import (
+    BYTES,
+    MEANING,
+    MEASURES,
+    REST,
+    Compared,
+    Measure,
+    Value,
+)
+from antecede.simulate.certainty import BATCHES, short_batches
+from antecede.simulate.delay_text import delay_in_full
 from antecede.simulate.scenario_file import scenario_mapping
-from antecede.simulate.topology import EXTERNAL, INTERNAL, PEER, Hierarchy, Mesh, PubSub
+from antecede.simulate.topology import Hierarchy, PubSub
 from antecede.words import counted
 
-
-class Compared(NamedTuple):
-    """One protocol and its runs."""
-
-    name: str
-    scenario: Scenario
-    order: str
-    """What it keeps, in the words of `antecede protocols`."""
-    remarks: tuple[str, ...]
-    runs: tuple[Mapping[str, float], ...]
-    """Figures by seed."""
-
-    def mean(self, figure: str) -> float | None:
-        """Return the mean of a figure over the seeds; None where no run has it."""
-        found = [run[figure] for run in self.runs if figure in run]
-        return statistics.fmean(found) if found else None
-
-    def part(self, figure: str, of: str) -> float | None:
-        """Return a figure in percent of another, over all seeds."""
-        whole = sum(run.get(of, 0) for run in self.runs)
-        return 100 * sum(run.get(figure, 0) for run in self.runs) / whole if whole else None
-
-
-def compared(
-    name: str,
-    scenario: Scenario,
-    members: Mapping[int, Protocol],
-    runs: Sequence[Mapping[str, float]],
-    topology: str,
-) -> Compared:
-    """Return a protocol with its runs; `topology` is the kind that was asked for."""
-    remarks = [one.guarantee.remark for one in members.values()][:1]
-    if name.partition("/")[2] in entry(scenario.protocol).defective:
-        remarks.append("as published, with its defect: meant to show what goes wrong")
-    if scenario.protocol == "sb" and not scenario.workload.answers:
-        remarks.append("nothing is an answer here (--answers), so nothing has an order")
-    if topology == "hierarchy" and isinstance(scenario.topology, Mesh):
-        remarks.append("flat: as many peers, each channel direct, arrivals of its own")
-    owed = sum(run.get("undelivered", 0) for run in runs)
-    if owed:
-        why = _unrecovered(scenario) if scenario.links.loss else "messages are stuck"
-        remarks.append(f"{owed:,.0f} deliveries never happened: {why}")
-    if broken := sum(run["violations"] for run in runs):
-        checked = sum(run["violations.checked"] for run in runs)
-        remarks.append(f"its own order was broken by {broken:,.0f} of {checked:,.0f} deliveries")
-    refused = sum(run.get("refused", 0) + run.get("discarded", 0) for run in runs)
-    if refused:
-        remarks.append(f"{refused:,.0f} messages were refused or given up on arrival")
-    told = tuple(remark for remark in remarks if remark)
-    return Compared(name, scenario, SHORT[relation_of(members)], told, tuple(runs))
-
-
-def _unrecovered(scenario: Scenario) -> str:
-    """Say that what is lost is lost, and which variant would bring it back."""
-    found = entry(scenario.protocol)
-    able = [name for name in found.variants if "recover" in name and name != scenario.variant]
-    hint = f" ({found.name}/{able[0]} does)" if able and "recover" not in scenario.variant else ""
-    return f"what is lost is not recovered{hint}"
-
-
-SHORT = {
-    Relation.NONE: "none",
-    Relation.FIFO: "fifo",
-    Relation.BY_DELIVERY: "causal",
-    Relation.BY_RECEIPT: "receipt",
-    Relation.BY_REPLY: "replies",
-    Relation.BY_TOPIC: "topics",
-}
 COLUMNS = (
     Column(("", "", "protocol"), words=True),
+    Column(("", "", "peers")),
     Column(("", "", "order"), words=True),
     Column(("control", "counted", "B")),
     Column(("", "wire", "B")),
@@ -96,122 +36,223 @@ COLUMNS = (
     Column(("", "p99", "ms")),
     Column(("", "held", "%")),
     Column(("too", "early", "%")),
+    Column(("by", "rcpt.", "%")),
     Column(("in", "vain", "%")),
     Column(("", "notes", "")),
 )
-
-
-def report(done: Sequence[Compared], args: argparse.Namespace, width: int) -> Iterator[str]:
-    """Yield the question, the table, what its columns mean, and remarks."""
-    for line in _question(done, args):
-        yield from textwrap.wrap(line, width)
-    yield ""
-    rows = [cells for one in done for cells in _cells(one)]
-    yield from columns(COLUMNS, rows, width)
-    yield ""
-    orders = {one.order: MEANING[one.order] for one in done}
-    yield from explained(
-        [("order", "; ".join(f"{word}: {what}" for word, what in orders.items())), *LEGEND], width
-    )
-    remarks = [(one.name, "; ".join(one.remarks)) for one in done if one.remarks]
-    if remarks:
-        yield ""
-        yield from explained(remarks, width)
-
-
-MEANING = {
-    SHORT[relation]: words
-    for relation, words in {
-        Relation.NONE: "no order",
-        Relation.FIFO: "of each sender",
-        Relation.BY_DELIVERY: "after all that its sender had delivered or sent",
-        Relation.BY_RECEIPT: "after all that had arrived at its sender",
-        Relation.BY_REPLY: "an answer after what it answers",
-        Relation.BY_TOPIC: "causal among messages with a common topic",
-    }.items()
-}
+SIZE = 1
+"""Place of the column that stands only where there are several sizes."""
+SHOWN = REST[:-1]
+"""The promise that was broken stands in a remark."""
 LEGEND = (
     ("control", "information of a message: bytes as its source counts them, and as on the wire"),
     ("stored", "what a member keeps for ordering, mean over members and time"),
     ("wait", "from arrival to delivery, over all deliveries; held: those that waited at all"),
     (
         "too early",
-        "delivered before, or without, a message that it causally follows (under-ordering)",
+        "delivered before, or without, a message that it causally follows (under-ordering); by "
+        "receipt (rcpt.): one that had arrived at its sender",
     ),
     ("in vain", "held although all that it causally follows had been delivered (over-ordering)"),
     ("notes", "copies of the protocol's own messages, for each message of the application"),
 )
+DOUBT = ("±", "to each side of the figure above it is its 95 % interval")
+
+
+def report(done: Sequence[Compared], args: argparse.Namespace, width: int) -> Iterator[str]:
+    """Yield the question, the table, what its columns mean, and remarks."""
+    for line in _question(done, args):
+        yield from textwrap.wrap(line, width, break_on_hyphens=False)
+    yield ""
+    sweep = len(_sizes(done)) > 1
+    rows = [cells for one in done for cells in _rows(one)]
+    heads = [head for at, head in enumerate(COLUMNS) if sweep or at != SIZE]
+    kept = [[cell for at, cell in enumerate(row) if sweep or at != SIZE] for row in rows]
+    yield from columns(heads, kept, width)
+    yield ""
+    orders = {one.order: MEANING[one.order] for one in done}
+    words = [("order", "; ".join(f"{word}: {what}" for word, what in orders.items())), *LEGEND]
+    if any(one.doubtful() for one in done):
+        words.append(DOUBT)
+    yield from explained(words, width)
+    remarks = [
+        (one.name + (f", {one.members:,}" if sweep else ""), "; ".join(one.remarks))
+        for one in done
+        if one.remarks
+    ]
+    if remarks:
+        yield ""
+        yield from explained(remarks, width)
+
+
+def _sizes(done: Sequence[Compared]) -> list[int]:
+    return list(dict.fromkeys(one.members for one in done))
 
 
 def _question(done: Sequence[Compared], args: argparse.Namespace) -> Iterator[str]:
+    sizes = _sizes(done)
+    first = [next(one for one in done if one.members == size) for size in sizes]
     scenario = done[0].scenario
-    sent = sum(run["sent"] for run in done[0].runs) / len(done[0].runs)
     channels = "FIFO channels" if args.fifo else "channels reorder"
     where = {"mesh": "a mesh", "hierarchy": "a hierarchy, half inside"}
-    delay, lost = delay_words(scenario.links.delay), f", {args.loss:.2%} lost" if args.loss else ""
+    lost = f", {args.loss:.2%} lost" if args.loss else ""
     place = where.get(args.topology, "")
     if isinstance(scenario.topology, PubSub):
         place = counted(len(scenario.topology.subgroups), "subgroup")
         place += f", {counted(scenario.topology.topics, 'topic')}"
-    yield f"{counted(args.members, 'peer')} in {place}, delay {delay}, {channels}{lost}"
-    seeds = f"seed {args.seed}" if args.seeds == 1 else f"means of {args.seeds} seeds"
+    who = ", ".join(f"{size:,}" for size in sizes[:-1])
+    who += (" and " if who else "") + counted(sizes[-1], "peer")
+    yield f"{who} in {place}, delay {delay_in_full(scenario.links.delay)}, {channels}{lost}"
+    every = delay_in_full(scenario.workload.interval)
     answers = scenario.workload.answers
+    told = (f", {answers:.0%} of them answers" if answers else "") if len(sizes) == 1 else ""
+    runs = [f"{_messages(one)} within {one.scenario.duration_s:g} s" for one in first]
+    sends = f"each sends {args.rate:g} messages a second, one every {every}: "
+    yield sends + ", ".join(runs) + told
+    measured = [f"{one.scenario.duration_s - one.scenario.warm_s:.3g}" for one in first]
+    spans = ", ".join(dict.fromkeys(measured))
     yield (
-        f"{args.rate:g} messages a second each for {scenario.duration_s:g} s: {sent:,.0f} message"
-        + "s" * (round(sent) != 1)
-        + (f", {answers:.0%} of them answers" if answers else "")
+        f"bytes and waits of what is sent from {scenario.warm_s:.3g} s on, for {spans} s; "
+        + (f"seed {args.seed}" if args.seeds == 1 else f"means of {args.seeds} seeds")
     )
-    yield f"bytes and waits of what is sent from {scenario.warm_s:.3g} s on; {seeds}"
+    if args.seeds == 1 and any(short_batches(one.scenario) for one in first):
+        yield (
+            f"so short a time tells little: a tenth of it, of which {BATCHES} are compared, is "
+            "shorter than a delay, and intervals come out too narrow; give --seeds 5 or --seconds"
+        )
 
 
-def _cells(one: Compared) -> Iterator[tuple[str, ...]]:
-    """Yield a line, or two for a hierarchy: inside and outside."""
+def _messages(one: Compared) -> str:
+    sent = one.total("sent") / len(one.runs)
+    return f"{sent:,.0f} message" + "s" * (round(sent) != 1)
+
+
+def _rows(one: Compared) -> Iterator[tuple[str, ...]]:
+    """Yield a line, or three for a hierarchy; under each its intervals where one is wide."""
+    size, doubtful = f"{one.members:,}", one.doubtful()
     if not isinstance(one.scenario.topology, Hierarchy):
-        yield (one.name, one.order, *_bytes(one, PEER), *_waits(one))
+        values = [*_values(one, BYTES, one.roles[0]), *_values(one, SHOWN)]
+        yield (one.name, size, one.order, *_cells(values))
+        if doubtful:
+            yield ("  ±", "", "", *_halves(values))
         return
-    yield (one.name, one.order, "", "", "", *_waits(one))
-    yield ("  internal", "", *_bytes(one, INTERNAL), *[""] * 6)
-    yield ("  external", "", *_bytes(one, EXTERNAL), *[""] * 6)
+    values = _values(one, SHOWN)
+    yield (one.name, size, one.order, "", "", "", *_cells(values))
+    if doubtful:
+        yield ("  ±", "", "", "", "", "", *_halves(values))
+    for role in one.roles:
+        values = _values(one, BYTES, role)
+        yield (f"  {role}", "", "", *_cells(values), *[""] * len(SHOWN))
 
 
-def _bytes(one: Compared, role: str) -> tuple[str, ...]:
-    return tuple(
-        short(one.mean(f"{role}.{figure}"))
-        for figure in ("overhead_bytes", "encoded_bytes", "storage_bytes")
-    )
+def _values(
+    one: Compared, measures: Sequence[Measure], role: str = ""
+) -> list[tuple[Measure, Value]]:
+    return [(measure, one.value(measure, role)) for measure in measures]
 
 
-def _waits(one: Compared) -> tuple[str, ...]:
-    notes = one.part("notes", "sent")
-    return (
-        short(one.mean("wait_ms.mean")),
-        short(one.mean("wait_ms.p99")),
-        short(one.part("causal.held", "causal.checked")),
-        short(one.part("causal.early", "causal.checked"), 2),
-        short(one.part("causal.vain", "causal.checked")),
-        short(None if notes is None else notes / 100, 2),
-    )
+def _cells(values: Sequence[tuple[Measure, Value]]) -> Iterator[str]:
+    for measure, value in values:
+        # A protocol without notes of its own has counted them: there are none.
+        empty = measure.name == "notes_per_message" and value.value is None
+        yield short(0 if empty else value.value, measure.digits)
+
+
+def _halves(values: Sequence[tuple[Measure, Value]]) -> Iterator[str]:
+    for measure, value in values:
+        yield "" if not value.half else short(value.half, measure.digits)
+
+
+# -- files and plain values ------------------------------------------------------------------
+
+KEYS = ("protocol", "order", "role", "members", "seeds", "first_seed", "warm_s", "seconds")
+
+
+def csv_lines(done: Sequence[Compared], seeds: range) -> Iterator[str]:
+    """Yield a heading and a line a protocol, size and role; what was not measured is empty.
+
+    `NAME_ci95` is half of the 95 % interval of the figure before it. The role "all" of a
+    hierarchy has what is not counted by role.
+    """
+    yield _csv_line([*KEYS, *(f"{one.name}{end}" for one in MEASURES for end in ("", "_ci95"))])
+    for one in done:
+        for role, measures in _by_role(one):
+            values: list[object] = []
+            for measure in MEASURES:
+                found = one.value(measure, role) if measure in measures else Value(None)
+                values += ["" if part is None else part for part in found]
+            scenario = one.scenario
+            span = scenario.duration_s - scenario.warm_s
+            key = (one.name, one.order, role, one.members, len(seeds), seeds[0], scenario.warm_s)
+            yield _csv_line([*key, span, *values])
+
+
+def _by_role(one: Compared) -> list[tuple[str, Sequence[Measure]]]:
+    if len(one.roles) == 1:
+        return [(one.roles[0], MEASURES)]
+    return [("all", REST), *((role, BYTES) for role in one.roles)]
+
+
+def _csv_line(cells: Sequence[object]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(cells)
+    return text.getvalue()
+
+
+def markdown(done: Sequence[Compared], args: argparse.Namespace) -> Iterator[str]:
+    """Yield the question and the table as Markdown, each figure with its interval."""
+    for line in _question(done, args):
+        yield line + "  "
+    yield ""
+    heads = [" ".join(word for word in head.heading if word) for head in COLUMNS]
+    heads = [head.replace("by rcpt. %", "too early by receipt %") for head in heads]
+    yield f"| {' | '.join(heads)} |"
+    marks = ("---" if head.words else "---:" for head in COLUMNS)
+    yield f"| {' | '.join(marks)} |"
+    for one in done:
+        for role, measures in _by_role(one):
+            name = one.name if role in ("all", *one.roles[:1]) or len(one.roles) == 1 else ""
+            name = role if len(one.roles) > 1 and role != "all" else name
+            cells = [
+                _marked(measure, one.value(measure, role)) if measure in measures else ""
+                for measure in (*BYTES, *SHOWN)
+            ]
+            escaped = name.replace("|", "\\|")
+            yield f"| {escaped} | {one.members:,} | {one.order} | {' | '.join(cells)} |"
+    yield ""
+    yield "± is half of the 95 % interval."
+
+
+def _marked(measure: Measure, value: Value) -> str:
+    (shown,) = _cells([(measure, value)])
+    return shown if not value.half else f"{shown} ± {short(value.half, measure.digits)}"
 
 
 def plain_values(done: Sequence[Compared], seeds: range) -> dict[str, Any]:
     """Return every figure of every run."""
+    return {"seeds": list(seeds), "protocols": [_plain(one) for one in done]}
+
+
+def _plain(one: Compared) -> dict[str, Any]:
     return {
-        "seeds": list(seeds),
-        "protocols": [
-            {
-                "name": one.name,
-                "order": one.order,
-                "remarks": list(one.remarks),
-                "mean": {
-                    figure: one.mean(figure)
-                    for figure in dict.fromkeys(name for run in one.runs for name in run)
-                },
-                "runs": [
-                    {"seed": seed, "figures": dict(run)}
-                    for seed, run in zip(seeds, one.runs, strict=True)
-                ],
-                "scenario": scenario_mapping(one.scenario),
+        "name": one.name,
+        "members": one.members,
+        "order": one.order,
+        "remarks": list(one.remarks),
+        "mean": {
+            figure: one.mean(figure)
+            for figure in dict.fromkeys(name for run in one.runs for name in run.figures)
+        },
+        "measures": {
+            role: {
+                measure.name: dict(zip(("value", "ci95"), one.value(measure, role), strict=True))
+                for measure in measures
             }
-            for one in done
+            for role, measures in _by_role(one)
+        },
+        "runs": [
+            {"seed": run.seed, "figures": dict(run.figures), "caveats": dict(run.caveats)}
+            for run in one.runs
         ],
+        "scenario": scenario_mapping(one.scenario),
     }

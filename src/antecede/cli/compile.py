@@ -1,23 +1,24 @@
 """`antecede compile`: fill the kernels' cache, so that nobody waits for it later.
 
 Useful once after an installation, and in the image from which Spark's workers start. What is
-compiled is what runs: each engine is given a few rows of every kind that it takes.
+compiled is what runs: each engine is given a few rows of every kind that it takes. What is not
+compiled here is compiled when it is used for the first time.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from antecede.audit import audit_events
+from antecede.errors import InputError
 from antecede.kernels.jit import cache_folder
-from antecede.kernels.release import Batch, Plan, Shard
-from antecede.kernels.release_names import Text
+from antecede.kernels.release_warm import warm_up
 from antecede.meter.count import count_rules
 from antecede.meter.rules import RULES
 from antecede.meter.summary import summarize
@@ -37,6 +38,7 @@ _DECLARED = (
     Event(id="b", member="y", parents=("a",)),
     Event(id="c", member="y", parents=("a", "b")),
 )
+_REPLIES = (Event(id="a", member="x"), Event(id="b", member="y", parents=("a",)))
 _CLOCKS = (
     Event(id="a", member="x", seq=1, clock_members=("x",), clock_counts=(1,)),
     Event(id="b", member="y", seq=1, clock_members=("x", "y"), clock_counts=(1, 1)),
@@ -62,18 +64,19 @@ _SPECS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare no options: there is one thing to do."""
+    """Declare what can be chosen."""
+    parser.add_argument(
+        "parts",
+        metavar="PART",
+        nargs="*",
+        help=f"{', '.join(PARTS)}, or demo: what `antecede demo` uses (all of them)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compile everything and say where it went."""
+    """Compile the parts asked for and say where the code went. Raises InputError."""
     begin = time.monotonic()
-    jobs = [partial(_audit, events) for events in (_DECLARED, _CLOCKS, _COPIES)]
-    jobs += [partial(_order, spec) for spec in _SPECS]
-    jobs += [partial(_release, counted) for counted in (False, True)]
-    jobs += [partial(_mesh), partial(_hierarchy)]
-    jobs += [partial(_pairs, topology) for topology in (Mesh(2), PubSub((2,), 1))]
-    jobs += [partial(_meter, events) for events in (_DECLARED, _CLOCKS, _COPIES)]
+    jobs = _jobs(args.parts)
     with Progress("compiling") as progress:
         for done, job in enumerate(jobs):
             progress(done / len(jobs))
@@ -84,6 +87,17 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _jobs(parts: Sequence[str]) -> list[Job]:
+    unknown = [part for part in parts if part not in PARTS and part != "demo"]
+    if unknown:
+        raise InputError(
+            f"no part is called {', '.join(unknown)}; there are {', '.join(PARTS)} and demo"
+        )
+    wanted = [part for part in parts if part != "demo"] if parts else list(PARTS)
+    jobs = [job for part in wanted for job in PARTS[part]]
+    return [*jobs, *_DEMO] if "demo" in parts else jobs
+
+
 def _audit(events: tuple[Event, ...]) -> None:
     audit_events(pa.Table.from_batches([to_batch(events)]))
 
@@ -92,29 +106,6 @@ def _order(spec: OrderSpec) -> None:
     rows = pa.table({name: pa.array(values) for name, values in _ROWS.items() if name != "clock"})
     clock = pa.array(_ROWS["clock"], pa.map_(pa.string(), pa.int64()))
     order_table(rows.append_column("clock", clock), spec)
-
-
-def _release(counted: bool) -> None:
-    """Let a stream's shard take an effect before its cause, and read its own state back."""
-    plan = Plan(counted, timed=True, policy="release", patience=1)
-    shard = Shard(plan)
-    for number, causes in ((2, [b"1"]), (1, [])):
-        name = b"m" if counted else str(number).encode()
-        cause_names = [b"m"] * len(causes) if counted else causes
-        shard.step(
-            Batch(
-                group=_text([b"g"]),
-                name=_text([name]),
-                number=np.array([number], np.int64),
-                time=np.array([number], np.int64),
-                digest=np.array([number], np.int64),
-                status=np.zeros(1, np.uint8),
-                first=np.array([0, len(causes)], np.int64),
-                cause_name=_text(cause_names),
-                cause_count=np.array([int(cause) for cause in causes], np.int64),
-            )
-        )
-        shard = Shard(plan, shard.dump())
 
 
 def _mesh() -> None:
@@ -138,6 +129,18 @@ def _meter(events: tuple[Event, ...]) -> None:
     summarize(pa.Table.from_batches([to_batch(events)]))
 
 
-def _text(names: list[bytes]) -> Text:
-    ends = np.cumsum([0, *map(len, names)], dtype=np.int64)
-    return Text(np.frombuffer(b"".join(names), np.uint8), ends)
+Job = Callable[[], None]
+PARTS: Mapping[str, tuple[Job, ...]] = {
+    "order": tuple(partial(_order, spec) for spec in _SPECS),
+    "stream": (partial(warm_up, False), partial(warm_up, True)),
+    "audit": tuple(partial(_audit, events) for events in (_DECLARED, _CLOCKS, _COPIES)),
+    "meter": (
+        *(partial(_pairs, topology) for topology in (Mesh(2), PubSub((2,), 1))),
+        *(partial(_meter, events) for events in (_DECLARED, _REPLIES, _CLOCKS, _COPIES)),
+    ),
+    "mesh": (_mesh,),
+    "hierarchy": (_hierarchy,),
+}
+"""What can be compiled: the engines of order (batch and Spark), of streams, audit and meter, and
+of the simulator."""
+_DEMO: tuple[Job, ...] = (partial(_order, _SPECS[0]), _hierarchy)

@@ -1,32 +1,29 @@
-"""`antecede convert PATH... -o OUT`: a trace in another format: ShiViz log, Parquet, JSON lines."""
+"""`antecede convert PATH... -o OUT`: a trace as a log for ShiViz, as Parquet, CSV or JSON lines.
+
+Tables keep the user's columns beside those of the schema; see `antecede.trace.own_columns`.
+"""
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from antecede.audit.clocked import with_clocks
-from antecede.cli.output import check_free, draft_of
+from antecede.cli.output import check_writable, draft_of
 from antecede.errors import InputError
 from antecede.progress import Progress
+from antecede.trace import writing
 from antecede.trace.arguments import add_read_arguments, read_options
-from antecede.trace.arrow import SCHEMA, read, read_batches
+from antecede.trace.arrow import read, read_batches
+from antecede.trace.columns import TIMES
 from antecede.trace.reader import ReadOptions
 from antecede.trace.shiviz_writer import write_log_file
+from antecede.trace.with_own import Appender, UnlikeError, with_own
 
-ENDINGS = {
-    ".parquet": "parquet",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".log": "shiviz",
-    ".shiviz": "shiviz",
-}
+SHIVIZ = "shiviz"
+ENDINGS = {**writing.ENDINGS, ".log": SHIVIZ, ".shiviz": SHIVIZ}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--out", required=True, metavar="OUT", help="file to write")
     parser.add_argument(
         "--to",
-        choices=("shiviz", "parquet", "jsonl"),
-        help="format of OUT; told by its ending if not given (.log, .parquet, .jsonl)",
+        choices=(SHIVIZ, writing.PARQUET, writing.CSV, writing.JSON_LINES),
+        help="format of OUT; told by its ending if not given (.log, .parquet, .csv, .jsonl)",
     )
     parser.add_argument("--force", action="store_true", help="replace OUT where it exists")
 
@@ -44,10 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read, write, and say what was written. Raises InputError for unusable input or OUT."""
     out = Path(args.out)
-    write = _WRITERS[_format(out, args.to)]
-    check_free(out, args.force)
+    check_writable(out, args.paths, args.force)
+    format, options = _format(out, args.to), read_options(args)
     with draft_of(out) as draft, Progress("converting"):
-        lines = write(args.paths, args.format, read_options(args), draft)
+        if format == SHIVIZ:
+            lines = _shiviz(args.paths, args.format, options, draft)
+        else:
+            lines = _table(args.paths, args.format, options, draft, format)
     print(f"{lines[0]} -> {out}")
     for line in lines[1:]:
         print(f"  {line}")
@@ -55,9 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _format(out: Path, given: str | None) -> str:
-    if not out.name:
-        raise InputError(f"-o {str(out)!r} names no file; name one to write")
-    found = given or ENDINGS.get(out.suffix)
+    found = given or ENDINGS.get(out.suffix.lower())
     if found is None:
         message = f"its ending tells no format ({', '.join(ENDINGS)}); say --to"
         raise InputError(message, path=str(out))
@@ -69,6 +67,8 @@ def _shiviz(paths: Sequence[str], format: str | None, options: ReadOptions, out:
     log = with_clocks(trace.events, trace.format)
     written = write_log_file(log.entries, out, log.several_runs)
     lines = [f"{written:,} events as a log for ShiViz"]
+    if any(trace.events[name].null_count < trace.events.num_rows for name in TIMES):
+        lines.append("times are left out: a log holds hosts, clocks and what the events say")
     if log.computed:
         lines.append(
             "vector clocks computed from the causes; a member's events follow each other in them"
@@ -77,40 +77,38 @@ def _shiviz(paths: Sequence[str], format: str | None, options: ReadOptions, out:
     return lines + _aside(Counter(_short(r) for r in trace.quarantine["reason"].to_pylist()))
 
 
-def _parquet(
-    paths: Sequence[str], format: str | None, options: ReadOptions, out: Path
+def _table(
+    paths: Sequence[str], format: str | None, options: ReadOptions, out: Path, to: str
 ) -> list[str]:
-    with pq.ParquetWriter(str(out), SCHEMA, compression="zstd") as writer:
-        return _stream(paths, format, options, writer.write_batch)
+    """Write batch by batch, or at once where the user's columns change their types on the way."""
+    try:
+        return _piecewise(paths, format, options, out, to)
+    except UnlikeError:
+        trace = read(paths, format, options, own=True)
+    table, own = with_own(trace.events, trace.own)
+    writing.write_table(table, out, to)
+    return _told(table.num_rows, own, Counter(map(_short, trace.quarantine["reason"].to_pylist())))
 
 
-def _jsonl(paths: Sequence[str], format: str | None, options: ReadOptions, out: Path) -> list[str]:
-    with out.open("w", encoding="utf-8", newline="\n") as file:
-
-        def write(batch: pa.RecordBatch) -> None:
-            for row in batch.to_pylist():
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
-
-        return _stream(paths, format, options, write)
-
-
-def _stream(
-    paths: Sequence[str],
-    format: str | None,
-    options: ReadOptions,
-    write: Callable[[pa.RecordBatch], None],
+def _piecewise(
+    paths: Sequence[str], format: str | None, options: ReadOptions, out: Path, to: str
 ) -> list[str]:
-    """Write batch by batch; return what was written and set aside."""
-    rows = 0
     reasons: Counter[str] = Counter()
-    for batch in read_batches(paths, format, options):
-        if batch.events.num_rows:
-            write(batch.events)
-        rows += batch.events.num_rows
-        reasons.update(_short(r) for r in batch.quarantine["reason"].to_pylist())
-    if not rows:
+    with Appender(out, to) as appender:
+        for batch in read_batches(paths, format, options, own=True):
+            if batch.events.num_rows:
+                appender.add(batch.events, batch.own)
+            reasons.update(_short(r) for r in batch.quarantine["reason"].to_pylist())
+    if not appender.rows:
         raise InputError("not one event could be read; `antecede audit` says why", path=paths[0])
-    return [f"{rows:,} events in the schema of antecede", *_aside(reasons)]
+    return _told(appender.rows, appender.own, reasons)
+
+
+def _told(rows: int, own: Sequence[str], reasons: Counter[str]) -> list[str]:
+    lines = [f"{rows:,} events in the schema of antecede"]
+    if own:
+        lines.append(f"beside it your own columns: {', '.join(own)}")
+    return lines + _aside(reasons)
 
 
 def _short(reason: object) -> str:
@@ -119,6 +117,3 @@ def _short(reason: object) -> str:
 
 def _aside(reasons: Counter[str]) -> list[str]:
     return [f"set aside: {count:,} x {reason}" for reason, count in reasons.most_common()]
-
-
-_WRITERS = {"shiviz": _shiviz, "parquet": _parquet, "jsonl": _jsonl}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ast
-import dataclasses
+import inspect
 import sys
 import time
 from collections import Counter
@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
-from antecede.cli.output import check_free, draft_of
+from antecede.cli.output import check_writable, draft_of
 from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError
 from antecede.order.arrivals import Talk, recorded
@@ -22,6 +22,7 @@ from antecede.order.deliver_spec import PER_S, DeliverSpec, DeliverStatus
 from antecede.order.deliver_table import Engine, deliver_table, deliver_wide
 from antecede.progress import Progress
 from antecede.protocols.subscriptions import Subscriptions
+from antecede.trace.writing import PARQUET, format_of, write_table
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pq: Any = pyarrow.parquet
@@ -38,7 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede deliver`."""
     spec = DeliverSpec()
     parser.add_argument("file", metavar="FILE", help="Parquet or Arrow file: a row a message")
-    parser.add_argument("-o", "--out", metavar="OUT", help="Parquet file to write, rows as in FILE")
+    parser.add_argument(
+        "-o", "--out", metavar="OUT", help="file to write, rows as in FILE: .parquet, .csv, .jsonl"
+    )
     parser.add_argument("--force", action="store_true", help="replace OUT where it exists")
     parser.add_argument("--engine", choices=("local", "spark"), default="local")
     parser.add_argument(
@@ -92,7 +95,8 @@ def run(args: argparse.Namespace) -> int:
         return _example(path, spec, args)
     out = None if args.out is None else Path(args.out)
     if out is not None:
-        check_free(out, args.force)
+        check_writable(out, [path], args.force)
+        format_of(out)
     with Progress("reading"):
         table = read_log_file(path)
     for name in ("sent", "to", "topics"):
@@ -129,7 +133,7 @@ def option(text: str) -> tuple[str, Any]:
         try:
             value = VALUES[name](**value)
         except TypeError as error:
-            fields = ", ".join(field.name for field in dataclasses.fields(VALUES[name]))
+            fields = ", ".join(inspect.signature(VALUES[name]).parameters)
             raise InputError(f"--option {name}: {error}; it has {fields}") from error
     return name, value
 
@@ -163,7 +167,9 @@ def _engine(name: str) -> Engine:
 
 
 def _example(path: Path, spec: DeliverSpec, args: argparse.Namespace) -> int:
-    check_free(path, args.force)
+    check_writable(path, (), args.force)
+    if format_of(path) != PARQUET:
+        raise InputError("an example is Parquet: it is read again", path=str(path))
     if not 0 < args.example <= 1_000_000:
         raise InputError(f"--example {args.example}: 1 to 1,000,000 messages")
     names = spec.members or ("ann", "bob", "cat")
@@ -176,7 +182,7 @@ def _example(path: Path, spec: DeliverSpec, args: argparse.Namespace) -> int:
 
 def _write(table: pyarrow.Table, path: Path) -> None:
     with draft_of(path) as draft:
-        pq.write_table(table, str(draft), compression="zstd")
+        write_table(table, draft, format_of(path))
 
 
 def _report(

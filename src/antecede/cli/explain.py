@@ -18,8 +18,9 @@ from antecede.check.actions import Send, Tick
 from antecede.check.channels import channel_line
 from antecede.check.happenings import Happening, Moment, Run
 from antecede.check.scenario import check_output, run_scenario
-from antecede.check.scenario_parse import Setting, load_scenario
-from antecede.cli.output import check_not_read
+from antecede.check.scenario_parse import Scenario, Setting, load_scenario
+from antecede.cli.output import check_writable, save_text
+from antecede.clocks.nanoseconds import seconds_text, signed_text
 from antecede.diagram.steps import from_run
 from antecede.diagram.svg import draw_svg
 from antecede.diagram.text import draw_text
@@ -40,8 +41,8 @@ def run(args: argparse.Namespace) -> int:
     """Print the explanation, write the SVG; returns the exit code."""
     svg = Path(args.svg) if args.svg else None
     if svg is not None:
-        check_not_read(svg, [args.scenario])
-    done = run_scenario(load_scenario(args.scenario))
+        check_writable(svg, [args.scenario], force=True)
+    done = run_scenario(_loaded(args.scenario))
     diagram = from_run(done)
     width = args.width or min(MAX_WIDTH, shutil.get_terminal_size().columns)
     color = not args.no_color and sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -51,19 +52,33 @@ def run(args: argparse.Namespace) -> int:
     print()
     print(draw_text(diagram, width=width, color=color))
     if svg is not None:
-        _write(svg, draw_svg(diagram))
+        write_svg(svg, draw_svg(diagram))
+        print(f"\nThe diagram as SVG: {svg}")
     differences = check_output(done) if any(m.command.expected for m in done.moments) else ()
     for difference in differences:
         print(f"antecede: {difference}", file=sys.stderr)
     return 1 if differences else 0
 
 
-def _write(path: Path, text: str) -> None:
+def _loaded(path: str) -> Scenario:
+    """Read the scenario; where the file is something else, say which command reads that."""
     try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ScenarioError(f"cannot be written: {error.strerror}", path=str(path)) from error
-    print(f"\nThe diagram as SVG: {path}")
+        return load_scenario(path)
+    except ScenarioError as error:
+        named = Path(path).suffix == ".scenario" or not Path(path).is_file()
+        if named or not ("unknown command" in error.message or "UTF-8" in error.message):
+            raise
+        raise ScenarioError(
+            "is no scenario (a text of commands: protocol, members, send, arrive). Logs, traces "
+            "and tables of messages are read by antecede audit FILE (is the order causal?), "
+            "antecede order FILE and antecede convert FILE (--regex for a log of your own)",
+            path=path,
+        ) from error
+
+
+def write_svg(path: Path, text: str) -> None:
+    """Write a diagram whole or not at all; raises InputError for what the system says."""
+    save_text(path, text)
 
 
 def explain(done: Run) -> Iterator[str]:
@@ -91,15 +106,17 @@ def _promises(setting: Setting) -> Iterator[str]:
     """Yield what the scene says of clocks, delays and topics."""
     bounds = setting.bounds
     if bounds is not None:
-        delays = f"delays {bounds.least_s:g} to {bounds.most_s:g} s"
+        delays = f"delays {seconds_text(bounds.least_ns)} to {seconds_text(bounds.most_ns)} s"
         delays += "".join(
-            f", {source} to {target} {least:g} to {most:g} s"
-            for (source, target), (least, most) in bounds.channels.items()
+            f", {source} to {target} {seconds_text(least)} to {seconds_text(most)} s"
+            for (source, target), (least, most) in bounds.channels_ns.items()
         )
-        accuracy = f"clocks right within {bounds.accuracy_s:g} s"
-        accuracy += "".join(f", {at}'s within {own:g} s" for at, own in bounds.clocks.items())
+        accuracy = f"clocks right within {seconds_text(bounds.accuracy_ns)} s"
+        accuracy += "".join(
+            f", {at}'s within {seconds_text(own)} s" for at, own in bounds.clocks_ns.items()
+        )
         yield f"promised: {delays}; {accuracy}"
-    if off := [f"{at}'s is {offset:+g} s off" for at, offset in setting.clocks if offset]:
+    if off := [f"{at}'s is {signed_text(offset)} s off" for at, offset in setting.clocks if offset]:
         yield f"clocks: {_list(tuple(off))}"
     if setting.subscriptions:
         read = (f"{at} reads {_list(topics)}" for at, topics in setting.subscriptions)
@@ -163,6 +180,12 @@ class _Words:
             return (
                 f"{one.at} delivers {one.label}{held} BEFORE {self._causes(one.early_for)}: "
                 "the causal order is violated"
+            )
+        if one.unlike:
+            other, first = one.unlike
+            return (
+                f"{one.at} delivers {one.label}{held} AFTER {first}, {other} BEFORE IT: "
+                "the total order is violated"
             )
         if one.others:
             return f"{one.at} releases {one.label}{held} without {_list(one.others)}"

@@ -6,6 +6,7 @@ import argparse
 import json
 import textwrap
 from collections.abc import Sequence
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from antecede.cli.columns import width_of_terminal
 from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError, LocalError
+from antecede.interrupt import interruptible
 from antecede.meter.rules import CAUSAL, RULES, TOPIC_CAUSAL
 from antecede.meter.summary import summarize
 from antecede.meter.trace import RELATIONS
@@ -40,6 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="M=T,T",
         help="topics of an observer; all if not given",
     )
+    parser.add_argument(
+        "--to-everybody",
+        action="store_true",
+        help="every message was for every member, also where it never came",
+    )
     physical = parser.add_argument_group("rules by physical time: what is promised, in seconds")
     physical.add_argument("--accuracy", type=float, metavar="S", help="of every clock; 0")
     physical.add_argument("--least", type=float, metavar="S", help="least delay; 0")
@@ -56,14 +63,18 @@ def run(args: argparse.Namespace) -> int:
         trace = read(args.paths, args.format, read_options(args))
     _check_known(trace.events, args.against, subscriptions)
     with Progress("counting"):
-        found = summarize(
-            trace.events,
-            _list("--rules", args.rules),
-            _list("--observers", args.observers),
-            bounds=bounds,
-            subscriptions=subscriptions,
-            relation=args.relation,
-            truth=args.against,
+        found = interruptible(
+            partial(
+                summarize,
+                trace.events,
+                _list("--rules", args.rules),
+                _list("--observers", args.observers),
+                bounds=bounds,
+                subscriptions=subscriptions,
+                relation=args.relation,
+                truth=args.against,
+                to_everybody=args.to_everybody,
+            )
         )
     if args.json:
         print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
@@ -71,6 +82,9 @@ def run(args: argparse.Namespace) -> int:
     width = width_of_terminal()
     for line in found.lines(each=args.each, witnesses=max(args.witnesses, 0)):
         print(_wrapped(line, width))
+    if columns := trace.details.get("without_causes"):
+        note = f"no column is known to hold causes or vector clocks: {columns}; say --after COLUMN"
+        print(_wrapped(f"no causes   {note}", width))
     if trace.quarantine.num_rows:
         print(f"set aside   {trace.quarantine.num_rows:,} bad records; antecede audit names them")
     return 0

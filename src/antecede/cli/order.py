@@ -1,4 +1,4 @@
-"""`antecede order PATH... -o OUT`: a trace in causal order, written as Parquet."""
+"""`antecede order PATH... -o OUT`: a trace in causal order, as Parquet, CSV or JSON lines."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import argparse
 import sys
 import time
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from antecede.cli.output import check_free, draft_of
-from antecede.errors import InputError
+from antecede.cli.output import check_writable, draft_of
+from antecede.cli.quarantine import check_aside, is_quarantine, save_quarantine
+from antecede.order.result import Result, result_of, within_topics
 from antecede.order.spec import Status
 from antecede.order.table import order_table
 from antecede.order.trace import TIMES, Engine, Ordered, Prepared, order_trace, prepare
 from antecede.progress import Progress
 from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.arrow import read
+from antecede.trace.writing import format_of, write_table
 
 LOCAL_EVENTS = 20_000_000
 """Up to so many events the local engine is chosen: on one machine it is faster than Spark."""
@@ -28,45 +28,57 @@ LOCAL_EVENTS = 20_000_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede order`."""
     add_read_arguments(parser)
-    parser.add_argument("-o", "--out", required=True, metavar="OUT", help="Parquet file to write")
+    parser.add_argument(
+        "-o", "--out", required=True, metavar="OUT", help="file to write: .parquet, .csv, .jsonl"
+    )
     parser.add_argument(
         "--engine", choices=("local", "spark"), help="who orders; chosen by size if not given"
     )
     parser.add_argument(
         "--by", choices=(*TIMES, "file_order"), help="what breaks ties and tells what waited"
     )
-    parser.add_argument("--force", action="store_true", help="replace OUT where it exists")
+    parser.add_argument(
+        "--force", action="store_true", help="replace OUT and its quarantine where they exist"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, order, write; say what was done. Raises InputError for unusable input or OUT."""
-    if not Path(args.out).name:
-        raise InputError(f"-o {args.out!r} names no file; name one to write")
     out = Path(args.out)
     aside = quarantine_path(out)
-    _check_free(out, aside, args.force)
+    check_writable(out, args.paths, args.force)
+    format_of(out)
+    check_aside(aside, args.paths, args.force)
     with Progress("reading"):
-        prepared = prepare(read(args.paths, args.format, read_options(args)), args.by)
+        trace = read(args.paths, args.format, read_options(args), own=True)
+        prepared = prepare(trace, args.by)
     rows = prepared.events.num_rows
     engine = args.engine or ("local" if rows <= LOCAL_EVENTS else "spark")
     why = "as asked" if args.engine else f"{rows:,} events; Spark above {LOCAL_EVENTS:,}"
     print(f"engine      {engine} ({why})", flush=True)
     begin = time.monotonic()
     with Progress("ordering"):
-        ordered = order_trace(prepared, _engine(engine))
+        ordered, topics = order_trace(prepared, _engine(engine)), 0
+        if args.topic:
+            events, topics = within_topics(ordered.events, prepared.spec)
+            ordered = ordered._replace(events=events)
     seconds = time.monotonic() - begin
-    _write(ordered.events, out)
-    if ordered.quarantine.num_rows:
-        _write(ordered.quarantine, aside)
-    elif args.force:
-        aside.unlink(missing_ok=True)
-    _report(prepared, ordered, out, aside, seconds)
+    result = result_of(ordered.events, trace.own, prepared.spec)
+    cleared = _write(result, ordered, out, aside)
+    _report(prepared, ordered, out, seconds)
+    if columns := trace.details.get("without_causes"):
+        print(
+            "no causes   no column is known to hold causes or vector clocks: the order is by ties"
+        )
+        print(f"            columns are {columns}; say --after COLUMN")
+    _report_columns(result, topics)
+    _report_aside(prepared, ordered, aside, cleared)
     return 0
 
 
 def quarantine_path(out: Path) -> Path:
     """Return the file beside OUT that takes the rows without a position."""
-    return out.with_name(f"{out.stem}.quarantine.parquet")
+    return out.with_name(f"{out.stem}.quarantine{out.suffix}") if out.name else out
 
 
 def _engine(name: str) -> Engine:
@@ -77,17 +89,20 @@ def _engine(name: str) -> Engine:
     return order_on_spark
 
 
-def _check_free(out: Path, aside: Path, force: bool) -> None:
-    check_free(out, force)
-    check_free(aside, force)
+def _write(result: Result, ordered: Ordered, out: Path, aside: Path) -> bool:
+    """Write both files or none; return whether a quarantine of an earlier run was removed."""
+    with ExitStack() as drafts:
+        write_table(result.table, drafts.enter_context(draft_of(out)), format_of(out))
+        if ordered.quarantine.num_rows:
+            draft = drafts.enter_context(draft_of(aside))
+            save_quarantine(ordered.quarantine, draft, format_of(aside))
+    if ordered.quarantine.num_rows or not is_quarantine(aside):
+        return False
+    aside.unlink()
+    return True
 
 
-def _write(table: pa.Table, path: Path) -> None:
-    with draft_of(path) as draft:
-        pq.write_table(table, str(draft), compression="zstd")
-
-
-def _report(prepared: Prepared, ordered: Ordered, out: Path, aside: Path, seconds: float) -> None:
+def _report(prepared: Prepared, ordered: Ordered, out: Path, seconds: float) -> None:
     spec, events = prepared.spec, ordered.events
     waited: Any = events[spec.waited_for]
     statuses = Counter(events[spec.status].to_pylist())
@@ -101,6 +116,16 @@ def _report(prepared: Prepared, ordered: Ordered, out: Path, aside: Path, second
     print(f"waited      {late:,} events, by {spec.time}, until a cause was released")
     if lacking := statuses[str(Status.MISSING_CAUSE)]:
         print(f"missing     {lacking:,} events name causes that are nowhere in the trace")
+
+
+def _report_columns(result: Result, topics: int) -> None:
+    if topics:
+        print(f"positions   within each of {topics:,} topics; causes hold across them")
+    for name, written in result.renamed.items():
+        print(f"renamed     the added column {name} is {written}: the table has a {name}")
+
+
+def _report_aside(prepared: Prepared, ordered: Ordered, aside: Path, cleared: bool) -> None:
     if prepared.receipts or prepared.deliveries:
         print(
             f"left out    {prepared.receipts:,} receipts and {prepared.deliveries:,} deliveries: "
@@ -115,4 +140,6 @@ def _report(prepared: Prepared, ordered: Ordered, out: Path, aside: Path, second
         )
         for reason, count in reasons.most_common():
             print(f"            {count:,} {reason}")
+    if cleared:
+        print(f"removed     {aside} of an earlier run: nothing was set aside this time")
     sys.stdout.flush()

@@ -1,4 +1,8 @@
-"""The file a command writes: refused before any work where it can not be, whole or as it was."""
+"""The file a command writes: refused before any work where it can not be, whole or as it was.
+
+Every command that writes a file asks `check_writable` first and writes by `draft_of` or
+`save_text`. No command ever writes what it reads, with --force or without.
+"""
 
 from __future__ import annotations
 
@@ -10,40 +14,110 @@ from pathlib import Path
 from antecede.errors import InputError
 
 
+def check_writable(out: Path, read: Iterable[str | Path], force: bool) -> None:
+    """Raise InputError unless `out` can be written by a command that reads the paths `read`.
+
+    `force`: an ordinary file may be replaced, but never one that is read, by whatever name
+    (links and hard links), nor one in a folder that is read.
+    """
+    check_not_read(out, read)
+    check_free(out, force)
+
+
 def check_free(out: Path, force: bool) -> None:
     """Raise InputError unless `out` can be written; `force`: an ordinary file may be replaced.
 
     Devices and pipes are refused in any case: the finished file is renamed to its name, which
     would put an ordinary file in the place of /dev/null.
     """
-    if out.is_dir():
-        raise InputError("is a folder; name a file to write", path=str(out))
-    if not out.absolute().parent.is_dir():
-        raise InputError("the folder to write into does not exist", path=str(out))
-    if out.exists() and (not out.is_file() or out.absolute().parent == Path("/dev")):
-        raise InputError("is no ordinary file; name a file to write", path=str(out))
-    if out.exists() and not force:
+    if not out.name:
+        raise InputError(f"{str(out)!r} names no file; name one to write")
+    try:
+        if out.is_dir():
+            raise InputError("is a folder; name a file to write", path=str(out))
+        folder = out.absolute().parent
+        if not folder.is_dir():
+            raise InputError("the folder to write into does not exist", path=str(out))
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise InputError("no file can be made in this folder", path=str(out))
+        if out.exists() and (not out.is_file() or folder == Path("/dev")):
+            raise InputError("is no ordinary file; name a file to write", path=str(out))
+        there = out.exists() or out.is_symlink()  # a link that leads nowhere is somebody's, too
+    except (OSError, ValueError) as error:  # a name too long, or with a zero byte
+        raise InputError(f"no file can have this name: {error}", path=ascii(str(out))) from error
+    if there and not force:
         raise InputError("exists already; name another file or give --force", path=str(out))
 
 
 def check_not_read(out: Path, read: Iterable[str | Path]) -> None:
-    """Raise InputError where `out` is one of the files that are read, by whatever name."""
+    """Raise InputError where `out` is one of the files that are read, by whatever name.
+
+    Of a folder that is read every file is; of a git repository its `.git` alone, so that a
+    result may stand in the working tree.
+    """
     for path in map(Path, read):
-        if out.exists() and path.exists() and out.samefile(path):
-            raise InputError("is read by this command; name another file", path=str(out))
+        try:
+            if not path.exists():
+                continue
+            if out.exists() and out.samefile(path):
+                raise InputError("is read by this command; name another file", path=str(out))
+            if path.is_dir() and _within(out, _what_is_read(path)):
+                message = f"lies in {path}, which this command reads; name a file outside"
+                raise InputError(message, path=str(out))
+        except (OSError, ValueError):
+            continue  # what can not be looked at is refused by whoever reads or writes it
+
+
+def _what_is_read(folder: Path) -> Path:
+    git = folder / ".git"
+    return git if git.is_dir() else folder
+
+
+def _within(out: Path, folder: Path) -> bool:
+    # The folder of `out`, for `out` itself may be a link to elsewhere that is replaced here.
+    inside = out.absolute().parent.resolve().is_relative_to(folder.resolve())
+    return inside or _linked_into(out, folder)
+
+
+def _linked_into(out: Path, folder: Path) -> bool:
+    """Tell whether an existing file is the same as one in the folder, by a hard or other link."""
+    if not out.exists():
+        return False
+    if out.resolve().is_relative_to(folder.resolve()):
+        return True
+    if out.stat().st_nlink < 2:
+        return False
+    return any(part.is_file() and part.samefile(out) for part in folder.rglob("*"))
 
 
 @contextmanager
 def draft_of(out: Path) -> Iterator[Path]:
     """Give a name beside `out` to write to; it is renamed to `out` when all went well.
 
-    Raises InputError for what the system says.
+    Whatever happens before (an error, a full disk, Ctrl-C) leaves `out` as it was and no draft
+    behind. Raises InputError for what the system says.
     """
     draft = out.with_name(f".{out.name}.{os.getpid()}")
     try:
         yield draft
+        _to_disk(draft)
         draft.replace(out)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", path=str(out)) from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _to_disk(draft: Path) -> None:
+    """Have the system write everything now: a disk that is full says so here at the latest."""
+    handle = os.open(draft, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def save_text(out: Path, text: str) -> None:
+    """Write a text file whole or not at all. Raises InputError for what the system says."""
+    with draft_of(out) as draft:
+        draft.write_text(text, encoding="utf-8")

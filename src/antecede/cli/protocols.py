@@ -23,6 +23,7 @@ KEPT = {
     "fifo": "of each sender",
     "delivery": "causal",
     "receipt": "causal (receipt)",
+    "total": "one for all",
     "reply": "of replies",
     "topic": "causal on topics",
 }
@@ -90,6 +91,7 @@ def _variant(found: Entry, name: str) -> dict[str, Any]:
         "name": name,
         "options": {key: _plain(value) for key, value in found.variants[name].items()},
         "defective": name in found.defective,
+        "erratum": found.errata.get(name, ""),
         "guarantee": promise(members),
         "survives_loss": all(member.guarantee.survives_loss for member in members.values()),
     }
@@ -123,7 +125,9 @@ def listing(facts: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield ""
     yield from _wrapped("promise", _PROMISES)
     letters = {letter: words for one in facts for letter, words in one["symbols"].items()}
-    yield from _wrapped("group", "open: members join and leave; fixed: neither")
+    yield from _wrapped(
+        "group", "open: members join and leave; join, leave: that alone; fixed: neither"
+    )
     yield from _wrapped("costs", "; ".join(f"{k} {letters[k]}" for k in SYMBOLS if k in letters))
     yield ""
     yield "antecede protocols NAME: guarantee, source, variants · antecede check NAME: try it"
@@ -137,8 +141,8 @@ _PROMISES = (
 
 _GROUP = {
     (True, True): "open",
-    (True, False): "joins",
-    (False, True): "leaves",
+    (True, False): "join",
+    (False, True): "leave",
     (False, False): "fixed",
 }
 
@@ -190,10 +194,17 @@ def card(one: dict[str, Any]) -> Iterator[str]:
         yield from textwrap.wrap(f"  {head:10}{text}", WIDTH, subsequent_indent=" " * 12)
     for number, variant in enumerate(one["variants"]):
         options = ", ".join(f"{key}={value!r}" for key, value in variant["options"].items())
-        flaw = "  (as published: defective)" if variant["defective"] else ""
+        flaw = _flaw(variant)
         head = "variants" if not number else ""
         text = f"{variant['name']}: {options}{flaw}"
         yield from textwrap.wrap(f"  {head:10}{text}", WIDTH, subsequent_indent=" " * 14)
+
+
+def _flaw(variant: Mapping[str, Any]) -> str:
+    if not variant["defective"]:
+        return ""
+    erratum = f", erratum {variant['erratum']}" if variant["erratum"] else ""
+    return f"  (as published: defective{erratum})"
 
 
 _ADDRESSED = {

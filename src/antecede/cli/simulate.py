@@ -7,23 +7,28 @@ import json
 import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from antecede.cli.columns import width_of_terminal
-from antecede.cli.output import check_free, check_not_read, draft_of
+from antecede.cli.output import check_writable, draft_of
 from antecede.cli.simulate_report import report, title
 from antecede.errors import InputError, MissingExtraError
+from antecede.interrupt import interruptible
 from antecede.progress import Progress
+from antecede.simulate.hindsight import hindsight
+from antecede.simulate.judge import FULL
 from antecede.simulate.memory import check_memory, messages_of
 from antecede.simulate.readable import run_readable
 from antecede.simulate.result import Result
 from antecede.simulate.run import AUTO, COMPILED, ENGINES, READABLE, simulate
 from antecede.simulate.scenario import Scenario
-from antecede.simulate.scenario_file import read_scenario, scenario_mapping
+from antecede.simulate.scenario_file import files_read, read_scenario, scenario_mapping
+from antecede.trace.writing import format_of
 
 TEMPLATES = ("mesh", "hierarchy", "pubsub")
 SMALL = 200_000
@@ -44,9 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--meter",
         action="store_true",
-        help="pairs that each rule of 002 and 004 orders, orders without need, and misses",
+        help=(
+            "pairs that each rule of Tsuneizumi et al. and Nakayama 2017 orders, orders "
+            "without need, and misses"
+        ),
     )
-    parser.add_argument("--trace", metavar="OUT", help="write the run as a trace (Parquet)")
+    parser.add_argument(
+        "--trace", metavar="OUT", help="write the run as a trace: .parquet, .csv, .jsonl"
+    )
     parser.add_argument("--save-plot", metavar="OUT", help="storage over time as .svg or .png")
     parser.add_argument("--force", action="store_true", help="replace OUT where it exists")
 
@@ -60,6 +70,9 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("name a scenario file, or print one with --template mesh")
     _check(args)
     scenario = read_scenario(args.file)
+    for out in (args.trace, args.save_plot):
+        if out is not None:
+            check_writable(Path(out), files_read(args.file, scenario), args.force)
     engine = _engine(args, scenario)
     with _said_of(args.file):
         check_memory(scenario, engine)
@@ -102,8 +115,9 @@ def _check(args: argparse.Namespace) -> None:
         )
     for out in (args.trace, args.save_plot):
         if out is not None:
-            check_free(Path(out), args.force)
-            check_not_read(Path(out), [args.file])
+            check_writable(Path(out), [args.file], args.force)
+    if args.trace is not None:
+        format_of(args.trace)
     if args.save_plot is not None and Path(args.save_plot).suffix not in (".svg", ".png"):
         raise InputError("--save-plot: name a file that ends in .svg or .png", path=args.save_plot)
 
@@ -122,30 +136,53 @@ def _results(
     results: list[Result] = []
     with Progress("simulating") as progress:
         for seed in range(args.seed, args.seed + args.seeds):
-            progress(len(results) / args.seeds)
-            if args.trace is None:
-                results.append(simulate(scenario, seed, engine))
+            done = len(results)
+
+            def follow(part: float, done: int = done) -> None:
+                progress((done + part) / args.seeds)
+
+            follow(0)
+            if engine == READABLE:
+                results.append(_recorded(scenario, seed, args.trace, follow))
             else:
-                results.append(_traced(scenario, seed, Path(args.trace)))
+                result = interruptible(partial(simulate, scenario, seed, engine))
+                results.append(result._replace(caveats={**result.caveats, "causal.vain": IN_VAIN}))
             if args.meter:
                 results[-1] = _metered(results[-1])
     return results, time.monotonic() - begin
+
+
+IN_VAIN = "only what the readable engine records tells it; give --engine readable"
 
 
 def _metered(result: Result) -> Result:
     from antecede.simulate.metered import meter_figures
 
     pairs = meter_figures(result.scenario, result.seed)
-    return result._replace(figures={**result.figures, **pairs})
+    caveats = dict(result.caveats)
+    if result.figures.get("notes"):
+        caveats["meter"] = (
+            "pairs are of each message's one copy to each receiver; what the protocol sends "
+            "besides, again or by a detour is not among them"
+        )
+    return result._replace(figures={**result.figures, **pairs}, caveats=caveats)
 
 
-def _traced(scenario: Scenario, seed: int, out: Path) -> Result:
-    from antecede.simulate.as_trace import write_trace
+def _recorded(
+    scenario: Scenario, seed: int, trace: str | None, progress: Callable[[float], None]
+) -> Result:
+    """Run by the readable engine; what was held in vain is told too, and the trace written."""
+    result, recording = run_readable(scenario, seed, True, progress)
+    seen = hindsight(recording)
+    if trace is not None:
+        from antecede.simulate.as_trace import write_trace
 
-    result, recording = run_readable(scenario, seed, True)
-    with draft_of(out) as draft:
-        write_trace(recording, draft)
-    return result
+        with draft_of(Path(trace)) as draft:
+            write_trace(recording, draft, format=format_of(trace))
+    if seen is None:
+        why = f"looked for in runs of up to {FULL:,} messages"
+        return result._replace(caveats={**result.caveats, "causal.vain": why})
+    return result._replace(figures={**result.figures, **seen.figures()})
 
 
 def _plot(result: Result, out: Path) -> None:
@@ -178,6 +215,7 @@ def _plain(results: Sequence[Result]) -> dict[str, Any]:
                 "seed": result.seed,
                 "figures": {k: _finite(v) for k, v in result.figures.items()},
                 "series": {k: list(v) for k, v in result.series.items()},
+                "caveats": dict(result.caveats),
             }
             for result in results
         ],

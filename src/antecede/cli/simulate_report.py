@@ -7,7 +7,8 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from antecede.cli.columns import Column, columns, explained, short
-from antecede.simulate.delay_text import delay_words
+from antecede.protocols.base import Relation
+from antecede.simulate.delay_text import delay_in_full
 from antecede.simulate.result import Result
 from antecede.simulate.scenario import Links, Scenario
 from antecede.simulate.topology import Hierarchy, Mesh, Topology
@@ -22,6 +23,14 @@ BY_ROLE = (
     ("storage_bytes", Column(("stored", "mean", "B"))),
     ("storage_bytes_max", Column(("", "most", "B"))),
 )
+PROMISES = {
+    Relation.FIFO: ", each sender's own",
+    Relation.BY_DELIVERY: ", causal by delivery",
+    Relation.BY_RECEIPT: ", causal by receipt",
+    Relation.BY_REPLY: ", answers after what they answer",
+    Relation.BY_TOPIC: ", causal among messages with a common topic",
+    Relation.TOTAL: ", causal and the same for all",
+}
 METER = ("causal", "ordered", "unnecessary", "missed")
 
 
@@ -39,7 +48,12 @@ def report(results: Sequence[Result], seconds: float, width: int) -> Iterator[st
         yield ""
         heads = [Column(("", "", "role"), words=True), *(BY_ROLE[k][1] for k in shown)]
         yield from columns(heads, [[row[0], *(row[k + 1] for k in shown)] for row in rows], width)
-    rest = [*_judged(figures), *_meter(figures), *figures.left()]
+    rest = [
+        *_judged(figures, results[0].relation),
+        *_caveats(results),
+        *_meter(figures),
+        *figures.left(),
+    ]
     if rest:
         yield ""
         yield from explained(rest, width)
@@ -106,7 +120,7 @@ def _network(links: Links) -> Iterator[str]:
     yield (
         "delay "
         + ("from a matrix and " if links.matrix else "")
-        + delay_words(links.delay)
+        + delay_in_full(links.delay)
         + (f" and {special} for some channels" if links.special else "")
     )
     yield "FIFO channels" if links.fifo else "channels reorder"
@@ -190,13 +204,57 @@ def _role(figures: _Figures, role: str) -> list[str]:
     return [role, *(figures.words(f"{role}.{name}") for name, _ in BY_ROLE)]
 
 
-def _judged(figures: _Figures) -> Iterator[tuple[str, str]]:
-    if figures.any_of("violations"):
-        early, of = figures.total("violations"), figures.total("violations.checked")
-        yield "violations", f"{early} of {of} deliveries came before a cause"
+def _judged(figures: _Figures, relation: Relation | None) -> Iterator[tuple[str, str]]:
+    if figures.any_of("violations.checked"):
+        of = figures.total("violations.checked")
+        ways = (
+            ("early.by_delivery", "a cause: what its sender had sent or been handed"),
+            ("early.by_receipt", "a cause by receipt: what had arrived at its sender"),
+        )
+        for name, what in ways:
+            if name in figures.names:
+                early = figures.total(name)
+                words = f"{early} of {of} deliveries came before {what}"
+                yield ("too early" if name == ways[0][0] else ""), words
+        yield from _in_vain(figures)
+        broken = figures.total("violations")
+        if relation is Relation.NONE:
+            yield "promise", "the protocol promises no order, so none was broken"
+        else:
+            what = "broke the order that the protocol itself promises"
+            yield (
+                "promise",
+                f"{broken} of {of} deliveries {what}"
+                + (PROMISES.get(relation, "") if relation else ""),
+            )
     if figures.any_of("lemma3."):
         missing, extra = figures.total("lemma3.missing"), figures.total("lemma3.extra")
-        yield "Lemma 3", f"{missing} bits missing, {extra} too many (000)"
+        yield "Lemma 3", f"{missing} bits missing, {extra} too many (Evropeytsev et al. 2016)"
+
+
+def _in_vain(figures: _Figures) -> Iterator[tuple[str, str]]:
+    """Yield the over-ordering, beside the under-ordering."""
+    if not figures.any_of("causal.vain"):
+        return
+    of, vain, held = (figures.total(f"causal.{name}") for name in ("checked", "vain", "held"))
+    late = figures.words("causal.vain_ms")
+    figures.told.add("causal.early")  # by delivery, or by topic where that is the promise
+    yield (
+        "in vain",
+        f"{vain} of {of} deliveries were held after all their causes were there, for {late} ms "
+        f"together; {held} were held at all",
+    )
+
+
+def _caveats(results: Sequence[Result]) -> Iterator[tuple[str, str]]:
+    """Yield what was not counted, or in part, and why: names with the same reason together."""
+    reasons: dict[str, list[str]] = {}
+    for result in results:
+        for name, why in result.caveats.items():
+            names = reasons.setdefault(why, [])
+            names += [name] if name not in names else []
+    for number, (why, names) in enumerate(reasons.items()):
+        yield ("not counted" if not number else ""), f"{', '.join(names)}: {why}"
 
 
 def _meter(figures: _Figures) -> Iterator[tuple[str, str]]:

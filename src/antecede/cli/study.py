@@ -63,9 +63,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="real traces for a study that takes some: semantic",
     )
+    add_spark(parser, default="spark", local="here, without Spark")
+
+
+def add_spark(parser: argparse.ArgumentParser, default: str, local: str) -> None:
+    """Declare where runs are carried out; `local` says what --engine local is."""
     spark = parser.add_argument_group("where it runs")
     spark.add_argument(
-        "--engine", choices=("spark", "local"), default="spark", help="local: here, without Spark"
+        "--engine",
+        choices=("spark", "local"),
+        default=default,
+        help=f"local: {local} (default {default})",
     )
     spark.add_argument(
         "--master", metavar="MASTER", help="any Spark master (default: all cores of this machine)"
@@ -83,19 +91,24 @@ def run(args: argparse.Namespace) -> int:
     if args.name is None:
         print(listed())
         return 0
-    settings = _settings(args.conf)
     if args.fresh and args.redraw:
         raise InputError("--fresh forgets what --redraw would draw")
-    if args.engine == "local" and (args.master or args.py_files or settings):
-        raise InputError("--engine local runs without Spark: no --master, --py-files or --conf")
-    files = _files(args)
-    _check_master(args.master)
-    with _engine(args, settings, files) as engine:
+    checked_spark(args)
+    with _engine(args) as engine:
         if args.name == ALL:
             return _run_all(args, engine)
         study = _studied(args.name, args.traces)
         folder = Path(args.out or Path("out", "studies", study.name))
         return _run_one(args.name, study, folder, engine, args).code
+
+
+def checked_spark(args: argparse.Namespace) -> None:
+    """Raise InputError for options of `add_spark` that do not go together."""
+    if args.engine == "local" and (args.master or args.py_files or args.conf):
+        raise InputError("--engine local runs without Spark: no --master, --py-files or --conf")
+    _settings(args.conf)
+    _files(args)
+    _check_master(args.master)
 
 
 class Ended(NamedTuple):
@@ -208,19 +221,25 @@ def _files(args: argparse.Namespace) -> list[str]:
 
 
 @contextmanager
-def _engine(
-    args: argparse.Namespace, settings: Mapping[str, str], files: Sequence[str]
-) -> Iterator[Engine]:
-    """Give the engine. Spark starts when there are runs for it, and stops again."""
+def _engine(args: argparse.Namespace) -> Iterator[Engine]:
+    """Give the engine that was asked for."""
     if args.engine == "local":
         yield run_locally
         return
+    with spark_engine_of(args, f"antecede study {args.name}") as engine:
+        yield engine
+
+
+@contextmanager
+def spark_engine_of(args: argparse.Namespace, name: str) -> Iterator[Engine]:
+    """Give the engine of Spark, which starts when there are runs for it, and stops again."""
     from antecede.studies.runner import spark_engine
 
+    settings, files = _settings(args.conf), _files(args)
     with ExitStack() as stack:
 
         def engine(study: Study, runs: Sequence[Run]) -> Iterator[pyarrow.Table]:
-            session = stack.enter_context(_session(args, settings, files))
+            session = stack.enter_context(_session(args, name, settings, files))
             return spark_engine(session)(study, runs)
 
         yield engine
@@ -228,7 +247,7 @@ def _engine(
 
 @contextmanager
 def _session(
-    args: argparse.Namespace, settings: Mapping[str, str], files: Sequence[str]
+    args: argparse.Namespace, name: str, settings: Mapping[str, str], files: Sequence[str]
 ) -> Iterator[SparkSession]:
     """Give the active session, else one that is stopped at the end."""
     from pyspark.sql import SparkSession
@@ -236,7 +255,6 @@ def _session(
     from antecede.spark.session import cluster_session, local_session, quiet_failures
 
     active = SparkSession.getActiveSession()
-    name = f"antecede study {args.name}"
     if active is not None:
         session = active
     elif args.master is None:
@@ -252,11 +270,16 @@ def _session(
 
 
 def _write(name: str, findings: Findings, folder: Path, args: argparse.Namespace) -> None:
-    from antecede.report.study import write_study
-
-    write_summary(findings, folder)
     quick = " --quick" if args.quick else ""
     # Names alone: a page may be shown to others, and paths say where somebody keeps files.
     names = " ".join(Path(path).name for path in args.traces)
     traces = f" --traces {names}" if names else ""
-    write_study(findings, folder, command=f"antecede study {name}{quick}{traces}")
+    write_page(findings, folder, f"antecede study {name}{quick}{traces}")
+
+
+def write_page(findings: Findings, folder: Path, command: str) -> None:
+    """Write `summary.json`, the page and its plots; `command` makes them again."""
+    from antecede.report.study import write_study
+
+    write_summary(findings, folder)
+    write_study(findings, folder, command=command)

@@ -20,6 +20,12 @@ def report(done: Conducted, folder: Path, seconds: float, redraw: bool, width: i
     """Print findings, counts of runs, and where the page is."""
     print("\n".join(_findings(done.findings, width)))
     print()
+    told_runs(done, seconds, redraw)
+    print(f"page        {folder / 'index.html'}")
+
+
+def told_runs(done: Conducted, seconds: float, redraw: bool) -> None:
+    """Print what became of the runs."""
     earlier = f", {done.stored:,} were there before" if done.stored else ""
     left = f", {done.left:,} left out" if done.left else ""
     print(f"runs        {done.carried_out:,} in {duration(1000 * seconds)}{earlier}{left}")
@@ -34,19 +40,24 @@ def report(done: Conducted, folder: Path, seconds: float, redraw: bool, width: i
         print(f"other code  made the results of {done.stale:,} runs here: {what}")
     for path in done.unreadable:
         print(f"set aside   {path}: no results that can be read")
-    print(f"page        {folder / 'index.html'}")
 
 
 def _findings(findings: Findings, width: int) -> Iterator[str]:
-    yield from _wrapped(findings.title, width)
-    yield from _wrapped(findings.source, width)
+    yield from wrapped(findings.title, width)
+    yield from wrapped(findings.source, width)
     yield ""
-    yield from _wrapped(findings.finding, width)
+    yield from wrapped(findings.finding, width)
     for section in findings.sections:
-        if not section.rows:
+        if not (section.rows or section.claims or (section.finding and section.reads)):
             continue
         yield ""
-        yield from _wrapped(f"{section.title}: {section.finding}", width)
+        yield from wrapped(f"{section.title}: {section.finding or section.about}", width)
+        for claim in section.claims:
+            mark = f"  {claim.verdict:<14}"
+            words = f"{claim.statement} ({claim.where}): {claim.found}"
+            yield from wrapped(words, width, mark, " " * len(mark))
+        if not section.rows:
+            continue
         # What the source says comes first: that is what a reader compares.
         rows = sorted(section.rows, key=lambda row: row.paper is None)[:ROWS]
         yield rows_text(rows, width)
@@ -57,12 +68,17 @@ def _findings(findings: Findings, width: int) -> Iterator[str]:
         yield ""
         yield "Does not come out:"
         for text in findings.not_reached:
-            yield from _wrapped(text, width, "  ")
+            yield from wrapped(text, width, "  ")
 
 
-def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+def wrapped(text: str, width: int, indent: str = "", then: str | None = None) -> list[str]:
+    """Return the text in lines of a width; `then` stands before all lines but the first."""
     return textwrap.wrap(
-        text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent if then is None else then,
+        break_on_hyphens=False,
     )
 
 
@@ -94,6 +110,48 @@ def rows_text(rows: Sequence[Row], width: int = 80) -> str:
         )
         lines.append(" " * INDENT + (" " * GAP).join(shown).rstrip())
     return "\n".join(lines)
+
+
+def table_text(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, keep: int) -> str:
+    """Return a table of words, numbers to the right, its heads broken over lines.
+
+    Where it is too wide the first `keep` columns stand in front of each part of the others.
+    """
+    cells = [[str(cell) for cell in row] for row in rows]
+    heads = [textwrap.wrap(name, HEAD) or [""] for name in columns]
+    widths = [
+        max(*(len(part) for part in head), *(len(row[k]) for row in cells))
+        for k, head in enumerate(heads)
+    ]
+    parts: list[list[int]] = [[]]
+    fixed = sum(widths[:keep]) + GAP * keep + INDENT
+    for k in range(keep, len(columns)):
+        if parts[-1] and fixed + sum(widths[j] + GAP for j in [*parts[-1], k]) > width + GAP:
+            parts.append([])
+        parts[-1].append(k)
+    return "\n\n".join(_part([*range(keep), *part], heads, cells, widths) for part in parts)
+
+
+HEAD = 14
+"""Characters after which the head of a column is broken."""
+
+
+def _part(
+    chosen: Sequence[int],
+    heads: Sequence[Sequence[str]],
+    cells: Sequence[Sequence[str]],
+    widths: Sequence[int],
+) -> str:
+    tall = max(len(heads[k]) for k in chosen)
+    lines = [
+        [([""] * (tall - len(heads[k])) + list(heads[k]))[at] for k in chosen] for at in range(tall)
+    ]
+    lines += [[row[k] for k in chosen] for row in cells]
+    return "\n".join(
+        " " * INDENT
+        + (" " * GAP).join(cell.rjust(widths[k]) for k, cell in zip(chosen, line, strict=True))
+        for line in lines
+    )
 
 
 HEADER = ("figure", "quantity", "condition", "paper", "ours", "ratio", "unit", "note")

@@ -1,6 +1,6 @@
 """Sets of positions as windowed bit vectors: which messages of one numbering are meant.
 
-Source: 000, section 3.1.1 (bit vector) and 3.1.2 (reducing its size).
+Source: Evropeytsev et al. 2016, section 3.1.1 (bit vector) and 3.1.2 (reducing its size).
 
 Theory of operation
 -------------------
@@ -85,14 +85,18 @@ def positions(base: int, bits: int) -> Iterator[int]:
 
 
 def span_bytes(bits: int) -> int:
-    """Return ceil((last set - first set + 1) / 8), the size of 000 for DV and CI; 0 if empty."""
+    """Return ceil((last set - first set + 1) / 8), the size of Evropeytsev et al. 2016 for DV and
+    CI; 0 if empty.
+    """
     if not bits:
         return 0
     return (bits.bit_length() - (bits & -bits).bit_length() + 8) // 8
 
 
 def window_bytes(bits: int) -> int:
-    """Return ceil((last set - first clear + 1) / 8) for absorbed bits: 000's size of RV, VTx."""
+    """Return ceil((last set - first clear + 1) / 8) for absorbed bits: Evropeytsev et al.'s size of
+    RV, VTx.
+    """
     return (bits.bit_length() + 7) // 8
 
 
@@ -204,14 +208,16 @@ class BitVector:
 
     @property
     def span_bytes(self) -> int:
-        """000's size of a dependency vector: ceil((last set - first set + 1) / 8)."""
+        """Evropeytsev et al.'s size of a dependency vector: ceil((last set - first set + 1) /
+        8).
+        """
         if self.prefix:
             return (self.last + 7) // 8
         return span_bytes(self.bits)
 
     @property
     def window_bytes(self) -> int:
-        """000's size of a receive vector: ceil((last set - first clear + 1) / 8)."""
+        """Evropeytsev et al.'s size of a receive vector: ceil((last set - first clear + 1) / 8)."""
         return (self.last - self.prefix + 7) // 8
 
     def encode(self) -> bytes:

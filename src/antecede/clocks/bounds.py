@@ -1,87 +1,139 @@
 """What is known about clocks and channels: accuracy of each clock, delays of each channel.
 
-Source: 002, sections 2 and 4.2 (accuracy lambda_i, condition (1); delay delta_ij), with the
-repair of the errata: rules about causality need the LEAST delay, rules about waiting the
+Source: Tsuneizumi et al., sections 2 and 4.2 (accuracy lambda_i, condition (1); delay delta_ij),
+with the repair of the errata: rules about causality need the LEAST delay, rules about waiting the
 LARGEST, so a channel has both.
 
 A group is homogeneous when every member has the same accuracy and every channel the same
-delays, else heterogeneous (002, section 2; 004: LAN inside a subgroup, WAN between).
+delays, else heterogeneous (Tsuneizumi et al., section 2; Nakayama 2017: LAN inside a subgroup, WAN
+between).
+
+Bounds are whole nanoseconds. Given in seconds, an accuracy and a largest delay are rounded up, a
+least delay down, so that what held of the seconds holds of the nanoseconds.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from antecede.clocks.nanoseconds import LONGEST_NS, NS, Seconds, down_ns, seconds_text, up_ns
 from antecede.errors import LocalError
 
 Member = TypeVar("Member", bound=Hashable)
+_FAR = 1 << 100
+"""More than any path takes."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Bounds(Generic[Member]):
-    """Bounds in seconds; members are numbers, or names until `numbered`.
+    """Bounds of clocks and channels; members are numbers, or names until `numbered`.
 
     `accuracy_s`: no clock is ever further from true time than this (lambda, epsilon).
     `least_s`, `most_s`: every message takes at least and at most this long, unless
-    `channels` says otherwise for (from, to); `clocks` is the accuracy of single members.
-    Raises LocalError when a bound is negative, not finite, or least exceeds most.
+    `channels` says otherwise for (from, to); `clocks` is the accuracy of single members. These are
+    seconds, read as the decimal that was typed. Each can be given in whole nanoseconds instead,
+    under the names of the attributes: `accuracy_ns`, `least_ns`, `most_ns`, `clocks_ns`,
+    `channels_ns`.
+
+    Raises LocalError when a bound is negative, not finite, given twice, or least exceeds most.
     """
 
-    accuracy_s: float = 0.0
-    least_s: float = 0.0
-    most_s: float = 1.0
-    clocks: Mapping[Member, float] = field(default_factory=dict)
-    channels: Mapping[tuple[Member, Member], tuple[float, float]] = field(default_factory=dict)
+    accuracy_ns: int
+    least_ns: int
+    most_ns: int
+    clocks_ns: Mapping[Member, int]
+    channels_ns: Mapping[tuple[Member, Member], tuple[int, int]]
 
-    def __post_init__(self) -> None:
-        channels = [("by default", (self.least_s, self.most_s))]
-        channels += [(f"{a} to {b}", delays) for (a, b), delays in self.channels.items()]
+    def __init__(
+        self,
+        accuracy_s: Seconds | None = None,
+        least_s: Seconds | None = None,
+        most_s: Seconds | None = None,
+        clocks: Mapping[Member, Seconds] | None = None,
+        channels: Mapping[tuple[Member, Member], tuple[Seconds, Seconds]] | None = None,
+        *,
+        accuracy_ns: int | None = None,
+        least_ns: int | None = None,
+        most_ns: int | None = None,
+        clocks_ns: Mapping[Member, int] | None = None,
+        channels_ns: Mapping[tuple[Member, Member], tuple[int, int]] | None = None,
+    ) -> None:
+        given: dict[str, Any] = {
+            "accuracy_ns": _once("accuracy", accuracy_s, accuracy_ns, 0, up_ns),
+            "least_ns": _once("least", least_s, least_ns, 0, down_ns),
+            "most_ns": _once("most", most_s, most_ns, NS, up_ns),
+            "clocks_ns": _once("clocks", clocks, clocks_ns, {}, _clocks),
+            "channels_ns": _once("channels", channels, channels_ns, {}, _channels),
+        }
+        for name, value in given.items():
+            object.__setattr__(self, name, value)
+        self._check()
+
+    def _check(self) -> None:
+        channels = [("by default", (self.least_ns, self.most_ns))]
+        channels += [(f"{a} to {b}", delays) for (a, b), delays in self.channels_ns.items()]
         for where, (least, most) in channels:
-            if not 0 <= least <= most < math.inf:
+            if not _whole(least, most) or not 0 <= least <= most <= LONGEST_NS:
                 raise LocalError(
-                    f"delays of a channel ({where}) are {least} to {most} s; "
+                    f"delays of a channel ({where}) are {_text(least)} to {_text(most)}; "
                     "they are at least 0, finite, and the least comes first"
                 )
-        clocks = [("by default", self.accuracy_s)]
-        clocks += [(f"of {member}", accuracy) for member, accuracy in self.clocks.items()]
+        clocks = [("by default", self.accuracy_ns)]
+        clocks += [(f"of {member}", accuracy) for member, accuracy in self.clocks_ns.items()]
         for whose, accuracy in clocks:
-            if not 0 <= accuracy < math.inf:
-                raise LocalError(f"the accuracy {whose} is {accuracy} s; it is 0 or more")
+            if not _whole(accuracy) or not 0 <= accuracy <= LONGEST_NS:
+                raise LocalError(f"the accuracy {whose} is {_text(accuracy)}; it is 0 or more")
 
     def __hash__(self) -> int:
-        clocks, channels = frozenset(self.clocks.items()), frozenset(self.channels.items())
-        return hash((self.accuracy_s, self.least_s, self.most_s, clocks, channels))
+        clocks, channels = frozenset(self.clocks_ns.items()), frozenset(self.channels_ns.items())
+        return hash((self.accuracy_ns, self.least_ns, self.most_ns, clocks, channels))
+
+    @property
+    def accuracy_s(self) -> float:
+        """The accuracy of clocks in seconds, to be read; arithmetic goes by nanoseconds."""
+        return self.accuracy_ns / NS
+
+    @property
+    def least_s(self) -> float:
+        """The least delay in seconds, to be read; arithmetic goes by nanoseconds."""
+        return self.least_ns / NS
+
+    @property
+    def most_s(self) -> float:
+        """The largest delay in seconds, to be read; arithmetic goes by nanoseconds."""
+        return self.most_ns / NS
 
     @property
     def homogeneous(self) -> bool:
-        """Whether all clocks and all channels have the same bounds (002, section 2)."""
-        return all(a == self.accuracy_s for a in self.clocks.values()) and all(
-            delays == (self.least_s, self.most_s) for delays in self.channels.values()
+        """Whether all clocks and all channels have the same bounds (Tsuneizumi et al., section
+        2).
+        """
+        return all(a == self.accuracy_ns for a in self.clocks_ns.values()) and all(
+            delays == (self.least_ns, self.most_ns) for delays in self.channels_ns.values()
         )
 
-    def accuracy(self, member: Member) -> float:
-        """Return the accuracy of a member's clock, in seconds (lambda_i)."""
-        return self.clocks.get(member, self.accuracy_s)
+    def error_ns(self, member: Member) -> int:
+        """Return the accuracy of a member's clock, in nanoseconds (lambda_i)."""
+        return self.clocks_ns.get(member, self.accuracy_ns)
 
-    def least(self, source: Member, target: Member) -> float:
-        """Return the least delay of a channel, in seconds."""
-        return self.channels.get((source, target), (self.least_s, self.most_s))[0]
+    def least_delay_ns(self, source: Member, target: Member) -> int:
+        """Return the least delay of a channel, in nanoseconds."""
+        return self.channels_ns.get((source, target), (self.least_ns, self.most_ns))[0]
 
-    def most(self, source: Member, target: Member) -> float:
-        """Return the largest delay of a channel, in seconds (delta_ij, maxd_ij)."""
-        return self.channels.get((source, target), (self.least_s, self.most_s))[1]
+    def most_delay_ns(self, source: Member, target: Member) -> int:
+        """Return the largest delay of a channel, in nanoseconds (delta_ij, maxd_ij)."""
+        return self.channels_ns.get((source, target), (self.least_ns, self.most_ns))[1]
 
-    def least_path(self, source: Member, target: Member, members: tuple[Member, ...]) -> float:
+    def least_path_ns(self, source: Member, target: Member, members: tuple[Member, ...]) -> int:
         """Return the least delay over any path through the members; 0 from one to itself.
 
-        A chain of messages can be faster than the direct channel, so this and not `least` says
-        how close in time a message and its effect can be.
+        A chain of messages can be faster than the direct channel, so this and not the channel's
+        least delay says how close in time a message and its effect can be.
         """
-        near = dict.fromkeys(members, math.inf)
-        near[source] = 0.0
+        near = dict.fromkeys(members, _FAR)
+        near[source] = 0
         open_ = set(near)
         while open_:
             nearest = min(open_, key=lambda member: near[member])
@@ -89,18 +141,65 @@ class Bounds(Generic[Member]):
             if nearest == target:
                 break
             for member in open_:
-                near[member] = min(near[member], near[nearest] + self.least(nearest, member))
+                step = near[nearest] + self.least_delay_ns(nearest, member)
+                near[member] = min(near[member], step)
         return near[target]
 
-    def numbered(self, numbers: Mapping[Any, int]) -> Bounds[int]:
-        """Return the same bounds with names replaced by member numbers; raises LocalError."""
-        named = {*self.clocks, *(member for channel in self.channels for member in channel)}
-        if unknown := [member for member in named if member not in numbers]:
+    def among(self, members: Collection[Member]) -> Bounds[Member]:
+        """Return the bounds without clocks and channels of anybody else."""
+        return Bounds(
+            accuracy_ns=self.accuracy_ns,
+            least_ns=self.least_ns,
+            most_ns=self.most_ns,
+            clocks_ns={one: error for one, error in self.clocks_ns.items() if one in members},
+            channels_ns={
+                (a, b): delays
+                for (a, b), delays in self.channels_ns.items()
+                if a in members and b in members
+            },
+        )
+
+    def numbered(self, numbers: Mapping[Any, Any]) -> Bounds[Any]:
+        """Return the same bounds with names replaced, as by member numbers; raises LocalError."""
+        if unknown := [member for member in self.named() if member not in numbers]:
             raise LocalError(f"bounds are given for {unknown[0]!r}, who is not in the group")
         return Bounds(
-            self.accuracy_s,
-            self.least_s,
-            self.most_s,
-            {numbers[member]: accuracy for member, accuracy in self.clocks.items()},
-            {(numbers[a], numbers[b]): delays for (a, b), delays in self.channels.items()},
+            accuracy_ns=self.accuracy_ns,
+            least_ns=self.least_ns,
+            most_ns=self.most_ns,
+            clocks_ns={numbers[member]: error for member, error in self.clocks_ns.items()},
+            channels_ns={
+                (numbers[a], numbers[b]): delays for (a, b), delays in self.channels_ns.items()
+            },
         )
+
+    def named(self) -> set[Member]:
+        """Return the members for whom something else holds than for the others."""
+        return {*self.clocks_ns, *(member for channel in self.channels_ns for member in channel)}
+
+
+def _once(name: str, seconds: Any, ns: Any, otherwise: Any, rounded: Any) -> Any:
+    """Return what is given in seconds or in nanoseconds, as nanoseconds."""
+    if seconds is not None and ns is not None:
+        raise LocalError(f"bounds: {name} is given twice, in seconds and in nanoseconds")
+    if seconds is None:
+        return otherwise if ns is None else ns
+    return rounded(seconds, f"bounds: {name}")
+
+
+def _clocks(clocks: Mapping[Any, Seconds], what: str) -> dict[Any, int]:
+    return {member: up_ns(accuracy, what) for member, accuracy in clocks.items()}
+
+
+def _channels(
+    channels: Mapping[Any, tuple[Seconds, Seconds]], what: str
+) -> dict[Any, tuple[int, int]]:
+    return {pair: (down_ns(a, what), up_ns(b, what)) for pair, (a, b) in channels.items()}
+
+
+def _whole(*values: object) -> bool:
+    return all(type(value) is int for value in values)
+
+
+def _text(ns: object) -> str:
+    return f"{seconds_text(ns)} s" if type(ns) is int else f"{ns!r} ns"

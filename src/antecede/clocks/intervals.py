@@ -1,8 +1,8 @@
 """Sets of message numbers as intervals: the ordering list of S_b, and duplicate filters.
 
-Source: 003, section VI.B (IsPresentInOL, InsertInOL), with its misprints repaired: a number is
-present when it is at or BELOW the high end of its node; merging takes over the SECOND node's
-high end; extending writes `H[k-1]`; absent neighbours and duplicates are handled.
+Source: Bhavanasi and Iyer, section VI.B (IsPresentInOL, InsertInOL), with its misprints repaired:
+a number is present when it is at or BELOW the high end of its node; merging takes over the SECOND
+node's high end; extending writes `H[k-1]`; absent neighbours and duplicates are handled.
 
 Theory of operation
 -------------------

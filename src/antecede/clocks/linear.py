@@ -1,6 +1,6 @@
 """Linear (Lamport) clock as a value.
 
-Source: 002, the linear clock, with its rule repaired: on receipt the clock becomes
+Source: Tsuneizumi et al., the linear clock, with its rule repaired: on receipt the clock becomes
 `max(own, received) + 1`. As printed (`max` on receipt, increment after sending) a message
 sent after a receipt can carry the same time as the message received, so that a causally later
 message is not later by the clock.
@@ -26,7 +26,9 @@ class LinearClock:
         return LinearClock(self.time + 1)
 
     def receive(self, other: LinearClock) -> LinearClock:
-        """Return the time of the receipt of a message stamped `other` (002, repaired)."""
+        """Return the time of the receipt of a message stamped `other` (Tsuneizumi et al.,
+        repaired).
+        """
         return LinearClock(max(self.time, other.time) + 1)
 
     def merge(self, other: LinearClock) -> LinearClock:

@@ -1,7 +1,8 @@
 """Matrix clock as a value, and the packed matrices that protocols keep.
 
-Source: 001, "Matrix Time", rules R1 and R2 with R2 repaired: the maximum is taken with the OWN
-entry, `mt_i[i,k] := max(mt_i[i,k], mt[j,k])` and `mt_i[k,l] := max(mt_i[k,l], mt[k,l])`.
+Source: Sahai et al. 2020, "Matrix Time", rules R1 and R2 with R2 repaired: the maximum is taken
+with the OWN entry, `mt_i[i,k] := max(mt_i[i,k], mt[j,k])` and `mt_i[k,l] := max(mt_i[k,l],
+mt[k,l])`.
 
 Entry [i, k] of member o's matrix is what o knows of what i knows of k's clock. Row [o, .] is
 o's vector clock, its principal vector; o's own clock is [o, o].

@@ -1,6 +1,6 @@
 """Vector clock as a value, over members that come and go.
 
-Source: 001, vector time; membership is our own.
+Source: Sahai et al. 2020, vector time; membership is our own.
 
 Theory of operation
 -------------------

@@ -30,7 +30,9 @@ class Counterexample(NamedTuple):
 
 
 def printed_bss() -> Counterexample:
-    """Explore BSS with condition 2 as 001 prints it, `C_j[k] <= t[k]`, until it breaks."""
+    """Explore BSS with condition 2 as Sahai et al. 2020 print it, `C_j[k] <= t[k]`, until it
+    breaks.
+    """
     bss = entry("bss")
     options = bss.options("as-published")
     company = flat("bss", bss.load(), MEMBERS, options)
@@ -38,6 +40,6 @@ def printed_bss() -> Counterexample:
     if found.failure is None:
         raise AssertionError("the printed condition 2 of BSS breaks within three messages")
     text = found.failure.scenario(
-        "BSS with condition 2 as printed", "001, Birman-Schiper-Stephenson Protocol"
+        "BSS with condition 2 as printed", "Sahai et al. 2020, Birman-Schiper-Stephenson Protocol"
     )
     return Counterexample(found.states, found.failure, run_scenario(parse_scenario(text)))

@@ -1,4 +1,6 @@
-"""A tiny piece of source 000's evaluation: overhead over the number of peers, beside its slopes."""
+"""A tiny piece of Evropeytsev et al.'s evaluation: overhead over the number of peers, beside
+its slopes.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,12 @@ def _measured(figures: list[Mapping[str, float]]) -> Iterator[Measured]:
 
 def told(found: list[Measured]) -> str:
     """Return the table that the tour prints."""
-    header = ["bytes a message", *(f"{n} peers" for n in PEERS), "slope", "000's slope"]
+    header = [
+        "bytes a message",
+        *(f"{n} peers" for n in PEERS),
+        "slope",
+        "Evropeytsev et al.'s slope",
+    ]
     lines = [
         [
             one.quantity,

@@ -39,7 +39,8 @@ def write_page(path: Path, findings: Findings, events: Sequence[Event], conditio
         counterexample=_counterexample(findings),
         evaluation=told(findings.evaluation),
         evaluation_note=(
-            f"Control information of source 000's hierarchical protocol, simulated, delays "
+            "Control information of Evropeytsev et al.'s hierarchical "
+            "protocol, simulated, delays "
             f"{DELAY}; its slopes are stated for up to 900 peers. The whole: antecede study "
             "hierarchy."
         ),
@@ -88,6 +89,7 @@ def _counterexample(findings: Findings) -> Figure:
         draw_svg(from_run(found.run)),
         f"The smallest counterexample, found after {found.states:,} states of every interleaving.",
         "One published rule, and how it breaks",
-        "001 prints the second delivery condition of Birman, Schiper and Stephenson as "
+        "Sahai et al. 2020 print the second delivery condition of Birman, Schiper "
+        "and Stephenson as "
         f"C_j[k] <= t[k]. It must be >=. With the printed sign: {found.failure.sentence()}.",
     )

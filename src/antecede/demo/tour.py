@@ -100,7 +100,7 @@ def tell_held(events: Sequence[Event]) -> HeldMessage | None:
 def break_rule() -> Counterexample:
     """Let the explorer break a published rule, and draw the counterexample."""
     found = printed_bss()
-    say("001 prints BSS's second condition as C_j[k] <= t[k]; it must be >=.")
+    say("Sahai et al. 2020 print BSS's second condition as C_j[k] <= t[k]; it must be >=.")
     say(f"The explorer breaks the printed rule after {found.states:,} states:")
     say(found.failure.sentence())
     print()
@@ -111,7 +111,10 @@ def break_rule() -> Counterexample:
 
 def evaluate_piece() -> list[Measured]:
     """Simulate a tiny piece of an evaluation, and print it beside the source's slopes."""
-    say(f"Half of the peers in a group behind a super peer, delays {DELAY}; 000, Figure 4.")
+    say(
+        f"Half of the peers in a group behind a super peer, delays {DELAY}; "
+        "Evropeytsev et al. 2016, Figure 4."
+    )
     found = evaluate()
     print(told(found))
     say("The whole of it, to 900 peers, on Spark: antecede study hierarchy -o out/hierarchy")

@@ -91,7 +91,7 @@ class _Steps:
         if one.kind != HELD and (held := self.waiting.pop(key, None)) is not None:
             self.holds.append(held._replace(end=self.time))
         if kind is not None:
-            note, wrong = _note(one), bool(one.early_for or one.astray)
+            note, wrong = _note(one), one.wrong
             self.marks.append(Mark(lane, self.time, kind, one.label, note, wrong))
 
 
@@ -113,6 +113,8 @@ def _note(one: Happening) -> str:
         return "is for others"
     if one.early_for:
         return f"before {', '.join(one.early_for)}"
+    if one.unlike:
+        return f"after {one.unlike[1]}, unlike {one.unlike[0]}"
     if one.kind == HELD:
         return f"waits for {', '.join(one.others)}" if one.others else "waits"
     if one.kind == RELEASED:

@@ -1,4 +1,5 @@
-"""Channel models (001, "Message ordering"): which messages were overtaken, without pairs.
+"""Channel models (Sahai et al. 2020, "Message ordering"): which messages were overtaken, without
+pairs.
 
 The naive oracle beside this is `oracle.channels`. A copy is overtaken in its channel when a
 greater number of the same sender came before it: one running maximum a channel. It is overtaken

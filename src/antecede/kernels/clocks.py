@@ -1,9 +1,9 @@
 """Vector-clock logs: what the clocks say of order, and where they contradict themselves.
 
 Event e of member h has the clock V(e); its own entry V(e)[h] is its number at h. The event
-(g, n) is in the causal past of e when V(e)[g] >= n (Mattern; 001 section 2), so the pairs are
-counted by binary search in each member's numbers (prefix counts), entry by entry: the work
-grows with the entries written in the log, not with the square of the events.
+(g, n) is in the causal past of e when V(e)[g] >= n (Mattern 1989), so the
+pairs are counted by binary search in each member's numbers (prefix counts), entry by entry: the
+work grows with the entries written in the log, not with the square of the events.
 
 A member's events are taken in the order of their own numbers, as files list them in any
 order. Where a member repeats a number (it restarted, or does not count every event) there is

@@ -1,4 +1,5 @@
-"""The hierarchical protocol of 000, compiled: its loop; see `simulate.hierarchy_engine`.
+"""The hierarchical protocol of Evropeytsev et al. 2016, compiled: its loop; see
+`simulate.hierarchy_engine`.
 
 Theory of operation
 -------------------

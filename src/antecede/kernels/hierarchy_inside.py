@@ -87,7 +87,7 @@ def count_idr(s: State, message: np.uint64) -> None:
 
 @inlined
 def _compare(s: State, at: np.uint64) -> None:
-    """Hold DV against the immediate dependencies (Lemma 3 of 000)."""
+    """Hold DV against the immediate dependencies (Lemma 3 of Evropeytsev et al. 2016)."""
     published = s.pruning == PUBLISHED
     for block in range(s.process[at, LOW], s.process[at, HIGH]):
         for word in range(8):

@@ -1,4 +1,5 @@
-"""Bytes by 000's accounting: integers 4, pairs 8, bit vectors from the first to the last set bit.
+"""Bytes by Evropeytsev et al.'s accounting: integers 4, pairs 8, bit vectors from the first to the
+last set bit.
 
 Spans are counted in the numbering of the super peer whose bit vector it is. Headers are not
 counted.

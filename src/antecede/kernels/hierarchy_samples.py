@@ -1,4 +1,6 @@
-"""Samples of the compiled hierarchy: what each process keeps, by 000's accounting."""
+"""Samples of the compiled hierarchy: what each process keeps, by Evropeytsev et al.'s
+accounting.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """What the compiled hierarchy keeps: sets of messages as bits, numbers at super peers, counters.
 
 A message of the application has one index for the whole run, its place in the schedule. All sets
-(RV, DV, VTx, CI of 000, and what IDR would keep) are bits at these indices, in blocks of 8 words
-over the whole run, block by block for all processes: what is touched together lies together, the
-rest of the memory rests. A super peer's numbering is a pair of arrays: spans of bit vectors are
-counted in it, when a message is sent or translated.
+(RV, DV, VTx, CI of Evropeytsev et al. 2016, and what IDR would keep) are bits at these indices, in
+blocks of 8 words over the whole run, block by block for all processes: what is touched together
+lies together, the rest of the memory rests. A super peer's numbering is a pair of arrays: spans of
+bit vectors are counted in it, when a message is sent or translated.
 
 A process is an address, as in `simulate.topology`: super peers, internal peers by group, external
 peers. A "place" is the index of a process of the external group: super peers, external peers.

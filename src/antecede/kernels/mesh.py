@@ -22,6 +22,7 @@ import numpy as np
 from antecede.kernels.chance import draw, pick
 from antecede.kernels.jit import inlined_lent as inlined
 from antecede.kernels.jit import njit_lent as njit
+from antecede.kernels.mesh_judge import judge_arrival, judge_send
 from antecede.kernels.mesh_sets import (
     NOTHING,
     bit,
@@ -107,6 +108,8 @@ def _send(s: State, message: np.uint64) -> None:
             s.changed[member, other] = 0
     s.number[slot] = message
     s.before[member] = message + _1
+    if len(s.done) != 0:
+        judge_send(s, member, slot)
     if len(s.log_at) != 0:
         s.log_at[message] = s.at[LOGGED]
     _transmit(s, member, message, slot)
@@ -154,6 +157,8 @@ def _arrivals(s: State, until: np.uint64) -> None:
 @inlined
 def _arrive(s: State, member: np.uint64, slot: np.uint64, time: np.uint64) -> None:
     s.at[ARRIVALS] += _1
+    if len(s.done) != 0:
+        judge_arrival(s, member, slot)
     lacks = missing(s, member, slot, s.top[slot])
     if lacks == NOTHING:
         _release(s, member, slot, time)

@@ -1,9 +1,9 @@
 """Dependencies of the compiled mesh: tests, deliveries and stamps on blocks of words.
 
 A message needs what was fresh at its sender: what the sender had delivered or sent and nothing
-else of that depended on. Everything else in its past is implied (000, IDR). Its sender's message
-before is one of these bits or implied too, so the order of a sender's messages and the causal
-order are one AND-NOT.
+else of that depended on. Everything else in its past is implied (Evropeytsev et al. 2016, IDR).
+Its sender's message before is one of these bits or implied too, so the order of a sender's
+messages and the causal order are one AND-NOT.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from antecede.kernels.jit import inlined_lent as inlined
+from antecede.kernels.mesh_judge import judge_delivery
 from antecede.kernels.mesh_state import (
     COUNTED,
     DELIVERIES,
@@ -81,6 +82,8 @@ def deliver(s: State, member: np.uint64, slot: np.uint64, time: np.uint64) -> No
             block = block_before(s, block)
         s.fresh[member, slot >> _9, (slot >> _6) & _7] |= bit(slot)
     s.have[member, slot >> _9, (slot >> _6) & _7] |= bit(slot)
+    if len(s.done) != 0:
+        judge_delivery(s, member, slot)
     s.at[DELIVERIES] += _1
     number = s.number[slot]
     s.at[COUNTED] += np.uint64(number >= s.warm)

@@ -36,6 +36,12 @@ FREE = np.uint64(7)
 """First unused node, 0: none."""
 FRESH = np.uint64(8)
 """First node that was never used."""
+EARLY = np.uint64(9)
+"""Deliveries before a cause, by delivery; see `mesh_judge`."""
+EARLY_BY_RECEIPT = np.uint64(10)
+OVERTAKING = np.uint64(11)
+"""Deliveries that are not of their sender's next message."""
+COUNTERS = 12
 
 NUMBER = np.uint64(0)
 """What messages carry: their number alone (and only the order of a sender is kept), ..."""
@@ -52,7 +58,7 @@ class State(NamedTuple):
 
     queue: Queue
     at: Words
-    """[9] counters, see above."""
+    """[COUNTERS] see above."""
     time_us: Words
     """[M + 1] when messages are sent, and FOREVER."""
     sender: Words
@@ -80,7 +86,9 @@ class State(NamedTuple):
     have: Words
     """[P, B, 8] what a member has delivered or sent."""
     fresh: Words
-    """[P, B, 8] of that, what nothing else it has depends on: CI of 000, and its own last."""
+    """[P, B, 8] of that, what nothing else it has depends on: CI of Evropeytsev et al. 2016, and
+    its own last.
+    """
     needs: Words
     """[W, B, 8] what must be delivered before the message of a slot."""
     top: Words
@@ -119,6 +127,13 @@ class State(NamedTuple):
     """[M] bytes of its control information on the wire."""
     sample: Words
     """[samples, 4] pairs in all CI and in the largest; messages held by all and by one at most."""
+    past: Small
+    """[2, W, P] newest of each sender in the past of a slot's message, by delivery and by receipt;
+    [2, 0, 0]: not judged."""
+    knows: Small
+    """[2, P, P] newest of each sender that a member knows of, in the same two ways."""
+    done: Small
+    """[P, P] newest of each sender that a member was handed, or sent; [0, 0]: not judged."""
     log: Ints
     """[deliveries, 3] member, message, time; [0, 3]: not kept."""
     log_at: Ints
@@ -137,6 +152,13 @@ class Size(NamedTuple):
     """Longest delay of any channel."""
     most: int
     """Greatest number of copies under way or held back."""
+    judged: bool = True
+    """Whether deliveries before a cause are counted."""
+
+    @property
+    def judged_bytes(self) -> int:
+        """Memory that counting them takes."""
+        return 4 * self.members * (2 * self.window + 3 * self.members)
 
 
 def state_bytes(size: Size, carries: np.uint64, fifo: bool, log: bool) -> int:
@@ -147,7 +169,7 @@ def state_bytes(size: Size, carries: np.uint64, fifo: bool, log: bool) -> int:
     messages = size.messages * (3 * 8 + 2 * 4) + size.longest_us * 4 + 16 * size.most
     kept = 8 * fifo + 8 * bool(carries >= VECTOR) + bool(carries == DIFFERENCES)
     logged = size.messages * (24 * members + 8) * log
-    rest = members * members * kept + logged
+    rest = members * members * kept + logged + size.judged_bytes * size.judged
     return sets + slots + messages + rest + queue_bytes(size.longest_us, size.most)
 
 
@@ -157,11 +179,12 @@ def new_arrays(size: Size, carries: np.uint64, fifo: bool, log: bool) -> dict[st
     blocks = window // BLOCK_BITS
     logged = messages * (members - 1) if log else 0
     among = members, members
+    judged = members if size.judged else 0
 
     def words(*shape: int) -> Words:
         return np.zeros(shape, np.uint64)
 
-    at = words(9)
+    at = words(COUNTERS)
     at[FRESH] = np.uint64(1)
     return {
         "queue": new_queue(size.longest_us, size.most),
@@ -186,6 +209,9 @@ def new_arrays(size: Size, carries: np.uint64, fifo: bool, log: bool) -> dict[st
         "pairs": np.zeros(messages, np.uint32),
         "encoded": np.zeros(messages, np.uint32),
         "sample": words(size.samples, 4),
+        "past": np.zeros((2, window if judged else 0, judged), np.uint32),
+        "knows": np.zeros((2, judged, judged), np.uint32),
+        "done": np.zeros((judged, judged), np.uint32),
         "log": np.zeros((logged, 3), np.int64),
         "log_at": np.zeros(messages if log else 0, np.int64),
     }

@@ -1,4 +1,5 @@
-"""The clocks of 002 and 004, run over the rows of an execution that already happened.
+"""The clocks of Tsuneizumi et al. and Nakayama 2017, run over the rows of an execution that
+already happened.
 
 What a member knows grows at the rows that teach it (receipts or deliveries, as the relation has
 it); a send takes a copy. Work: O(rows * (senders + topics)).
@@ -39,7 +40,7 @@ class Clocks(NamedTuple):
     lt: Ints
     """[messages] repaired: `max(LT, m.LT + 1)` on receipt."""
     lt_printed: Ints
-    """[messages] 002 as printed: `max(LT, m.LT)`."""
+    """[messages] Tsuneizumi et al. as printed: `max(LT, m.LT)`."""
     counts: Counters
     """[messages, topics]"""
 

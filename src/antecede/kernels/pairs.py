@@ -4,7 +4,8 @@ In a forest an event's causal past is its path to the root, so the ordered pairs
 of the depths. In a graph the past is a set: it is kept as a bitset, not for all events at once
 but for blocks of columns (possible causes), so that memory is n * block / 8 bytes whatever the
 number of pairs. The same pass finds redundant edges: p -> c is implied when p is in the past
-of another parent of c. What remains is the immediate dependency relation (000, 002).
+of another parent of c. What remains is the immediate dependency relation (Evropeytsev et al. 2016,
+Tsuneizumi et al.).
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def _closure(start: Ints, parent: Ints, words: int) -> tuple[int, Bools]:
                     for word in range(words):
                         row[word] |= past[above, word]
             if last - first > 1:
-                _mark(parent, first, last, low, past, implied)
+                _mark(parent, first, last, low, row, implied)
             for edge in range(first, last):
                 column = parent[edge] - low
                 if 0 <= column < 64 * words:
@@ -115,19 +116,18 @@ def _mark(
     first: int,
     last: int,
     low: int,
-    past: npt.NDArray[np.uint64],
+    row: npt.NDArray[np.uint64],
     implied: Bools,
 ) -> None:
-    """Mark the edges of one node whose parent lies in the past of another of its parents."""
+    """Mark the edges of one node whose parent lies in the past of another of its parents.
+
+    `row` is the union of the parents' pasts, without the parents themselves.
+    """
     for edge in range(first, last):
         column = parent[edge] - low
-        if not 0 <= column < 64 * past.shape[1]:
-            continue
-        bit = np.uint64(1) << np.uint64(column & 63)
-        for other in range(edge + 1, last):  # parents ascend: an earlier one cannot know it
-            if past[parent[other], column >> 6] & bit:
-                implied[edge] = True
-                break
+        if 0 <= column < 64 * len(row):
+            bit = np.uint64(1) << np.uint64(column & 63)
+            implied[edge] = (row[column >> 6] & bit) != 0
 
 
 @njit

@@ -17,6 +17,7 @@ with dictionaries and sets; tests hold both against each other.
 
 from __future__ import annotations
 
+import json
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,8 @@ class Plan(NamedTuple):
     `counted`: identities are (member, number). `timed`: rows carry times, and they are the
     clock; otherwise the caller's `now` is. `remember` below 0: for good. `shards` is
     checked against the state: with another number of them groups would lose their past.
+    `numbers`: names are numbers, and ties go by their value, not by their text. `about` is a
+    JSON object of whatever else the state belongs to; a state of another one is refused.
     """
 
     counted: bool
@@ -49,6 +52,8 @@ class Plan(NamedTuple):
     patience: int = 0
     remember: int = -1
     shards: int = 1
+    numbers: bool = False
+    about: str = ""
 
 
 class Batch(NamedTuple):
@@ -69,21 +74,28 @@ class Batch(NamedTuple):
     cause_count: Longs
 
 
+class Links(NamedTuple):
+    """Causes of leaving rows: row k of `Outcome.row` has those from first[k] to first[k + 1]."""
+
+    first: Longs
+    name: Text
+    number: Longs
+
+
 class Outcome(NamedTuple):
     """Which rows leave: index among held rows and new ones, in order of release.
 
-    Rows with a position come first, then those set aside. `waited` are the links of the
-    leaving rows that were waited for: row k of `row` has waited_first[k]:waited_first[k + 1].
-    `held` are the rows that stay, in the order in which the caller must keep them.
+    Rows with a position come first, then those set aside. `waited` are the causes that a leaving
+    row waited for, `missing` those without which it went; no cause is in both. `held` are the
+    rows that stay, in the order in which the caller must keep them.
     """
 
     row: Ints
     status: Bits
     position: Longs
     waited_units: Longs
-    waited_first: Longs
-    waited_name: Text
-    waited_count: Longs
+    waited: Links
+    missing: Links
     held: Ints
 
 
@@ -93,6 +105,8 @@ class Shard:
     def __init__(self, plan: Plan, state: bytes | None = None) -> None:
         self.plan = plan
         arrays = {} if state is None else unpack(state)
+        if "about" in arrays and plan.about:
+            _same_stream(arrays["about"].tobytes().decode(), plan.about)
         if arrays and bool(arrays["head"][0]) != plan.counted:
             raise InputError("this checkpoint was written with another way of naming causes")
         if arrays and int(arrays["head"][2]) != plan.shards:
@@ -131,6 +145,7 @@ class Shard:
         arrays |= {"flag": self.flag, "released": self.released, "digest": self.digest}
         arrays |= {f"run.{key}": getattr(self.runs, key) for key, _ in _RUNS}
         arrays |= {f"held.{key}": self.held[key] for key, _ in _HELD}
+        arrays["about"] = np.frombuffer(self.plan.about.encode(), np.uint8)
         return pack(arrays)
 
     def step(self, batch: Batch, now: int = shape.NO_TIME) -> Outcome:
@@ -141,7 +156,7 @@ class Shard:
         rows = self._candidates(batch, before)
         tokens = self._tokens(rows, held)
         names = self.members if self.plan.counted else self.events
-        ties = shape.Names(names.pool, names.ends)
+        ties = shape.Names(names.pool, names.ends, self.plan.numbers)
         drain.admit(rows, tokens, ties, held)
         order = shape.Order(
             np.empty(len(rows.token), np.int32),
@@ -245,17 +260,20 @@ class Shard:
         held = np.flatnonzero(rows.status == shape.PENDING).astype(np.int32)
         timed = (order.released[row] != shape.NO_TIME) & (rows.time[row] != shape.NO_TIME)
         units = np.where(timed & self.plan.timed, order.released[row] - rows.time[row], -1)
-        first, pick = shape.waited_links(rows, positioned)
-        first = np.concatenate([first, np.full(len(aside), first[-1], np.int64)])
+        waited = self._links(rows, positioned, len(aside), False)
+        missing = self._links(rows, positioned, len(aside), True)
+        status, position = rows.status[row], order.position[row]
+        return Outcome(row, status, position, units, waited, missing, held)
+
+    def _links(self, rows: shape.Rows, positioned: Ints, aside: int, given: bool) -> Links:
+        first, pick = shape.links_of(rows, positioned, given)
+        first = np.concatenate([first, np.full(aside, first[-1], np.int64)])
         if self.plan.counted:
             member, number = self._numbers()
             name = Text(*take_text(self.members.pool, self.members.ends, member[pick]))
-            counts = number[pick]
-        else:
-            name = Text(*take_text(self.events.pool, self.events.ends, pick))
-            counts = np.zeros(len(pick), np.int64)
-        status, position = rows.status[row], order.position[row]
-        return Outcome(row, status, position, units, first, name, counts, held)
+            return Links(first, name, number[pick])
+        name = Text(*take_text(self.events.pool, self.events.ends, pick))
+        return Links(first, name, np.zeros(len(pick), np.int64))
 
     def _keep(self, rows: shape.Rows, tokens: shape.Tokens, held: Ints) -> None:
         """Keep held rows, and of the others what must be remembered."""
@@ -298,6 +316,21 @@ _RUNS: tuple[tuple[str, type[Any]], ...] = (
     ("low", np.int64),
     ("high", np.int64),
 )
+
+
+def _same_stream(before: str, now: str) -> None:
+    """Raise InputError naming what differs between the checkpoint's stream and this one."""
+    old, new = (json.loads(text) if text else {} for text in (before, now))
+    changed = [
+        f"{name} was {old.get(name)!r}, is {new.get(name)!r}"
+        for name in sorted(old.keys() | new.keys())
+        if old and old.get(name) != new.get(name)
+    ]
+    if changed:
+        raise InputError(
+            f"this checkpoint was written by another stream: {'; '.join(changed)}; bring that "
+            "back, or start from a new checkpoint"
+        )
 
 
 def _writable(batch: Batch) -> Batch:

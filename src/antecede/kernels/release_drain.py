@@ -44,6 +44,7 @@ from antecede.kernels.release_rows import (
     Tokens,
     set_aside,
 )
+from antecede.kernels.release_ties import compared
 
 
 @njit
@@ -54,14 +55,9 @@ def _before(rows: Rows, names: Names, a: int, b: int) -> bool:
         return bool(rows.time[a] < rows.time[b])
     x, y = rows.name[a], rows.name[b]
     if x != y:
-        start, other = names.ends[x], names.ends[y]
-        long, short = names.ends[x + 1] - start, names.ends[y + 1] - other
-        for offset in range(min(long, short)):
-            left, right = names.pool[start + offset], names.pool[other + offset]
-            if left != right:
-                return bool(left < right)
-        if long != short:
-            return bool(long < short)
+        side = compared(names, x, y)
+        if side != 0:
+            return bool(side < 0)
     if rows.number[a] != rows.number[b]:
         return bool(rows.number[a] < rows.number[b])
     if rows.digest[a] != rows.digest[b]:
@@ -107,11 +103,15 @@ def admit(rows: Rows, tokens: Tokens, names: Names, held: int) -> None:
     """Settle which new rows come to stand for their identity; mark the others as repeats.
 
     Of several new rows with one identity the first by the tie rule wins, not the first in
-    the batch. `tokens.row` must name the held rows. Sets status and `tokens.row`, `digest`.
+    the batch. A row that names itself stands for nothing, as in a batch. `tokens.row` must name
+    the held rows. Sets status and `tokens.row`, `digest`.
     """
     for row in range(held, len(rows.token)):
         token = rows.token[row]
         if rows.status[row] != PENDING:
+            continue
+        if _names_itself(rows, row):
+            rows.status[row] = SELF
             continue
         known = tokens.row[token]
         if tokens.flag[token] & (DONE | ASIDE) or 0 <= known < held:
@@ -129,11 +129,14 @@ def admit(rows: Rows, tokens: Tokens, names: Names, held: int) -> None:
             other = tokens.digest[token] != rows.digest[row]
             if other and not tokens.flag[token] & FORGOTTEN:
                 rows.status[row] = CONFLICT
-        elif rows.status[row] == PENDING:
-            for link in range(rows.first[row], rows.first[row + 1]):
-                if rows.cause[link] == token:
-                    set_aside(rows, tokens, row, SELF)
-                    break
+
+
+@njit
+def _names_itself(rows: Rows, row: int) -> bool:
+    for link in range(rows.first[row], rows.first[row + 1]):
+        if rows.cause[link] == rows.token[row]:
+            return True
+    return False
 
 
 @njit

@@ -6,6 +6,7 @@ both the same batches and compare every row, status, position and wait.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from antecede.kernels.release import Plan
@@ -50,9 +51,10 @@ class Item(NamedTuple):
         """The identities of the causes, each once."""
         return tuple((self.group, name, count) for name, count in dict.fromkeys(self.causes))
 
-    def tie(self) -> tuple[Any, ...]:
-        """The rule for rows that may go at the same time."""
-        return (self.time == NO_TIME, self.time, self.name, self.number, self.digest)
+    def tie(self, numbers: bool) -> tuple[Any, ...]:
+        """The rule for rows that may go at the same time; `numbers`: names go by their value."""
+        value = Decimal(self.name.decode()) if numbers else 0
+        return (self.time == NO_TIME, self.time, value, self.name, self.number, self.digest)
 
 
 class Left(NamedTuple):
@@ -63,6 +65,7 @@ class Left(NamedTuple):
     position: int
     waited_units: int
     waited_for: tuple[tuple[bytes, int], ...]
+    missing: tuple[tuple[bytes, int], ...] = ()
 
 
 class _Waiting:
@@ -116,9 +119,11 @@ class Reference:
         best: dict[Key, int] = {}
         for index, item in enumerate(items):
             settled = item.key in self.released or item.key in self.aside or item.key in self.held
-            if not item.invalid and not settled:
+            if not item.invalid and not settled and item.key not in item.needs:
                 rival = best.get(item.key)
-                if rival is None or item.tie() < items[rival].tie():
+                if rival is None or item.tie(self.plan.numbers) < items[rival].tie(
+                    self.plan.numbers
+                ):
                     best[item.key] = index
         for key, index in best.items():
             self.content[key] = items[index].digest
@@ -126,10 +131,10 @@ class Reference:
             if best.get(item.key) == index and not item.invalid:
                 arrived = self._arrival(item, before)
                 self.held[item.key] = _Waiting(item, arrived, old + index)
-                if item.key in item.needs:
-                    self._set_aside(item.key, SELF)
                 continue
             status = item.invalid
+            if not status and item.key in item.needs:
+                status = SELF
             if not status:
                 known = self.content.get(item.key, item.digest)
                 status = DUPLICATE if known == item.digest else CONFLICT
@@ -157,7 +162,9 @@ class Reference:
             ]
             if not free:
                 return out
-            out.append(self._release(min(free, key=lambda w: (*w.item.tie(), w.place))))
+            out.append(
+                self._release(min(free, key=lambda w: (*w.item.tie(self.plan.numbers), w.place)))
+            )
 
     def _release(self, waiting: _Waiting) -> Left:
         item, key = waiting.item, waiting.item.key
@@ -166,7 +173,6 @@ class Reference:
         for cause in item.needs:
             if cause in waiting.given:
                 at = max(at, waiting.arrived + self.plan.patience)
-                waiting.waited.add(cause)
             elif self.plan.timed:
                 at = max(at, self.released[cause])
                 if item.time != NO_TIME and self.released[cause] > item.time:
@@ -177,8 +183,10 @@ class Reference:
         position = self.next.get(item.group, 0)
         self.next[item.group] = position + 1
         wait = at - item.time if self.plan.timed and item.time != NO_TIME else -1
-        names = tuple((c[1], c[2]) for c in item.needs if c in waiting.waited)
-        return Left(item.row, status, position, wait, names)
+        missing = [c for c in item.needs if c in waiting.given]
+        waited = [c for c in item.needs if c in waiting.waited - waiting.given]
+        names = (tuple((c[1], c[2]) for c in causes) for causes in (waited, missing))
+        return Left(item.row, status, position, wait, *names)
 
     def _cycles(self) -> None:
         """Set aside every held row that can be reached from itself over held causes."""

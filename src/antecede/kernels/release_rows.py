@@ -63,10 +63,15 @@ class Order(NamedTuple):
 
 
 class Names(NamedTuple):
-    """The names that break ties: bytes of all, and where each ends."""
+    """The names that break ties: bytes of all, and where each ends.
+
+    `numbers`: they are numbers written out, and go by their value; otherwise by their bytes,
+    which is the order of code points.
+    """
 
     pool: Bits
     ends: Longs
+    numbers: bool = False
 
 
 class Rule(NamedTuple):
@@ -98,15 +103,16 @@ def mark_waiting(rows: Rows, tokens: Tokens, held: int) -> None:
 
 
 @njit
-def waited_links(rows: Rows, pick: Ints) -> tuple[Longs, Ints]:
-    """Return the tokens that the picked rows waited for or were released without."""
+def links_of(rows: Rows, pick: Ints, given: bool) -> tuple[Longs, Ints]:
+    """Return the tokens without which the picked rows went (`given`), or that they waited for."""
     first = np.zeros(len(pick) + 1, np.int64)
     cause = np.empty(len(rows.cause), np.int32)
     size = 0
     for index in range(len(pick)):
         row = pick[index]
         for link in range(rows.first[row], rows.first[row + 1]):
-            if rows.link[link]:
+            without = rows.link[link] & GIVEN != 0
+            if without if given else rows.link[link] == WAITED:
                 cause[size] = rows.cause[link]
                 size += 1
         first[index + 1] = size

@@ -1,8 +1,9 @@
 """One recorded member: an operating-system process with a UDP socket and a `Group`.
 
-The whole seam between the network and the protocol is `_arrive` and `_say`: bytes in, messages
-out; message in, bytes out. The delay of each copy is emulated at the sender (a heap of copies
-by the time at which they go out); everything else is a real socket between real processes.
+The whole seam between the network and the protocol is `_arrive`, `_say` and `tick`: bytes in,
+messages out; message in, bytes out; time. What an order needs to be told is in `driving`. The
+delay of each copy is emulated at the sender (a heap of copies by the time at which they go
+out); everything else is a real socket between real processes.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import itertools
 import random
 import socket
 import time
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import NamedTuple
 
-from antecede.group import Group
-from antecede.live import talk
+from antecede.errors import LocalError, RemoteError
+from antecede.live import driving, talk
 from antecede.live.regions import REGIONS, clock_offset_ns, delay_s
-from antecede.message import Envelope, Message
+from antecede.message import Envelope, Message, Packet
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 
 MAX_DATAGRAM = 65_535
@@ -45,7 +47,7 @@ class Member:
         self.plan = plan
         self.sock = sock
         self.ports = ports
-        self.group = Group(plan.name, plan.names, order=plan.order)
+        self.group = driving.group_of(plan.name, plan.names, plan.order)
         self.rng = random.Random(f"{plan.seed} {plan.name}")
         self.offset_ns = clock_offset_ns(self.rng)
         self.region = dict(zip(plan.names, itertools.cycle(REGIONS), strict=False))
@@ -53,7 +55,9 @@ class Member:
         self.reasons: dict[tuple[str, int], str] = {}
         self.ticket = itertools.count()
         self.outbound: list[tuple[float, int, bytes, int]] = []
-        self.to_say: list[tuple[float, int, talk.Saying | None]] = []
+        self.to_say: list[tuple[float, int, talk.Saying | None, Message | None]] = []
+        self.heard: set[tuple[str, int]] = set()
+        self.next_tick = 0.0
 
     def run(self) -> list[Event]:
         """Talk, then listen until everything under way has had time to arrive."""
@@ -65,10 +69,13 @@ class Member:
                 _, _, wire, port = heapq.heappop(self.outbound)
                 self.sock.sendto(wire, ("127.0.0.1", port))
             while self.to_say and self.to_say[0][0] <= now:
-                _, _, saying = heapq.heappop(self.to_say)
+                _, _, saying, answered = heapq.heappop(self.to_say)
                 if now < stop_talking:
-                    self._say(saying)
-            self._wait(stop_talking + self.plan.drain_s)
+                    self._say(saying, answered)
+            if self.next_tick <= now:
+                self.next_tick = now + driving.TICK_S
+                self._hand_out(self.group.tick(now_ns=self._clock_ns()))
+            self._wait(min(stop_talking + self.plan.drain_s, self.next_tick))
         return self.events
 
     def _wait(self, end: float) -> None:
@@ -81,27 +88,48 @@ class Member:
             return
         self._arrive(wire)
 
-    def _say(self, saying: talk.Saying | None) -> None:
+    def _say(self, saying: talk.Saying | None, answered: Message | None) -> None:
         """Send a reply, or a new question and plan the next one."""
         if saying is None:
             saying = talk.question(self.rng)
             pause_s = talk.next_question_s(self.rng)
             self._plan_to_say(time.monotonic() + pause_s, None)
-        wire = self.group.send(saying.to_bytes())
-        self._record(SEND, self.group.inspect(wire), saying)
-        for name, port in self.ports.items():
-            if name != self.plan.name:
+        told = driving.arguments_of(self.plan.order, saying, answered)
+        packets = self.group.post(saying.to_bytes(), now_ns=self._clock_ns(), **told)
+        self._record(SEND, self.group.inspect(packets[0].wire), saying)
+        self._send(packets)
+        self._hand_out(self.group.delivered())
+
+    def _send(self, packets: Sequence[Packet]) -> None:
+        """Put copies under way, each with its own delay."""
+        for packet in packets:
+            for name in packet.to:
                 delay = delay_s(self.region[self.plan.name], self.region[name], self.rng)
-                copy = (time.monotonic() + delay, next(self.ticket), wire, port)
+                copy = (time.monotonic() + delay, next(self.ticket), packet.wire, self.ports[name])
                 heapq.heappush(self.outbound, copy)
 
     def _arrive(self, wire: bytes) -> None:
-        envelope = self.group.inspect(wire)
-        self._record(RECEIVE, envelope, talk.Saying.from_bytes(envelope.payload))
-        for message in self.group.receive(wire):
-            self._read(message)
+        envelope = self._envelope(wire)
+        if envelope is not None and (envelope.sender, envelope.seq) not in self.heard:
+            self.heard.add((envelope.sender, envelope.seq))
+            self._record(RECEIVE, envelope, talk.Saying.from_bytes(envelope.payload))
+        self._hand_out(self.group.receive(wire, now_ns=self._clock_ns()))
         for blocked in self.group.blocked_on():
             self.reasons.setdefault(blocked.message[:2], str(blocked))
+
+    def _envelope(self, wire: bytes) -> Envelope | None:
+        """Return what a message says; None for what the protocol says for itself."""
+        try:
+            envelope = self.group.inspect(wire)
+        except (LocalError, RemoteError):
+            return None
+        return envelope if envelope.payload and envelope.sender != self.plan.name else None
+
+    def _hand_out(self, messages: Sequence[Message]) -> None:
+        """Read what is delivered, and send what the protocol wants sent."""
+        for message in messages:
+            self._read(message)
+        self._send(self.group.outgoing())
 
     def _read(self, message: Message) -> None:
         """Hand a delivered message to the application: it may answer."""
@@ -110,9 +138,15 @@ class Member:
         reason = self.reasons.pop(key, None)
         envelope = Envelope(message.sender, message.seq, (), message.payload)
         self._record(DELIVER, envelope, saying._replace(text=reason or saying.text))
+        if message.sender == self.plan.name:  # in a total order one's own come back
+            return
         answer = talk.reply(self.rng, saying, key)
         if answer is not None:
-            self._plan_to_say(time.monotonic() + talk.think_s(self.rng), answer)
+            self._plan_to_say(time.monotonic() + talk.think_s(self.rng), answer, message)
+
+    def _clock_ns(self) -> int:
+        """Return what this member's clock shows."""
+        return time.time_ns() + self.offset_ns
 
     def _record(self, kind: str, envelope: Envelope, saying: talk.Saying) -> None:
         now_ns = time.time_ns()
@@ -130,8 +164,10 @@ class Member:
             )
         )
 
-    def _plan_to_say(self, when: float, saying: talk.Saying | None) -> None:
-        heapq.heappush(self.to_say, (when, next(self.ticket), saying))
+    def _plan_to_say(
+        self, when: float, saying: talk.Saying | None, answered: Message | None = None
+    ) -> None:
+        heapq.heappush(self.to_say, (when, next(self.ticket), saying, answered))
 
 
 def message_name(sender: str, seq: int) -> str:

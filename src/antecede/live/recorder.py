@@ -17,13 +17,12 @@ from multiprocessing.process import BaseProcess
 from typing import NamedTuple
 
 from antecede.errors import LocalError, SetupError
-from antecede.group import Group
+from antecede.live.driving import drain_s, group_of
 from antecede.live.member import Plan, run_member
 from antecede.live.regions import REGIONS
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 
 START_TIMEOUT_S = 30.0
-DRAIN_S = 1.6
 MAX_MEMBERS = 64
 EMULATED = "delays, jitter and clock offsets between the regions are emulated; the sockets are real"
 
@@ -37,6 +36,13 @@ class Recording(NamedTuple):
     delivered: int
     expected: int
     """Copies that were on their way: messages times other members."""
+    undelivered: tuple[tuple[str, str], ...] = ()
+    """(message, member) of copies that arrived and were not delivered before the end."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every copy was delivered."""
+        return self.delivered == self.expected
 
 
 def member_names(count: int) -> tuple[str, ...]:
@@ -64,13 +70,14 @@ def record(
     if not (seconds > 0 and math.isfinite(seconds)):
         raise LocalError(f"--seconds {seconds}: a length of time above 0 is needed")
     names = member_names(members)
-    Group(names[0], names, order=order)  # an order that cannot be fails here, not in each process
+    group_of(names[0], names, order)  # an order that cannot be fails here, not in each process
+    drain = drain_s(order, names)
     context = multiprocessing.get_context("spawn")
     running: list[tuple[BaseProcess, Connection]] = []
     try:
         for name in names:
             ours, theirs = context.Pipe()
-            plan = Plan(name, names, order, seed, seconds, DRAIN_S)
+            plan = Plan(name, names, order, seed, seconds, drain)
             process: BaseProcess = context.Process(
                 target=run_member, args=(plan, theirs), daemon=True
             )
@@ -83,7 +90,7 @@ def record(
         }
         for _, pipe in running:
             pipe.send(ports)
-        _wait(seconds + DRAIN_S, progress)
+        _wait(seconds + drain, progress)
         gathered = [
             event
             for name, (_, pipe) in zip(names, running, strict=True)
@@ -118,13 +125,26 @@ def _wait(seconds: float, progress: Callable[[float], None]) -> None:
 def _recording(gathered: list[Event], members: int) -> Recording:
     in_order = sorted(gathered, key=lambda event: (event.arrival, event.member))
     events = [event._replace(file_order=k) for k, event in enumerate(in_order)]
-    count = {kind: sum(e.kind == kind for e in events) for kind in (SEND, RECEIVE, DELIVER)}
-    expected = count[SEND] * (members - 1)
-    return Recording(events, count[SEND], count[RECEIVE], count[DELIVER], expected)
+    sender = {event.id: event.member for event in events if event.kind == SEND}
+    copies: dict[str, set[tuple[str, str]]] = {
+        kind: {
+            (e.id, str(e.member)) for e in events if e.kind == kind and e.member != sender.get(e.id)
+        }
+        for kind in (RECEIVE, DELIVER)
+    }
+    received, delivered = copies[RECEIVE], copies[DELIVER]
+    return Recording(
+        events,
+        sent=len(sender),
+        received=len(received),
+        delivered=len(delivered),
+        expected=len(sender) * (members - 1),
+        undelivered=tuple(sorted(received - delivered)),
+    )
 
 
 def summary(recording: Recording, members: int) -> str:
-    """Return what was recorded, in two or three lines."""
+    """Return what was recorded, in two to four lines."""
     lines = [
         f"{members} processes sent {recording.sent:,} messages over UDP; "
         f"{recording.received:,} copies arrived, {recording.delivered:,} were delivered",
@@ -133,4 +153,12 @@ def summary(recording: Recording, members: int) -> str:
     if recording.received < recording.expected:
         lost = recording.expected - recording.received
         lines.append(f"{lost:,} copies were lost by UDP: what depends on them stayed held back")
+    if recording.undelivered:
+        message, member = recording.undelivered[0]
+        lines.append(
+            f"{len(recording.undelivered):,} copies that arrived were not delivered by the end, "
+            f"{message} to {member} the first by name"
+        )
+    if recording.sent and not any(event.parents for event in recording.events):
+        lines.append("no message names a cause: this order carries none, or nothing was answered")
     return "\n".join(lines)

@@ -16,6 +16,8 @@ FIBRE_KM_PER_MS = 200.0
 ROUTE_FACTOR = 1.5
 JITTER_MEDIAN_MS = 12.0
 JITTER_SIGMA = 1.1
+MAX_JITTER_MS = 500.0
+"""Orders by clocks need a bound; one copy in 3,000 is cut to it."""
 CLOCK_OFFSET_MS = 60.0
 
 
@@ -51,7 +53,7 @@ def base_delay_ms(a: Region, b: Region) -> float:
 
 def delay_s(a: Region, b: Region, rng: random.Random) -> float:
     """Draw the delay of one copy of a message, in seconds."""
-    jitter_ms = JITTER_MEDIAN_MS * math.exp(rng.gauss(0.0, JITTER_SIGMA))
+    jitter_ms = min(JITTER_MEDIAN_MS * math.exp(rng.gauss(0.0, JITTER_SIGMA)), MAX_JITTER_MS)
     return (base_delay_ms(a, b) + jitter_ms) / 1000.0
 
 

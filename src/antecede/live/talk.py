@@ -19,6 +19,7 @@ _QUESTIONS = {
     "incidents": ("who sees errors on cart {n}?", "is queue {n} draining?", "page {n}: mine?"),
     "lunch": ("noodles at {n}?", "table {n}, who joins?"),
 }
+TOPICS = tuple(sorted(_QUESTIONS))
 _REPLIES = ("yes, just now", "no, not here", "on it", "same here", "give me a minute", "done")
 
 

@@ -30,7 +30,7 @@ class Counts(NamedTuple):
     ordered: int
     """Pairs (a, b) with a before b by the rule."""
     causal: int
-    """Pairs with a in the past of b (for 004: and a topic in common)."""
+    """Pairs with a in the past of b (for Nakayama 2017: and a topic in common)."""
     unnecessary: int
     """Ordered and not causal."""
     missed: int

@@ -155,7 +155,7 @@ def _stamps(run: Run, bounds: Bounds[str] | None) -> tuple[Stamps, Limits | None
         own = run.vector[np.arange(n), run.sender].astype(np.int64)
         stamps = Stamps(run.sender, own, lt, times, run.vector, nowhere)
         return stamps, _limits(run, bounds, senders)
-    alike = bounds is None or (bounds.homogeneous and not bounds.least_s)
+    alike = bounds is None or (bounds.homogeneous and not bounds.least_ns)
     if alike:  # nothing depends on who sent what, and there may be thousands
         run_sender, senders = np.zeros(n, np.int64), [0] if n else []
     else:
@@ -168,14 +168,8 @@ def _limits(run: Run, bounds: Bounds[str] | None, senders: list[int]) -> Limits 
     if bounds is None:
         return None
     numbers = {name: number for number, name in enumerate(run.members)}
-    named = {*bounds.clocks, *(member for channel in bounds.channels for member in channel)}
-    here = Bounds(  # a run need not have all members that bounds are given for
-        bounds.accuracy_s,
-        bounds.least_s,
-        bounds.most_s,
-        {member: bounds.clocks[member] for member in bounds.clocks if member in numbers},
-        {pair: d for pair, d in bounds.channels.items() if set(pair) <= numbers.keys()},
-    )
+    named = bounds.named()
+    here = bounds.among(numbers)  # a run need not have all members that bounds are given for
     if named and not named & numbers.keys():
         raise InputError(f"bounds are given for {min(named)!r}, who is not in the trace")
     return limits_of(here.numbered(numbers), range(len(run.members)), senders)

@@ -74,7 +74,8 @@ def _one(linear: int, low: Ints, high: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _rules_1_and_2(error: Ints, limits: Limits) -> tuple[Ints, Ints, Ints]:
-    """Return 002's printed rules: far apart in any case, nearer where linear time is less.
+    """Return Tsuneizumi et al.'s printed rules: far apart in any case, nearer where linear time is
+    less.
 
     Rule 2 is the first term; rule 1(a), for fast networks, and 1(b) differ in where the second
     begins. For groups that are not homogeneous the bounds are those of the pair (4.2).

@@ -22,7 +22,7 @@ Words = npt.NDArray[np.uint64]
 Counters = npt.NDArray[np.int32]
 ALL_TOPICS = (1 << 64) - 1
 MAX_TOPICS = 64
-US = 1_000_000
+NS_PER_US = 1000
 
 
 class Limits(NamedTuple):
@@ -57,13 +57,14 @@ class Stamps(NamedTuple):
     limits: Limits | None = None
     """Needed by rules that read physical time."""
     topics: Words | None = None
-    """[n] bit t is set when the message is about topic t (e.P); needed by 004's rules."""
+    """[n] bit t is set when the message is about topic t (e.P); needed by Nakayama's rules."""
     counts: Counters | None = None
     """[n, topics] topic vector (e.TV); entries beyond e.P are not read."""
     subscription: int = ALL_TOPICS
     """Topics of the observer (p.S), as bits."""
     lt_printed: Ints | None = None
-    """[n] linear time of 002's clock as printed; where absent, `lt` stands in for it."""
+    """[n] linear time of Tsuneizumi et al.'s clock as printed; where absent, `lt` stands in for it.
+    """
     past: Graph | None = None
     """Declared causes (rows of these arrays) instead of vectors: replies, commits."""
 
@@ -78,7 +79,8 @@ class Stamps(NamedTuple):
 def limits_of(bounds: Bounds[int], members: Sequence[int], senders: Sequence[int]) -> Limits:
     """Return bounds as arrays, sender k of the stamps being `senders[k]`, in whole microseconds.
 
-    `members` are all who may pass messages on, since a path may lead through any of them.
+    Rounded as `Bounds` rounds: accuracies and largest delays up, least delays down. `members` are
+    all who may pass messages on, since a path may lead through any of them.
     """
     everyone = sorted({*members, *senders})
     place = {member: at for at, member in enumerate(everyone)}
@@ -86,11 +88,11 @@ def limits_of(bounds: Bounds[int], members: Sequence[int], senders: Sequence[int
     least = _channels(bounds, everyone, 0)
     path = least.copy()
     np.fill_diagonal(path, 0)
-    if bounds.channels:  # else no detour is shorter than the channel
+    if bounds.channels_ns:  # else no detour is shorter than the channel
         for via in range(len(everyone)):
             np.minimum(path, path[:, via, None] + path[None, via, :], out=path)
     pick = np.ix_(chosen, chosen)
-    accuracy = [round(bounds.accuracy(member) * US) for member in senders]
+    accuracy = [-(-bounds.error_ns(member) // NS_PER_US) for member in senders]
     return Limits(
         np.array(accuracy, dtype=np.int64),
         path[pick],
@@ -102,12 +104,16 @@ def limits_of(bounds: Bounds[int], members: Sequence[int], senders: Sequence[int
 def _channels(bounds: Bounds[int], members: Sequence[int], which: int) -> Ints:
     """Return the least (0) or largest (1) delay of every channel."""
     place = {member: at for at, member in enumerate(members)}
-    default = (bounds.least_s, bounds.most_s)[which]
-    found = np.full((len(members), len(members)), round(default * US), dtype=np.int64)
-    for (source, target), delays in bounds.channels.items():
+    default = (bounds.least_ns, bounds.most_ns)[which]
+    found = np.full((len(members), len(members)), _us(default, which), dtype=np.int64)
+    for (source, target), delays in bounds.channels_ns.items():
         if source in place and target in place:
-            found[place[source], place[target]] = round(delays[which] * US)
+            found[place[source], place[target]] = _us(delays[which], which)
     return found
+
+
+def _us(ns: int, which: int) -> int:
+    return -(-ns // NS_PER_US) if which else ns // NS_PER_US
 
 
 def checked(stamps: Stamps) -> Stamps:

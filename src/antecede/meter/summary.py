@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,10 +14,11 @@ from antecede.errors import InputError
 from antecede.meter.count import Counts
 from antecede.meter.measure import observed, rows_of, table_of
 from antecede.meter.rules import RULES, rule_named
-from antecede.meter.trace import runs_of
+from antecede.meter.trace import DELIVERY, RECEIPT, runs_of
 from antecede.meter.violations import SCHEMA as EARLY
-from antecede.meter.violations import found_in
+from antecede.meter.violations import Found, found_in
 from antecede.protocols.subscriptions import Subscriptions
+from antecede.trace.schema import DELIVER, RECEIVE
 from antecede.words import count_and_part, table
 
 _COUNTED = ("ordered", "causal", "unnecessary", "missed", "events")
@@ -37,6 +39,13 @@ class Summary:
     left_out: dict[str, int] = field(default_factory=dict)
     not_measured: dict[str, str] = field(default_factory=dict)
     """Rule -> why."""
+    early_by: dict[str, int] = field(default_factory=dict)
+    """Early deliveries by what causality goes by: that of `early` first, then the other one that
+    the trace tells of."""
+    partial: int = 0
+    """Messages that came to some receiving members only."""
+    contradictions: int = 0
+    """Events whose vector clocks contradict others'; the counts go by what the clocks say."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, text, lists and maps."""
@@ -45,7 +54,10 @@ class Summary:
             "counts": self.counts.to_pylist(),
             "deliveries": self.deliveries,
             "early": self.early.to_pylist(),
+            "early_by": self.early_by,
+            "messages_to_some": self.partial,
             "left_out": self.left_out,
+            "contradictions": self.contradictions,
             "not_measured": self.not_measured,
         }
 
@@ -68,17 +80,29 @@ class Summary:
 
     def _rest(self, witnesses: int) -> Iterator[str]:
         if self.deliveries:
-            early = len(self.early)
-            yield (
-                f"early       {count_and_part(early, self.deliveries)} of {self.deliveries:,} "
-                + ("deliveries came before a cause")
-            )
+            label = "early"
+            for relation, early in self.early_by.items():
+                part = f"{count_and_part(early, self.deliveries)} of {self.deliveries:,} deliveries"
+                yield f"{label:12}{part} came before a cause, by {relation}"
+                label = ""
         for row in self.early.slice(0, witnesses).to_pylist():
             when = "never came" if row["cause_order"] is None else "came later"
             where = f"{row['member']}" + ("" if row["run"] is None else f" of {row['run']}")
             yield f"            {row['message']} at {where}: its cause {row['cause']} {when}"
+        if self.deliveries and self.partial:
+            what = "message" if self.partial == 1 else "messages"
+            yield (
+                f"in part     {self.partial:,} {what} did not come to every member that received "
+                "any; no row says whom a message was for, so a cause that was lost on its way to a "
+                "member is not missed there (--to-everybody: all were for all)"
+            )
         for reason, count in self.left_out.items():
             yield f"left out    {count:,} {'row' if count == 1 else 'rows'}: {reason}"
+        if self.contradictions:
+            yield (
+                f"doubtful    {self.contradictions:,} events have clocks that contradict others; "
+                "antecede audit says how"
+            )
         reasons: dict[str, list[str]] = {}
         for rule, reason in self.not_measured.items():
             reasons.setdefault(reason, []).append(rule)
@@ -115,8 +139,12 @@ def summarize(
     subscriptions: Subscriptions[str] | None = None,
     relation: str | None = None,
     truth: str | None = None,
+    to_everybody: bool = False,
 ) -> Summary:
-    """Count pairs and find early deliveries; options and errors are those of `measure`."""
+    """Count pairs and find early deliveries; options and errors are those of `measure`.
+
+    `to_everybody`: see `violations.found_in`.
+    """
     wanted = None if rules is None else [rule_named(name) for name in rules]
     rows: list[tuple[Any, ...]] = []
     left_out: dict[str, int] = {}
@@ -124,9 +152,11 @@ def summarize(
     relations: dict[str, None] = {}
     received: set[str] = set()
     measured: set[str] = set()
+    contradictions = 0
     for run in runs_of(events, relation):
         relations[run.source] = None
         received.update(run.arrivals)
+        contradictions += run.contradictions
         for reason, count in run.notes.items():
             left_out[reason] = left_out.get(reason, 0) + count
         for seen in observed(run, observers, bounds, subscriptions):
@@ -136,7 +166,7 @@ def summarize(
     if unknown := sorted({*(observers or ())} - received):
         known = ", ".join(sorted(received)) or "nobody"
         raise InputError(f"{unknown[0]!r} received nothing; observers: {known}")
-    found = list(found_in(events, relation))
+    found = list(found_in(events, relation, to_everybody=to_everybody))
     return Summary(
         table_of(iter(rows)),
         pa.concat_tables([EARLY.empty_table(), *(one.table for one in found)]),
@@ -144,4 +174,24 @@ def summarize(
         tuple(relations),
         left_out,
         {} if wanted else {name: why for name, why in lacking.items() if name not in measured},
+        _early_by(events, relation, found, to_everybody),
+        0 if to_everybody else sum(one.partial for one in found),
+        contradictions,
     )
+
+
+def _early_by(
+    events: pa.Table, relation: str | None, found: Sequence[Found], to_everybody: bool
+) -> dict[str, int]:
+    """Count the early deliveries by both causalities, as far as the trace tells of both."""
+    if not found:
+        return {}
+    kinds = {*events["kind"].unique().to_pylist()}
+    chosen = relation or found[0].run.relation
+    counts = {chosen: sum(len(one.table) for one in found)}
+    for other, kind in ((DELIVERY, DELIVER), (RECEIPT, RECEIVE)):
+        if other not in counts and kind in kinds:
+            with contextlib.suppress(InputError):  # some run has no such rows
+                again = found_in(events, other, to_everybody=to_everybody)
+                counts[other] = sum(len(one.table) for one in again)
+    return counts

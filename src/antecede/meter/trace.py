@@ -2,9 +2,9 @@
 
 Three kinds of traces tell what is causal. Where rows of receipts or deliveries stand beside sends,
 the clocks of the papers are run over them; what a member knows grows by what it had delivered
-(000, 001, 003) or by all that had arrived (002, 004). Vector-clock logs bring their vectors.
-Anything else declares causes. Where nobody receives there is one observer, who sees all messages
-in the order of the file.
+(Evropeytsev et al. 2016, Sahai et al. 2020, Bhavanasi and Iyer) or by all that had arrived
+(Tsuneizumi et al., Nakayama 2017). Vector-clock logs bring their vectors. Anything else declares
+causes. Where nobody receives there is one observer, who sees all messages in the order of the file.
 
 What cannot be used is left out and counted in `Run.notes`.
 """
@@ -69,6 +69,8 @@ class Run:
     """[messages, members] of a vector-clock log."""
     notes: dict[str, int] = field(default_factory=dict)
     """What was left out: reason -> rows."""
+    contradictions: int = 0
+    """Events whose clocks contradict others', and that were counted all the same."""
 
     @property
     def source(self) -> str:

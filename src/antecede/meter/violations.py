@@ -46,6 +46,8 @@ class Found(NamedTuple):
     """Deliveries that were looked at."""
     table: pa.Table
     """As `SCHEMA`."""
+    partial: int = 0
+    """Messages that came to some of the members that received anything, and not to all others."""
 
 
 def violations(
@@ -69,8 +71,13 @@ def found_in(
     events: pa.Table,
     relation: str | None = None,
     addressed: Mapping[str, Collection[str]] | None = None,
+    *,
+    to_everybody: bool = False,
 ) -> Iterator[Found]:
-    """Yield the early deliveries of each run, with the number that was looked at."""
+    """Yield the early deliveries of each run, with the number that was looked at.
+
+    `to_everybody`: every message is for every member of its run, wherever it came.
+    """
     kinds = {*events["kind"].unique().to_pylist()} if "kind" in events.column_names else set()
     if SEND not in kinds or not kinds & {RECEIVE, DELIVER}:
         return
@@ -78,7 +85,7 @@ def found_in(
     for run in runs_of(events, None if declared else relation):
         if run.rows is None:
             continue
-        copies = _copies(run, addressed or {})
+        copies = _copies(run, _everything(run) if to_everybody else _pairs(run, addressed or {}))
         if declared:
             if run.declared is None:
                 raise InputError("no column parents: nothing declares causes")
@@ -87,11 +94,22 @@ def found_in(
             assert run.steps is not None
             early = early_by_vectors(run.rows, run.steps, run.sender, copies)
         checked = int(np.count_nonzero(copies.place != NEVER))
-        yield Found(run, checked, _table(run, copies, early))
+        yield Found(run, checked, _table(run, copies, early), _partial(run, copies))
 
 
-def _copies(run: Run, addressed: Mapping[str, Collection[str]]) -> Copies:
-    """Return the copies of a run: delivered ones, those that only arrived, those addressed."""
+def _partial(run: Run, copies: Copies) -> int:
+    """Count the messages of which some member that receives has no copy."""
+    receivers = np.unique(copies.member)
+    has = np.bincount(copies.message, minlength=len(run.ids))
+    due = len(receivers) - np.isin(run.sender, receivers)
+    return int(np.count_nonzero(has < due))
+
+
+def _copies(run: Run, addressed: Ints) -> Copies:
+    """Return the copies of a run: delivered ones, those that only arrived, those addressed.
+
+    `addressed` are pairs, member * messages + message.
+    """
     rows = run.rows
     assert rows is not None
     assert run.delivered is not None
@@ -99,11 +117,20 @@ def _copies(run: Run, addressed: Mapping[str, Collection[str]]) -> Copies:
     pair = rows.member * len(run.ids) + rows.message
     came = np.flatnonzero(foreign & run.delivered)
     delivered, first = np.unique(pair[came], return_index=True)
-    others = np.unique(np.r_[pair[foreign], _pairs(run, addressed)])
+    others = np.unique(np.r_[pair[foreign], addressed])
     others = np.setdiff1d(others, delivered, assume_unique=True)
     pairs = np.r_[delivered, others]
     place = np.r_[came[first], np.full(len(others), NEVER)]
     return Copies(pairs % max(len(run.ids), 1), pairs // max(len(run.ids), 1), place)
+
+
+def _everything(run: Run) -> Ints:
+    """Return the pairs of every message with every member but its sender."""
+    message = np.tile(np.arange(len(run.ids)), len(run.members))
+    member = np.repeat(np.arange(len(run.members)), len(run.ids))
+    others = run.sender[message] != member
+    found: Ints = (member * len(run.ids) + message)[others].astype(np.int64)
+    return found
 
 
 def _pairs(run: Run, addressed: Mapping[str, Collection[str]]) -> Ints:

@@ -1,6 +1,6 @@
 """Channel models: did the messages of an execution come FIFO, in causal order, or neither.
 
-Source: 001, "Message ordering". A channel is a pair of sender and receiver:
+Source: Sahai et al. 2020, "Message ordering". A channel is a pair of sender and receiver:
 
     FIFO       it is a queue: what came, came in the order of sending
     causal     for messages m_ij and m_kj to one receiver, send(m_ij) -> send(m_kj) implies
@@ -15,7 +15,7 @@ made of it by the other.
 What counts: a member's first receipt of a message of another member. Two messages are compared
 where both came to the member. One that arrived and was not delivered counts as delivered after
 everything. So does one that never came to a member it is `addressed` to, where that is given:
-001's channels lose nothing.
+Sahai et al.'s channels lose nothing.
 """
 
 from __future__ import annotations

@@ -8,16 +8,19 @@ any way. The causal past of a message is the least set that holds, for each mess
 what its sender knew when it sent it:
 
     fifo       its earlier messages
-    delivery   its earlier messages and all it had delivered        (000, 001, 003's comparison)
-    receipt    its earlier messages and all that had arrived at it  (002); what a newcomer
+    delivery   its earlier messages and all it had delivered        (Evropeytsev et al. 2016, Sahai
+    et al. 2020, Bhavanasi and Iyer's comparison) receipt    its earlier messages and all that had
+    arrived at it  (Tsuneizumi et al.); what a newcomer
                takes over from its sponsor is delivered there without arriving, and counts
     topic      the same; but a receiver needs a message of this past only where both have a
-               topic in common that it subscribes to                (004)
-    reply      the declared parents                                 (003)
+               topic in common that it subscribes to                (Nakayama 2017)
+    reply      the declared parents                                 (Bhavanasi and Iyer)
+    total      as delivery; and all members deliver in one order, a sender its own messages too
     none       nothing
 
 The names are the values of `protocols.base.Relation`. A message is addressed to every member
-but its sender unless the caller says otherwise; members never need their own messages.
+but its sender unless the caller says otherwise; members need their own messages only in total
+order.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from typing import NamedTuple
 from antecede.errors import CycleError, InputError
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 
-RELATIONS = ("none", "fifo", "delivery", "receipt", "topic", "reply")
+RELATIONS = ("none", "fifo", "delivery", "receipt", "topic", "reply", "total")
 
 
 class Early(NamedTuple):
@@ -100,6 +103,7 @@ class History:
             "none": (),
             "fifo": (SEND,),
             "delivery": (SEND, DELIVER),
+            "total": (SEND, DELIVER),
             "receipt": (SEND, RECEIVE, DELIVER),
             "topic": (SEND, RECEIVE, DELIVER),
         }[relation]
@@ -156,6 +160,8 @@ class History:
     def needed(self, message: str, past: Iterable[str], member: str, relation: str) -> set[str]:
         """Return what of a message's past the member must have delivered before it."""
         needed = self._owed(past, member)
+        if relation == "total":
+            return needed | {cause for cause in past if self.sends[cause].member == member}
         if relation != "topic":
             return needed
         shared = set(self._topics.get(message, ())) & set(self._subscriptions.get(member, ()))

@@ -98,7 +98,7 @@ class _Network:
         if protocol.addressing is Addressing.TOPICS:
             topics = protocol.subscriptions.all_topics()  # type: ignore[attr-defined]
             chosen["topics"] = [self.rng.choice([*topics, "unheard of"])]
-        packets = group.post(payload, now=now / 1e6, **chosen)
+        packets = group.post(payload, now_ns=now * 1000, **chosen)
         for packet in packets or [Packet((), b"")]:
             self._log(name, now, packet.wire or None, True, chosen)
         # An open group knows only whom it has heard: its transport reaches everybody.
@@ -112,7 +112,7 @@ class _Network:
             self._deliver_until(tick - 1)
             self.ticked = tick
             for name, group in self.groups.items():
-                self.read[name] += group.tick(tick / 1e6)
+                self.read[name] += group.tick(now_ns=tick * 1000)
                 self._send_own(name, tick)
         self._deliver_until(now)
 
@@ -120,7 +120,7 @@ class _Network:
         while self.flying and self.flying[0][0] <= now:
             at, _, name, wire = heapq.heappop(self.flying)
             self._log(name, at, wire, False)
-            self.read[name] += self.groups[name].receive(wire, now=at / 1e6)
+            self.read[name] += self.groups[name].receive(wire, now_ns=at * 1000)
             self._send_own(name, at)
 
     def _send_own(self, name: str, now: int) -> None:

@@ -18,7 +18,7 @@ class Arrival(NamedTuple):
     """One row of an observer; `at` is its time (see `Observer`), `ticket` its own number."""
 
     ticket: int
-    at: float
+    at: int
     wire: bytes | None
     sent: bool = False
     to: tuple[str, ...] | None = None
@@ -42,11 +42,15 @@ class Outcome(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A held row: its ticket, when it came, and what it waited for then."""
+    """A held row: its ticket, when it came, and what it waited for then.
+
+    `reason` is what is to be said of it in any case, when it leaves.
+    """
 
     ticket: int
-    since: float
+    since: int
     waits_for: tuple[str, ...]
+    reason: str | None = None
 
 
 class Recorder:
@@ -65,13 +69,13 @@ class Recorder:
         self.effects = self.inner.send(payload, **chosen)
         return self.effects
 
-    def receive(self, message: Any, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: Any, *, now: int | None = None) -> Sequence[Effect]:
         """Receive and keep message and effects."""
         self.message = message
         self.effects = self.inner.receive(message, now=now)
         return self.effects
 
-    def tick(self, now: float) -> Sequence[Effect]:
+    def tick(self, now: int) -> Sequence[Effect]:
         """Let time pass and keep the effects."""
         self.effects = self.inner.tick(now)
         return self.effects
@@ -107,7 +111,9 @@ def own_message(group: Group, wire: bytes) -> Said | None:
     if protocol.guarantee.relation is Relation.BY_REPLY:
         parents = protocol.causes(message)
         chosen["reply_to"] = tuple(Message(_named(names, p.sender), p.seq, b"") for p in parents)
-    to = getattr(message, "to", None)  # 002 gives each receiver other bytes, without a list
+    to = getattr(
+        message, "to", None
+    )  # Tsuneizumi et al. give each receiver other bytes, without a list
     if protocol.addressing is Addressing.MEMBERS and to and set(to) != set(protocol.others()):
         chosen["to"] = tuple(_named(names, number) for number in to)
     if protocol.addressing is Addressing.TOPICS:

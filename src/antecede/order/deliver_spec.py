@@ -14,7 +14,8 @@ from functools import cached_property
 from typing import Any, Literal
 
 from antecede.errors import InputError, LocalError
-from antecede.group import ALIASES, Group
+from antecede.group import Group
+from antecede.group_parts import ALIASES
 from antecede.protocols.base import Protocol
 from antecede.protocols.registry import flat_class
 
@@ -33,7 +34,8 @@ class DeliverStatus(StrEnum):
     RELEASED = "released"
     """Has a position, although the messages in `waits_for` never came; the protocol's policy."""
     HELD = "held"
-    """Batch: still held back when time ended, by what stands in `waits_for`."""
+    """Batch: still held back when time ended, by what stands in `waits_for`; where no message can
+    be named (members must be heard of, time must pass), `reason` says what the protocol knows."""
     EXPIRED = "expired"
     """Held for `patience_s`; given out without a position. The protocol goes on holding it."""
     DUPLICATE = "duplicate"
@@ -43,7 +45,10 @@ class DeliverStatus(StrEnum):
     REFUSED = "refused"
     """Malformed or impossible, as `reason` says; it changed nothing."""
     SENT = "sent"
-    """The observer's own; `reason` tells when the protocol would have sent other bytes."""
+    """The observer's own; `reason` tells when the protocol would have sent other bytes.
+
+    In total order it has a position: own messages are delivered in their turn. Until then the row
+    is held (and may end as `held` or `expired`) like a received one."""
     CONTROL = "control"
     """A message between protocols (or one that a super peer forwards): nothing to deliver."""
 
@@ -60,11 +65,11 @@ class DeliverSpec:
 
     `observer`, `wire`, `time`, `group`, `tiebreak` name columns. Rows of one (group, observer)
     arrive by (time, tiebreak). A timestamp serves as time, and a number of `time_unit`; both
-    become the `now` of the protocol in seconds. `sent` names a boolean column that is true where
-    the observer sent the message itself. `to` and `topics` name columns with what it gave to
+    become the protocol's clock, in whole nanoseconds. `sent` names a boolean column that is true
+    where the observer sent the message itself. `to` and `topics` name columns with what it gave to
     `Group.post` (arrays of strings). They are needed where its bytes do not tell: by the protocols
-    of 002 for messages that are not for everybody, by those of 004 for messages about topics
-    to which nobody subscribed: these count, and have no bytes.
+    of Tsuneizumi et al. for messages that are not for everybody, by those of Nakayama 2017 for
+    messages about topics to which nobody subscribed: these count, and have no bytes.
 
     `tick_s`: time-bound protocols are told the time at each multiple of it. `finish_s`: how long
     time goes on after an observer's last row in a batch. `late_s`: in a stream, how far a row's
@@ -103,8 +108,8 @@ class DeliverSpec:
             ("finish_s", self.finish_s, 0.0),
             ("late_s", self.late_s, 0.0),
         ):
-            if not least <= value <= 1e10:
-                raise InputError(f"{name} is {value} seconds; {least:g} to 1e10 can be")
+            if not least <= value <= 4e9:
+                raise InputError(f"{name} is {value} seconds; {least:g} to 4e9 can be")
         if self.shards is not None and self.shards < 1:
             raise InputError(f"shards must be at least 1, not {self.shards}")
         if self.make is None:

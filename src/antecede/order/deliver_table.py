@@ -16,16 +16,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import pyarrow
 import pyarrow.compute
 
+from antecede.clocks.nanoseconds import NS
 from antecede.errors import InputError, LocalError
 from antecede.order.deliver_rows import Arrival, Outcome
 from antecede.order.deliver_spec import ADDED, PER_S, DeliverSpec, DeliverStatus
-from antecede.order.observer import NS, Observer
+from antecede.order.observer import Observer
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute
@@ -63,16 +66,16 @@ def deliver_table(table: pyarrow.Table, spec: DeliverSpec) -> pyarrow.Table:
     spec.check_columns(table.column_names)
     log = read_log(table, spec)
     outcomes = list(log.refused)
-    whole = is_whole(table.schema.field(spec.time).type, spec)
+    check_time(table.schema.field(spec.time).type, spec)
     for key, rows in log.rows.items():
-        outcomes += _play(key, rows, spec, whole)
+        outcomes += _play(key, rows, spec)
     return with_outcomes(table, outcomes, spec)
 
 
-def _play(key: Key, rows: list[Arrival], spec: DeliverSpec, whole: bool) -> list[Outcome]:
+def _play(key: Key, rows: list[Arrival], spec: DeliverSpec) -> list[Outcome]:
     """Return what becomes of an observer's rows, from its first to the end of time."""
     try:
-        observer = Observer(spec, key.observer, key.group, whole=whole)
+        observer = Observer(spec, key.observer, key.group)
     except LocalError as error:
         return refused(rows, error)
     return [*take_all(observer, rows), *observer.finish(spec.finish_s)]
@@ -133,32 +136,36 @@ def _in_order(table: pyarrow.Table, rows: list[tuple[Any, Arrival]]) -> list[Arr
     return ordered
 
 
-def is_whole(kind: Any, spec: DeliverSpec) -> bool:
-    """Tell whether times of an Arrow type are counted in whole nanoseconds, else in seconds.
-
-    Raises InputError for a type that is no time.
-    """
-    if pa.types.is_floating(kind):
-        return False
-    if pa.types.is_integer(kind) or pa.types.is_timestamp(kind):
-        return True
+def check_time(kind: Any, spec: DeliverSpec) -> None:
+    """Raise InputError for an Arrow type that is no time."""
+    numbers = pa.types.is_floating(kind) or pa.types.is_integer(kind)
+    if numbers or pa.types.is_timestamp(kind):
+        return
     raise InputError(f"time column {spec.time} must be a timestamp or a number; it is {kind}")
 
 
 def times_of_rows(table: pyarrow.Table, spec: DeliverSpec) -> list[Any]:
-    """Return times as whole nanoseconds or seconds; None where there is none that can be."""
+    """Return times as whole nanoseconds; None where there is none that can be.
+
+    A float is read as the decimal that names it, and rounded down.
+    """
     column: Any = table.column(spec.time)
-    if not is_whole(column.type, spec):
+    check_time(column.type, spec)
+    if pa.types.is_floating(column.type):
         per_s = PER_S[spec.time_unit]
-        return [
-            None if time is None or not math.isfinite(time) else time / per_s
-            for time in column.to_pylist()
-        ]
+        return [_ns_of(time, per_s) for time in column.to_pylist()]
     unit = column.type.unit if pa.types.is_timestamp(column.type) else spec.time_unit
     ns = NS // PER_S[unit]
     whole = column.cast(pa.int64(), safe=False) if unit else column
     times = [None if time is None else time * ns for time in whole.to_pylist()]
     return [time if time is not None and -FAR < time < FAR else None for time in times]
+
+
+def _ns_of(time: float | None, per_s: int) -> int | None:
+    if time is None or not math.isfinite(time):
+        return None
+    ns = math.floor(Fraction(Decimal(repr(time))) * NS / per_s)
+    return ns if -FAR < ns < FAR else None
 
 
 def _texts(table: pyarrow.Table, name: str | None) -> list[str | None]:

@@ -17,6 +17,7 @@ import pyarrow.compute
 
 from antecede.errors import InputError
 from antecede.kernels.order import Bools, Bytes, Ints, first_mention
+from antecede.order.key_types import common, plain
 from antecede.order.spec import OrderSpec, Status
 
 Array: TypeAlias = Any
@@ -65,6 +66,32 @@ class Keys:
         )
 
 
+def goes_by_value(kind: Array) -> bool:
+    """Tell how ties between identities of an Arrow type are broken, in a batch and in a stream.
+
+    Numbers of any type go by their value (2 before 10); every other type goes by the code
+    points of its text. The stream's kernel follows this rule in `kernels.release_ties`.
+    """
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+
+def tie_columns(table: pyarrow.Table, spec: OrderSpec) -> list[Array]:
+    """Return the columns by which rows of one time are sorted: id, or member, or sender and seq.
+
+    Each so that ascending order is the rule of `goes_by_value`.
+    """
+    columns = []
+    for name in (spec.id, spec.member, spec.sender, spec.seq):
+        if name is None:
+            continue
+        column = _key(table, name)
+        if not goes_by_value(column.type):
+            column = column.cast(pa.large_string())
+        columns.append(column)
+    return columns
+
+
 def keys_of(table: pyarrow.Table, spec: OrderSpec) -> Keys:
     """Read identities and causes of a table by a spec.
 
@@ -84,8 +111,9 @@ def _by_id(table: pyarrow.Table, spec: OrderSpec, status: Bytes, group: Ints, gr
     for name in spec.after:
         rows, causes = _flatten(_column(table, name))
         rows_of.append(rows)
-        values.append(causes)
-    ids, *values = _same_type([_column(table, str(spec.id)), *values])
+        values.append(plain(causes, f"column {name}"))
+    names = [str(spec.id), *spec.after]
+    ids, *values = common([_key(table, names[0]), *values], names)
     cause_row = np.concatenate(rows_of)
     by_row = np.argsort(cause_row, kind="stable")
     codes, labels = _encode(pa.chunked_array([ids, *values], type=ids.type))
@@ -118,7 +146,10 @@ def _by_clock(
     table: pyarrow.Table, spec: OrderSpec, status: Bytes, group: Ints, groups: int
 ) -> Keys:
     rows, names, counts, broken = _entries(_column(table, str(spec.clock)))
-    members, names = _same_type([_column(table, str(spec.member)), names])
+    names = plain(names, f"the members in {spec.clock}")
+    members, names = common(
+        [_key(table, str(spec.member)), names], [str(spec.member), f"members in {spec.clock}"]
+    )
     codes, labels = _encode(pa.chunked_array([members, names], type=members.type))
     member, entry = codes[: len(members)], codes[len(members) :]
     bad = (entry < 0) | (counts < 0)
@@ -151,7 +182,7 @@ def _by_clock(
 def _by_number(
     table: pyarrow.Table, spec: OrderSpec, status: Bytes, group: Ints, groups: int
 ) -> Keys:
-    sender, labels = _encode(_chunked(_column(table, str(spec.sender))))
+    sender, labels = _encode(_chunked(_key(table, str(spec.sender))))
     numbers = _column(table, str(spec.seq))
     seq = _int64(numbers, f"column {spec.seq}")
     status[seq < 0] = code(Status.BAD_CLOCK)
@@ -177,7 +208,7 @@ def _by_number(
 def _groups(table: pyarrow.Table, spec: OrderSpec, status: Bytes) -> tuple[Ints, int]:
     if spec.group is None:
         return np.zeros(table.num_rows, np.int64), 1
-    codes, values = _encode(_chunked(_column(table, spec.group)))
+    codes, values = _encode(_chunked(_key(table, spec.group)))
     status[codes < 0] = code(Status.NULL_KEY)
     return np.maximum(codes, 0), max(len(values), 1)
 
@@ -222,6 +253,11 @@ def _column(table: pyarrow.Table, name: str) -> Array:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
+def _key(table: pyarrow.Table, name: str) -> Array:
+    """Return a column of keys in the one form of its type. Raises InputError."""
+    return plain(_column(table, name), f"column {name}")
+
+
 def _chunked(array: Array) -> Array:
     return pa.chunked_array([array], type=array.type)
 
@@ -236,19 +272,6 @@ def _flatten(column: Array) -> tuple[Ints, Array]:
         return np.arange(len(column), dtype=np.int64), column
     rows = pc.list_parent_indices(column).cast(pa.int64())
     return rows.to_numpy(zero_copy_only=False), pc.list_flatten(column)
-
-
-def _same_type(arrays: list[Array]) -> list[Array]:
-    """Bring ids and causes to one type: as they are when equal, else as text."""
-    kinds = {array.type for array in arrays}
-    if len(kinds) == 1 and not pa.types.is_nested(arrays[0].type):
-        return arrays
-    try:
-        return [array.cast(pa.large_string()) for array in arrays]
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InputError(
-            f"ids and causes must be numbers or text, not {', '.join(sorted(map(str, kinds)))}"
-        ) from error
 
 
 def _encode(column: Array) -> tuple[Ints, Array]:

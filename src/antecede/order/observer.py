@@ -12,14 +12,19 @@ A protocol is deterministic, so the same bytes come out when the log is whole; w
 do, the row says so. Rows with further copies of the last sending are not sent once more. What a
 protocol sends by itself (acknowledgements, heartbeats) it sends here by itself too.
 
-**Time** counts in whole nanoseconds where the time column has whole numbers or timestamps, in
-seconds where it has floats, and never goes back: a row from before the clock is taken at it.
+**Time** counts in whole nanoseconds and never goes back: a row from before the clock is taken at
+it.
 A protocol that wants to be told the time gets `tick` at the multiples of `tick_s`. A gap may
 hold millions of them. So the last one of a gap is tried first; if something happens there, the
 state is put back and the first multiple at which something happens is found by bisection. That
 equals ticking at each of them, provided that a tick at which nothing happens does not change what
 happens later. Sending a heartbeat is something, too; but in a gap of years only the first
 `MOST_IDLE` of them are gone through.
+
+**Total order.** An observer's own messages are delivered, too, each in its turn. So the row of a
+sending waits like a received one and leaves, as sent, with the position of that delivery: positions
+are without gaps, and a message has the same one at every observer. In all other orders such a row
+leaves at once, without a position.
 
 **Patience.** A held row whose patience is over leaves, but the protocol goes on holding its
 message: when it is delivered after all, nothing comes out, and positions stay without gaps.
@@ -32,7 +37,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
-from antecede.errors import LocalError, ProtocolError
+from antecede.clocks.nanoseconds import LONGEST_NS, Seconds, span_ns, up_ns
+from antecede.errors import DecodeError, LocalError, ProtocolError
 from antecede.message import Message
 from antecede.order.deliver_rows import Arrival, Outcome, Recorder, Waiting, own_message
 from antecede.order.deliver_spec import DeliverSpec, DeliverStatus
@@ -47,36 +53,43 @@ from antecede.protocols.base import (
     Hold,
     MessageId,
     Protocol,
+    Relation,
     Release,
     Transmit,
 )
+from antecede.protocols.shapes import BYTES, NUMBER, SIGNED, TEXT, TIME, Many, OneOf, Shape, misfit
 from antecede.protocols.storage import pack_state, unpack_state
 
-NS = 10**9
+NS_PER_MS = 10**6
 MOST_IDLE = 1000
 """After so many ticks in a row that only sent heartbeats, heartbeats are no longer searched for."""
 MESSAGE = Deliver | Hold | Release | Discard
 _FIELDS = 9
+_STORED: Shape = (
+    *(BYTES, OneOf(None, TIME), SIGNED, NUMBER, NUMBER),
+    Many(((NUMBER, NUMBER), NUMBER, TIME, Many(TEXT), OneOf(None, TEXT))),
+    Many((NUMBER, NUMBER)),
+    *(Many(BYTES), Many(BYTES)),
+)
+"""Group, clock, last tick, delivered, tickets; held rows, expired ones, own bytes."""
 
 
 class Observer:
     """One observer's group and the rows that it holds back.
 
-    Times are whole nanoseconds when `whole`, else seconds. Raises LocalError when the observer can
-    have no group.
+    Times are whole nanoseconds. Raises LocalError when the observer can have no group.
     """
 
-    def __init__(
-        self, spec: DeliverSpec, name: str, group: Any = None, *, whole: bool = False
-    ) -> None:
+    def __init__(self, spec: DeliverSpec, name: str, group: Any = None) -> None:
         self.group = spec.group_of(name, group)
         self._play = Recorder(self.group._protocol)
         self.group._protocol = cast(Protocol, self._play)
         self._ticks = type(self._play.inner).tick is not Protocol.tick
-        self.whole = whole
-        self._tick = self._units(spec.tick_s)
-        self._patience = None if spec.patience_s is None else self._units(spec.patience_s)
-        self._clock: float | None = None
+        self._in_turn = self._play.inner.guarantee.relation is Relation.TOTAL
+        """Whether one's own messages are delivered in their turn, so that their rows wait."""
+        self._tick = span_ns(spec.tick_s, "tick_s")
+        self._patience = None if spec.patience_s is None else up_ns(spec.patience_s, "patience_s")
+        self._clock: int | None = None
         self._ticked = 0
         """The last multiple of the tick that the protocol was told."""
         self._delivered = 0
@@ -98,22 +111,25 @@ class Observer:
         """Let time pass up to a row and take it in; return all rows that leave."""
         left = self.advance(arrival.at)
         self._play.effects = NOTHING
-        now = self._seconds(self._clock or 0)
+        now = self._clock or 0
         try:
             if arrival.wire is None and arrival.topics is None:
                 raise LocalError("no bytes")
             if arrival.sent:
-                return [*left, self._send(arrival, now)]
+                return [*left, *self._send(arrival, now)]
             if arrival.wire is None:
                 raise LocalError("no bytes")
-            self.group.receive(arrival.wire, now=now)
+            ahead = self.group.stats().ahead
+            self.group.receive(arrival.wire, now_ns=now)
+            if self.group.stats().ahead > ahead:
+                raise DecodeError("its sender knows of a member that the list here does not have")
         except ProtocolError as error:
             return [*left, Outcome(arrival.ticket, DeliverStatus.REFUSED, reason=str(error))]
         self.group.outgoing()
         return [*left, *self._received(arrival.ticket)]
 
-    def advance(self, until: float) -> list[Outcome]:
-        """Let time pass up to `until`, in units; return the rows that leave."""
+    def advance(self, until: int) -> list[Outcome]:
+        """Let time pass up to `until`; return the rows that leave."""
         if self._clock is None:
             self._clock, self._ticked = until, self._multiple(until)
         left: list[Outcome] = []
@@ -125,49 +141,40 @@ class Observer:
             left += self._expire()
         return left
 
-    def finish(self, finish_s: float) -> list[Outcome]:
+    def finish(self, finish_s: Seconds) -> list[Outcome]:
         """Let time go on for so long, then give out what is held, as held."""
         left = []
         if self._clock is not None:
-            left += self.advance(self._clock + self._units(finish_s))
+            left += self.advance(self._clock + up_ns(finish_s, "finish_s"))
         blocked = self._blocked() if self._held else {}
         for key, waiting in self._held.items():
             left.append(self._aside(waiting, blocked.get(key), DeliverStatus.HELD))
         self._held = {}
         return left
 
-    def due(self) -> float | None:
+    def due(self) -> int | None:
         """Return a time before which the passing of time changes nothing; None: it never does."""
         if not self._held or self._clock is None:
             return None
         if self._ticks:
             return (self._ticked + 1) * self._tick
-        return None if self._patience is None else self._deadline(float("inf"))
+        return None if self._patience is None else self._deadline(4 * LONGEST_NS)
 
     # -- time -------------------------------------------------------------------------------
 
-    def _units(self, seconds: float) -> float:
-        return round(seconds * NS) if self.whole else seconds
+    def _multiple(self, time: int) -> int:
+        return time // self._tick
 
-    def _seconds(self, time: float) -> float:
-        return time / NS if self.whole else time
-
-    def _ms(self, time: float) -> float:
-        return time * 1000 / (NS if self.whole else 1)
-
-    def _multiple(self, time: float) -> int:
-        return int(time // self._tick)
-
-    def _deadline(self, otherwise: float) -> float:
+    def _deadline(self, otherwise: int) -> int:
         """Return when the oldest held row's patience ends, or `otherwise`."""
         if self._patience is None or not self._held:
             return otherwise
         return next(iter(self._held.values())).since + self._patience
 
-    def _overdue(self, now: float) -> bool:
+    def _overdue(self, now: int) -> bool:
         return bool(self._held) and self._patience is not None and self._deadline(now) <= now
 
-    def _tick_up_to(self, stop: float) -> list[Outcome]:
+    def _tick_up_to(self, stop: int) -> list[Outcome]:
         left: list[Outcome] = []
         last, idle = self._multiple(stop), 0
         while self._ticked < last:
@@ -187,7 +194,7 @@ class Observer:
 
     def _try_tick(self, multiple: int, heeded: Any) -> bool:
         """Tick, and tell whether that has an effect of one of the kinds that are heeded."""
-        self.group.tick(self._seconds(multiple * self._tick))
+        self.group.tick(now_ns=multiple * self._tick)
         return any(isinstance(effect, heeded) for effect in self._play.effects)
 
     def _first_tick(self, before: Any, low: int, high: int, heeded: Any) -> int:
@@ -257,27 +264,36 @@ class Observer:
 
     def _left(self, effect: Deliver | Release | Discard, waiting: Waiting) -> Outcome:
         message = self.group._message(effect.message)
-        waited_ms = self._ms((self._clock or 0) - waiting.since)
+        waited_ms = ((self._clock or 0) - waiting.since) / NS_PER_MS
         if isinstance(effect, Discard):
             twice = effect.reason in (DUPLICATE, OWN)
             status = DeliverStatus.DUPLICATE if twice else DeliverStatus.DISCARDED
             outcome = Outcome(waiting.ticket, status, reason=effect.reason)
             return outcome._replace(sender=message.sender, seq=message.seq, payload=message.payload)
-        status, waits_for = DeliverStatus.DELIVERED, waiting.waits_for
+        own = self._in_turn and effect.message.sender == self._play.inner.me
+        status = DeliverStatus.SENT if own else DeliverStatus.DELIVERED
+        waits_for = waiting.waits_for
         if isinstance(effect, Release):
             status, waits_for = DeliverStatus.RELEASED, self._ids(effect.missing)
         position, self._delivered = self._delivered, self._delivered + 1
-        return Outcome(
-            waiting.ticket, status, position, waited_ms, waits_for, None, *_shown(message)
-        )
+        said = waits_for, waiting.reason, *_shown(message)
+        return Outcome(waiting.ticket, status, position, waited_ms, *said)
 
     def _aside(self, waiting: Waiting, held: Held | None, status: DeliverStatus) -> Outcome:
         """Return the outcome of a held row that leaves while its message stays held."""
-        waited_ms = self._ms((self._clock or 0) - waiting.since)
+        waited_ms = ((self._clock or 0) - waiting.since) / NS_PER_MS
+        ticket, waits_for, reason = waiting.ticket, waiting.waits_for, waiting.reason
         if held is None:
-            return Outcome(waiting.ticket, status, None, waited_ms, waiting.waits_for)
+            return Outcome(ticket, status, None, waited_ms, waits_for, reason)
         missing, message = self._ids(held.missing), self.group._message(held.message)
-        return Outcome(waiting.ticket, status, None, waited_ms, missing, None, *_shown(message))
+        said = (reason, held.reason or self._silent(held))
+        reason = "; ".join(words for words in said if words) or None
+        return Outcome(ticket, status, None, waited_ms, missing, reason, *_shown(message))
+
+    def _silent(self, held: Held) -> str | None:
+        """Say from whom something must still be heard, where no message can be named."""
+        names = ", ".join(self.group._names[member] for member in held.silent)
+        return f"nothing heard yet of {names} that lets it go" if names else None
 
     def _blocked(self) -> dict[MessageId, Held]:
         """Return what is held, by id, with what it lacks now."""
@@ -289,31 +305,44 @@ class Observer:
 
     # -- own messages -----------------------------------------------------------------------
 
-    def _send(self, arrival: Arrival, now: float) -> Outcome:
-        """Send an own message again. Raises DecodeError and LocalError."""
+    def _send(self, arrival: Arrival, now: int) -> list[Outcome]:
+        """Send an own message again; return the rows that leave.
+
+        Raises DecodeError and LocalError.
+        """
         ticket, wire = arrival.ticket, arrival.wire
         if wire is not None and wire in self._posted:
             if wire not in self._unclaimed:
-                return Outcome(ticket, DeliverStatus.DUPLICATE, reason=DUPLICATE)
+                return [Outcome(ticket, DeliverStatus.DUPLICATE, reason=DUPLICATE)]
             self._unclaimed = tuple(other for other in self._unclaimed if other != wire)
-            return Outcome(ticket, DeliverStatus.SENT)
+            return [Outcome(ticket, DeliverStatus.SENT)]
         payload = b""
         logged = {"to": arrival.to, "topics": arrival.topics}
         chosen: dict[str, Any] = {n: value for n, value in logged.items() if value is not None}
         if wire is not None:
             said = own_message(self.group, wire)
             if said is None:  # the protocol sends it by itself, when it is told the same
-                return Outcome(ticket, DeliverStatus.CONTROL)
+                return [Outcome(ticket, DeliverStatus.CONTROL)]
             payload, chosen = said.payload, {**said.chosen, **chosen}
-        packets = self.group.post(payload, now=now, **chosen)
-        self.group.outgoing()
+            self.group.speak_as(wire)
+        packets = self.group.post(payload, now_ns=now, **chosen)
+        self.group.outgoing(), self.group.delivered()
         self._posted = tuple(packet.wire for packet in packets)
         self._unclaimed = tuple(other for other in self._posted if other != wire)
         same = wire in self._posted if wire is not None else not packets
         reason = None if same else "the protocol sends other bytes here: is the log whole?"
+        return self._sent(ticket, reason, payload)
+
+    def _sent(self, ticket: int, reason: str | None, payload: bytes) -> list[Outcome]:
+        """Return the row of what has just been sent, unless it waits, and what else leaves."""
         sent = [effect.message for effect in self._play.effects if isinstance(effect, Transmit)]
+        if self._in_turn and sent:
+            waiting = Waiting(ticket, self._clock or 0, (), reason)
+            self._held[self._play.identity(sent[0])] = waiting
+            return self._assigned(None)
         shown = _shown(self.group._message(sent[0])) if sent else (self.group.name, None, payload)
-        return Outcome(ticket, DeliverStatus.SENT, None, None, None, reason, *shown)
+        outcome = Outcome(ticket, DeliverStatus.SENT, None, None, None, reason, *shown)
+        return [outcome, *self._assigned(None)]
 
     # -- snapshot ---------------------------------------------------------------------------
 
@@ -327,8 +356,14 @@ class Observer:
 
     def restore(self, state: bytes) -> None:
         """Become what `snapshot` returned, in an observer made with the same arguments."""
-        group, *counts, held, expired, self._posted, self._unclaimed = unpack_state(state, _FIELDS)
-        self.group.restore(group)
+        parts = unpack_state(state, _FIELDS)
+        if where := misfit(parts, _STORED):
+            raise DecodeError(f"a stored state that is no observer's: {where}")
+        group, *counts, held, expired, posted, unclaimed = parts
+        self.group._protocol = self._play.inner
+        self.group.restore(group, resume=True)
+        self.group._protocol = cast(Protocol, self._play)
+        self._posted, self._unclaimed = posted, unclaimed
         self._clock, self._ticked, self._delivered, self.tickets = counts
         self._held = {MessageId(*key): Waiting(*waiting) for key, *waiting in held}
         self._expired = {MessageId(*key) for key in expired}

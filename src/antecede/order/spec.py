@@ -5,21 +5,25 @@ Causes come in one of three ways, never mixed in one spec:
 declared      `id` names a row, the `after` columns name its causes (a value or an array).
 vector clock  `clock` holds the event's vector, `member` who made it. The event's identity is
               (member, clock[member]); its causes are (m, clock[m]) for every other m and its
-              member's event before. In `waited_for` a cause is written "member:count".
+              member's event before. In `waited_for` and `missing` a cause is "member:count".
 FIFO          `sender` and `seq`: the cause of number n is number n - 1 of the same sender,
               written "sender:n-1"; numbers up to `first_seq` need nothing before them.
 
 Rows of different `group` values never wait for each other. The batch engine, the stream and
-the local engine read the same spec and add the same four columns.
+the local engine read the same spec and add the same five columns.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
 from antecede.errors import InputError
+from antecede.order.durations import duration_ms
 
 
 class Status(StrEnum):
@@ -61,7 +65,8 @@ class OrderSpec:
     `time` orders arrivals and breaks ties (then the id does); a timestamp gives `waited_ms`,
     an integer column gives it only with `time_unit`. `missing` and `patience` are for
     streams: in a batch a cause that is nowhere in the data counts as satisfied and the row is
-    marked. `content` lists the columns that tell a repeated row from a conflicting one (None:
+    marked. `patience` and `remember` are text with units ("10 minutes", "90 s") or a timedelta.
+    `content` lists the columns that tell a repeated row from a conflicting one (None:
     all but `time`). `shards` is the number of partitions (None: the session's).
     `remember` is how long a stream knows an id after its release (None: for good).
     Raises InputError when the columns do not make up exactly one of the three ways.
@@ -78,16 +83,18 @@ class OrderSpec:
     time: str | None = None
     time_unit: TimeUnit | None = None
     missing: MissingPolicy = "hold"
-    patience: str = "10 minutes"
+    patience: str | dt.timedelta = "10 minutes"
     shards: int | None = None
-    remember: str | None = None
+    remember: str | dt.timedelta | None = None
     content: tuple[str, ...] | None = None
     position: str = "position"
     waited_for: str = "waited_for"
+    missing_causes: str = "missing"
     waited_ms: str = "waited_ms"
     status: str = "antecede_status"
 
     def __post_init__(self) -> None:
+        self._check_kinds()
         ways = {
             "id and after": (self.id, self.after),
             "clock and member": (self.clock, self.member),
@@ -99,19 +106,53 @@ class OrderSpec:
             raise InputError(f"give exactly one of {' / '.join(ways)} in full; given {given}")
         if self.missing not in ("hold", "release", "drop"):
             raise InputError(f"missing must be hold, release or drop, not {self.missing!r}")
-        if self.shards is not None and self.shards < 1:
-            raise InputError(f"shards must be at least 1, not {self.shards}")
+        if self.first_seq != 1 and self.sender is None:
+            raise InputError("first_seq says where a sender's numbers begin: give sender and seq")
+        if self.time_unit is not None and self.time is None:
+            raise InputError("time_unit is the unit of the column time: give time, too")
+        duration_ms(self.patience, "patience")
+        if self.remember is not None:
+            duration_ms(self.remember, "remember")
         if len(set(self.added)) != len(self.added):
             raise InputError(f"the added columns need distinct names, not {self.added}")
 
-    @property
-    def added(self) -> tuple[str, str, str, str]:
-        """Names of the added columns: position, waited_for, waited_ms, status.
+    def _check_kinds(self) -> None:
+        """Refuse columns that are not names, and numbers that are none."""
+        one = ("id", "group", "clock", "member", "sender", "seq", "time")
+        given = [(f, getattr(self, f)) for f in one if getattr(self, f) is not None]
+        given += [("after", name) for name in self.after]
+        given += [("content", name) for name in self.content or ()]
+        names = ("position", "waited_for", "missing_causes", "waited_ms", "status")
+        given += list(zip(names, self.added, strict=True))
+        for what, name in given:
+            if not isinstance(name, str) or not name:
+                kind = type(name).__name__
+                raise InputError(f"{what} is the name of a column, as text; this is a {kind}")
+        for what in ("first_seq", "shards"):
+            number = getattr(self, what)
+            if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
+                raise InputError(f"{what} must be a whole number, not {number!r}")
+        if self.shards is not None and self.shards < 1:
+            raise InputError(f"shards must be at least 1, not {self.shards}")
+        if self.time_unit not in (None, "s", "ms", "us", "ns"):
+            raise InputError(f"time_unit must be s, ms, us or ns, not {self.time_unit!r}")
 
-        Their types: 64-bit integer from 0 within the group; array of strings; 64-bit float,
-        milliseconds; string. The first three are null where the row has no position.
+    @property
+    def added(self) -> tuple[str, str, str, str, str]:
+        """Names of the added columns: position, waited_for, missing_causes, waited_ms, status.
+
+        Their types: 64-bit integer from 0 within the group; two arrays of strings; 64-bit float,
+        milliseconds; string. All but the status are null where the row has no position. A cause
+        stands in one of the arrays at most: `waited_for` has those that came out later than the
+        row came, `missing` those that had not come when the row went (in a batch: nowhere).
         """
-        return (self.position, self.waited_for, self.waited_ms, self.status)
+        return (
+            self.position,
+            self.waited_for,
+            self.missing_causes,
+            self.waited_ms,
+            self.status,
+        )
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -120,14 +161,27 @@ class OrderSpec:
         names = [name for name in single if name is not None]
         return tuple(dict.fromkeys([*names, *self.after, *(self.content or ())]))
 
-    def check_columns(self, columns: list[str]) -> None:
-        """Raise InputError when a column is not there or an added name is taken."""
+    def check_batch(self) -> None:
+        """Raise InputError for a policy that a batch cannot follow and would have to ignore."""
+        if self.missing == "drop":
+            raise InputError(
+                "missing='drop' is for streams: in a batch a row without its cause is kept and "
+                f"marked; filter on {self.status} = '{Status.MISSING_CAUSE}'"
+            )
+
+    def check_columns(self, columns: Sequence[str]) -> None:
+        """Raise InputError when a column is not there or there twice, or an added name taken."""
         absent = [name for name in self.used if name not in columns]
         if absent:
-            raise InputError(f"no column {', '.join(absent)}; there are {', '.join(columns)}")
+            inside = any("." in name and name.split(".")[0] in columns for name in absent)
+            hint = "; select the field of a struct as a column of its own first" if inside else ""
+            raise InputError(f"no column {', '.join(absent)}; there are {', '.join(columns)}{hint}")
+        twice = [name for name, count in Counter(columns).items() if count > 1]
+        if twice:
+            raise InputError(f"two columns are called {', '.join(twice)}: rename one of them")
         taken = [name for name in self.added if name in columns]
         if taken:
             raise InputError(
                 f"the input has a column {', '.join(taken)} already; rename it, or the added one "
-                "with position=, waited_for=, waited_ms=, status="
+                "with position=, waited_for=, missing_causes=, waited_ms=, status="
             )

@@ -7,12 +7,13 @@ Theory of operation
    marked. 3. Causes are looked up by binary search; memory follows rows and causes, never the
    numbers in them. 4. The kernel orders by Kahn's algorithm, ready rows by rank.
 
-**Ties.** Rank is (time, identity): time with nulls last, then the id by its own type's order
-(text by code points), or (member, count), or (sender, number). So the result is the same
-whatever the order of rows, the chunks, or the number of partitions.
+**Ties.** Rank is (time, identity): time with nulls last, then the id, or (member, count), or
+(sender, number); numbers go by their value, all else by the code points of its text
+(`keys.goes_by_value`). So the result is the same whatever the order of rows, the chunks, the
+number of partitions, or whether a batch or a stream makes it.
 
 **Waits.** A row waits from its own time until the last of its causes is released; `waited_for`
-are its own causes that were not released when it came, and those that never came. Without
+are its own causes that were released later than it came, `missing` those that never came. Without
 `time` only the latter are known. Rows of equal time came together: neither waits.
 """
 
@@ -29,15 +30,14 @@ from antecede.errors import InputError
 from antecede.kernels.order import (
     BEFORE_ALL,
     MISSING,
-    THERE,
+    WAITED,
     Bools,
-    Bytes,
     Ints,
     causal_order,
     positions,
     release,
 )
-from antecede.order.keys import STATUSES, Array, Keys, code, keys_of
+from antecede.order.keys import STATUSES, Array, Keys, code, keys_of, tie_columns
 from antecede.order.spec import OrderSpec, Status
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
@@ -46,12 +46,13 @@ _PER_MS = {"s": 0.001, "ms": 1.0, "us": 1e3, "ns": 1e6}
 
 
 def order_table(table: pyarrow.Table, spec: OrderSpec) -> pyarrow.Table:
-    """Return the table, rows as they came, with the four columns of `spec.added`.
+    """Return the table, rows as they came, with the five columns of `spec.added`.
 
     Each row once. Raises InputError when a column is absent or has a type that cannot serve;
     never for a value: rows with bad values get a status. O((n + edges) log n) time.
     """
     spec.check_columns(table.column_names)
+    spec.check_batch()
     if table.num_rows == 0:
         return _with_columns(table, spec, [pa.array([], field.type) for field in added(spec)])
     keys = keys_of(table, spec)
@@ -68,7 +69,8 @@ def order_table(table: pyarrow.Table, spec: OrderSpec) -> pyarrow.Table:
     place = positions(order, keys.group, keys.groups, len(alive))
     columns = [
         pa.array(place, mask=~alive),
-        _waited_for(keys, kinds, alive),
+        _causes(keys, kinds == WAITED, alive),
+        _causes(keys, kinds == MISSING, alive),
         _waited_ms(released, time, alive & timed, per_ms),
         pa.array([str(s) for s in STATUSES]).take(pa.array(keys.status)),
     ]
@@ -77,7 +79,8 @@ def order_table(table: pyarrow.Table, spec: OrderSpec) -> pyarrow.Table:
 
 def added(spec: OrderSpec) -> tuple[Any, ...]:
     """Return the Arrow fields of the added columns, in order."""
-    kinds = (pa.int64(), pa.list_(pa.string()), pa.float64(), pa.string())
+    names = pa.list_(pa.string())
+    kinds = (pa.int64(), names, names, pa.float64(), pa.string())
     return tuple(pa.field(n, kind) for n, kind in zip(spec.added, kinds, strict=True))
 
 
@@ -107,11 +110,8 @@ def times_of(table: pyarrow.Table, spec: OrderSpec) -> tuple[Ints, Bools, float 
 
 def _rank(table: pyarrow.Table, spec: OrderSpec, time: Ints, timed: Bools) -> Ints:
     """Number the rows by (time, identity); rows without time come last."""
-    identity = [name for name in (spec.id, spec.member, spec.sender) if name is not None]
     columns = {"untimed": pa.array(~timed), "time": pa.array(time)}
-    columns |= {f"key{k}": table.column(name) for k, name in enumerate(identity)}
-    if spec.seq is not None:
-        columns["seq"] = table.column(spec.seq)
+    columns |= {f"key{k}": column for k, column in enumerate(tie_columns(table, spec))}
     sorting = [(name, "ascending") for name in columns]
     by_rank = pc.sort_indices(pa.table(columns), sort_keys=sorting).to_numpy()
     rank = np.empty(len(by_rank), np.int64)
@@ -179,9 +179,10 @@ def _look_up(keys: Keys, alive: Bools) -> tuple[Ints, Bools]:
     return causes, exact | ~keys.required
 
 
-def _waited_for(keys: Keys, kinds: Bytes, alive: Bools) -> Array:
-    edges = np.flatnonzero(kinds != THERE)
-    counted = np.concatenate([[0], np.cumsum(kinds != THERE)])
+def _causes(keys: Keys, which: Bools, alive: Bools) -> Array:
+    """Return, for each row, the names of its causes where `which` is true."""
+    edges = np.flatnonzero(which)
+    counted = np.concatenate([[0], np.cumsum(which)])
     offsets = counted[keys.offsets].astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), keys.names(edges), mask=pa.array(~alive))
 

@@ -21,7 +21,7 @@ On the wire destinations are runs of member numbers: three bytes for one, five f
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -130,7 +130,7 @@ class AddressedProtocol(Protocol):
                 )
         return chosen
 
-    def receive(self, message: Any, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: Any, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver the message when its causes addressed to me are delivered; or hold it.
 
         What waited for it follows. Raises UnknownMemberError, SequenceError and RemoteError.
@@ -190,6 +190,15 @@ class AddressedProtocol(Protocol):
         return tuple(
             Held(self.held[key], self.missing(self.held[key])) for key in sorted(self.held)
         )
+
+    def held_count(self) -> int:
+        """Return how many messages are held back."""
+        return len(self.held)
+
+    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+        """Return 1 up to the newest number known of everybody, as bounds."""
+        counts = {k: self.newest(k) for k in self.known} | {self.me: self.sent}
+        return {member: (1, count + 1) if count else () for member, count in counts.items()}
 
     # -- membership -------------------------------------------------------------------------
 

@@ -17,7 +17,9 @@ and carries out the effects, in their order:
 
 Members are small numbers, given once and never reused. A member's own messages count as
 delivered to itself when it sends them: `send` returns no `Deliver`. A copy of an own message
-that comes back is discarded as a duplicate, unless the protocol says otherwise.
+that comes back is discarded as a duplicate, unless the protocol says otherwise. Only in total
+order (`Relation.TOTAL`) a member's own message is delivered in its turn, by a `Deliver`, at
+the earliest from the very `send`.
 
 A malformed or impossible message raises a `RemoteError` and changes nothing; a wrong call
 raises a `LocalError` and changes nothing.
@@ -29,9 +31,10 @@ Whom a message is for: a class says in `addressing` what its `send` takes. ALL: 
 member, nothing to choose. MEMBERS: `send(..., to=members)` too, None meaning all. TOPICS:
 `send(..., topics=names)`; who subscribes to one of them gets it.
 
-Time: `now` is what the member's own clock shows, in seconds; it never goes back. Most
-protocols ignore it. Those whose guarantee says `needs_time` hold messages until `tick` tells
-them that enough of it has passed; their host calls `tick` now and then.
+Time: `now` is what the member's own clock shows, in whole nanoseconds, an int; it never goes
+back. Most protocols ignore it. Those whose guarantee says `needs_time` hold messages until `tick`
+tells them that enough of it has passed; their host calls `tick` now and then, and they raise
+LocalError when `send` or `receive` is not told the time (None).
 
 The reliable transport below owes every member each message once or more, in any order, and
 owes a newcomer every message that its frontier does not cover. Duplicates are the protocol's
@@ -55,13 +58,19 @@ class Relation(enum.Enum):
     FIFO = "fifo"
     """Earlier messages of the same sender."""
     BY_DELIVERY = "delivery"
-    """What the sender had sent or had delivered (000, 001)."""
+    """What the sender had sent or had delivered (Evropeytsev et al. 2016, Sahai et al. 2020)."""
     BY_RECEIPT = "receipt"
-    """What the sender had sent or what had arrived at it (002, 004)."""
+    """What the sender had sent or what had arrived at it (Tsuneizumi et al., Nakayama 2017)."""
     BY_REPLY = "reply"
-    """What the message answers, and what that answers (003)."""
+    """What the message answers, and what that answers (Bhavanasi and Iyer)."""
     BY_TOPIC = "topic"
-    """What had arrived, where both have a topic in common that the receiver subscribes to (004)."""
+    """What had arrived, where both have a topic in common that the receiver subscribes to (Nakayama
+    2017).
+    """
+    TOTAL = "total"
+    """What the sender had sent or had delivered; and all members deliver all messages, their own
+    too, in one and the same order.
+    """
 
 
 class Addressing(enum.Enum):
@@ -117,6 +126,9 @@ class Hold(NamedTuple):
 
     message: Any
     missing: tuple[MessageId, ...]
+    reason: str = ""
+    """What it waits for in words, where the causes cannot be named (plausible clocks, where entries
+    stand for several members): `Hold(message, (), "an entry of the clock")`."""
 
 
 class Release(NamedTuple):
@@ -146,6 +158,13 @@ class Held(NamedTuple):
 
     message: Any
     missing: tuple[MessageId, ...]
+    """Messages that must come before; they may be held themselves."""
+    reason: str = ""
+    """What it waits for in words, where the causes cannot be named (as in `Hold`)."""
+    silent: tuple[int, ...] = ()
+    """Members from whom something must still be heard, whatever it is."""
+    until_ns: int | None = None
+    """Reading of the own clock at which it may go at the earliest, where it waits for time."""
 
 
 class Protocol:
@@ -158,6 +177,8 @@ class Protocol:
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY)
     """What all objects of the class promise; an object sets its own where options change it."""
     addressing: ClassVar[Addressing] = Addressing.ALL
+    own_options: ClassVar[frozenset[str]] = frozenset()
+    """Options that each member may choose for itself; all others must agree in a group."""
     application: ClassVar[bool] = True
     """False for roles that only forward (super peers): they neither send nor deliver."""
     note_payload: Any = b""
@@ -170,21 +191,21 @@ class Protocol:
             raise LocalError(f"member {me} is not in its own group {self.members}")
 
     def send(
-        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
         """Send `payload` to the group.
 
         `after` names the messages this one answers; protocols that keep another relation than
-        replies ignore it. `now` is seconds on the host's clock. Returns effects, at least one
-        `Transmit` unless nobody else is there.
+        replies ignore it. `now` is what the own clock shows (see the module text). Returns
+        effects, at least one `Transmit` unless nobody else is there.
         """
         raise NotImplementedError
 
-    def receive(self, message: Any, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: Any, *, now: int | None = None) -> Sequence[Effect]:
         """Take in a message that arrived. Raises RemoteError when it cannot be right."""
         raise NotImplementedError
 
-    def tick(self, now: float) -> Sequence[Effect]:
+    def tick(self, now: int) -> Sequence[Effect]:
         """Let time pass: protocols with time-outs act on them here."""
         return NOTHING
 
@@ -200,6 +221,17 @@ class Protocol:
     def blocked_on(self) -> tuple[Held, ...]:
         """Return every held-back message with the ids known to be missing for it."""
         return ()
+
+    def held_count(self) -> int:
+        """Return how many messages are held back; O(1) in the protocols of the registry."""
+        return len(self.blocked_on())
+
+    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+        """Return the numbers delivered here by member, as bounds (first, past the last, ...).
+
+        One's own are those sent. Everybody who ever was a member; see `Group.frontier`.
+        """
+        raise LocalError(f"{type(self).__name__} does not tell what it has delivered")
 
     # -- membership -------------------------------------------------------------------------
 
@@ -221,6 +253,12 @@ class Protocol:
         The same as `join` of each; a protocol that derives much from who is there does it once.
         """
         return tuple(effect for member in members for effect in self.join(member))
+
+    def unjoin(self, members: Sequence[int]) -> None:
+        """Take back the newest `join_all` of these, of whom nothing has come: a message of an
+        open group that named them was refused. Where it is not defined, a snapshot serves.
+        """
+        raise LocalError(f"{type(self).__name__} does not take a join back")
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """The member left; `last` is the number of its last message (0: it sent none)."""
@@ -252,8 +290,27 @@ class Protocol:
         raise LocalError(f"{type(self).__name__} has no byte accounting")
 
     def storage_bytes(self) -> int:
-        """Return the size of the state kept for ordering, by the source's own accounting."""
+        """Return the size of the state kept for ordering, by the source's own accounting.
+
+        The sources count vectors, lists and counters. Messages held back, and those kept to be sent
+        again, are not in it: see `memory_bytes`.
+        """
         raise LocalError(f"{type(self).__name__} has no byte accounting")
+
+    def memory_bytes(self) -> int:
+        """Return `storage_bytes` and, of every message held or kept, control bytes and payload.
+
+        By the same accounting, and alike in all protocols; a payload that is no bytes counts as
+        none. Not what Python takes for it. As costly as `blocked_on`; raises LocalError likewise.
+        """
+        messages = [*(held.message for held in self.blocked_on()), *self.kept_messages()]
+        return self.storage_bytes() + sum(
+            self.control_bytes(message) + _payload_bytes(message.payload) for message in messages
+        )
+
+    def kept_messages(self) -> Iterable[Any]:
+        """Return the messages that are kept to be sent again to who lacks them."""
+        return ()
 
     renumbers: ClassVar[bool] = False
     """True when others may see another sender and number than the origin gave."""
@@ -283,3 +340,7 @@ class Protocol:
     def others(self) -> tuple[int, ...]:
         """Return every current member but oneself."""
         return tuple(member for member in self.members if member != self.me)
+
+
+def _payload_bytes(payload: Any) -> int:
+    return len(payload) if isinstance(payload, bytes | bytearray | memoryview) else 0

@@ -1,7 +1,8 @@
 """BSS (Birman, Schiper, Stephenson): causal broadcast by vector timestamps.
 
-Source: 001, "Birman-Schiper-Stephenson Protocol", with its misprints repaired: the timestamp
-is the WHOLE vector, `t = C_i`, and condition 2 is `C_j[k] >= t[k]` for all k other than i.
+Source: Sahai et al. 2020, "Birman-Schiper-Stephenson Protocol", with its misprints repaired: the
+timestamp is the WHOLE vector, `t = C_i`, and condition 2 is `C_j[k] >= t[k]` for all k other than
+i.
 
 Theory of operation
 -------------------
@@ -75,7 +76,7 @@ class Bss(CountingProtocol):
         """With differences: the vector of my last message, without my own entry."""
 
     def send(
-        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
         """Stamp the message with the vector, or with what changed, and transmit it to all."""
         vector = (self.clock ^ self.guard) - (self.sent << (self.me * LANE_BITS))
@@ -88,7 +89,7 @@ class Bss(CountingProtocol):
         self.clock += unit(self.me)
         return (Transmit(self.others(), BssMessage(self.me, self.sent, payload, causes)),)
 
-    def receive(self, message: BssMessage, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: BssMessage, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver the message when both conditions hold, and what waited for it; or hold it.
 
         Raises UnknownMemberError and SequenceError.

@@ -1,7 +1,8 @@
 """What `linear`, `physical` and `linear-physical` do: hold until nothing earlier can come.
 
-Source: 002, sections 5 and 6 (receipt buffer RBF, DelCond, Deliver), with the repairs of the
-errata. The relations are in `clock_relations`, numbers and recovery in `transmission`.
+Source: Tsuneizumi et al., sections 5 and 6 (receipt buffer RBF, DelCond, Deliver), with the
+repairs of the errata. The relations are in `clock_relations`, numbers and recovery in
+`transmission`.
 
 Theory of operation
 -------------------
@@ -24,9 +25,13 @@ because all of them are in the causal past of what is sent then.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from antecede.clocks.bounds import Bounds
+from antecede.clocks.intervals import MAX_NUMBER
+from antecede.clocks.nanoseconds import LONGEST_NS, NS, up_ns
+from antecede.clocks.own_clock import OwnClock
 from antecede.protocols.base import (
     DUPLICATE,
     NOTHING,
@@ -34,12 +39,15 @@ from antecede.protocols.base import (
     Deliver,
     Discard,
     Effect,
+    Held,
     Hold,
     MessageId,
     Release,
 )
+from antecede.protocols.clock_index import ClockIndex, can_index
 from antecede.protocols.clock_relations import Floor, Relation, Separation
 from antecede.protocols.held_back import released
+from antecede.protocols.jumps import Limits
 from antecede.protocols.receipt_buffer import ReceiptBuffer
 from antecede.protocols.transmission import GIVEN_UP, OVERRUN, Taken, Transmission
 from antecede.protocols.transmission_messages import (
@@ -51,6 +59,8 @@ from antecede.protocols.transmission_messages import (
     StampedMessage,
 )
 
+NOBODY_NS = -LONGEST_NS // 2
+"""The wait where there is no third member: none."""
 REVEALS = "reveals a gap: dropped, as printed"
 
 
@@ -61,24 +71,38 @@ class ClockDelivery(ReceiptBuffer):
     carries_pt: ClassVar[bool] = True
     state: ClassVar[tuple[str, ...]] = (
         *Transmission.state,
-        *("linear_time", "held", "floors", "heard", "arrived_s", "left_s", "delivered"),
+        *(
+            "linear_time",
+            "held",
+            "floors",
+            "heard",
+            "arrived_ns",
+            "left_ns",
+            "delivered",
+            "own_clock",
+        ),
     )
     bounds: Bounds[int] | None
     delivery: str
-    recovery_s: float
+    recovery_ns: int
+    limits: Limits
     relation: Relation
     separation: Separation
+    _waits_ns: dict[int, int]
+    index: ClockIndex | None
+    """What is held, so that who may go is found quickly; None: to be made from the state."""
 
     def begin(self) -> None:
         """Set up the state of a member that has heard of nobody."""
+        self.own_clock = OwnClock()
         self.linear_time = 0
         """LT: what the next message carries."""
         self.held = {}
         self.floors = dict.fromkeys(self.others(), Floor())
         self.heard: dict[int, NullMessage] = {}
         """By member: the newest null message, while something before it has not come."""
-        self.arrived_s = {}
-        self.left_s: dict[int, float | None] = {}
+        self.arrived_ns = {}
+        self.left_ns: dict[int, int | None] = {}
         """Who left with messages under way, and my first reading after that."""
         self.delivered = dict.fromkeys(self.others(), 0)
         """DSEQ: number of the last message delivered of each member."""
@@ -92,6 +116,11 @@ class ClockDelivery(ReceiptBuffer):
         """Held, by one member of which something may still come before it."""
         self.clear: set[MessageId] = set()
         """Held, and nothing can come any more that comes before it."""
+        gaps = {member: self.first_gap(member) for member in self.newest}
+        self.gapped = {member: gap for member, gap in gaps.items() if gap}
+        """First gaps of the members of which numbers are known to miss, the newest last."""
+        self.index = None
+        self.beat_ns = -LONGEST_NS
 
     # -- sending ----------------------------------------------------------------------------
 
@@ -99,7 +128,7 @@ class ClockDelivery(ReceiptBuffer):
         self,
         payload: Any,
         *,
-        now: float = 0.0,
+        now: int | None = None,
         after: Sequence[MessageId] = (),
         to: Iterable[int] | None = None,
     ) -> Sequence[Effect]:
@@ -108,28 +137,38 @@ class ClockDelivery(ReceiptBuffer):
         One `Transmit` in a broadcast group; where members were sent different numbers before,
         one for each. Raises LocalError for strangers, oneself, or nobody.
         """
-        return self.number(payload, to, now)
+        reading, clock = self.read_clock(now)
+        effects = self.number(payload, to, reading)
+        self.own_clock = clock
+        return effects
 
-    def stamp(self, now: float) -> tuple[int, float]:
+    def stamp(self, now: int) -> tuple[int, int]:
         """Return the times of a message that is sent now, and let LT go on by one."""
         times = self.times(now)
         self.linear_time += self.carries_lt
         return times
 
-    def times(self, now: float) -> tuple[int, float]:
+    def times(self, now: int) -> tuple[int, int]:
         """Return LT and PT as they are now, 0 for what the protocol does not carry."""
-        return (self.linear_time, now if self.carries_pt else 0.0)  # LT stays 0 if not carried
+        return (self.linear_time, now if self.carries_pt else 0)  # LT stays 0 if not carried
 
     # -- receiving --------------------------------------------------------------------------
 
-    def receive(self, message: AnyMessage, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
         """Take in a message and deliver what can go; or hold it; ask for what it reveals to miss.
 
-        Raises UnknownMemberError and SequenceError.
+        Raises UnknownMemberError, SequenceError and LimitError.
         """
+        now, clock = self.read_clock(now)
+        if isinstance(message, StampedMessage) and self._is_plain(message):
+            self._check_times(message, now)
+            self.own_clock = clock
+            return self._receive_next(message, now)
         if message.sender == self.me:
             return NOTHING if self.is_note(message) else (Discard(message, OWN),)
         self.check(message)
+        self._check_times(message, now)
+        self.own_clock = clock
         if not isinstance(message, StampedMessage):
             return self._receive_note(message, now)
         if self.is_old(message):
@@ -139,19 +178,67 @@ class ClockDelivery(ReceiptBuffer):
         if self._is_full(message):
             return self._overrun(message, now)
         effects = self._make_room(message)
+        for discarded in effects:
+            self._note_gap(discarded.message.sender)
         self._note_arrival(message, now)
         self.ahead[message.sender][message.before] = message
         if message.before <= self.done(message.sender):
-            effects += self._take(self.follow(message.sender), now)
+            run = self.follow(message.sender)
+            self._note_gap(message.sender)
+            effects += self._take(run, now)
         else:
             effects += self._reveal(message.sender, message.before, now)
             if "dropped" in self.printed:
                 del self.ahead[message.sender][message.before]
+                self._note_gap(message.sender)
                 return (*effects, Discard(message, REVEALS))
             self.high[message.sender] = max(self.high[message.sender], message.seq)
+            self._note_gap(message.sender)
         if self._waits(message):
             effects.append(Hold(message, self.missing(message)))
         return effects
+
+    def _is_plain(self, message: StampedMessage) -> bool:
+        """Tell whether a message is right, new and the next of its sender, and there is room."""
+        sender = message.sender
+        return (
+            self.newest.get(sender) == message.before < message.seq <= MAX_NUMBER
+            and sender not in self.gapped
+            and sender not in self.given_up
+            and sender not in self.last
+            and self.buffer_limit is None
+        )
+
+    def _receive_next(self, message: StampedMessage, now: int) -> list[Effect]:
+        """Do what `receive` does, where nothing of the sender misses and there is room."""
+        sender, seq = message.sender, message.seq
+        self._advance(message.lt)
+        self._note_arrival(message, now)
+        self.newest[sender] = self.high[sender] = seq
+        if self.asked_ns:
+            self.asked_ns.pop(sender, None)
+        effects = self._take((Taken(message, ()),), now)
+        if (sender, seq) in self.held:
+            effects.append(Hold(message, self.missing(message)))
+        return effects
+
+    def _check_times(self, message: AnyMessage, now: int) -> None:
+        """Raise LimitError for an LT or PT that is not believed."""
+        if not isinstance(message, StampedMessage | NullMessage):
+            return
+        if self.carries_lt and message.lt > self.linear_time:
+            self.limits.check_number(message, "linear time", message.lt, self.linear_time)
+        if self.carries_pt and message.pt_ns > now:
+            assert self.bounds is not None
+            error_ns = self.bounds.error_ns(self.me) + self.bounds.error_ns(message.sender)
+            self.limits.check_reading(message, message.pt_ns, now, error_ns)
+
+    def _note_gap(self, member: int) -> None:
+        gap = self.first_gap(member)
+        if gap is not None:
+            self.gapped[member] = gap
+        elif member in self.gapped:
+            del self.gapped[member]
 
     def _advance(self, lt: int) -> None:
         """Let LT follow the arrival of a message."""
@@ -160,9 +247,9 @@ class ClockDelivery(ReceiptBuffer):
         elif self.carries_lt:
             self.linear_time = max(self.linear_time, lt + 1)
 
-    def _note_arrival(self, message: StampedMessage, now: float) -> None:
+    def _note_arrival(self, message: StampedMessage, now: int) -> None:
         if self.delivery == "bound" and not self.carries_pt:
-            self.arrived_s[self.identity(message)] = now
+            self.arrived_ns[self.identity(message)] = now
 
     def _waits(self, message: StampedMessage) -> bool:
         return self._is_ahead(message) or self.identity(message) in self.held
@@ -170,15 +257,16 @@ class ClockDelivery(ReceiptBuffer):
     def _is_ahead(self, message: StampedMessage) -> bool:
         return message.before in self.ahead[message.sender]
 
-    def _reveal(self, sender: int, number: int, now: float) -> list[Effect]:
+    def _reveal(self, sender: int, number: int, now: int) -> list[Effect]:
         """Note that this number is for me; ask for what is missing up to it, when that is new."""
         high = max(self.high[sender], self.done(sender))
         if number <= high:
             return []
         self.high[sender] = number
+        self._note_gap(sender)
         return self.ask(sender, [(high + 1, number)], now)
 
-    def _receive_note(self, note: Note, now: float) -> Sequence[Effect]:
+    def _receive_note(self, note: Note, now: int) -> Sequence[Effect]:
         sender = note.sender
         if isinstance(note, Request):
             return self.answer(note)
@@ -187,53 +275,73 @@ class ClockDelivery(ReceiptBuffer):
         self.linear_time = max(self.linear_time, note.lt)
         if note.last > self.done(sender):
             before = self.heard.get(sender, note)
-            self.heard[sender] = max(before, note, key=lambda one: (one.last, one.lt, one.pt_s))
+            self.heard[sender] = max(before, note, key=lambda one: (one.last, one.lt, one.pt_ns))
             return self._reveal(sender, note.last, now)
-        self._raise_floor(sender, note.lt, note.pt_s)
+        self._raise_floor(sender, note.lt, note.pt_ns)
         return self._deliver(now)
 
-    def _pass_over(self, member: int, last: int, now: float) -> list[Effect]:
+    def _pass_over(self, member: int, last: int, now: int) -> list[Effect]:
         """Give up what is missing of a member up to a number, and go on without it."""
         run = self.give_up(member, last)
         self.look_again()
         return self._take(run, now)
 
-    def _take(self, run: Iterable[Taken], now: float) -> list[Effect]:
+    def _take(self, run: Iterable[Taken], now: int) -> list[Effect]:
         """Hold what was taken in, raise the floors, and deliver what can go."""
         for taken in run:
             message = taken.message
             key = self.identity(message)
             self.held[key] = taken
-            self.unseen.add(key)
-            self._raise_floor(message.sender, message.lt + 1, message.pt_s)
-        for sender, note in list(self.heard.items()):
+            if self.index is None:
+                self.unseen.add(key)
+            else:
+                self.index.add(key, message)
+            self._raise_floor(message.sender, message.lt + 1, message.pt_ns)
+        for sender, note in list(self.heard.items()) if self.heard else ():
             if note.last <= self.done(sender):
                 del self.heard[sender]
-                self._raise_floor(sender, note.lt, note.pt_s)
+                self._raise_floor(sender, note.lt, note.pt_ns)
         return self._deliver(now)
 
-    def _raise_floor(self, member: int, lt: int, pt_s: float) -> None:
+    def _raise_floor(self, member: int, lt: int, pt_ns: int) -> None:
         floor = self.floors[member]
-        self.floors[member] = Floor(max(floor.lt, lt), max(floor.pt_s, pt_s))
-        self.unseen |= self.waits_for.pop(member, set())
+        if lt < floor.lt:
+            lt = floor.lt
+        if pt_ns < floor.pt_ns:
+            pt_ns = floor.pt_ns
+        self.floors[member] = Floor(lt, pt_ns)
+        if self.index is None:
+            self.unseen |= self.waits_for.pop(member, set())
+        else:
+            self.index.rise(member, lt, pt_ns)
 
-    def _overrun(self, message: StampedMessage, now: float) -> Sequence[Effect]:
+    def _overrun(self, message: StampedMessage, now: int) -> Sequence[Effect]:
         """Discard a message for which there is no room; it is asked for in `retry_s`."""
         sender = message.sender
         effects: list[Effect] = [Discard(message, OVERRUN)]
         effects += self._reveal(sender, message.before, now)
         self.high[sender] = max(self.high[sender], message.seq)
-        self.asked_s.setdefault(sender, now)
+        self._note_gap(sender)
+        self.asked_ns.setdefault(sender, now)
         if message.before <= self.done(sender):
             # Nothing earlier comes from its sender: the others may go by that, and make room.
-            self._raise_floor(sender, message.lt, message.pt_s)
+            self._raise_floor(sender, message.lt, message.pt_ns)
             effects += self._deliver(now)
         return effects
 
     # -- delivery -----------------------------------------------------------------------------
 
-    def _deliver(self, now: float) -> list[Effect]:
+    def _deliver(self, now: int) -> list[Effect]:
         """Take out of the buffer what may go, in its order (DelCond, Deliver)."""
+        if self.index is None:
+            if not can_index(self):
+                return self._deliver_readably(now)
+            self.index = ClockIndex(self)
+        free = self.index.free(now)
+        return self._handed_over([self.held.pop(key) for key in free]) if free else []
+
+    def _deliver_readably(self, now: int) -> list[Effect]:
+        """Do the same by the definition: the reference, and for relations without an index."""
         self._look()
         due = {key for key in self.clear if self._is_due(key, now)}
         if not due:
@@ -244,11 +352,16 @@ class ClockDelivery(ReceiptBuffer):
             lambda a, b: self._precedes(a.message, b.message),
             lambda one: self._rank(one.message),
         )
+        return self._handed_over(free)
+
+    def _handed_over(self, free: Iterable[Taken]) -> list[Effect]:
         effects: list[Effect] = []
         for message, missing in free:
-            key = self.identity(message)
-            self.clear.discard(key)
-            self.arrived_s.pop(key, None)
+            if self.index is None:
+                self.clear.discard(self.identity(message))
+                self.unseen.discard(self.identity(message))
+            if self.arrived_ns:
+                self.arrived_ns.pop(self.identity(message), None)
             self.delivered[message.sender] = message.seq + ("dseq" in self.printed)
             effects.append(Release(message, missing) if missing else Deliver(message))
         return effects
@@ -272,7 +385,7 @@ class ClockDelivery(ReceiptBuffer):
         others = (member for member in self.floors if member != message.sender)
         return next((k for k in others if not self._is_clear(k, message)), None)
 
-    def _is_due(self, key: MessageId, now: float) -> bool:
+    def _is_due(self, key: MessageId, now: int) -> bool:
         """Tell whether a clear message has waited for what the delivery asks for."""
         message = self.held[key].message
         if "dseq" in self.printed and self.delivered[message.sender] != message.seq - 1:
@@ -294,49 +407,95 @@ class ClockDelivery(ReceiptBuffer):
             return True
         return self.relation.excludes(self.floors[member], member, message)
 
-    def _has_waited(self, message: StampedMessage, now: float) -> bool:
-        """Tell whether all that comes before a message must have arrived, if nothing is lost."""
-        since_s = message.pt_s if self.carries_pt else self.arrived_s[self.identity(message)]
-        return now - since_s > self.wait_s(message.sender)
+    def _newest_hiding(self, message: StampedMessage) -> int | None:
+        """Return the one of `_hiding` whose gap is the newest: it will be the last to close."""
+        sender, excludes, floors = message.sender, self.relation.excludes, self.floors
+        if self.last:
+            return next(reversed(self._hiding(message)), None)
+        for member in reversed(self.gapped):
+            if member != sender and not excludes(floors[member], member, message):
+                return member
+        return None
 
-    def wait_s(self, sender: int) -> float:
-        """Return how long a message waits under delivery "bound", in seconds of my clock.
+    def _hiding(self, message: StampedMessage) -> list[int]:
+        """Return the members of others that have a gap, and are not clear."""
+        sender, excludes, floors = message.sender, self.relation.excludes, self.floors
+        found = [k for k in self.gapped if k != sender and not excludes(floors[k], k, message)]
+        if not self.last:
+            return found
+        return [k for k in found if k not in self.last or self.done(k) < self.last[k]]
+
+    def _has_waited(self, message: StampedMessage, now: int) -> bool:
+        """Tell whether all that comes before a message must have arrived, if nothing is lost."""
+        return now - self._since_ns(message) > self.wait_ns(message.sender)
+
+    def _since_ns(self, message: StampedMessage) -> int:
+        """Return what the wait under delivery "bound" counts from."""
+        return message.pt_ns if self.carries_pt else self.arrived_ns[self.identity(message)]
+
+    def wait_ns(self, sender: int) -> int:
+        """Return `wait_s` in nanoseconds, worked out once while nobody joins."""
+        if sender not in self._waits_ns:
+            self._waits_ns[sender] = up_ns(self.wait_s(sender), "the wait")
+        return self._waits_ns[sender]
+
+    def wait_s(self, sender: int) -> Fraction:
+        """Return how long a message waits under delivery "bound", in exact seconds of my clock.
 
         After its PT; or after its arrival, where it carries none. A cause of a third member k was
         sent the least delay of a path from k to the sender before; the readings differ from
         true time by the accuracies. Causes of the sender itself come by number.
         """
         assert self.bounds is not None
-        stretch_s = self.separation.stretch_s(sender, self.me)
-        mine_s = self.bounds.accuracy(self.me)
+        stretch_ns = self.separation.stretch_ns(sender, self.me)
+        if stretch_ns is None:
+            return Fraction(NOBODY_NS, NS)
+        mine_ns = self.bounds.error_ns(self.me)
         if self.carries_pt:
-            return stretch_s + self.bounds.accuracy(sender) + mine_s + self.recovery_s
-        return stretch_s - self.bounds.least(sender, self.me) + 2 * mine_s + self.recovery_s
+            wait_ns = stretch_ns + self.bounds.error_ns(sender) + mine_ns
+        else:
+            wait_ns = stretch_ns - self.bounds.least_delay_ns(sender, self.me) + 2 * mine_ns
+        return Fraction(wait_ns + self.recovery_ns, NS)
 
     # -- time ---------------------------------------------------------------------------------
 
-    def tick(self, now: float) -> Sequence[Effect]:
+    def read_clock(self, now: int | None) -> tuple[int, OwnClock]:
+        """Return the reading to go by, and the clock after it; raises LocalError."""
+        onward = self.own_clock.onward(now)
+        if onward is not None:
+            assert now is not None
+            return now, onward
+        error_ns = None if self.bounds is None else self.bounds.error_ns(self.me)
+        whose = f"{type(self).__name__}, an order by clocks,"
+        return self.own_clock.at(now, whose, error_ns=error_ns, physical=self.carries_pt)
+
+    def tick(self, now: int) -> Sequence[Effect]:
         """Deliver what has waited long enough; ask again; send null messages."""
-        effects = self._close(now)
+        now, self.own_clock = self.read_clock(now)
+        effects = self._close(now) if self.left_ns else []
         if self.delivery == "bound":
             effects += self._deliver(now)
-        return (*effects, *self.retries(now), *self.heartbeats(now))
+        if self.asked_ns:
+            effects += self.retries(now)
+        if self.heartbeat_ns is not None and now >= self.beat_ns:
+            effects += self.heartbeats(now)
+        return tuple(effects)
 
-    def _close(self, now: float) -> list[Effect]:
+    def _close(self, now: int) -> list[Effect]:
         """Wait for a member that left no longer than its messages can be under way."""
         effects: list[Effect] = []
-        for member, left_s in sorted(self.left_s.items()):
-            if left_s is None:
-                self.left_s[member] = now
-            elif now - left_s > self.under_way_s(member):
-                del self.left_s[member]
+        for member, left_ns in sorted(self.left_ns.items()):
+            if left_ns is None:
+                self.left_ns[member] = now
+            elif now - left_ns > self.under_way_ns(member):
+                del self.left_ns[member]
                 effects += self._pass_over(member, self.last[member], now)
         return effects
 
-    def under_way_s(self, member: int) -> float:
-        """Return how long what a member sent can be under way to me, in seconds of my clock."""
+    def under_way_ns(self, member: int) -> int:
+        """Return how long what a member sent can be under way to me, by my clock."""
         assert self.bounds is not None
-        return self.bounds.most(member, self.me) + 2 * self.bounds.accuracy(self.me)
+        return self.bounds.most_delay_ns(member, self.me) + 2 * self.bounds.error_ns(self.me)
 
     # -- explanations -------------------------------------------------------------------------
 
@@ -346,9 +505,36 @@ class ClockDelivery(ReceiptBuffer):
         The last message of the first gap: of its sender when it is ahead, else of each other
         member whose gap may hide something before it. Empty: it waits for time, or null messages.
         """
+        if not self.gapped:
+            return ()
         if self._is_ahead(message):
             gap = self.first_gap(message.sender)
             return (gap,) if gap else ()
-        others = (member for member in sorted(self.floors) if member != message.sender)
-        gaps = map(self.first_gap, others)
-        return tuple(gap for gap in gaps if gap and not self._is_clear(gap.sender, message))
+        return tuple([self.gapped[member] for member in sorted(self._hiding(message))])
+
+    def explained(self, message: StampedMessage) -> Held:
+        """Return what a held message waits for: messages, members to be heard of, or the clock.
+
+        Where all these are there, the messages before it that are held, for they wait themselves;
+        none: its turn comes with the next tick.
+        """
+        missing = self.missing(message)
+        if self._is_ahead(message):
+            return Held(message, missing)
+        if self.delivery == "bound":
+            until_ns = self._since_ns(message) + self.wait_ns(message.sender) + 1
+            read_ns, shift_ns = self.own_clock
+            if read_ns is not None and until_ns <= read_ns:
+                return Held(message, missing or self._held_before(message))
+            return Held(message, missing, until_ns=until_ns - shift_ns)
+        named = {message.sender, *(gap.sender for gap in missing)}
+        others = (member for member in sorted(self.floors) if member not in named)
+        silent = tuple(k for k in others if not self._is_clear(k, message))
+        before = () if missing or silent else self._held_before(message)
+        return Held(message, missing or before, silent=silent)
+
+    def _held_before(self, message: StampedMessage) -> tuple[MessageId, ...]:
+        """Return the held messages that come before this one."""
+        own, held = self.identity(message), self.held
+        others = (key for key in sorted(held) if key != own)
+        return tuple(key for key in others if self._precedes(held[key].message, message))

@@ -1,6 +1,6 @@
 """A whole protocol around `clock_delivery`: options, promise, membership, sizes, bytes.
 
-Source: 002, sections 2 (groups), 6 (fields, variables); the repairs of the errata.
+Source: Tsuneizumi et al., sections 2 (groups), 6 (fields, variables); the repairs of the errata.
 
 Theory of operation
 -------------------
@@ -22,6 +22,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from antecede.clocks.bounds import Bounds
+from antecede.clocks.nanoseconds import exact, seconds_text, up_ns
 from antecede.errors import LocalError
 from antecede.protocols import transmission_messages as wire
 from antecede.protocols.base import (
@@ -35,6 +36,8 @@ from antecede.protocols.base import (
 from antecede.protocols.base import Relation as CausalRelation
 from antecede.protocols.clock_delivery import ClockDelivery
 from antecede.protocols.clock_relations import Floor, Relation, Separation
+from antecede.protocols.jumps import MAX_AHEAD_S, MAX_JUMP, Limits
+from antecede.protocols.transmission import KEEP
 from antecede.protocols.transmission_messages import AnyMessage, StampedMessage
 
 INTEGER_BYTES, CLOCK_BYTES = wire.INTEGER_BYTES, wire.CLOCK_BYTES
@@ -50,12 +53,20 @@ class ClockOrdered(ClockDelivery):
     `heartbeat_s`: silence after which a null message goes out, None: never. `retry_s`: recovery
     is on, and asks again so often. `recovery_s`: by how much recovery may make a message late,
     for delivery "bound". `keep`: messages kept to be sent again, None: all. `buffer_limit`:
-    messages held or ahead. `printed`: defects of 002 to show. Raises LocalError.
+    messages held or ahead. `max_jump`: by how much a message's LT may be above one's own;
+    `max_ahead_s`: by how much its PT, beyond the accuracies (see `jumps`; None: any). `printed`:
+    defects of Tsuneizumi et al. to show. Raises LocalError.
     """
 
     guarantee: Guarantee = PROMISE
-    misprints: ClassVar[frozenset[str]] = frozenset({"dropped", "dseq", "exclusive-end"})
+    misprints: ClassVar[frozenset[str]] = frozenset(
+        {"dropped", "dseq", "exclusive-end", "no-null-messages"}
+    )
     """Words that `printed` may hold."""
+
+    own_options: ClassVar[frozenset[str]] = frozenset(
+        {"keep", "buffer_limit", "max_jump", "max_ahead_s"}
+    )
 
     def __init__(
         self,
@@ -67,15 +78,23 @@ class ClockOrdered(ClockDelivery):
         heartbeat_s: float | None = 1.0,
         retry_s: float | None = None,
         recovery_s: float = 0.0,
-        keep: int | None = None,
+        keep: int | None = KEEP,
         buffer_limit: int | None = None,
+        max_jump: int | None = MAX_JUMP,
+        max_ahead_s: float | None = MAX_AHEAD_S,
         printed: Collection[str] = (),
     ) -> None:
         super().__init__(
             me, members, heartbeat_s=heartbeat_s, retry_s=retry_s, keep=keep, printed=printed
         )
-        self.bounds, self.delivery, self.recovery_s = bounds, delivery, recovery_s
+        self.bounds, self.delivery = bounds, delivery
+        if not exact(recovery_s, "recovery_s") >= 0:
+            raise LocalError(f"recovery_s is {recovery_s}; it is 0 or more seconds")
+        self.recovery_ns = up_ns(recovery_s, "recovery_s")
         self.buffer_limit = buffer_limit
+        self.limits = Limits.of(
+            max_jump, max_ahead_s, counts=self.carries_lt, clocks=self.carries_pt
+        )
         self._check_options()
         self.begin()
         self._relate(self.members)
@@ -86,42 +105,50 @@ class ClockOrdered(ClockDelivery):
         if self.delivery not in ("null", "bound"):
             raise LocalError(f"delivery is 'null' or 'bound', not {self.delivery!r}")
         if self.bounds is None and (self.delivery == "bound" or self.carries_pt):
-            raise LocalError(f"{name} needs bounds of clocks and delays (delivery {self.delivery})")
+            raise LocalError(
+                f"{name} (delivery {self.delivery!r}) needs bounds of clocks and delays: give "
+                "bounds=Bounds(accuracy_s=..., least_s=..., most_s=...)"
+            )
         if unknown := sorted(self.printed - self.misprints):
             known = ", ".join(sorted(self.misprints))
             raise LocalError(f"{name} has no misprint {unknown[0]!r}; there are {known}")
-        if not self.recovery_s >= 0:
-            raise LocalError(f"recovery_s is {self.recovery_s}; it is 0 or more seconds")
-        if self.buffer_limit is not None and (self.buffer_limit < 1 or self.retry_s is None):
+        if self.buffer_limit is not None and (self.buffer_limit < 1 or self.retry_ns is None):
             raise LocalError("buffer_limit is 1 or more, and needs recovery (retry_s)")
-        if self.delivery == "bound" and self.retry_s is None:
-            self.heartbeat_s = None  # nobody would go by a null message
+        if self.delivery == "bound" and self.retry_ns is None:
+            self.heartbeat_ns = None  # nobody would go by a null message
+        if "no-null-messages" in self.printed:
+            self.heartbeat_ns = None
 
     def _promise(self) -> Guarantee:
-        """Return what holds under these options; a printed variant claims what 002 claims."""
+        """Return what holds under these options; a printed variant claims what Tsuneizumi et al.
+        claim.
+        """
         promise = PROMISE
-        recovers = self.retry_s is not None
+        recovers = self.retry_ns is not None
         if recovers:
+            remark = f"while nobody lacks what {self.keep} newer messages have followed (keep)"
             promise = promise._replace(survives_loss=True, leaves=False)
+            promise = promise._replace(remark=remark if self.keep is not None else "")
         if self.bounds is None:
             promise = promise._replace(leaves=False)
         if self.printed:
             return promise
-        if recovers and self.keep is not None:
+        if recovers and self.keep is not None and self.keep < KEEP:
             remark = f"what {self.keep} newer messages have followed can be lost for good (keep)"
             return promise._replace(never_early=False, never_stuck=False, remark=remark)
-        if self.heartbeat_s is None and self.delivery == "null":
+        if self.heartbeat_ns is None and self.delivery == "null":
             remark = "a member that sends nothing stops all others: there are no null messages"
             return promise._replace(never_stuck=False, survives_loss=False, remark=remark)
-        if self.heartbeat_s is None and recovers:
+        if self.heartbeat_ns is None and recovers:
             remark = "the loss of a last message is not found: there are no null messages"
             return promise._replace(survives_loss=False, never_early=False, remark=remark)
-        if self.delivery == "bound" and recovers and not self.recovery_s:
+        if self.delivery == "bound" and recovers and not self.recovery_ns:
             remark = "the bound leaves no time for recovery (recovery_s): a lost cause comes late"
             return promise._replace(never_early=False, remark=remark)
         if self.delivery == "bound" and recovers:
-            remark = f"in order if recovery makes nothing later than {self.recovery_s:g} s"
-            return promise._replace(remark=remark)
+            late = seconds_text(self.recovery_ns)
+            words = (f"in order if recovery makes nothing later than {late} s", promise.remark)
+            return promise._replace(remark="; ".join(filter(None, words)))
         return promise
 
     def _relate(self, everybody: Iterable[int]) -> None:
@@ -129,6 +156,7 @@ class ClockOrdered(ClockDelivery):
         separation = Separation(self.bounds or Bounds[int](), everybody)
         self.relation = self.relate(separation)
         self.separation = separation
+        self._waits_ns: dict[int, int] = {}
 
     @abstractmethod
     def relate(self, separation: Separation) -> Relation:
@@ -156,6 +184,7 @@ class ClockOrdered(ClockDelivery):
         self.high, self.delivered = dict(self.newest), dict(self.newest)
         self.ahead = {member: {} for member in others}
         self.floors = dict.fromkeys(others, Floor())
+        self.look_again()
 
     def join(self, member: int) -> Sequence[Effect]:
         """Send to the newcomer too, and wait for it as for everybody."""
@@ -186,10 +215,10 @@ class ClockOrdered(ClockDelivery):
         effects: list[Effect] = [Discard(ahead.pop(before), AFTER_LEAVE) for before in late]
         self.high[member] = min(self.high[member], last)
         if self.bounds is not None and self.done(member) < last:
-            self.left_s[member] = None
+            self.left_ns[member] = None
         self.look_again()
         if self.delivery == "null":
-            effects += self._deliver(0.0)
+            effects += self._deliver(0)  # by which nobody goes under "null"
         return effects
 
     def restore(self, state: Any) -> None:
@@ -205,10 +234,22 @@ class ClockOrdered(ClockDelivery):
         return not isinstance(message, StampedMessage)
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return what is held or ahead of a gap, by (sender, number), with what is missing."""
+        """Return what is held or ahead of a gap, by (sender, number), with what it waits for.
+
+        O(held x members) under delivery "null".
+        """
         ahead = [one for member in self.ahead.values() for one in member.values()]
         every = sorted([one.message for one in self.held.values()] + ahead, key=self.identity)
-        return tuple(Held(message, self.missing(message)) for message in every)
+        return tuple(map(self.explained, every))
+
+    def held_count(self) -> int:
+        """Return how many messages are held back."""
+        return len(self.held) + sum(map(len, self.ahead.values()))
+
+    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+        """Return 1 up to the newest number delivered of everybody, as bounds."""
+        counts = {**self.delivered, self.me: self.sent}
+        return {member: (1, count + 1) if count else () for member, count in counts.items()}
 
     def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
         """Return the sender's message to the same receiver before: the only one that is named."""
@@ -248,7 +289,10 @@ class ClockOrdered(ClockDelivery):
         return wire.control_bytes(message, lt=self.carries_lt, pt=self.carries_pt)
 
     def storage_bytes(self) -> int:
-        """Return SEQ and LT; of each other member REQ, the number before, and its floor."""
+        """Return SEQ and LT; of each other member REQ, the number before, and its floor.
+
+        Without what is held, or kept to be sent again: `memory_bytes`.
+        """
         times = INTEGER_BYTES * self.carries_lt + CLOCK_BYTES * self.carries_pt
         own = INTEGER_BYTES * (1 + self.carries_lt)
         return own + len(self.newest) * (2 * INTEGER_BYTES + times)

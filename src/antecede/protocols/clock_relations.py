@@ -1,10 +1,12 @@
-"""What orders messages by linear and physical time stamps: stamps, relations, separation (002).
+"""What orders messages by linear and physical time stamps: stamps, relations, separation
+(Tsuneizumi et al.).
 
-Source: 002, sections 3 to 5, with the repairs of the errata. What the text says as printed is in
+Source: Tsuneizumi et al., sections 3 to 5, with the repairs of the errata. What the text says as
+printed is in
 `clock_relations_printed`, the relations by physical time in `clock_relations_physical`.
 
-A stamp is any message with `sender`, `seq`, `lt` (linear time, LT) and `pt_s` (what the
-sender's clock showed, PT, in seconds).
+A stamp is any message with `sender`, `seq`, `lt` (linear time, LT) and `pt_ns` (what the
+sender's clock showed, PT, in whole nanoseconds).
 
 Theory of operation
 -------------------
@@ -23,12 +25,13 @@ thing that came from a member, can anything that it sends later come before b.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
+from fractions import Fraction
 from itertools import permutations
 from typing import NamedTuple, Protocol
 
 from antecede.clocks.bounds import Bounds
+from antecede.clocks.nanoseconds import LONGEST_NS, NS, down_ns, seconds_text
 from antecede.errors import LocalError
 
 
@@ -42,23 +45,23 @@ class Stamped(Protocol):
     @property
     def lt(self) -> int: ...  # noqa: D102
     @property
-    def pt_s(self) -> float: ...  # noqa: D102
+    def pt_ns(self) -> int: ...  # noqa: D102
 
 
 class Stamp(NamedTuple):
-    """Sender, its number for the message, linear time, physical time in seconds."""
+    """Sender, its number for the message, linear time, physical time in nanoseconds."""
 
     sender: int
     seq: int
     lt: int = 0
-    pt_s: float = 0.0
+    pt_ns: int = 0
 
 
 class Floor(NamedTuple):
     """All that a member sends later has at least these times (see `Separation.excludes`)."""
 
     lt: int = 0
-    pt_s: float = -math.inf
+    pt_ns: int = -LONGEST_NS
 
 
 class Relation(Protocol):
@@ -81,46 +84,87 @@ class Separation:
     def __init__(self, bounds: Bounds[int], members: Iterable[int]) -> None:
         self.bounds = bounds
         self.members = tuple(sorted(set(members)))
-        self._rows: dict[int, dict[int, float]] = {}
+        self._rows: dict[int, dict[int, int]] = {}
+        self._between: dict[tuple[int, int], int] = {}
+        self.same_ns: int | None = None
 
-    def path_s(self, source: int, target: int) -> float:
-        """Return the least delay over any path, in seconds."""
+    def path_ns(self, source: int, target: int) -> int:
+        """Return the least delay over any path."""
         if source == target:
-            return 0.0
-        if not self.bounds.channels:
-            return self.bounds.least_s
+            return 0
+        if not self.bounds.channels_ns:
+            return self.bounds.least_ns
         if source not in self._rows:
             self._rows[source] = self._row(source)
         return self._rows[source][target]
 
-    def _row(self, source: int) -> dict[int, float]:
+    def _row(self, source: int) -> dict[int, int]:
         """Return the least delay from one member to all (Dijkstra)."""
-        near = dict.fromkeys(self.members, math.inf)
-        near[source] = 0.0
+        near = dict.fromkeys(self.members, 4 * LONGEST_NS)
+        near[source] = 0
         left = set(self.members)
         while left:
             nearest = min(left, key=near.__getitem__)
             left.remove(nearest)
             for member in left:
-                step = near[nearest] + self.bounds.least(nearest, member)
+                step = near[nearest] + self.bounds.least_delay_ns(nearest, member)
                 near[member] = min(near[member], step)
         return near
 
-    def between_s(self, source: int, target: int) -> float:
-        """Return by how much b.PT - a.PT of a causal pair exceeds or reaches, at least."""
-        off_s = self.bounds.accuracy(source) + self.bounds.accuracy(target)
-        return self.path_s(source, target) - off_s
+    def between_s(self, source: int, target: int) -> Fraction:
+        """Return what b.PT - a.PT of a causal pair is at least, in exact seconds."""
+        off_ns = self.bounds.error_ns(source) + self.bounds.error_ns(target)
+        return Fraction(self.path_ns(source, target) - off_ns, NS)
 
-    def stretch_s(self, sender: int, target: int) -> float:
+    @property
+    def as_derived(self) -> bool:
+        """Whether separations are those of the bounds: nobody put others in their place."""
+        hooks = ("between_s", "between_ns")
+        return all(
+            vars(self).get(name, getattr(type(self), name)) is getattr(Separation, name)
+            for name in hooks
+        )
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all pairs of different members have the same separation."""
+        return self.as_derived and self.bounds.homogeneous
+
+    def least_between_ns(self) -> int | None:
+        """Return what no separation of two members is below, where that can be told."""
+        if not self.as_derived:
+            return None
+        bounds = self.bounds
+        least_ns = min([bounds.least_ns, *(least for least, _ in bounds.channels_ns.values())])
+        return least_ns - 2 * max([bounds.accuracy_ns, *bounds.clocks_ns.values()])
+
+    def between_ns(self, source: int, target: int) -> int:
+        """Return `between_s` in nanoseconds; worked out once for each pair."""
+        if self.same_ns is not None and source != target:
+            return self.same_ns
+        key = source, target
+        if key not in self._between:
+            self._between[key] = down_ns(self.between_s(source, target), "a separation")
+            if self.uniform and source != target:
+                self.same_ns = self._between[key]
+        return self._between[key]
+
+    def stretch_ns(self, sender: int, target: int) -> int | None:
         """Return how long after the sending of a message its causes can still arrive.
 
         In true time, for causes from third members: largest delay to `target` less the least
-        delay by which they came to `sender` before. Minus infinity where there is no third.
+        delay by which they came to `sender` before. None where there is no third.
         """
+        if not self.bounds.channels_ns:
+            others = len(self.members) - 1 - (sender != target)
+            return self.bounds.most_ns - self.bounds.least_ns if others > 0 else None
         third = (member for member in self.members if member not in (sender, target))
         return max(
-            (self.bounds.most(member, target) - self.path_s(member, sender) for member in third),
-            default=-math.inf,
+            (
+                self.bounds.most_delay_ns(member, target) - self.path_ns(member, sender)
+                for member in third
+            ),
+            default=None,
         )
 
     def require_positive(self) -> None:
@@ -130,11 +174,13 @@ class Separation:
         if bounds.homogeneous and len(self.members) > 1:
             pairs = [self.members[:2]]  # type: ignore[list-item]
         for i, j in pairs:
-            if self.between_s(i, j) <= 0:
+            if self.between_ns(i, j) <= 0:
+                least = seconds_text(self.path_ns(i, j))
+                apart = seconds_text(bounds.error_ns(i) + bounds.error_ns(j))
                 raise LocalError(
                     f"physical time alone cannot order members {i} and {j}: a message takes "
-                    f"{self.path_s(i, j):g} s at least, and their clocks differ by up to "
-                    f"{bounds.accuracy(i) + bounds.accuracy(j):g} s; use linear-physical"
+                    f"{least} s at least, and their clocks differ by up to {apart} s; "
+                    "use linear-physical"
                 )
 
 

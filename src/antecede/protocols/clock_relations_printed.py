@@ -1,7 +1,8 @@
-"""The properties and rules of 002 as printed: to measure them, and to show where they fail.
+"""The properties and rules of Tsuneizumi et al. as printed: to measure them, and to show where
+they fail.
 
-Source: 002, sections 3 to 5: properties (1) to (7), rules 1 and 2. The functions are pure
-predicates on stamps and bounds; tests/protocols/test_clock_relations.py says which hold.
+Source: Tsuneizumi et al., sections 3 to 5: properties (1) to (7), rules 1 and 2. The functions are
+pure predicates on stamps and bounds; tests/protocols/test_clock_relations.py says which hold.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ class Order(enum.Enum):
 
 def temporally_precedes(a: Stamped, b: Stamped, bounds: Bounds[int]) -> bool:
     """Tell whether a was surely sent before b: properties (3) and (5)."""
-    return b.pt_s - a.pt_s > bounds.accuracy(a.sender) + bounds.accuracy(b.sender)
+    return b.pt_ns - a.pt_ns > bounds.error_ns(a.sender) + bounds.error_ns(b.sender)
 
 
 def temporally_concurrent(a: Stamped, b: Stamped, bounds: Bounds[int]) -> bool:
     """Tell whether the clocks cannot say which was sent first: property (6)."""
-    return abs(b.pt_s - a.pt_s) <= bounds.accuracy(a.sender) + bounds.accuracy(b.sender)
+    return abs(b.pt_ns - a.pt_ns) <= bounds.error_ns(a.sender) + bounds.error_ns(b.sender)
 
 
 def surely_causal(a: Stamped, b: Stamped, bounds: Bounds[int]) -> bool:
@@ -38,9 +39,9 @@ def surely_causal(a: Stamped, b: Stamped, bounds: Bounds[int]) -> bool:
 
     For a message a that was addressed to b's sender, and was not lost.
     """
-    apart_s = b.pt_s - a.pt_s
-    most_s = bounds.most(a.sender, b.sender)
-    return apart_s > bounds.accuracy(a.sender) + bounds.accuracy(b.sender) + most_s
+    apart_ns = b.pt_ns - a.pt_ns
+    most_ns = bounds.most_delay_ns(a.sender, b.sender)
+    return apart_ns > bounds.error_ns(a.sender) + bounds.error_ns(b.sender) + most_ns
 
 
 def linearly_precedes(a: Stamped, b: Stamped) -> bool:
@@ -48,28 +49,30 @@ def linearly_precedes(a: Stamped, b: Stamped) -> bool:
     return a.lt < b.lt
 
 
-def readings_apart(source: int, target: int, bounds: Bounds[int]) -> tuple[float, float]:
+def readings_apart(source: int, target: int, bounds: Bounds[int]) -> tuple[int, int]:
     """Return the least and greatest PT_j - PT_i of a receipt and its sending: property (2).
 
     Printed with one delay on both sides; the left side takes the least, the right the largest.
     """
-    off_s = bounds.accuracy(source) + bounds.accuracy(target)
-    return bounds.least(source, target) - off_s, bounds.most(source, target) + off_s
+    off_ns = bounds.error_ns(source) + bounds.error_ns(target)
+    return bounds.least_delay_ns(source, target) - off_ns, bounds.most_delay_ns(
+        source, target
+    ) + off_ns
 
 
-def rules_as_printed(a: Stamped, b: Stamped, accuracy_s: float, delay_s: float) -> Order:
+def rules_as_printed(a: Stamped, b: Stamped, accuracy_ns: int, delay_ns: int) -> Order:
     """Return what rules 1 and 2 of section 5 say, for a homogeneous group, as printed."""
-    apart_s = b.pt_s - a.pt_s
-    if abs(apart_s) > 2 * accuracy_s + delay_s:  # rule 2
-        return Order.BEFORE if apart_s > 0 else Order.AFTER
-    near = abs(apart_s) <= 2 * accuracy_s
-    if delay_s <= 2 * accuracy_s:  # rule 1(a)
+    apart_ns = b.pt_ns - a.pt_ns
+    if abs(apart_ns) > 2 * accuracy_ns + delay_ns:  # rule 2
+        return Order.BEFORE if apart_ns > 0 else Order.AFTER
+    near = abs(apart_ns) <= 2 * accuracy_ns
+    if delay_ns <= 2 * accuracy_ns:  # rule 1(a)
         if a.lt != b.lt:
             return Order.BEFORE if a.lt < b.lt else Order.AFTER
         return Order.CONCURRENT if near else Order.UNSAID
     if near:  # rule 1(b)
         return Order.CONCURRENT
-    if apart_s > 0:
+    if apart_ns > 0:
         return Order.BEFORE if a.lt < b.lt else Order.CONCURRENT
     return Order.AFTER if a.lt > b.lt else Order.CONCURRENT
 
@@ -85,20 +88,20 @@ class PrintedRelation:
             raise LocalError(
                 "the printed rules are for homogeneous groups: one accuracy, one delay"
             )
-        self.accuracy_s, self.delay_s = bounds.accuracy_s, bounds.most_s
+        self.accuracy_ns, self.delay_ns = bounds.accuracy_ns, bounds.most_ns
 
     def precedes(self, a: Stamped, b: Stamped) -> bool:
         """Tell whether a of another sender comes before b."""
-        return rules_as_printed(a, b, self.accuracy_s, self.delay_s) is Order.BEFORE
+        return rules_as_printed(a, b, self.accuracy_ns, self.delay_ns) is Order.BEFORE
 
     def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
         """Tell whether nothing that `member` sends from `floor` on can come before b."""
-        apart_s = b.pt_s - floor.pt_s
-        if apart_s > 2 * self.accuracy_s + self.delay_s:
+        apart_ns = b.pt_ns - floor.pt_ns
+        if apart_ns > 2 * self.accuracy_ns + self.delay_ns:
             return False
         if floor.lt >= b.lt:
             return True
-        return self.delay_s > 2 * self.accuracy_s and apart_s <= 2 * self.accuracy_s
+        return self.delay_ns > 2 * self.accuracy_ns and apart_ns <= 2 * self.accuracy_ns
 
 
 class ConverseRelation:
@@ -113,4 +116,4 @@ class ConverseRelation:
 
     def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
         """Tell whether nothing that `member` sends from `floor` on can come before b."""
-        return not surely_causal(Stamp(member, 0, 0, floor.pt_s), b, self.bounds)
+        return not surely_causal(Stamp(member, 0, 0, floor.pt_ns), b, self.bounds)

@@ -39,7 +39,7 @@ from antecede.clocks.lanes import (
     unit,
 )
 from antecede.clocks.wire import Reader, varint
-from antecede.errors import LocalError, SequenceError, UnknownMemberError
+from antecede.errors import DecodeError, LocalError, SequenceError, UnknownMemberError
 from antecede.protocols.base import (
     AFTER_LEAVE,
     DUPLICATE,
@@ -56,7 +56,7 @@ from antecede.protocols.base import (
 
 INTEGER_BYTES = 4
 PAIR_BYTES = 8
-"""Sizes by the accounting of 000: an integer, and a member with a number."""
+"""Sizes by the accounting of Evropeytsev et al. 2016: an integer, and a member with a number."""
 
 
 def encode_with_pairs(message: Any) -> bytes:
@@ -189,7 +189,8 @@ class CountingProtocol(Protocol):
     def _file(self, message: Any) -> None:
         self.held[message.sender, message.seq] = message
         cause = self.lacks(message)
-        assert cause is not None
+        if cause is None:  # only in a stored state
+            raise DecodeError(f"message {message.seq} of member {message.sender} waits for nothing")
         self.waiting.setdefault(cause, []).append(message)
 
     def release(self, message: Any) -> Sequence[Effect]:
@@ -213,10 +214,29 @@ class CountingProtocol(Protocol):
         return effects
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held messages by (sender, number), each with the causes not delivered yet."""
-        return tuple(
-            Held(self.held[key], self.missing(self.held[key])) for key in sorted(self.held)
-        )
+        """Return held messages by (sender, number), each with the causes not delivered yet.
+
+        What lacks nothing but messages of its own sender, however many, is told apart at once:
+        a gap of one sender holds most of what is held.
+        """
+        found, clock, guard = [], self.clock, self.guard
+        for key in sorted(self.held):
+            message = self.held[key]
+            gap = key[1] > self.counts[key[0]] + 1
+            if gap and (clock - message.causes) & guard == guard:
+                found.append(Held(message, (MessageId(key[0], key[1] - 1),)))
+            else:
+                found.append(Held(message, self.missing(message)))
+        return tuple(found)
+
+    def held_count(self) -> int:
+        """Return how many messages are held back."""
+        return len(self.held)
+
+    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+        """Return 1 up to the count of everybody, as bounds."""
+        counts = {**self.counts, self.me: self.sent}
+        return {member: (1, count + 1) if count else () for member, count in counts.items()}
 
     # -- membership -------------------------------------------------------------------------
 
@@ -248,8 +268,31 @@ class CountingProtocol(Protocol):
                 raise LocalError(f"member {member} is not in 0 to {MAX_MEMBER}")
         self.members = tuple(sorted({*self.members, *members}))
         self.counts.update(dict.fromkeys(members, 0))
-        self._lay_out()
+        if type(self)._lay_out is CountingProtocol._lay_out and min(members) >= self.lanes:
+            self._extend(sorted(members))
+        else:
+            self._lay_out()
         return NOTHING
+
+    def _extend(self, members: Sequence[int]) -> None:
+        """Do what `_lay_out` does for members above all others: not everything anew for each."""
+        for member in members:
+            below = self.lanes * LANE_BITS
+            added = guards(member + 1 - self.lanes) << below
+            self.guard |= added
+            self.clock += added
+            self.strange |= ((1 << ((member - self.lanes) * LANE_BITS)) - 1) << below
+            self.marks[member] = unit(member) << VALUE_BITS
+            self.lanes = member + 1
+        self.width = self.lanes * LANE_BITS
+        self.ones = self.guard >> VALUE_BITS
+
+    def unjoin(self, members: Sequence[int]) -> None:
+        """Take back a join of members of whom nothing has come."""
+        for member in members:
+            del self.counts[member]
+        self.members = tuple(other for other in self.members if other not in members)
+        self._lay_out()
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Stop sending to the member; its messages up to `last` are still delivered.
@@ -280,7 +323,9 @@ class CountingProtocol(Protocol):
         return tuple(sorted(found))
 
     def pair_bytes(self, message: Any) -> int:
-        """Return 8 bytes for each member that the causes name, as 000 counts."""
+        """Return 8 bytes for each member that the causes name, as Evropeytsev et al. 2016
+        count.
+        """
         causes: int = message.causes
         named = ((causes | self.guard) - self.ones) & self.guard
         return PAIR_BYTES * named.bit_count()

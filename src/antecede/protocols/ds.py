@@ -1,17 +1,18 @@
-"""DS: causal broadcast by dependency sequences, the second comparator of source 000.
+"""DS: causal broadcast by dependency sequences, the second comparator of Evropeytsev et al.
+2016.
 
-Source: 000, section 3.2, whose reference 15 is Prakash and Singhal, "Dependency sequences and
-hierarchical clocks" (1997). Neither writes the rule for one-peer groups out. The rule followed
-here: a message carries for every process in its causal past the sequences of that process's
-send numbers that are in the past.
+Source: Evropeytsev et al. 2016, section 3.2, whose reference 15 is Prakash and Singhal,
+"Dependency sequences and hierarchical clocks" (1997). Neither writes the rule for one-peer groups
+out. The rule followed here: a message carries for every process in its causal past the sequences
+of that process's send numbers that are in the past.
 
 Theory of operation
 -------------------
 Sequences come into being where a support station numbers the sends of several hosts: some of
-its numbers are in the past of a message and some are not. 000 gives each group one peer. Then
-the past of a message contains, with one send of a process, all sends before it, so there is
-exactly one sequence a process, it begins with 1, and only its end need travel: a pair (process,
-end). Processes of which nothing is in the past do not appear.
+its numbers are in the past of a message and some are not. Evropeytsev et al. 2016 give each group
+one peer. Then the past of a message contains, with one send of a process, all sends before it, so
+there is exactly one sequence a process, it begins with 1, and only its end need travel: a pair
+(process, end). Processes of which nothing is in the past do not appear.
 
 Delivery: the message is its sender's next, and of every process in it all numbers up to the end
 are delivered. State and waiting are those of `counting`.
@@ -55,7 +56,7 @@ class Ds(CountingProtocol):
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
 
     def send(
-        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
         """Let the message carry the sequences of all others, and transmit it to all."""
         causes = put(self.clock ^ self.guard, self.me, 0)
@@ -63,7 +64,7 @@ class Ds(CountingProtocol):
         self.clock += unit(self.me)
         return (Transmit(self.others(), DsMessage(self.me, self.sent, payload, causes)),)
 
-    def receive(self, message: DsMessage, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: DsMessage, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver the message when its past is delivered, and what waited for it; or hold it.
 
         Raises UnknownMemberError and SequenceError.
@@ -111,9 +112,11 @@ class Ds(CountingProtocol):
         return DsMessage(sender, seq, payload, causes)
 
     def control_bytes(self, message: DsMessage) -> int:
-        """Return 8 bytes a sequence: its process and its end, as 000 counts a pair."""
+        """Return 8 bytes a sequence: its process and its end, as Evropeytsev et al. 2016 count a
+        pair.
+        """
         return self.pair_bytes(message)
 
     def storage_bytes(self) -> int:
-        """Return 4 bytes a member for the ends (000 gives no figure)."""
+        """Return 4 bytes a member for the ends (Evropeytsev et al. 2016 give no figure)."""
         return INTEGER_BYTES * (len(self.counts) + 1)

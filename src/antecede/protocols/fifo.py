@@ -1,6 +1,6 @@
 """FIFO order: the messages of one sender are delivered in the order in which it sent them.
 
-Source: 001, "Message ordering", the FIFO model. Nothing is promised across senders.
+Source: Sahai et al. 2020, "Message ordering", the FIFO model. Nothing is promised across senders.
 
 Theory of operation
 -------------------
@@ -43,7 +43,7 @@ class Fifo(NumberedProtocol):
         super().__init__(me, members)
         self.held: dict[MessageId, NumberedMessage] = {}
 
-    def receive(self, message: NumberedMessage, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: NumberedMessage, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver the sender's next message, and the held ones that follow without a gap.
 
         Raises UnknownMemberError and SequenceError.
@@ -83,6 +83,10 @@ class Fifo(NumberedProtocol):
         return tuple(
             Held(message, self._missing(*key)) for key, message in sorted(self.held.items())
         )
+
+    def held_count(self) -> int:
+        """Return how many messages are held back."""
+        return len(self.held)
 
     # -- membership -------------------------------------------------------------------------
 

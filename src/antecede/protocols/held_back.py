@@ -1,7 +1,8 @@
 """Which held-back messages may go, where an order is a relation and not a count of causes.
 
-002 and 004 order messages by relations on their timestamps. A message may go when its time has
-come (nothing that precedes it can still be under way) and nothing that precedes it is held.
+Tsuneizumi et al. and Nakayama 2017 order messages by relations on their timestamps. A message may
+go when its time has come (nothing that precedes it can still be under way) and nothing that
+precedes it is held.
 """
 
 from __future__ import annotations

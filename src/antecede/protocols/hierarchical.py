@@ -1,6 +1,8 @@
-"""The hierarchical protocol of 000: internal groups, their super peers, one external group.
+"""The hierarchical protocol of Evropeytsev et al. 2016: internal groups, their super peers, one
+external group.
 
-Source: 000, whole; errata, the worked example and how to choose: docs/protocols/hierarchical.md.
+Source: Evropeytsev et al. 2016, whole; errata, the worked example and how to choose:
+docs/protocols/hierarchical.md.
 
 Theory of operation
 -------------------
@@ -29,7 +31,7 @@ from antecede.errors import LocalError
 from antecede.protocols.base import Protocol
 from antecede.protocols.hierarchical_external import LISTING12, ExternalPeer
 from antecede.protocols.hierarchical_internal import LISTING6, InternalPeer
-from antecede.protocols.hierarchical_super import SuperPeer
+from antecede.protocols.hierarchical_super import FLUSH_AFTER, SuperPeer
 from antecede.protocols.hierarchical_translation import NONE, PRUNING, PUBLISHED, SAFE
 
 PRINTED = (LISTING6, LISTING12)
@@ -83,15 +85,18 @@ def hierarchical(
     printed: Collection[str] = (),
     ack_after: int | None = None,
     ack_payload: Any = b"",
+    flush_after: int = FLUSH_AFTER,
 ) -> dict[int, Protocol]:
     """Return one process for each address of the topology.
 
-    `pruning` is how super peers shorten TT: "safe", "none", or "published" (000, section 3.2:
-    unsafe, kept to show it). `printed` names listings to run as printed, from `PRINTED`.
+    `pruning` is how super peers shorten TT: "safe", "none", or "published" (Evropeytsev et al.
+    2016, section 3.2: unsafe, kept to show it). `printed` names listings to run as printed, from
+    `PRINTED`.
     `ack_after`: an internal peer that has delivered so many messages and sent none tells its
     super peer how far it is (0: never; default ACK_AFTER, and 1 with "published", where this
-    models the source's unexplained knowledge); such a message carries `ack_payload`. Raises
-    LocalError for an unknown option or a bad topology.
+    models the source's unexplained knowledge); such a message carries `ack_payload`.
+    `flush_after`: a super peer whose group has sent nothing while so many messages came from
+    outside sends I by itself. Raises LocalError for an unknown option or a bad topology.
     """
     unknown = sorted(set(printed) - set(PRINTED))
     if unknown or pruning not in PRUNING:
@@ -102,7 +107,9 @@ def hierarchical(
     addresses = topology.addresses
     members: dict[int, Protocol] = {}
     for super_peer, group in topology.groups.items():
-        members[super_peer] = SuperPeer(super_peer, group, external, super_peers, pruning=pruning)
+        members[super_peer] = SuperPeer(
+            super_peer, group, external, super_peers, pruning=pruning, flush_after=flush_after
+        )
         for me in group:
             members[me] = InternalPeer(
                 me,

@@ -1,8 +1,8 @@
 """VTx, the extended vector time of the external group, and the messages that wait for it.
 
-Source: 000, Listings 10 and 11, and the clock part of Listings 12 and 13. Listing 11 line 2,
-lost in print, is: for each <i, dep> in m.CI with i other than oneself, `dep <= VTx[i]` where
-VTx[i] is an integer, else `dep & VTx[i] = dep`.
+Source: Evropeytsev et al. 2016, Listings 10 and 11, and the clock part of Listings 12 and 13.
+Listing 11 line 2, lost in print, is: for each <i, dep> in m.CI with i other than oneself, `dep <=
+VTx[i]` where VTx[i] is an integer, else `dep & VTx[i] = dep`.
 
 Theory of operation
 -------------------
@@ -21,7 +21,7 @@ from typing import Any
 from antecede.clocks.bits import MAX_SPAN, absorb, positions, window_bytes
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 from antecede.protocols.base import Held, MessageId
-from antecede.protocols.hierarchical_messages import EMPTY, INTEGER_BYTES, External, Window
+from antecede.protocols.hierarchical_messages import EMPTY, INTEGER_BYTES, External, Flush, Window
 
 
 class ExternalClock:
@@ -44,6 +44,28 @@ class ExternalClock:
         woken = self._note_translated(message)
         self._offer(message, ready)
         self._retry(woken, ready)
+        return self._followed(ready)
+
+    def flushed(self, note: Flush) -> list[External]:
+        """Take in I alone; return what can be delivered (nothing while pruning is safe).
+
+        Raises UnknownMemberError and SequenceError.
+        """
+        if note.sender not in self.vectors:
+            raise UnknownMemberError(f"a flush of I from {note.sender}, no other super peer")
+        base, bits = note.translated
+        have = self.vectors[note.sender][0]
+        if not bits or bits.bit_length() > MAX_SPAN or base > have + MAX_SPAN:
+            raise SequenceError(
+                f"a flush of I from {note.sender} above {base}, {bits.bit_length()} wide; it is 1 "
+                f"to {MAX_SPAN} wide, and begins at most as far above {have}"
+            )
+        ready: list[External] = []
+        self._retry(self._note_translated(note), ready)
+        return self._followed(ready)
+
+    def _followed(self, ready: list[External]) -> list[External]:
+        """Return what can be delivered, and in turn what waited for that."""
         for done in ready:  # grows while it is walked
             self._retry(self.waiting.pop(MessageId(done.sender, done.seq), []), ready)
         return ready
@@ -64,7 +86,7 @@ class ExternalClock:
 
     # -- the listings -----------------------------------------------------------------------
 
-    def _note_translated(self, message: External) -> list[MessageId]:
+    def _note_translated(self, message: External | Flush) -> list[MessageId]:
         """Listing 10, on receipt: numbers in I are none of the super peer's own messages.
 
         Returns the held messages that waited on one of them: none while pruning is safe.
@@ -137,7 +159,7 @@ class ExternalClock:
         for peer, named in message.counts:
             if peer not in self.counts and peer != self.me:
                 raise UnknownMemberError(f"message {seq} of {sender} names external peer {peer}")
-            if named < 1 or (peer == sender and named >= seq):
+            if named < 1 or (peer == sender and named >= seq) or named > self.last.get(peer, named):
                 raise SequenceError(f"message {seq} of {sender} names message {named} of {peer}")
         for super_peer, (base, bits) in message.vectors:
             if super_peer != self.me and super_peer not in self.vectors:
@@ -166,10 +188,12 @@ class ExternalClock:
                 f"message {message.seq} of super peer {message.sender} has I up to {top}; "
                 "it must be below the message's own number"
             )
-        if base > have + MAX_SPAN or message.seq > max(have, top) + MAX_SPAN:
+        wide = bits.bit_length() > MAX_SPAN
+        if wide or base > have + MAX_SPAN or message.seq > max(have, top) + MAX_SPAN:
             raise SequenceError(
-                f"message {message.seq} of super peer {message.sender} is more than {MAX_SPAN} "
-                f"above {have}, up to which all is delivered"
+                f"message {message.seq} of super peer {message.sender}, with I above {base} and "
+                f"{bits.bit_length()} wide, is more than {MAX_SPAN} above {have}, up to which all "
+                "is delivered, or wider"
             )
 
     # -- membership, snapshot, size ---------------------------------------------------------
@@ -180,8 +204,8 @@ class ExternalClock:
             raise LocalError(f"member {peer} is or was in the external group")
         self.counts[peer] = 0
 
-    def leave(self, peer: int, last: int) -> None:
-        """Take no message of an external peer after `last`.
+    def leave(self, peer: int, last: int) -> list[External]:
+        """Take no message of an external peer after `last`; return those held, given up.
 
         Its integer stays: messages of others that name it may still come.
         """
@@ -190,6 +214,11 @@ class ExternalClock:
         if last < self.counts[peer]:
             raise LocalError(f"member {peer} left after {last}, delivered: {self.counts[peer]}")
         self.last[peer] = last
+        late = sorted(key for key in self.held if key.sender == peer and key.seq > last)
+        given_up = [self.held.pop(key) for key in late]
+        if late:
+            self._file(tuple(self.held.values()))
+        return given_up
 
     def blocked_on(self) -> tuple[Held, ...]:
         """Return held messages by (sender, number) with what each misses."""
@@ -208,6 +237,10 @@ class ExternalClock:
         """Become what `snapshot` returned."""
         counts, vectors, held, last = state
         self.counts, self.vectors, self.last = dict(counts), dict(vectors), dict(last)
+        self._file(held)
+
+    def _file(self, held: Iterable[External]) -> None:
+        """Hold these messages and no others, each filed under the first thing that it misses."""
         self.held, self.waiting = {}, {}
         for message in held:
             key = MessageId(message.sender, message.seq)
@@ -215,7 +248,9 @@ class ExternalClock:
             self.waiting.setdefault(self.missing(message)[0], []).append(key)
 
     def storage_bytes(self) -> int:
-        """Return 000's count: 4 for each integer, each bit vector's window (own element: 4)."""
+        """Return Evropeytsev et al.'s count: 4 for each integer, each bit vector's window (own
+        element: 4).
+        """
         vectors = sum(window_bytes(bits) for _, bits in self.vectors.values())
         return INTEGER_BYTES * (len(self.counts) + 1) + vectors
 

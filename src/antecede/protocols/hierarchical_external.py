@@ -1,7 +1,7 @@
 """An external peer of the hierarchical protocol: extended vector time VTx and CI.
 
-Source: 000, Listings 2, 9, 10, 11 and 12, with Listing 12 line 21 as `CI[i] := CI[i] & ~dep`
-(the NOT is lost in print; `printed={"listing12"}` keeps the printed line).
+Source: Evropeytsev et al. 2016, Listings 2, 9, 10, 11 and 12, with Listing 12 line 21 as `CI[i] :=
+CI[i] & ~dep` (the NOT is lost in print; `printed={"listing12"}` keeps the printed line).
 
 Theory of operation
 -------------------
@@ -19,6 +19,7 @@ from antecede.clocks.bits import positions, span_bytes, trim
 from antecede.errors import LocalError
 from antecede.protocols import hierarchical_messages as wire
 from antecede.protocols.base import (
+    AFTER_LEAVE,
     DUPLICATE,
     NOTHING,
     OWN,
@@ -35,7 +36,7 @@ from antecede.protocols.base import (
 )
 from antecede.protocols.hierarchical_clock import ExternalClock
 from antecede.protocols.hierarchical_internal import notation, with_position
-from antecede.protocols.hierarchical_messages import EMPTY, PAIR_BYTES, External, Window
+from antecede.protocols.hierarchical_messages import EMPTY, PAIR_BYTES, External, Flush, Window
 
 LISTING12 = "listing12"
 
@@ -64,7 +65,7 @@ class ExternalPeer(Protocol):
         self.vectors: dict[int, Window] = {}  # CI, pairs with a bit vector
 
     def send(
-        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
         """Send to all external peers and super peers, with CI (Listing 9)."""
         self.number += 1
@@ -76,20 +77,26 @@ class ExternalPeer(Protocol):
     def _ci(self) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, Window], ...]]:
         return tuple(sorted(self.counts.items())), tuple(sorted(self.vectors.items()))
 
-    def receive(self, message: External, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: External | Flush, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver by Listings 10 to 12. Raises UnknownMemberError or SequenceError."""
         if message.sender == self.me:
             return (Discard(message, OWN),)
         clock = self.clock
+        if isinstance(message, Flush):
+            return self._deliver(clock.flushed(message))
         clock.check(message)
         if clock.is_duplicate(message):
             return (Discard(message, DUPLICATE),)
-        effects: list[Effect] = []
-        for ready in clock.arrivals(message):
-            self._follow(ready)
-            effects.append(Deliver(ready))
+        effects = self._deliver(clock.arrivals(message))
         if clock.held and MessageId(message.sender, message.seq) in clock.held:
             effects.insert(0, Hold(message, clock.missing(message)))
+        return effects
+
+    def _deliver(self, ready: Iterable[External]) -> list[Effect]:
+        effects: list[Effect] = []
+        for message in ready:
+            self._follow(message)
+            effects.append(Deliver(message))
         return effects
 
     def _follow(self, message: External) -> None:
@@ -130,14 +137,22 @@ class ExternalPeer(Protocol):
         """Return (sender, number)."""
         return wire.identity(message)
 
+    def is_note(self, message: Any) -> bool:
+        """Tell whether this is a flush of I, which carries nothing to deliver."""
+        return isinstance(message, Flush)
+
     def blocked_on(self) -> tuple[Held, ...]:
         """Return held messages by (sender, number), each with all that it names and misses."""
         return self.clock.blocked_on()
 
+    def held_count(self) -> int:
+        """Return how many messages are held back."""
+        return len(self.clock.held)
+
     # -- membership -------------------------------------------------------------------------
 
     def frontier(self) -> Hashable:
-        """Return (members, VTx integers and bit vectors, CI) for a new external peer.
+        """Return (members, VTx integers and bit vectors, CI, last numbers of those who left).
 
         CI is the sponsor's with its own last message added: what the newcomer's first message
         follows is all that the sponsor has sent or delivered.
@@ -146,13 +161,14 @@ class ExternalPeer(Protocol):
         clock_counts, clock_vectors = self.clock.frontier()
         own = ((self.me, self.number),)
         ci = (*counts, *own) if self.number else counts
-        return self.members, (*clock_counts, *own), clock_vectors, ci, vectors
+        last = tuple(self.clock.last.items())
+        return self.members, (*clock_counts, *own), clock_vectors, ci, vectors, last
 
     def adopt(self, frontier: Any) -> None:
         """Regard everything up to the sponsor's frontier as delivered."""
-        members, clock_counts, clock_vectors, counts, vectors = frontier
+        members, clock_counts, clock_vectors, counts, vectors, last = frontier
         self.members = tuple(sorted({*members, self.me}))
-        self.clock.restore((sorted(clock_counts), clock_vectors, (), ()))
+        self.clock.restore((sorted(clock_counts), clock_vectors, (), last))
         self.clock.counts.pop(self.me, None)
         self.counts, self.vectors = dict(counts), dict(vectors)
 
@@ -163,12 +179,15 @@ class ExternalPeer(Protocol):
         return NOTHING
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Stop sending to an external peer; take its messages up to number `last`."""
+        """Stop sending to an external peer; take its messages up to number `last`.
+
+        Held messages of it numbered above `last` can not be right and are discarded.
+        """
         if member == self.me:
             raise LocalError(f"member {member} is oneself")
-        self.clock.leave(member, last)
+        late = self.clock.leave(member, last)
         self.members = tuple(other for other in self.members if other != member)
-        return NOTHING
+        return tuple(Discard(message, AFTER_LEAVE) for message in late)
 
     # -- snapshot, size, wire ---------------------------------------------------------------
 
@@ -195,13 +214,17 @@ class ExternalPeer(Protocol):
 
     def decode(self, control: bytes, payload: Any) -> Any:
         """Return a message of the external group. Raises DecodeError or SequenceError."""
-        return wire.decode(control, payload, (External,))
+        return wire.decode(control, payload, (External, Flush))
 
     def control_bytes(self, message: Any) -> int:
-        """Return 000's count: 8 a pair, the spans of the bit vectors in CI and of I."""
+        """Return Evropeytsev et al.'s count: 8 a pair, the spans of the bit vectors in CI and of
+        I.
+        """
         return wire.control_bytes(message, with_floor=False)
 
     def storage_bytes(self) -> int:
-        """Return 000's count: VTx, 8 for each pair of CI, the spans of its bit vectors."""
+        """Return Evropeytsev et al.'s count: VTx, 8 for each pair of CI, the spans of its bit
+        vectors.
+        """
         vectors = sum(span_bytes(bits) for _, bits in self.vectors.values())
         return self.clock.storage_bytes() + PAIR_BYTES * len(self.counts) + vectors

@@ -1,7 +1,7 @@
 """An internal peer of the hierarchical protocol: bit vectors RV and DV over the group's numbers.
 
-Source: 000, Listings 1, 4, 5 and 6, with Listing 6 line 3 as `DV := DV & ~m.DV` (the NOT is
-lost in print; `printed={"listing6"}` keeps the printed line).
+Source: Evropeytsev et al. 2016, Listings 1, 4, 5 and 6, with Listing 6 line 3 as `DV := DV &
+~m.DV` (the NOT is lost in print; `printed={"listing6"}` keeps the printed line).
 
 Theory of operation
 -------------------
@@ -122,7 +122,7 @@ class InternalPeer(Protocol):
     # -- sending (Listing 4) ----------------------------------------------------------------
 
     def send(
-        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
         """Send to the super peer, which numbers the message and sends it to everybody."""
         self.sn += 1
@@ -140,7 +140,7 @@ class InternalPeer(Protocol):
 
     # -- receiving (Listings 5 and 6) -------------------------------------------------------
 
-    def receive(self, message: Downward, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: Downward, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver when all that the message names is delivered; else hold it.
 
         Raises SequenceError for a number below 1 or more than MAX_SPAN above the first gap, and
@@ -240,6 +240,10 @@ class InternalPeer(Protocol):
             for _, message in sorted(self.held.items())
         )
 
+    def held_count(self) -> int:
+        """Return how many messages are held back."""
+        return len(self.held)
+
     # -- membership -------------------------------------------------------------------------
 
     def adopt(self, frontier: Any) -> None:
@@ -297,11 +301,15 @@ class InternalPeer(Protocol):
         return wire.decode(control, payload, (Downward,))
 
     def control_bytes(self, message: Any) -> int:
-        """Return 000's count: the span of DV; with safe pruning 4 more for the floor, upward."""
+        """Return Evropeytsev et al.'s count: the span of DV; with safe pruning 4 more for the
+        floor, upward.
+        """
         return wire.control_bytes(message, with_floor=self.pruning == "safe")
 
     def storage_bytes(self) -> int:
-        """Return 000's count: RV from its first gap to its last bit, and the span of DV."""
+        """Return Evropeytsev et al.'s count: RV from its first gap to its last bit, and the span of
+        DV.
+        """
         return window_bytes(self.bits) + span_bytes(self.dv[1])
 
 

@@ -1,7 +1,7 @@
 """The messages of the hierarchical protocol: layouts, wire bytes, and the source's byte count.
 
-Source: 000, section 3.1.1 ("Internal Group Message Structure", "External Group Message
-Structure"); layouts lost from the text: (Id, SN, Last, DV, Data) and (Id, SN, CI, I, Data).
+Source: Evropeytsev et al. 2016, section 3.1.1 ("Internal Group Message Structure", "External Group
+Message Structure"); layouts lost from the text: (Id, SN, Last, DV, Data) and (Id, SN, CI, I, Data).
 
 Theory of operation
 -------------------
@@ -81,18 +81,34 @@ class External(NamedTuple):
     payload: Any
 
 
-Message: TypeAlias = Upward | Downward | Acknowledgement | External
+class Flush(NamedTuple):
+    """In the external group: I of a super peer whose group has long sent nothing."""
+
+    sender: int
+    seq: int
+    """0, as in what is no message of the application."""
+    translated: Window
+    """I, which the next message of the group then need not carry."""
+    payload: Any
+
+
+Message: TypeAlias = Upward | Downward | Acknowledgement | External | Flush
 
 
 def identity(message: Message) -> MessageId:
-    """Return the id by which its receivers name a message; -floor tells acknowledgements apart."""
+    """Return the id by which its receivers name a message; notes are told apart by what they say,
+    as a negative number.
+    """
     if isinstance(message, Acknowledgement):
         return MessageId(message.sender, -message.floor)
+    if isinstance(message, Flush):
+        base, bits = message.translated
+        return MessageId(message.sender, -base - bits.bit_length())
     return MessageId(message.sender, message.seq)
 
 
 def control_bytes(message: Message, *, with_floor: bool) -> int:
-    """Return the bytes of control information by 000's accounting.
+    """Return the bytes of control information by Evropeytsev et al.'s accounting.
 
     Integers 4, pairs 8, a bit vector ceil(span / 8); headers (Id, SN, Last) are not counted.
     The floor, which the source does not have, counts as one integer.
@@ -102,6 +118,8 @@ def control_bytes(message: Message, *, with_floor: bool) -> int:
         return PAIR_BYTES * len(message.counts) + vectors + span_bytes(message.translated[1])
     if isinstance(message, Acknowledgement):
         return INTEGER_BYTES
+    if isinstance(message, Flush):
+        return span_bytes(message.translated[1])
     floor = INTEGER_BYTES if with_floor and isinstance(message, Upward) else 0
     return span_bytes(message.dv[1]) + floor
 
@@ -128,6 +146,8 @@ def encode(message: Message) -> bytes:
             vectors = b"".join(varint(peer) + encode_window(*v) for peer, v in message.vectors)
             ci = block(counters.encode(peers, numbers)) + varint(len(message.vectors)) + vectors
             return b"\x03" + head + ci + windows.encode(*message.translated)
+        case Flush():
+            return b"\x04" + head + windows.encode(*message.translated)
 
 
 def decode(control: bytes, payload: Any, accepted: tuple[type, ...]) -> Any:
@@ -165,6 +185,12 @@ def _external(reader: Reader, sender: int, seq: int, payload: Any) -> Message:
     return External(sender, seq, counts, vectors, translated, payload)
 
 
+def _flush(reader: Reader, sender: int, seq: int, payload: Any) -> Message:
+    if seq:
+        raise DecodeError(f"a flush of I with number {seq}; it has none")
+    return Flush(sender, 0, windows.decode(reader.rest()), payload)
+
+
 def _vectors(reader: Reader) -> tuple[tuple[int, Window], ...]:
     entries: list[tuple[int, Window]] = []
     for _ in range(reader.varint()):
@@ -183,4 +209,5 @@ _READERS: tuple[Callable[[Reader, int, int, Any], Message], ...] = (
     _downward,
     _acknowledgement,
     _external,
+    _flush,
 )

@@ -1,7 +1,7 @@
 """A super peer: it numbers the messages of its group and forwards between the groups.
 
-Source: 000, Listings 3, 7, 8 and 13; Listing 8 line 3 `VT` is `VTx`. Several super peers may
-stand in the external group, each with an internal group of its own.
+Source: Evropeytsev et al. 2016, Listings 3, 7, 8 and 13; Listing 8 line 3 `VT` is `VTx`. Several
+super peers may stand in the external group, each with an internal group of its own.
 
 Theory of operation
 -------------------
@@ -10,6 +10,10 @@ here. It gets the group's next number, goes back into the whole group (its sende
 translated, to the external group. A message from the external group waits for its causal
 past (`ExternalClock`), then gets a number too and goes, translated, into the internal group. A
 super peer has no application: it neither sends nor delivers.
+
+While its group sends nothing, I grows by a bit for each message from outside, and so does what
+the others must keep of VTx. When I spans `flush_after` numbers, it goes out by itself (`Flush`),
+so that all of this is bounded however long the group is silent.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from typing import Any, ClassVar
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 from antecede.protocols import hierarchical_messages as wire
 from antecede.protocols.base import (
+    AFTER_LEAVE,
     DUPLICATE,
     NOTHING,
     OWN,
@@ -41,11 +46,14 @@ from antecede.protocols.hierarchical_messages import (
     Acknowledgement,
     Downward,
     External,
+    Flush,
     Upward,
     Window,
 )
 from antecede.protocols.hierarchical_translation import PUBLISHED, SAFE, Translation
 
+FLUSH_AFTER = 1 << 16
+"""Numbers that I spans before it is sent by itself."""
 OVERTAKEN = "acknowledgement that overtook a message"
 
 
@@ -64,12 +72,15 @@ class SuperPeer(Protocol):
         super_peers: Iterable[int],
         *,
         pruning: str = SAFE,
+        flush_after: int = FLUSH_AFTER,
     ) -> None:
         """Begin as Listing 3 says: VTx zero, LR all <0, 0>, TT and I empty."""
+        if not 1 <= flush_after <= FLUSH_AFTER:
+            raise LocalError(f"flush_after is {flush_after}; it is 1 to {FLUSH_AFTER} numbers")
         group, peers, super_peers = tuple(group), tuple(peers), tuple(super_peers)
         super().__init__(me, (*group, *peers, *super_peers))
         self.group = tuple(sorted(group))
-        self.pruning = pruning
+        self.pruning, self.flush_after = pruning, flush_after
         self.number = 0  # VTx[me]
         self.clock = ExternalClock(me, peers, super_peers)
         self.table = Translation(me, group, super_peers, pruning)
@@ -79,16 +90,16 @@ class SuperPeer(Protocol):
         self.heads: Window = EMPTY  # what the first message of a newcomer must follow
 
     def send(
-        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
-        """Raise LocalError: a super peer only forwards (000, section 3.1.2)."""
+        """Raise LocalError: a super peer only forwards (Evropeytsev et al. 2016, section 3.1.2)."""
         raise LocalError(f"member {self.me} is a super peer: it forwards and sends nothing itself")
 
     def receive(
-        self, message: Upward | Acknowledgement | External, *, now: float = 0.0
+        self, message: Upward | Acknowledgement | External | Flush, *, now: int | None = None
     ) -> Sequence[Effect]:
         """Forward by Listings 7 and 8, or 10, 11 and 13. Raises a RemoteError."""
-        if isinstance(message, External):
+        if isinstance(message, External | Flush):
             return self._from_outside(message)
         if isinstance(message, Acknowledgement):
             return self._acknowledged(message)
@@ -174,8 +185,9 @@ class SuperPeer(Protocol):
     def learn_delivered(self, peer: int, prefix: int) -> None:
         """Learn out of band that a peer has delivered all numbers up to `prefix`.
 
-        Only `pruning="published"` acts on it (000 does not say how the super peer knows). Raises
-        LocalError for a peer not in the group or a prefix above the last number given.
+        Only `pruning="published"` acts on it (Evropeytsev et al. 2016 do not say how the super
+        peer knows). Raises LocalError for a peer not in the group or a prefix above the last
+        number given.
         """
         if peer not in self.lr or not 0 <= prefix <= self.number:
             raise LocalError(f"peer {peer}, prefix {prefix}: {self.group}, 0 to {self.number}")
@@ -184,16 +196,25 @@ class SuperPeer(Protocol):
 
     # -- from the external group (Listings 10, 11 and 13) -----------------------------------
 
-    def _from_outside(self, message: External) -> Sequence[Effect]:
+    def _from_outside(self, message: External | Flush) -> Sequence[Effect]:
         if message.sender == self.me:
             return (Discard(message, OWN),)
         clock = self.clock
+        if isinstance(message, Flush):
+            return self._translate(clock.flushed(message))
         clock.check(message)
         self._check_own(message)
         if clock.is_duplicate(message):
             return (Discard(message, DUPLICATE),)
+        effects = self._translate(clock.arrivals(message))
+        if clock.held and MessageId(message.sender, message.seq) in clock.held:
+            effects.insert(0, Hold(message, clock.missing(message)))
+        return effects
+
+    def _translate(self, messages: Iterable[External]) -> list[Effect]:
+        """Listing 13: number what can go into the group; flush I when that has grown long."""
         effects: list[Effect] = []
-        for ready in clock.arrivals(message):
+        for ready in messages:
             self.number += 1
             inward = self.table.inward(ready, self.number)
             self.heads = follow(self.heads, inward)
@@ -201,8 +222,11 @@ class SuperPeer(Protocol):
                 effects.append(Transmit(self.group, inward))
         if not self.table.floors:
             self.table.prune(self.heads[0])
-        if clock.held and MessageId(message.sender, message.seq) in clock.held:
-            effects.insert(0, Hold(message, clock.missing(message)))
+        others = self._outside()
+        for window in self.table.flush(self.flush_after):
+            if others:
+                note = Flush(self.me, 0, window, self.note_payload)
+                effects.append(Transmit(others, note))
         return effects
 
     def _check_own(self, message: External) -> None:
@@ -218,13 +242,17 @@ class SuperPeer(Protocol):
         return wire.identity(message)
 
     def is_note(self, message: Any) -> bool:
-        """Tell whether this is an acknowledgement, which carries nothing to deliver."""
-        return isinstance(message, Acknowledgement)
+        """Tell whether this is an acknowledgement or a flush: nothing to deliver."""
+        return isinstance(message, Acknowledgement | Flush)
 
     def blocked_on(self) -> tuple[Held, ...]:
         """Return held messages of the internal group, then of the external group."""
         inside = tuple(Held(m, self._gap(m)) for _, m in sorted(self.held.items()))
         return inside + self.clock.blocked_on()
+
+    def held_count(self) -> int:
+        """Return how many messages are held back."""
+        return len(self.held) + len(self.clock.held)
 
     # -- membership -------------------------------------------------------------------------
 
@@ -252,17 +280,23 @@ class SuperPeer(Protocol):
         self.members = tuple(sorted((*self.members, member)))
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """An internal peer of the own group, or an external peer, left after message `last`."""
+        """An internal peer of the own group, or an external peer, left after message `last`.
+
+        Held messages of it numbered above `last` can not be right and are discarded.
+        """
+        late: list[Any]
         if member in self.lr and member not in self.last:
             if last < self.lr[member][0]:
                 raise LocalError(f"peer {member} left after {last}: {self.lr[member][0]} are here")
             self.last[member] = last
             self.group = tuple(other for other in self.group if other != member)
+            keys = sorted(k for k in self.held if k.sender == member and k.seq > last)
+            late = [self.held.pop(key) for key in keys]
             self._forget(member)
         else:
-            self.clock.leave(member, last)
+            late = list(self.clock.leave(member, last))
         self.members = tuple(other for other in self.members if other != member)
-        return NOTHING
+        return tuple(Discard(message, AFTER_LEAVE) for message in late)
 
     def _forget(self, peer: int) -> None:
         """Let a peer that left block no pruning, once its last message is forwarded.
@@ -308,12 +342,16 @@ class SuperPeer(Protocol):
 
     def decode(self, control: bytes, payload: Any) -> Any:
         """Return a message of either group. Raises DecodeError or SequenceError."""
-        return wire.decode(control, payload, (Upward, Acknowledgement, External))
+        return wire.decode(control, payload, (Upward, Acknowledgement, External, Flush))
 
     def control_bytes(self, message: Any) -> int:
-        """Return 000's count; with safe pruning 4 more for the floor of an upward message."""
+        """Return Evropeytsev et al.'s count; with safe pruning 4 more for the floor of an upward
+        message.
+        """
         return wire.control_bytes(message, with_floor=self.pruning == SAFE)
 
     def storage_bytes(self) -> int:
-        """Return VTx, 8 for each peer in LR, TT, I and the floors (000 gives no figure)."""
+        """Return VTx, 8 for each peer in LR, TT, I and the floors (Evropeytsev et al. 2016 give no
+        figure).
+        """
         return self.clock.storage_bytes() + PAIR_BYTES * len(self.lr) + self.table.storage_bytes()

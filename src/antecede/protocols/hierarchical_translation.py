@@ -1,6 +1,6 @@
 """TT and I: how a super peer says dependencies of one group in the terms of the other.
 
-Source: 000, Listings 14 and 15, section 3.1.2; pruning of TT in section 3.2.
+Source: Evropeytsev et al. 2016, Listings 14 and 15, section 3.1.2; pruning of TT in section 3.2.
 
 Theory of operation
 -------------------
@@ -101,6 +101,17 @@ class Translation:
         for out in (*positions(*dv), last):
             self._inherit(out, seq)
         return Downward(self.me, seq, last, dv, message.payload)
+
+    def flush(self, most: int) -> list[Window]:
+        """Take out of I all but what spans less than `most` numbers, in windows that span it."""
+        found: list[Window] = []
+        base, bits = self.fresh
+        while bits.bit_length() >= most:
+            found.append((base, bits & ((1 << most) - 1)))
+            base, bits = trim(base + most, bits >> most)
+        if found:
+            self.fresh = (base, bits)
+        return found
 
     def _add(self, dv: Window, process: int, number: int) -> Window:
         """Add the bit of an external message; one that TT lacks is delivered everywhere."""

@@ -1,9 +1,10 @@
-"""IDR: causal broadcast that carries only immediate dependencies, source 000's comparator.
+"""IDR: causal broadcast that carries only immediate dependencies, the comparator of Evropeytsev et
+al. 2016.
 
-Source: the Immediate Dependency Relation protocol that 000 measures itself against; it is not
-written out there. The rule followed here: a member keeps delivered counts VT and a set CI of
-(member, number). A message carries CI, and CI is emptied by sending. A message of k is
-delivered when it is k's next and every (l, x) it carries has x <= VT[l]; then k's entry in CI
+Source: the Immediate Dependency Relation protocol that Evropeytsev et al. 2016 measure theirs
+against; it is not written out there. The rule followed here: a member keeps delivered counts VT
+and a set CI of (member, number). A message carries CI, and CI is emptied by sending. A message of
+k is delivered when it is k's next and every (l, x) it carries has x <= VT[l]; then k's entry in CI
 is replaced by this message, and every entry (l, t) with t <= x for a carried (l, x) goes: what
 the message depends on is implied by the message.
 
@@ -59,7 +60,7 @@ class Idr(CountingProtocol):
         """Guard bits of the members whose last delivered message is in CI."""
 
     def send(
-        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
         """Let the message carry CI, empty CI, and transmit the message to all."""
         causes = self.clock & (self.ci - (self.ci >> VALUE_BITS))
@@ -68,7 +69,7 @@ class Idr(CountingProtocol):
         self.clock += unit(self.me)
         return (Transmit(self.others(), IdrMessage(self.me, self.sent, payload, causes)),)
 
-    def receive(self, message: IdrMessage, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: IdrMessage, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver the message when its causes are delivered, and what waited for it; or hold it.
 
         Raises UnknownMemberError and SequenceError.
@@ -135,9 +136,11 @@ class Idr(CountingProtocol):
         return IdrMessage(sender, seq, payload, causes)
 
     def control_bytes(self, message: IdrMessage) -> int:
-        """Return 8 bytes a pair, as 000 counts."""
+        """Return 8 bytes a pair, as Evropeytsev et al. 2016 count."""
         return self.pair_bytes(message)
 
     def storage_bytes(self) -> int:
-        """Return 4 bytes a member for VT and 8 bytes a pair of CI, as 000 counts."""
+        """Return 4 bytes a member for VT and 8 bytes a pair of CI, as Evropeytsev et al. 2016
+        counts.
+        """
         return INTEGER_BYTES * (len(self.counts) + 1) + PAIR_BYTES * self.ci.bit_count()

@@ -1,6 +1,6 @@
 """Linear: causal order by Lamport's clock alone, for 8 bytes a message however large the group.
 
-Source: 002, sections 4.1 and 6, with the clock repaired: on receipt LT becomes
+Source: Tsuneizumi et al., sections 4.1 and 6, with the clock repaired: on receipt LT becomes
 `max(LT, m.LT + 1)`, so that a message sent after a receipt is later by the clock. As printed,
 `max(LT, m.LT)` (`equal-times`), both can be equal, and the answer overtakes.
 

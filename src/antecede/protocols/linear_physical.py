@@ -1,8 +1,8 @@
 """Linear-physical: causal order by Lamport's clock, less the pairs that real clocks exclude.
 
-Source: 002, section 5, with rules 1 and 2 replaced by a sound one: a comes before b when a.LT is
-less AND b.PT - a.PT is at least what separates a causal pair (`clock_relations`). As printed
-(`rule-1b`) pairs within 2 lambda are called concurrent, and so some causal ones are.
+Source: Tsuneizumi et al., section 5, with rules 1 and 2 replaced by a sound one: a comes before b
+when a.LT is less AND b.PT - a.PT is at least what separates a causal pair (`clock_relations`). As
+printed (`rule-1b`) pairs within 2 lambda are called concurrent, and so some causal ones are.
 
 Theory of operation
 -------------------

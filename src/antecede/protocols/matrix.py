@@ -1,6 +1,7 @@
 """Matrix: causal broadcast by matrix clocks; stable messages; recovery of lost ones.
 
-Source: 001, "Matrix Time" (see `matrix_base` for the order and for stability). Recovery is our own.
+Source: Sahai et al. 2020, "Matrix Time" (see `matrix_base` for the order and for stability).
+Recovery is our own.
 
 Theory of operation
 -------------------
@@ -26,7 +27,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from antecede.clocks import intervals, lanes
-from antecede.errors import LocalError, SequenceError, UnknownMemberError
+from antecede.clocks.nanoseconds import span_ns
+from antecede.clocks.own_clock import OwnClock
+from antecede.errors import SequenceError, UnknownMemberError
 from antecede.protocols import matrix_message as wire
 from antecede.protocols.base import (
     NOTHING,
@@ -44,13 +47,15 @@ from antecede.protocols.matrix_message import AnyMessage, Heartbeat, MatrixMessa
 TRIES = 4
 LATE_NOTE = "note of a member that left"
 LOST = "waits for a message that was lost with its sender"
+RECOVERY = "matrix with recovery"
 
 
 class Matrix(MatrixBase):
     """One member of a group with causal order; `recovering` lives with messages that are lost.
 
     `heartbeat_s`: longest silence; `retry_s`: how long something is lacking before it is asked
-    for, and between two requests. Both in seconds on the member's own clock, above 0.
+    for, and between two requests. Both in seconds on the member's own clock,
+    above 0. Raises LocalError.
     """
 
     def __init__(
@@ -64,17 +69,15 @@ class Matrix(MatrixBase):
         retry_s: float = 2.0,
     ) -> None:
         super().__init__(me, members, differences=differences)
-        if not (heartbeat_s > 0 and retry_s > 0):
-            raise LocalError(
-                f"heartbeats every {heartbeat_s} s, retries after {retry_s} s: above 0"
-            )
         self.recovering = recovering
-        self.heartbeat_s, self.retry_s = heartbeat_s, retry_s
-        self.spoke_s = 0.0
+        self.heartbeat_ns = span_ns(heartbeat_s, "heartbeat_s")
+        self.retry_ns = span_ns(retry_s, "retry_s")
+        self.own_clock = OwnClock()
+        self.spoke_ns = 0
         """When I last sent a message or a heartbeat."""
         self.notes: dict[int, Heartbeat] = {}
         """Newest heartbeat of each member that has something which I lack."""
-        self.asked: dict[int, tuple[float, int]] = {}
+        self.asked: dict[int, tuple[int, int]] = {}
         """Origin -> when its gap was noticed or last asked for, and how often that was."""
         if recovering:
             self.guarantee = Guarantee(
@@ -92,17 +95,20 @@ class Matrix(MatrixBase):
         return {"heartbeat_s": 20.0, "retry_s": 20.0}
 
     def send(
-        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
         """Stamp the message with the matrix, or with the rows that changed, and transmit it."""
-        self.spoke_s = now
+        if self.recovering:
+            self.spoke_ns, self.own_clock = self.own_clock.at(now, RECOVERY)
         return super().send(payload, now=now, after=after)
 
-    def receive(self, message: AnyMessage, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver or hold a message; learn from a heartbeat; answer a request.
 
         Raises UnknownMemberError and SequenceError.
         """
+        if self.recovering:
+            self.own_clock.at(now, RECOVERY)  # nothing here goes by it, but who forgets it is told
         if isinstance(message, MatrixMessage):
             return super().receive(message, now=now)
         if message.sender == self.me:
@@ -145,8 +151,9 @@ class Matrix(MatrixBase):
 
     # -- time -------------------------------------------------------------------------------
 
-    def tick(self, now: float) -> Sequence[Effect]:
+    def tick(self, now: int) -> Sequence[Effect]:
         """Ask for what is lacking, and say what I have when I have been silent too long."""
+        now, self.own_clock = self.own_clock.at(now, RECOVERY)
         for sender in sorted(self.notes):
             if self._covers(self.notes[sender].causes):
                 self.learn(self.notes.pop(sender))
@@ -154,21 +161,21 @@ class Matrix(MatrixBase):
         if not self.recovering:
             return NOTHING
         effects = self._ask(now)
-        if now - self.spoke_s >= self.heartbeat_s and self.others():
-            self.spoke_s = now
+        if now - self.spoke_ns >= self.heartbeat_ns and self.others():
+            self.spoke_ns = now
             vector, rows = self.clock ^ self.guard, self.rows_to_send()
             note = Heartbeat(self.me, 0, self.note_payload, vector, rows)
             effects.append(Transmit(self.others(), note))
         return effects
 
-    def _ask(self, now: float) -> list[Effect]:
+    def _ask(self, now: int) -> list[Effect]:
         """Return a request for each origin whose gap is due."""
         lacking = self.lacking()
         self.asked = {origin: at for origin, at in self.asked.items() if origin in lacking}
         effects: list[Effect] = []
         for origin, bounds in sorted(lacking.items()):
             since, tries = self.asked.setdefault(origin, (now, 0))
-            if now - since < self.retry_s:
+            if now - since < self.retry_ns:
                 continue
             self.asked[origin] = now, tries + 1
             holders = self.holders(origin, bounds[0])
@@ -236,11 +243,17 @@ class Matrix(MatrixBase):
     def extra(self) -> Hashable:
         """Return the rows, what is kept for others, and the state of recovery."""
         notes = tuple(note for _, note in sorted(self.notes.items()))
-        return super().extra(), self.spoke_s, notes, tuple(sorted(self.asked.items()))
+        return (
+            super().extra(),
+            self.spoke_ns,
+            notes,
+            tuple(sorted(self.asked.items())),
+            self.own_clock,
+        )
 
     def set_extra(self, extra: Any) -> None:
         """Take over what `extra` returned."""
-        rows, self.spoke_s, notes, asked = extra
+        rows, self.spoke_ns, notes, asked, self.own_clock = extra
         super().set_extra(rows)
         self.notes = {note.sender: note for note in notes}
         self.asked = dict(asked)

@@ -1,7 +1,7 @@
 """Causal broadcast by matrix clocks, and which messages are stable, without recovery.
 
-Source: 001, "Matrix Time", R1 and R2 with R2 repaired (`clocks.matrix`). Only sending advances
-one's own clock: [i, k] is the number of k's last message that i has delivered.
+Source: Sahai et al. 2020, "Matrix Time", R1 and R2 with R2 repaired (`clocks.matrix`). Only
+sending advances one's own clock: [i, k] is the number of k's last message that i has delivered.
 
 Theory of operation
 -------------------
@@ -26,7 +26,7 @@ sent again, so the rows left out are known. The principal vector is carried alwa
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from antecede.clocks import lanes
@@ -76,7 +76,7 @@ class MatrixBase(CountingProtocol):
     # -- sending and receiving --------------------------------------------------------------
 
     def send(
-        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
         """Stamp the message with the matrix, or with the rows that changed, and transmit it."""
         causes = (self.clock ^ self.guard) - (self.sent << (self.me * LANE_BITS))
@@ -95,7 +95,7 @@ class MatrixBase(CountingProtocol):
         pairs = zip(self.matrix, self.stamped, strict=True)
         return tuple(row if row != before else 0 for row, before in pairs)
 
-    def receive(self, message: AnyMessage, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver the message when its causes are delivered, and what waited for it; or hold it.
 
         Raises UnknownMemberError and SequenceError.
@@ -205,6 +205,22 @@ class MatrixBase(CountingProtocol):
             raise ValueError("a frontier whose matrix speaks of strangers")
         self.buffer.restore(kept)
         self.matrix = self._fit(tuple(rows.get(k, 0) for k in range(self.lanes)))
+        self._check_rows(self.matrix)
+        self._check_kept(kept)
+
+    def _check_kept(self, kept: Any) -> None:
+        """Raise ValueError unless what is kept of each sender ends with its last one here."""
+        counts = {**self.counts, self.me: self.sent}
+        for sender, first, run in kept:
+            numbers = [(message.sender, message.seq) for message, _ in run]
+            last = counts[sender] if sender != self.me or self.sent else first + len(run) - 1
+            if numbers != [(sender, k) for k in range(first, last + 1)]:
+                raise ValueError(f"messages are kept that are not the last of member {sender}")
+
+    def _check_rows(self, rows: Rows) -> None:
+        """Raise ValueError when somebody is said to have what is not here, as can never be."""
+        if any((self.clock - row) & self.guard != self.guard for row in rows):
+            raise ValueError("rows of a matrix with messages that are not here")
 
     def join(self, member: int) -> Sequence[Effect]:
         """Give the newcomer a row and a column; until it is heard, nothing more is stable."""
@@ -229,10 +245,14 @@ class MatrixBase(CountingProtocol):
     def set_extra(self, extra: Any) -> None:
         """Take over what `extra` returned."""
         self.matrix, self.stamped, self.unswept, kept = extra
+        self._check_rows((*self.matrix, *self.stamped))
         self.buffer.restore(kept)
+        self._check_kept(kept)
 
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
-        """Return the matrix by rows as in 001, and the messages that are not known stable."""
+        """Return the matrix by rows as in Sahai et al. 2020, and the messages that are not known
+        stable.
+        """
         known = sorted({*self.counts, self.me})
         rows = {
             f"mt[{names[k]}]": "(" + ", ".join(str(self.knows(k, of)) for of in known) + ")"
@@ -273,9 +293,13 @@ class MatrixBase(CountingProtocol):
         rows = len(wire.carried(message))
         return INTEGER_BYTES * (members + rows * (members + 1))
 
+    def kept_messages(self) -> Iterator[Any]:
+        """Yield what is kept until everybody has it."""
+        return (self.buffer.get(*key) for key in self.buffer)
+
     def storage_bytes(self) -> int:
         """Return 4 bytes an entry of the matrix; with differences twice that (last sent).
 
-        What is kept for others is counted apart, in `buffer.bytes`.
+        What is kept for others is counted apart, in `buffer.bytes` and `memory_bytes`.
         """
         return INTEGER_BYTES * (len(self.counts) + 1) ** 2 * (2 if self.differences else 1)

@@ -45,7 +45,7 @@ class NumberedProtocol(Protocol):
         """Number of the last message of each member that left."""
 
     def send(
-        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
         """Number the message and transmit it to all others."""
         self.sent += 1
@@ -62,6 +62,11 @@ class NumberedProtocol(Protocol):
     @abstractmethod
     def newest(self, member: int) -> int:
         """Return the greatest number delivered from a member; 0: none."""
+
+    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+        """Return 1 up to the newest number of everybody, as bounds."""
+        counts = {member: self.newest(member) for member in self.arrived} | {self.me: self.sent}
+        return {member: (1, count + 1) if count else () for member, count in counts.items()}
 
     # -- membership -------------------------------------------------------------------------
 
@@ -84,6 +89,12 @@ class NumberedProtocol(Protocol):
         self.members = tuple(sorted((*self.members, member)))
         self.arrived[member] = []
         return NOTHING
+
+    def unjoin(self, members: Sequence[int]) -> None:
+        """Take back a join of members of whom nothing has come."""
+        for member in members:
+            del self.arrived[member]
+        self.members = tuple(other for other in self.members if other not in members)
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Stop sending to the member; its messages up to `last` are still delivered."""

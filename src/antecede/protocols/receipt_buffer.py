@@ -1,6 +1,7 @@
-"""The receipt buffer of 002, and who goes when it is full.
+"""The receipt buffer of Tsuneizumi et al., and who goes when it is full.
 
-Source: 002, sections 2 ("a peer might lose messages due to buffer overrun") and 6 (RBF).
+Source: Tsuneizumi et al., sections 2 ("a peer might lose messages due to buffer overrun") and 6
+(RBF).
 
 Theory of operation
 -------------------
@@ -24,7 +25,7 @@ class ReceiptBuffer(Transmission):
     buffer_limit: int | None
     held: dict[MessageId, Taken]
     """Taken in and not delivered."""
-    arrived_s: dict[MessageId, float]
+    arrived_ns: dict[MessageId, int]
     """When what is not delivered arrived; for the bound without physical time alone."""
 
     def _is_full(self, message: StampedMessage) -> bool:
@@ -51,8 +52,8 @@ class ReceiptBuffer(Transmission):
         every = [one for ahead in self.ahead.values() for one in ahead.values()]
         victim = max(every, key=self._rank)
         del self.ahead[victim.sender][victim.before]
-        self.arrived_s.pop(self.identity(victim), None)
+        self.arrived_ns.pop(self.identity(victim), None)
         return [Discard(victim, OVERRUN)]
 
-    def _rank(self, message: StampedMessage) -> tuple[int, float, int, int]:
-        return message.lt, message.pt_s, message.sender, message.seq
+    def _rank(self, message: StampedMessage) -> tuple[int, int, int, int]:
+        return message.lt, message.pt_ns, message.sender, message.seq

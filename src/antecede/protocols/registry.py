@@ -13,6 +13,7 @@ from antecede.errors import LocalError
 from antecede.protocols.base import Protocol
 
 _DEFECTIVE = "as-published"
+_NO_NULLS = "no-null-messages"
 
 
 class Entry(NamedTuple):
@@ -37,6 +38,8 @@ class Entry(NamedTuple):
     """Control information of a message, as O(): n members, l dependencies (see `SYMBOLS`)."""
     storage: str = ""
     """What a member keeps for ordering, as O()."""
+    errata: Mapping[str, str] = {}
+    """Defective variant -> the erratum that it shows, as docs/errata.md numbers them."""
     page: str = ""
     """Page of docs/protocols, without .md; empty: the protocol's name."""
 
@@ -57,7 +60,7 @@ class Entry(NamedTuple):
 SYMBOLS: Mapping[str, str] = {
     "n": "members",
     "l": "immediate dependencies of a message, at most n - 1",
-    "e": "peers and super peers of the external group (l in 000)",
+    "e": "peers and super peers of the external group (l in Evropeytsev et al. 2016)",
     "g": "gaps in what arrived",
     "q": "messages held back",
     "h": "topics of a message",
@@ -75,7 +78,7 @@ ENTRIES: Mapping[str, Entry] = {
         Entry(
             "unordered",
             "no order",
-            "001, Message ordering",
+            "Sahai et al. 2020, Message ordering",
             _P + "unordered",
             "Unordered",
             overhead="O(1)",
@@ -84,7 +87,7 @@ ENTRIES: Mapping[str, Entry] = {
         Entry(
             "fifo",
             "FIFO order",
-            "001, Message ordering",
+            "Sahai et al. 2020, Message ordering",
             _P + "fifo",
             "Fifo",
             overhead="O(1)",
@@ -93,18 +96,19 @@ ENTRIES: Mapping[str, Entry] = {
         Entry(
             "bss",
             "causal order by vector clocks (Birman, Schiper, Stephenson)",
-            "001, Birman-Schiper-Stephenson Protocol",
+            "Sahai et al. 2020, Birman-Schiper-Stephenson Protocol",
             _P + "bss",
             "Bss",
             {"differences": {"differences": True}, _DEFECTIVE: {"as_published": True}},
             (_DEFECTIVE,),
+            errata={_DEFECTIVE: "E14"},
             overhead="O(n)",
             storage="O(n)",
         ),
         Entry(
             "idr",
             "causal order by immediate dependencies",
-            "000, section 3.2 (the comparator), errata",
+            "Evropeytsev et al. 2016, section 3.2 (the comparator), errata",
             _P + "idr",
             "Idr",
             overhead="O(l)",
@@ -113,7 +117,7 @@ ENTRIES: Mapping[str, Entry] = {
         Entry(
             "hierarchical",
             "causal order through super peers, by bit vectors",
-            "000, section 3.1",
+            "Evropeytsev et al. 2016, section 3.1",
             _P + "hierarchical",
             "hierarchical",
             {
@@ -125,13 +129,14 @@ ENTRIES: Mapping[str, Entry] = {
             },
             ("published-pruning", "listing6", "listing12"),
             flat=False,
+            errata={"published-pruning": "E6", "listing6": "E2", "listing12": "E3"},
             overhead="O(n) bits inside, O(e) pairs + O(n) bits outside",
             storage="O(n) bits inside, O(e) + O(n) bits outside",
         ),
         Entry(
             "sb",
             "semantic order: an answer after what it answers",
-            "003, section IV",
+            "Bhavanasi and Iyer, section IV",
             _P + "sb",
             "Sb",
             {
@@ -153,13 +158,14 @@ ENTRIES: Mapping[str, Entry] = {
                 "algorithm-2": {"as_published": "algorithm-2"},
             },
             ("algorithm-1", "algorithm-2"),
+            errata={"algorithm-1": "E39", "algorithm-2": "E40"},
             overhead="O(1)",
             storage="O(n + g + q)",
         ),
         Entry(
             "ses",
             "causal order for chosen receivers (Schiper, Eggli, Sandoz)",
-            "001, Schiper-Eggli-Sandoz Protocol",
+            "Sahai et al. 2020, Schiper-Eggli-Sandoz Protocol",
             _P + "ses",
             "Ses",
             {
@@ -168,13 +174,14 @@ ENTRIES: Mapping[str, Entry] = {
                 "unicast-rule": {"as_published": "unicast-rule"},
             },
             (_DEFECTIVE, "overwriting", "unicast-rule"),
+            errata={_DEFECTIVE: "E17", "overwriting": "E18", "unicast-rule": "E19"},
             overhead="O(n^2)",
             storage="O(n^2)",
         ),
         Entry(
             "sent",
             "causal order for chosen receivers by a matrix (Raynal, Schiper, Toueg)",
-            "001, Matrix Time; errata",
+            "Sahai et al. 2020, Matrix Time; errata",
             _P + "sent",
             "Sent",
             overhead="O(n^2)",
@@ -183,7 +190,7 @@ ENTRIES: Mapping[str, Entry] = {
         Entry(
             "matrix",
             "causal order by matrix clocks: what all have, and recovery of what is lost",
-            "001, Matrix Time",
+            "Sahai et al. 2020, Matrix Time",
             _P + "matrix",
             "Matrix",
             {
@@ -197,16 +204,35 @@ ENTRIES: Mapping[str, Entry] = {
         Entry(
             "ds",
             "causal order by dependency sequences",
-            "000, section 3.2 (the second comparator)",
+            "Evropeytsev et al. 2016, section 3.2 (the second comparator)",
             _P + "ds",
             "Ds",
             overhead="O(n)",
             storage="O(n)",
         ),
         Entry(
+            "total",
+            "total order by a sequencer",
+            "Defago, Schiper and Urban 2004, fixed sequencer",
+            _P + "total.sequencer",
+            "Sequencer",
+            overhead="O(1)",
+            storage="O(n + q)",
+        ),
+        Entry(
+            "total-agreed",
+            "total order by agreed timestamps: linear time and acknowledgements",
+            "Lamport 1978",
+            _P + "total.timestamps",
+            "AgreedTimestamps",
+            overhead="O(1)",
+            storage="O(n + q)",
+            page="total",
+        ),
+        Entry(
             "linear",
             "causal order by linear time",
-            "002, sections 4.1 and 6",
+            "Tsuneizumi et al., sections 4.1 and 6",
             _P + "linear",
             "Linear",
             {
@@ -219,16 +245,24 @@ ENTRIES: Mapping[str, Entry] = {
                 "dropped": {"printed": ("dropped",), "delivery": "bound"},
                 "dseq": {"printed": ("dseq",), "delivery": "bound"},
                 "exclusive-end": {"printed": ("exclusive-end",), "retry_s": 2.0},
+                _NO_NULLS: {"printed": (_NO_NULLS,)},
             },
-            ("equal-times", "dropped", "dseq", "exclusive-end"),
-            family="002",
+            ("equal-times", "dropped", "dseq", "exclusive-end", _NO_NULLS),
+            family="clocks",
+            errata={
+                "equal-times": "E24",
+                "dropped": "E35",
+                "dseq": "E37",
+                "exclusive-end": "E36",
+                _NO_NULLS: "E38",
+            },
             overhead="O(1)",
             storage="O(n + g + q)",
         ),
         Entry(
             "physical",
             "causal order by synchronized clocks",
-            "002, sections 4.2, 5 and 6",
+            "Tsuneizumi et al., sections 4.2, 5 and 6",
             _P + "physical",
             "Physical",
             {
@@ -236,16 +270,18 @@ ENTRIES: Mapping[str, Entry] = {
                 "recovery": {"retry_s": 2.0},
                 "bound-recovery": {"delivery": "bound", "retry_s": 2.0, "recovery_s": 20.0},
                 "property-7": {"printed": ("property-7",)},
+                _NO_NULLS: {"printed": (_NO_NULLS,)},
             },
-            ("property-7",),
-            family="002",
+            ("property-7", _NO_NULLS),
+            family="clocks",
+            errata={"property-7": "E27", _NO_NULLS: "E38"},
             overhead="O(1)",
             storage="O(n + g + q)",
         ),
         Entry(
             "linear-physical",
             "causal order by linear time, less the pairs that clocks exclude",
-            "002, sections 5 and 6",
+            "Tsuneizumi et al., sections 5 and 6",
             _P + "linear_physical",
             "LinearPhysical",
             {
@@ -253,26 +289,28 @@ ENTRIES: Mapping[str, Entry] = {
                 "recovery": {"retry_s": 2.0},
                 "bound-recovery": {"delivery": "bound", "retry_s": 2.0, "recovery_s": 20.0},
                 "rule-1b": {"printed": ("rule-1b",)},
+                _NO_NULLS: {"printed": (_NO_NULLS,)},
             },
-            ("rule-1b",),
-            family="002",
+            ("rule-1b", _NO_NULLS),
+            family="clocks",
+            errata={"rule-1b": "E28", _NO_NULLS: "E38"},
             overhead="O(1)",
             storage="O(n + g + q)",
         ),
         Entry(
             "tv",
             "order by topic vectors",
-            "004, section 2",
+            "Nakayama 2017, section 2",
             _P + "topics",
             "Tv",
-            {"some-topics": {"reading": "some"}},
+            {"some-topics": {"reading": "some"}, "no-greater": {"reading": "no-greater"}},
             overhead="O(t)",
             storage="O(t + n + g + q)",
         ),
         Entry(
             "tv-lt",
             "order by topic vectors and linear time",
-            "004, section 2",
+            "Nakayama 2017, section 2",
             _P + "topics",
             "TvLt",
             overhead="O(t)",
@@ -281,31 +319,36 @@ ENTRIES: Mapping[str, Entry] = {
         Entry(
             "tv-pt",
             "order by topic vectors and physical time",
-            "004, section 2",
+            "Nakayama 2017, section 2",
             _P + "topics",
             "TvPt",
             {_DEFECTIVE: {"as_published": True}},
             (_DEFECTIVE,),
+            errata={_DEFECTIVE: "E48"},
             overhead="O(t)",
             storage="O(t + n + g + q)",
         ),
         Entry(
             "tv-vt",
-            "topic-based causal order by vector clocks: the yardstick of 004",
-            "004, section 3",
+            "topic-based causal order by vector clocks: the yardstick of the others",
+            "Nakayama 2017, section 3",
             _P + "topics",
             "TvVt",
+            {_DEFECTIVE: {"as_published": True}},
+            (_DEFECTIVE,),
+            errata={_DEFECTIVE: "E51"},
             overhead="O(t + n)",
             storage="O(t + n + g + q)",
         ),
         Entry(
             "htbc",
             "topic-based causal order by topic vectors, linear and physical time",
-            "004, section 2",
+            "Nakayama 2017, section 2",
             _P + "topics",
             "Htbc",
             {_DEFECTIVE: {"as_published": True}},
             (_DEFECTIVE,),
+            errata={_DEFECTIVE: "E48"},
             overhead="O(t)",
             storage="O(t + n + g + q)",
         ),

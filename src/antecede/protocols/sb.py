@@ -1,7 +1,7 @@
 """S_b, semantic order: an answer is delivered after what it answers, and waits for nothing else.
 
-Source: 003 (Bhavanasi and Iyer). The relation is the one that the application names when it
-sends, not happened-before: unrelated messages never wait for each other.
+Source: Bhavanasi and Iyer, sections IV and VI. The relation is the one that the application names
+when it sends, not happened-before: unrelated messages never wait for each other.
 
 Theory of operation
 -------------------
@@ -22,11 +22,14 @@ same way: it could never be delivered in order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from antecede.clocks.intervals import MAX_NUMBER, contains, insert
+from antecede.clocks.nanoseconds import seconds_text
+from antecede.clocks.own_clock import OwnClock
 from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError
 from antecede.protocols.base import (
+    AFTER_LEAVE,
     DUPLICATE,
     NOTHING,
     OWN,
@@ -63,6 +66,10 @@ class SemanticOrder(SbState):
     sense. `counts` has the numbers of messages in conflict, refused, released and set aside.
     """
 
+    own_options: ClassVar[frozenset[str]] = frozenset(
+        {"missing_parent", "patience_s", "store_limit", "overflow"}
+    )
+
     def __init__(
         self,
         me: int,
@@ -83,7 +90,7 @@ class SemanticOrder(SbState):
     # -- the application's side -------------------------------------------------------------
 
     def send(
-        self, payload: Any, *, now: float = 0.0, after: Sequence[MessageId] = ()
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
         """Transmit a message that answers `after` (RESPOND state, IV.C.6).
 
@@ -93,7 +100,8 @@ class SemanticOrder(SbState):
         parents = tuple(MessageId(*parent) for parent in dict.fromkeys(after))
         if len(parents) > 1 and not self.policy.several_parents:
             raise LocalError(
-                f"a message answers one message (003, III.A.2), not {len(parents)}: name one, "
+                "a message answers one message (Bhavanasi and Iyer, III.A.2), not "
+                f"{len(parents)}: name one, "
                 "or give every member several_parents=True"
             )
         for sender, seq in parents:
@@ -109,13 +117,15 @@ class SemanticOrder(SbState):
 
     # -- the network's side -----------------------------------------------------------------
 
-    def receive(self, message: SbMessage, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: SbMessage, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver the message and all that waited for it, or hold it (RECEIVE state, IV.C.3).
 
         Raises UnknownMemberError, SequenceError or RemoteError for what cannot be right.
         """
+        reading, clock = self._reading(now)
         sender, seq, parents, _ = message
         known = self._check(sender, seq, parents)
+        self.own_clock = clock
         if sender == self.me:
             return (Discard(message, OWN),)
         if contains(known, seq):
@@ -126,7 +136,7 @@ class SemanticOrder(SbState):
             return (Discard(message, reason),)
         missing = [parent for parent in parents if not self._present(parent)]
         if missing:
-            return self._hold(message, missing, now)
+            return self._hold(message, missing, reading)
         if not self.store.rows:
             self._record(sender, seq)
             return (Deliver(message),)
@@ -201,9 +211,7 @@ class SemanticOrder(SbState):
             stack.extend(reversed(self.store.parent_delivered(message[:2])))
         return effects
 
-    def _hold(
-        self, message: SbMessage, missing: Sequence[MessageId], now: float
-    ) -> Sequence[Effect]:
+    def _hold(self, message: SbMessage, missing: Sequence[MessageId], now: int) -> Sequence[Effect]:
         store, limit = self.store, self.policy.store_limit
         if limit is None or len(store.rows) < limit:
             store.put(message, missing, now)
@@ -212,26 +220,48 @@ class SemanticOrder(SbState):
             self.counts["refused"] += 1
             return (Discard(message, REFUSED),)
         if self.policy.overflow == RELEASE:
-            effects = self._release(store.oldest().key)
-        else:
-            effects = self._set_aside(store.oldest().key, f"{SET_ASIDE}: the store is full")
+            return self._make_room(message, missing, now)
+        effects = self._set_aside(store.oldest().key, f"{SET_ASIDE}: the store is full")
         # What made room may have been, or have freed, the parent: begin again, now with room.
-        return [*effects, *self.receive(message, now=now)]
+        return [*effects, *self.receive(message, now=now - self.own_clock.shift_ns)]
+
+    def _make_room(
+        self, message: SbMessage, missing: Sequence[MessageId], now: int
+    ) -> Sequence[Effect]:
+        """Release the oldest message held, from the top of its thread: that may be the newcomer."""
+        store = self.store
+        oldest = store.oldest().key
+        store.put(message, missing, now)
+        effects = self._release(oldest)
+        if message[:2] in store.rows:
+            effects.append(Hold(message, store.missing(message[:2])))
+        return effects
 
     # -- what never comes -------------------------------------------------------------------
 
-    def tick(self, now: float) -> Sequence[Effect]:
-        """Act on messages held for `patience_s` (`now` in seconds, never going back)."""
-        patience_s = self.policy.patience_s
-        if patience_s is None:
+    def _reading(self, now: int | None) -> tuple[int, OwnClock]:
+        """Return the reading where patience needs one, else 0, and the clock after it.
+
+        Raises LocalError.
+        """
+        if self.policy.patience_s is None:
+            return 0, self.own_clock
+        return self.own_clock.at(now, "an order with patience_s")
+
+    def tick(self, now: int) -> Sequence[Effect]:
+        """Act on messages held for `patience_s` (`now` in nanoseconds, never going back)."""
+        patience_ns = self.policy.patience_ns
+        if patience_ns is None:
             return NOTHING
+        now, self.own_clock = self._reading(now)
         effects: list[Effect] = []
-        while self.store.rows and (row := self.store.oldest()).since + patience_s <= now:
+        while self.store.rows and (row := self.store.oldest()).since + patience_ns <= now:
             if self.policy.missing_parent == RELEASE:
                 effects += self._release(row.key)
             else:
                 sender, seq = self.store.missing(row.key)[0]
-                reason = f"{SET_ASIDE}: parent {sender}:{seq} did not come in {patience_s:g} s"
+                waited = seconds_text(patience_ns)
+                reason = f"{SET_ASIDE}: parent {sender}:{seq} did not come in {waited} s"
                 effects += self._set_aside(row.key, reason)
         return effects
 
@@ -263,6 +293,16 @@ class SemanticOrder(SbState):
                 below = f"{SET_ASIDE}: with its parent {key[0]}:{key[1]}"
                 stack.extend((answer, below) for answer in reversed(self.store.answers(key)))
         return effects
+
+    def leave(self, member: int, last: int) -> Sequence[Effect]:
+        """Stop sending to the member; its messages up to `last` and answers to them may come.
+
+        Held messages of it numbered above `last` can not be right: they are set aside, with what
+        answers them. Raises LocalError when it is not in the group, is oneself, or sent more.
+        """
+        super().leave(member, last)
+        late = sorted(key for key in self.store.rows if key[0] == member and key[1] > last)
+        return [effect for key in late for effect in self._set_aside(key, AFTER_LEAVE)]
 
     def _give_up(self, message: SbMessage, reason: str) -> Discard:
         insert(self.gone.setdefault(message.sender, []), message.seq)

@@ -1,7 +1,7 @@
 """The message of S_b, `<mid_c, mid_p, data>`, and its control information as bytes.
 
-Source: 003, section IV.B.2. The root of the ordering tree (OTR) is written as "no parent".
-On the wire: sender, number, count of parents, and sender and number of each, as varints.
+Source: Bhavanasi and Iyer, section IV.B.2. The root of the ordering tree (OTR) is written as "no
+parent". On the wire: sender, number, count of parents, and sender and number of each, as varints.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What S_b does where 003 is silent: a full store, and a parent that never comes.
+"""What S_b does where Bhavanasi and Iyer are silent: a full store, and a parent that never comes.
 
 Section III.A.2 allows one parent; section IV.A.3 assumes that nothing is lost; the footnote of
 VI.C assumes that the store is large enough. None of these holds everywhere, so each has a
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from antecede.clocks.nanoseconds import exact, up_ns
 from antecede.errors import LocalError
 from antecede.protocols.base import Guarantee, Relation
 
@@ -35,6 +36,11 @@ class Policy(NamedTuple):
     overflow: str = REFUSE
     as_published: bool | str = False
 
+    @property
+    def patience_ns(self) -> int | None:
+        """How long a message may be held, in nanoseconds: not less than the seconds given."""
+        return None if self.patience_s is None else up_ns(self.patience_s, "patience_s")
+
 
 def checked(policy: Policy) -> Policy:
     """Return the policy. Raises LocalError when it makes no sense."""
@@ -43,7 +49,7 @@ def checked(policy: Policy) -> Policy:
     _one_of("as_published", policy.as_published, (False, True, ALGORITHM_1, ALGORITHM_2))
     if policy.missing_parent == HOLD and policy.patience_s is not None:
         raise LocalError("patience_s needs missing_parent='release' or 'set_aside'")
-    if policy.missing_parent != HOLD and not (policy.patience_s or 0) > 0:
+    if policy.missing_parent != HOLD and not exact(policy.patience_s or 0, "patience_s") > 0:
         raise LocalError(
             f"missing_parent={policy.missing_parent!r} needs patience_s, seconds above 0"
         )

@@ -1,4 +1,4 @@
-"""The ordering list of 003 exactly as printed, to show what its two misprints do.
+"""The ordering list of Bhavanasi and Iyer exactly as printed, to show what its two misprints do.
 
 Algorithm 1 (IsPresentInOL), line 3, returns true for `H_k <= seqno`: a number inside a node is
 denied, a number above the last node is affirmed. Algorithm 2 (InsertInOL), line 8, writes

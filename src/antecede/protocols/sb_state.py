@@ -1,7 +1,7 @@
 """The state of a member of an S_b group: ordering lists, store, who is there; its size and copies.
 
-Source: 003, sections IV.B.3 and VI.A; the composition of the group is fixed there, joins and
-leaves are ours. The exchange of messages is in `antecede.protocols.sb`.
+Source: Bhavanasi and Iyer, sections IV.B.3 and VI.A; the composition of the group is fixed there,
+joins and leaves are ours. The exchange of messages is in `antecede.protocols.sb`.
 
 The ordering list of a member that left is kept, one node when all its messages came: an answer
 to one of them may arrive at any time.
@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from antecede.clocks.intervals import MAX_NUMBER, NODE_BYTES, nodes
+from antecede.clocks.own_clock import OwnClock
 from antecede.errors import LocalError, RemoteError
 from antecede.protocols import sb_message
 from antecede.protocols.base import NOTHING, Effect, Guarantee, Held, MessageId, Protocol
@@ -43,6 +44,7 @@ class SbState(Protocol):
 
     def _set_up(self, policy: Policy) -> None:
         self.policy = policy
+        self.own_clock = OwnClock()
         # The base declares the promise for the class; ours depends on the object's policy.
         vars(self)["guarantee"] = guarantee_of(policy)
         self.store = Store()
@@ -63,6 +65,14 @@ class SbState(Protocol):
         """Return held messages in the order of arrival, each with the parents it waits for."""
         store = self.store
         return tuple(Held(row.message, store.missing(key)) for key, row in store.rows.items())
+
+    def held_count(self) -> int:
+        """Return how many messages are held back."""
+        return len(self.store.rows)
+
+    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+        """Return the ordering lists, one's own messages among them, as bounds."""
+        return dict(self.delivered)
 
     # -- membership -------------------------------------------------------------------------
 
@@ -108,6 +118,15 @@ class SbState(Protocol):
             self.printed[member] = self._printed_list()
         return NOTHING
 
+    def unjoin(self, members: Sequence[int]) -> None:
+        """Take back a join of members of whom nothing has come."""
+        for member in members:
+            del self.delivered[member]
+            if self.printed is not None:
+                del self.printed[member]
+        self.members = tuple(other for other in self.members if other not in members)
+        self.receivers = self.others()
+
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Stop sending to the member; its messages up to `last` and answers to them may come.
 
@@ -115,10 +134,11 @@ class SbState(Protocol):
         """
         if member not in self.members or member == self.me:
             raise LocalError(f"member {member} is not another member of the group {self.members}")
-        known = [seq for sender, seq in self.store.rows if sender == member]
-        highest = max((*known, *(stop - 1 for stop in self.delivered[member][-1:])), default=0)
+        highest = max((stop - 1 for stop in self.delivered[member][-1:]), default=0)
         if last < highest:
-            raise LocalError(f"message {highest} of member {member} came; {last} was not its last")
+            raise LocalError(
+                f"message {highest} of member {member} is delivered; {last} was not its last"
+            )
         self.members = tuple(other for other in self.members if other != member)
         self.receivers = self.others()
         self.last[member] = last
@@ -139,18 +159,22 @@ class SbState(Protocol):
             tuple((row.message, row.since, store.missing(key)) for key, row in store.rows.items()),
             tuple(self.counts.items()),
             tuple((member, tuple(kept.nodes)) for member, kept in sorted(printed.items())),
+            self.own_clock,
         )
 
     def restore(self, state: Any) -> None:
         """Become what `snapshot` returned."""
-        self.me, policy, self.sent, frontier, gone, held, counts, printed = state
+        self.me, policy, self.sent, frontier, gone, held, counts, printed, clock = state
         self.delivered = {member: list(bounds) for member, bounds, _ in frontier}
         self.last = {member: last for member, _, last in frontier if last != STILL_HERE}
         self.members = tuple(m for m in self.delivered if m not in self.last)
         self._set_up(policy)
+        self.own_clock = clock
         self.gone = {member: list(bounds) for member, bounds in gone}
         for message, since, missing in held:
             self.store.put(message, missing, since)
+        if dict(counts).keys() != self.counts.keys():
+            raise ValueError(f"counts of {sorted(dict(counts))}")
         self.counts = dict(counts)
         if self.printed is not None:
             self.printed = {member: self._printed_list(kept) for member, kept in printed}
@@ -189,7 +213,8 @@ class SbState(Protocol):
         return message._replace(sender=numbers[message.sender], parents=parents)
 
     def describe(self, names: Mapping[int, str] | None = None) -> dict[str, str]:
-        """Return the state in the notation of 003: seqno, OL (numbers by member) and OSMS.
+        """Return the state in the notation of Bhavanasi and Iyer: seqno, OL (numbers by member)
+        and OSMS.
 
         With `names`, member 1's message 3 is written `B3`, else `1:3`.
         """

@@ -1,7 +1,7 @@
 """The out-of-sequence message store (OSMS) of S_b, with an index by parent.
 
-Source: 003, sections IV.B.3 and VI.C. The table of the text is searched row by row (O(q)
-for each step of the depth-first search); here a dictionary leads from a parent to the rows
+Source: Bhavanasi and Iyer, sections IV.B.3 and VI.C. The table of the text is searched row by row
+(O(q) for each step of the depth-first search); here a dictionary leads from a parent to the rows
 that wait for it, so that releasing a thread costs one step a message.
 
 Theory of operation
@@ -24,11 +24,11 @@ Key = tuple[int, int]
 
 
 class Row:
-    """One held message: when it arrived (seconds) and how many parents it still waits for."""
+    """One held message: when it arrived (ns; 0: nobody asks) and how many parents it waits for."""
 
     __slots__ = ("message", "since", "waits")
 
-    def __init__(self, message: SbMessage, since: float, waits: int) -> None:
+    def __init__(self, message: SbMessage, since: int, waits: int) -> None:
         self.message = message
         self.since = since
         self.waits = waits
@@ -48,7 +48,7 @@ class Store:
         self.rows: OrderedDict[Key, Row] = OrderedDict()
         self.by_parent: dict[Key, dict[Key, Row]] = {}
 
-    def put(self, message: SbMessage, missing: Iterable[Key], now: float) -> None:
+    def put(self, message: SbMessage, missing: Iterable[Key], now: int) -> None:
         """Hold a message (InsertInOSMT) until every one of its `missing` parents is delivered."""
         row = Row(message, now, 0)
         key = row.key

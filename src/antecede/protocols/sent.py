@@ -1,7 +1,7 @@
 """SENT (Raynal, Schiper, Toueg): causal order for messages to some members, by a matrix.
 
-Source: the matrix that 001's matrix time lacks (errata: its rules R1 and R2 do not say to whom
-an event was sent); Raynal, Schiper and Toueg. Member i keeps SENT_i[k, l], how many messages
+Source: the matrix that Sahai et al.'s matrix time lacks (errata: its rules R1 and R2 do not say to
+whom an event was sent); Raynal, Schiper and Toueg. Member i keeps SENT_i[k, l], how many messages
 of k to l it knows of, and DELIV_i[k], how many of k it has delivered. A message to the members
 D carries D and SENT_i as it was before SENT_i[i, d] += 1 for every d in D. Member j delivers it
 when DELIV_j[k] >= SENT_m[k, j] for all k; then DELIV_j[i] += 1, SENT_j := max(SENT_j, SENT_m),
@@ -89,7 +89,7 @@ class Sent(AddressedProtocol):
         self,
         payload: Any,
         *,
-        now: float = 0.0,
+        now: int | None = None,
         after: Sequence[MessageId] = (),
         to: Iterable[int] | None = None,
     ) -> Sequence[Effect]:
@@ -103,7 +103,7 @@ class Sent(AddressedProtocol):
         self.matrix[self.me] += self.ones(targets)
         return (Transmit(targets, message),)
 
-    def receive(self, message: SentMessage, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: SentMessage, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver the message when its causes addressed to me are delivered; or hold it.
 
         What waited for it follows. Raises UnknownMemberError, SequenceError and RemoteError.

@@ -1,9 +1,9 @@
 """SES (Schiper, Eggli, Sandoz): causal order for messages to one, some or all members.
 
-Source: 001, "Schiper-Eggli-Sandoz Protocol", which has examples only. The rule followed here:
-member i keeps a clock C_i, the number of sends of each member that it knows of, and V_i, for
-each other member d a vector V_i[d] of the sends before which nothing sent to d may be delivered
-there; many have no entry. A message to the members D carries D, t = C_i after counting
+Source: Sahai et al. 2020, "Schiper-Eggli-Sandoz Protocol", which has examples only. The rule
+followed here: member i keeps a clock C_i, the number of sends of each member that it knows of, and
+V_i, for each other member d a vector V_i[d] of the sends before which nothing sent to d may be
+delivered there; many have no entry. A message to the members D carries D, t = C_i after counting
 this send, and V_m = V_i as it was before V_i[d] := max(V_i[d], t) for every d in D. Member j
 delivers it when V_m has no entry for j or V_m[j] <= C_j; then it merges the other entries into
 V_j by maximum, C_j := max(C_j, t), and V_j[d] := max(V_j[d], t) for every co-destination d.
@@ -100,7 +100,7 @@ class Ses(AddressedProtocol):
         self,
         payload: Any,
         *,
-        now: float = 0.0,
+        now: int | None = None,
         after: Sequence[MessageId] = (),
         to: Iterable[int] | None = None,
     ) -> Sequence[Effect]:
@@ -256,14 +256,18 @@ class Ses(AddressedProtocol):
         known, last, clock, entries = frontier
         self.adopt_members(known, last)
         kept = dict(entries)
+        self._check(clock, kept)
+        self.clock, self.entries = clock, kept
+
+    def _check(self, clock: int, entries: Mapping[int, int]) -> None:
+        """Raise LocalError for a C and a V, from outside, that no member can have."""
         if not 0 <= clock < 1 << self.width or clock & self.strange:
             raise LocalError("a frontier with a clock that cannot be")
-        if not self.known.issuperset(kept) or not all(
+        if not self.known.issuperset(entries) or not all(
             0 <= vector <= clock and dominates(clock, vector, self.guard)
-            for vector in kept.values()
+            for vector in entries.values()
         ):
             raise LocalError("a frontier with an entry that cannot be")
-        self.clock, self.entries = clock, kept
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Stop sending to the member, and drop its entry; see the base."""
@@ -284,6 +288,9 @@ class Ses(AddressedProtocol):
         self.entries = dict(entries)
         self.printed_arrivals = {member: list(bounds) for member, bounds in arrivals}
         self.set_common_state(common)
+        self._check(self.clock, self.entries)
+        if get(self.clock, self.me) != self.sent:
+            raise ValueError(f"{self.sent} messages sent, of which C knows nothing")
         self.index()
 
     # -- what a message says ------------------------------------------------------------------
@@ -322,7 +329,7 @@ class Ses(AddressedProtocol):
         return INTEGER_BYTES * (members + len(self.entries) * (members + 1))
 
     def describe(self) -> dict[str, str]:
-        """Return C and V as 001 writes them, members by number, `?` for no entry."""
+        """Return C and V as Sahai et al. 2020 write them, members by number, `?` for no entry."""
 
         def shown(vector: int) -> str:
             counts = unpack(vector, max(self.known) + 1)

@@ -1,7 +1,7 @@
 """Messages kept for those who may still lack them, until they are known to be stable.
 
-A message is stable when every member is known to have it (001, Matrix Time: the least of its
-sender's column). Until then anybody who has it may be asked for it.
+A message is stable when every member is known to have it (Sahai et al. 2020, Matrix Time: the
+least of its sender's column). Until then anybody who has it may be asked for it.
 
 Theory of operation
 -------------------

@@ -11,38 +11,38 @@ from collections import deque
 from collections.abc import Hashable
 from typing import Any
 
-_LIST, _DICT, _SET, _DEQUE, _BYTES = "list", "dict", "set", "deque", "bytearray"
-_TAG = "\x00"
+LIST, DICT, SET, DEQUE, BYTES = "list", "dict", "set", "deque", "bytearray"
+TAG = "\x00"
 
 
 def freeze(value: Any) -> Hashable:
     """Return `value` as nested tuples; tuples, also named ones, stay as they are."""
     if isinstance(value, dict):
         pairs = [(freeze(key), freeze(item)) for key, item in value.items()]
-        return (_TAG, _DICT, tuple(sorted(pairs, key=_order)))
+        return (TAG, DICT, tuple(sorted(pairs, key=_order)))
     if isinstance(value, list):
-        return (_TAG, _LIST, tuple(freeze(item) for item in value))
+        return (TAG, LIST, tuple(freeze(item) for item in value))
     if isinstance(value, set):
-        return (_TAG, _SET, tuple(sorted((freeze(item) for item in value), key=_order)))
+        return (TAG, SET, tuple(sorted((freeze(item) for item in value), key=_order)))
     if isinstance(value, deque):
-        return (_TAG, _DEQUE, tuple(freeze(item) for item in value))
+        return (TAG, DEQUE, tuple(freeze(item) for item in value))
     if isinstance(value, bytearray):
-        return (_TAG, _BYTES, bytes(value))
+        return (TAG, BYTES, bytes(value))
     return value  # type: ignore[no-any-return]
 
 
 def thaw(state: Any) -> Any:
     """Return the value that `freeze` was given, with new containers."""
-    if type(state) is not tuple or len(state) != 3 or state[0] != _TAG:
+    if type(state) is not tuple or len(state) != 3 or state[0] != TAG:
         return state
     kind, items = state[1], state[2]
-    if kind == _DICT:
+    if kind == DICT:
         return {thaw(key): thaw(item) for key, item in items}
-    if kind == _LIST:
+    if kind == LIST:
         return [thaw(item) for item in items]
-    if kind == _SET:
+    if kind == SET:
         return {thaw(item) for item in items}
-    if kind == _DEQUE:
+    if kind == DEQUE:
         return deque(thaw(item) for item in items)
     return bytearray(items)
 

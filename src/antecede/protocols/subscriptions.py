@@ -1,4 +1,6 @@
-"""Who subscribes to what: topics of members in a publish/subscribe group (004, section 2)."""
+"""Who subscribes to what: topics of members in a publish/subscribe group (Nakayama 2017, section
+2).
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,15 @@ class Subscriptions(Generic[Member]):
         return Subscriptions({**self.topics, member: frozenset(topics)})
 
     def numbered(self, numbers: Mapping[Any, int]) -> Subscriptions[int]:
-        """Return the same with names replaced by member numbers; raises LocalError."""
+        """Return the same with names replaced by member numbers; raises LocalError.
+
+        Also for topics that are no lists: a text would be read letter by letter.
+        """
+        if not isinstance(self.topics, Mapping):
+            raise LocalError(f"subscriptions are topics by member, not {self.topics!r}")
+        for member, topics in self.topics.items():
+            if isinstance(topics, str | bytes) or not isinstance(topics, Collection):
+                raise LocalError(f"the topics of {member!r} are a list of words, not {topics!r}")
         if unknown := [member for member in self.topics if member not in numbers]:
             raise LocalError(f"{unknown[0]!r} has subscriptions and is not in the group")
         return Subscriptions({numbers[member]: topics for member, topics in self.topics.items()})

@@ -1,9 +1,9 @@
 """How near cause and effect can be, and how long a cause can still be on its way.
 
-Source: 004, section 2 (rule 3: mind_ij, maxd_ij, epsilon) and the errata: what is said of
+Source: Nakayama 2017, section 2 (rule 3: mind_ij, maxd_ij, epsilon) and the errata: what is said of
 causes needs the least delay over any PATH, what is said of waiting the largest delay of every
 channel to the receiver, not that between the two publishers. Accuracies may differ by member
-(002, section 4.2: lambda_i + lambda_j stands where 004 has 2 epsilon).
+(Tsuneizumi et al., section 4.2: lambda_i + lambda_j stands where Nakayama 2017 has 2 epsilon).
 
 Derivation
 ----------
@@ -23,10 +23,10 @@ arriving, so a receiver lets e go when its clock shows MORE. Both bounds are rea
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 
 from antecede.clocks.bounds import Bounds
+from antecede.clocks.nanoseconds import LONGEST_NS
 
 
 class Delays:
@@ -35,49 +35,62 @@ class Delays:
     def __init__(self, bounds: Bounds[int], members: Iterable[int]) -> None:
         self.bounds = bounds
         self.members = tuple(sorted(members))
-        self._least: dict[int, Mapping[int, float]] = {}
-        self._furthest: dict[tuple[int, int], float] = {}
+        self._least: dict[int, Mapping[int, int]] = {}
+        self._furthest: dict[tuple[int, int], int] = {}
 
-    def error_s(self, one: int, other: int) -> float:
-        """Return how far two clocks can be apart (2 epsilon of 004)."""
-        return self.bounds.accuracy(one) + self.bounds.accuracy(other)
+    def error_ns(self, one: int, other: int) -> int:
+        """Return how far two clocks can be apart (2 epsilon of Nakayama 2017)."""
+        return self.bounds.error_ns(one) + self.bounds.error_ns(other)
 
-    def least_s(self, source: int, target: int) -> float:
+    def least_ns(self, source: int, target: int) -> int:
         """Return the least delay from one member to another over any path; 0 to itself."""
+        if not self.bounds.channels_ns:
+            return 0 if source == target else self.bounds.least_ns
         if target not in self._least:
             self._least[target] = self._nearest(target)
         return self._least[target][source]
 
-    def after_publishing_s(self, source: int, receiver: int) -> float:
+    def apart_ns(self) -> int:
+        """Return what no effect of another source is earlier by, in physical time."""
+        bounds = self.bounds
+        least_ns = min([bounds.least_ns, *(least for least, _ in bounds.channels_ns.values())])
+        return least_ns - 2 * max([bounds.accuracy_ns, *bounds.clocks_ns.values()])
+
+    def after_publishing_ns(self, source: int, receiver: int) -> int:
         """Return how far above e.PT the receiver's clock can be when a cause of e arrives."""
-        return self._furthest_s(source, receiver) + self.error_s(source, receiver)
+        return self._furthest_ns(source, receiver) + self.error_ns(source, receiver)
 
-    def after_arrival_s(self, source: int, receiver: int) -> float:
+    def after_arrival_ns(self, source: int, receiver: int) -> int:
         """Return how long after e, by the receiver's clock, a cause of e can still arrive."""
-        wander_s = 2 * self.bounds.accuracy(receiver)
-        return self._furthest_s(source, receiver) - self.bounds.least(source, receiver) + wander_s
+        wander_ns = 2 * self.bounds.error_ns(receiver)
+        least_ns = self.bounds.least_delay_ns(source, receiver)
+        return self._furthest_ns(source, receiver) - least_ns + wander_ns
 
-    def _furthest_s(self, source: int, receiver: int) -> float:
+    def _furthest_ns(self, source: int, receiver: int) -> int:
         """Return the maximum over k of most(k, receiver) - least(k, source)."""
         key = source, receiver
+        if not self.bounds.channels_ns:
+            least_ns = 0 if source != receiver else self.bounds.least_ns
+            return self.bounds.most_ns - least_ns
         if key not in self._furthest:
             self._furthest[key] = max(
-                self.bounds.most(k, receiver) - self.least_s(k, source)
+                self.bounds.most_delay_ns(k, receiver) - self.least_ns(k, source)
                 for k in self.members
                 if k != receiver
             )
         return self._furthest[key]
 
-    def _nearest(self, target: int) -> dict[int, float]:
+    def _nearest(self, target: int) -> dict[int, int]:
         """Return the least delay of a path from every member to the target (Dijkstra)."""
-        if not self.bounds.channels:
-            return {k: 0.0 if k == target else self.bounds.least_s for k in self.members}
-        near = dict.fromkeys(self.members, math.inf)
-        near[target] = 0.0
+        if not self.bounds.channels_ns:
+            return {k: 0 if k == target else self.bounds.least_ns for k in self.members}
+        near = dict.fromkeys(self.members, 4 * LONGEST_NS)
+        near[target] = 0
         open_ = set(near)
         while open_:
             nearest = min(open_, key=near.__getitem__)
             open_.remove(nearest)
             for member in open_:
-                near[member] = min(near[member], near[nearest] + self.bounds.least(member, nearest))
+                step = near[nearest] + self.bounds.least_delay_ns(member, nearest)
+                near[member] = min(near[member], step)
         return near

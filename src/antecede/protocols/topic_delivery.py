@@ -1,6 +1,7 @@
-"""Topic-based delivery: what the five protocols of 004 share. They are in `topics`.
+"""Topic-based delivery: what the five protocols of Nakayama 2017 share. They are in `topics`.
 
-Source: 004, section 2 and errata; the text gives relations between events, no delivery rule.
+Source: Nakayama 2017, section 2 and errata; the text gives relations between events, no delivery
+rule.
 
 Theory of operation
 -------------------
@@ -31,11 +32,11 @@ bounds say goes without it; when it comes it is delivered, late.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from antecede.clocks import intervals
-from antecede.clocks.lanes import MAX_VALUE, items, merge, put
+from antecede.clocks.lanes import MAX_VALUE, get, items, merge, put
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 from antecede.protocols import topic_message
 from antecede.protocols.base import (
@@ -49,18 +50,20 @@ from antecede.protocols.base import (
     MessageId,
     Transmit,
 )
-from antecede.protocols.held_back import released
 from antecede.protocols.topic_message import TopicMessage, check_times, checked_topics
-from antecede.protocols.topic_state import NOT_SUBSCRIBED, TopicState, Waiting
+from antecede.protocols.topic_printed import vector_after_receipt_as_printed
+from antecede.protocols.topic_state import FORGOTTEN, NOT_SUBSCRIBED, TopicState, Waiting
 
 
 class TopicProtocol(TopicState):
     """One peer of a group in which events go to those who subscribe to one of their topics.
 
     `subscriptions`: topics by member, of members to come too. `bounds`: accuracy of clocks and
-    delays of channels, which the order rests on. `reading`: "all" or "some", see
-    `topic_relations`. `as_published`: LT and PT precede as printed. All members choose alike.
-    Raises LocalError without bounds.
+    delays of channels, which the order rests on. `reading`: "all", "some" or "no-greater", see
+    `topic_relations`. `as_published`: LT and PT precede, and VT counts, as printed. All members
+    choose these alike. `max_jump`: by how much an event's counts, LT and VT may be above one's
+    own (see `jumps`; None: any). `max_gaps`: gaps remembered in the numbers of each source, None:
+    all; what comes in an older one is discarded. Raises LocalError without bounds.
     """
 
     # -- publishing -------------------------------------------------------------------------
@@ -69,7 +72,7 @@ class TopicProtocol(TopicState):
         self,
         payload: Any,
         *,
-        now: float = 0.0,
+        now: int | None = None,
         after: Sequence[MessageId] = (),
         topics: Collection[str] = (),
     ) -> Sequence[Effect]:
@@ -78,45 +81,64 @@ class TopicProtocol(TopicState):
         Raises LocalError when no topic is named or a name is empty or too long. No effect
         when nobody subscribes; the event counts all the same.
         """
+        now, clock = self.read_clock(now)
         publication = checked_topics(topics)
         if not publication:
             raise LocalError("name the topics that the event is about: send(..., topics=[...])")
+        self.own_clock = clock
         self.sent += 1
         self.lt += self.parts.linear
         for topic in publication:
             self.tv[topic] = self.tv.get(topic, 0) + 1
         tv = tuple(sorted(self.tv.items()))
-        pt_s = now if self.parts.physical else 0.0
-        message = TopicMessage(self.me, self.sent, payload, publication, tv, self.lt, pt_s, self.vt)
+        pt_ns = now if self.parts.physical else 0
+        message = TopicMessage(
+            self.me, self.sent, payload, publication, tv, self.lt, pt_ns, self.vt
+        )
         targets = self.subscriptions.targets(publication, self.others())
         return (Transmit(targets, message),) if targets else NOTHING
 
     # -- arrival and delivery ---------------------------------------------------------------
 
-    def receive(self, message: TopicMessage, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: TopicMessage, *, now: int | None = None) -> Sequence[Effect]:
         """Take over the event's times, hold it, and deliver what may go.
 
-        Raises UnknownMemberError, SequenceError or RemoteError for what cannot be right.
+        Raises UnknownMemberError, SequenceError, LimitError or RemoteError for what cannot be
+        right.
         """
+        now, clock = self.read_clock(now)
         key = MessageId(message.sender, message.seq)
         if message.sender == self.me:
             return (Discard(message, OWN),)
         self._check(message)
-        if not intervals.insert(self.arrived[message.sender], message.seq):
-            return (Discard(message, DUPLICATE),)
+        self._check_jumps(message)
+        self.own_clock = clock
+        if not self.note_arrival(*key):
+            if message.seq > self.closed.get(message.sender, 0):
+                return (Discard(message, DUPLICATE),)
+            self.take_over(message)  # it may have come for the first time
+            return (Discard(message, FORGOTTEN),)
         self.take_over(message)
         if self.subscription.isdisjoint(message.topics):
             return (Discard(message, NOT_SUBSCRIBED), *self._deliver(now))
-        self.held[key] = waiting = Waiting(message, topic_message.stamp(message), now)
-        self.next_s = min(self.next_s, self.due_s(waiting))
+        self.held[key] = Waiting(
+            message, topic_message.stamp(message, vector=self.parts.vector), now
+        )
+        self.note_held(key)
         delivered = self._deliver(now)
         return (Hold(message, ()), *delivered) if key in self.held else delivered
 
     def take_over(self, message: TopicMessage) -> None:
         """Take the component-wise maximum of all times."""
+        tv = self.tv
         for topic, count in message.tv:
-            self.tv[topic] = max(count, self.tv.get(topic, 0))
-        self.lt = max(self.lt, message.lt)
+            if count > tv.get(topic, 0):
+                tv[topic] = count
+        if message.lt > self.lt:
+            self.lt = message.lt
+        if self.parts.vector and self.as_published:
+            self.vt = vector_after_receipt_as_printed(self.vt, self.arrived)
+            return
         if self.parts.vector:
             theirs = put(message.vt, message.sender, message.seq)
             self.vt = put(merge(self.vt, theirs, self.guard), self.me, 0)
@@ -129,12 +151,19 @@ class TopicProtocol(TopicState):
         if not 1 <= seq <= last:
             raise SequenceError(f"message {seq} from member {sender}: numbers are 1 to {last}")
         check_times(message, self.parts)
+        if message.vt:
+            self._check_vector(message)
+
+    def _check_vector(self, message: TopicMessage) -> None:
+        sender, seq = message.sender, message.seq
         for member, number in items(message.vt):
             if member != self.me and member not in self.arrived:
                 raise UnknownMemberError(
                     f"message {seq} from member {sender} follows one of member {member}, "
                     "who is not in the group"
                 )
+            if self.as_published:
+                continue  # such entries are no numbers of events
             most = self.sent if member == self.me else self.last.get(member, number)
             if number > most:
                 raise SequenceError(
@@ -142,23 +171,29 @@ class TopicProtocol(TopicState):
                     f"{member}, whose last is {most}"
                 )
 
-    def tick(self, now: float) -> Sequence[Effect]:
-        """Deliver what may go now that the own clock shows `now` seconds."""
-        return self._deliver(now)
+    def _check_jumps(self, message: TopicMessage) -> None:
+        """Raise LimitError for what is taken over; a PT is not, and delays nobody for ever."""
+        limits = self.limits
+        for topic, count in message.tv:
+            if count > (here := self.tv.get(topic, 0)):
+                limits.check_number(message, "a topic count of", count, here)
+        if message.lt > self.lt:
+            limits.check_number(message, "linear time", message.lt, self.lt)
+        for member, number in items(message.vt) if message.vt else ():
+            if member != self.me:
+                known = get(self.vt, member)
+                limits.check_number(message, "a vector entry of", number, known)
 
-    def _deliver(self, now: float) -> tuple[Effect, ...]:
-        if now <= self.next_s:
+    def tick(self, now: int) -> Sequence[Effect]:
+        """Deliver what may go now that the own clock shows `now`."""
+        reading, self.own_clock = self.read_clock(now)
+        return self._deliver(reading)
+
+    def _deliver(self, now: int) -> tuple[Effect, ...]:
+        keys = []
+        while self.due and self.due[0][0] < now:
+            keys.append(heapq.heappop(self.due)[1])
+        if not keys:
             return ()
-        free = released(
-            self.held, lambda waiting: now > self.due_s(waiting), self._precedes, self._rank
-        )
-        self.note_next()
-        return tuple(Deliver(waiting.message) for waiting in free)
-
-    def _rank(self, waiting: Waiting) -> tuple[int, int, int]:
-        return self.relation.rank(waiting.stamp)
-
-    def _precedes(self, one: Waiting, other: Waiting) -> bool:
-        if self._rank(one) > self._rank(other):
-            return False
-        return self.relation.precedes(one.stamp, other.stamp, self.subscription)
+        free = self.queue.release(keys)
+        return tuple(Deliver(self.held.pop(key).message) for key in free)

@@ -1,19 +1,21 @@
-"""An event message of 004 and its bytes: topics, topic vector, linear, physical, vector time.
+"""An event message of Nakayama 2017 and its bytes: topics, topic vector, linear, physical, vector
+time.
 
 On the wire: sender and number; the topics that the sender knows, in ascending order, each with
 its name and `2 * count + 1` when the event is about it, else `2 * count`; then what the protocol
-carries of linear time (a varint), physical time (8 bytes) and vector time (pairs, the sender's
+carries of linear time (a varint), physical time (8 bytes,
+nanoseconds with a sign) and vector time (pairs, the sender's
 own entry left out: it is the number).
 """
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from antecede.clocks.lanes import LANE_BITS, MAX_VALUE, put
+from antecede.clocks.nanoseconds import LONGEST_NS
 from antecede.clocks.pairs import encode_pairs, read_pairs
 from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError
@@ -44,18 +46,21 @@ class TopicMessage(NamedTuple):
     tv: tuple[tuple[str, int], ...]
     """e.TV: (topic, count) of all topics that the sender knows, in ascending order."""
     lt: int = 0
-    pt_s: float = 0.0
+    pt_ns: int = 0
     vt: int = 0
     """e.VT in packed lanes, without the sender's own entry."""
 
 
-def stamp(message: TopicMessage) -> Stamp:
-    """Return what the relations read of a message."""
+def stamp(message: TopicMessage, *, vector: bool = True) -> Stamp:
+    """Return what the relations read of a message; `vector`: of its vector time too.
+
+    The vector is as long as the group is large, so who does not read it leaves it out.
+    """
     counts = dict(message.tv)
-    vt = put(message.vt, message.sender, message.seq)
+    vt = put(message.vt, message.sender, message.seq) if vector else 0
     about = {topic: counts[topic] for topic in message.topics}
     weight = sum(counts.values())
-    return Stamp(message.sender, message.seq, about, weight, message.lt, message.pt_s, vt)
+    return Stamp(message.sender, message.seq, about, weight, message.lt, message.pt_ns, vt)
 
 
 def checked_topics(topics: Collection[str]) -> tuple[str, ...]:
@@ -75,20 +80,31 @@ def _is_name(topic: object) -> bool:
         return False
 
 
+def _what(message: TopicMessage) -> str:
+    return f"message {message.seq} of member {message.sender}"
+
+
 def check_times(message: TopicMessage, parts: Parts) -> None:
     """Raise a RemoteError when topics or times cannot be those of an event."""
-    what = f"message {message.seq} of member {message.sender}"
     counts = dict(message.tv)
-    if not message.topics or not all(counts.get(topic, 0) >= 1 for topic in message.topics):
-        raise RemoteError(f"{what} is about no topic, or about one that it does not count")
-    if not all(1 <= count <= MAX_COUNT for count in counts.values()):
+    about, numbers = [counts.get(topic, 0) for topic in message.topics], counts.values()
+    if not about or min(about) < 1:
+        raise RemoteError(
+            f"{_what(message)} is about no topic, or about one that it does not count"
+        )
+    if min(numbers) < 1 or max(numbers) > MAX_COUNT:
+        what = _what(message)
         raise SequenceError(f"{what} counts a topic below 1 or above {MAX_COUNT}")
     if parts.linear and not 1 <= message.lt <= MAX_COUNT:
+        what = _what(message)
         raise SequenceError(f"{what} has linear time {message.lt}; it is 1 to {MAX_COUNT}")
-    if parts.physical and not math.isfinite(message.pt_s):
-        raise RemoteError(f"{what} has physical time {message.pt_s}")
-    if (message.vt >> (message.sender * LANE_BITS)) & MAX_VALUE:
-        raise RemoteError(f"{what} has an entry of its own in its vector time")
+    if parts.physical and abs(message.pt_ns) > LONGEST_NS:
+        raise RemoteError(
+            f"{_what(message)} has physical time {message.pt_ns} ns; "
+            "readings are within 146 years of 0"
+        )
+    if message.vt and (message.vt >> (message.sender * LANE_BITS)) & MAX_VALUE:
+        raise RemoteError(f"{_what(message)} has an entry of its own in its vector time")
 
 
 def encode(message: TopicMessage, parts: Parts) -> bytes:
@@ -100,7 +116,7 @@ def encode(message: TopicMessage, parts: Parts) -> bytes:
     if parts.linear:
         out += varint(message.lt)
     if parts.physical:
-        out += struct.pack(">d", message.pt_s)
+        out += struct.pack(">q", message.pt_ns)
     if parts.vector:
         out += encode_pairs(message.vt)
     return bytes(out)
@@ -112,10 +128,10 @@ def decode(control: bytes, payload: Any, parts: Parts) -> TopicMessage:
     sender, seq = reader.varint(), reader.varint()
     topics, tv = _read_topics(reader)
     lt = reader.varint() if parts.linear else 0
-    pt_s = struct.unpack(">d", reader.take(8))[0] if parts.physical else 0.0
+    pt_ns = struct.unpack(">q", reader.take(8))[0] if parts.physical else 0
     vt = read_pairs(reader) if parts.vector else 0
     reader.finish()
-    return TopicMessage(sender, seq, payload, topics, tv, lt, pt_s, vt)
+    return TopicMessage(sender, seq, payload, topics, tv, lt, pt_ns, vt)
 
 
 def _read_topics(reader: Reader) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...]]:

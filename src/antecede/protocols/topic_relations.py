@@ -1,6 +1,7 @@
 """Which of two events a subscriber orders first: the relations of HTBC, as published and safe.
 
-Source: 004, section 2 (ordering rules 1 to 4) and section 3 (the sets TV_i to VT_i); errata.
+Source: Nakayama 2017, section 2 (ordering rules 1 to 4) and section 3 (the sets TV_i to VT_i);
+errata.
 
 A relation answers for a pair of events and the subscription p.S of the peer that orders them:
 
@@ -37,8 +38,9 @@ from antecede.protocols.topic_printed import (
 
 ALL = "all"
 SOME = "some"
-READINGS = (ALL, SOME)
-"""TV precedes when less in all common topics, or when no greater in any and less in some."""
+PUBLISHED = "no-greater"
+READINGS = (ALL, SOME, PUBLISHED)
+"""TV precedes when less in all common topics; no greater in any and less in some; no greater."""
 
 
 class Stamp(NamedTuple):
@@ -53,8 +55,8 @@ class Stamp(NamedTuple):
     """Sum of the whole topic vector."""
     lt: int = 0
     """Linear time."""
-    pt_s: float = 0.0
-    """Physical time in seconds: what the source's clock showed."""
+    pt_ns: int = 0
+    """Physical time in nanoseconds: what the source's clock showed."""
     vt: int = 0
     """Vector time in packed lanes (`clocks.lanes`), the source's own entry included."""
 
@@ -62,7 +64,7 @@ class Stamp(NamedTuple):
 class TopicRelation:
     """A relation made of TV and any of the others, for a group with these bounds.
 
-    `reading` is ALL or SOME; `as_published` takes LT and PT as printed. Raises LocalError.
+    `reading` is one of READINGS; `as_published` takes LT and PT as printed. Raises LocalError.
     """
 
     def __init__(
@@ -111,36 +113,38 @@ class TopicRelation:
 def topics_precede(
     e1: Stamp, e2: Stamp, subscription: Collection[str], *, reading: str = ALL
 ) -> bool:
-    """Tell whether e1.TV precedes e2.TV on e1.P & e2.P & p.S (004, rule 1)."""
+    """Tell whether e1.TV precedes e2.TV on e1.P & e2.P & p.S (Nakayama 2017, rule 1)."""
     one, other = e1.counts, e2.counts
     common = [topic for topic in one if topic in other and topic in subscription]
     if reading == ALL:
         return bool(common) and all(one[topic] < other[topic] for topic in common)
+    if reading == PUBLISHED:
+        return bool(common) and all(one[topic] <= other[topic] for topic in common)
     return all(one[topic] <= other[topic] for topic in common) and any(
         one[topic] < other[topic] for topic in common
     )
 
 
 def linear_precedes(e1: Stamp, e2: Stamp) -> bool:
-    """Tell whether e1.LT < e2.LT (004, rule 2, repaired)."""
+    """Tell whether e1.LT < e2.LT (Nakayama 2017, rule 2, repaired)."""
     return e1.lt < e2.lt
 
 
 def physical_precedes(e1: Stamp, e2: Stamp, delays: Delays) -> bool:
-    """Tell whether e2 can be an effect of e1, by physical time (004, rule 3, repaired).
+    """Tell whether e2 can be an effect of e1, by physical time (Nakayama 2017, rule 3, repaired).
 
     An effect is published at least the least delay over any path later; each clock may be off.
     """
     if e1.source == e2.source:
         return e1.seq < e2.seq
-    nearest_s = delays.least_s(e1.source, e2.source) - delays.error_s(e1.source, e2.source)
-    return e2.pt_s - e1.pt_s >= nearest_s
+    nearest_ns = delays.least_ns(e1.source, e2.source) - delays.error_ns(e1.source, e2.source)
+    return e2.pt_ns - e1.pt_ns >= nearest_ns
 
 
 def vector_precedes(e1: Stamp, e2: Stamp) -> bool:
     """Tell whether e1.VT <= e2.VT: of two events, e1 is in the causal past of e2, by receipt.
 
-    004, section 3; Mattern.
+    Nakayama 2017, section 3; Mattern.
     """
     width = max(e1.vt.bit_length(), e2.vt.bit_length())
     return dominates(e2.vt, e1.vt, guards(-(-width // LANE_BITS)))

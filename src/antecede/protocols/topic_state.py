@@ -1,19 +1,23 @@
 """The state of a peer in a topic-based group: options, times, membership; its size and copies.
 
-Source: 004; joins, leaves and changed subscriptions are ours. The exchange of events is in
+Source: Nakayama 2017; joins, leaves and changed subscriptions are ours. The exchange of events is
+in
 `topic_delivery`, the theory of operation too.
 """
 
 from __future__ import annotations
 
-import math
+import heapq
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 from antecede.clocks import intervals
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.intervals import NODE_BYTES
 from antecede.clocks.lanes import MAX_MEMBER, get, guards, items, pack, put, unit
+from antecede.clocks.nanoseconds import NS
+from antecede.clocks.own_clock import OwnClock
 from antecede.errors import LocalError
 from antecede.protocols import topic_message
 from antecede.protocols.base import (
@@ -28,12 +32,17 @@ from antecede.protocols.base import (
     Protocol,
     Relation,
 )
+from antecede.protocols.hold_back import HoldBackQueue
+from antecede.protocols.jumps import MAX_JUMP, Limits
 from antecede.protocols.subscriptions import Subscriptions
 from antecede.protocols.topic_delays import Delays
 from antecede.protocols.topic_message import Parts, TopicMessage, checked_topics
 from antecede.protocols.topic_relations import ALL, Stamp, TopicRelation
 
 NOT_SUBSCRIBED = "about no topic that this member subscribes to"
+FORGOTTEN = "duplicate, or too late: older than the gaps that are remembered (max_gaps)"
+MAX_GAPS = 1 << 14
+"""Default of `max_gaps`: a source's events for others between those for this member."""
 INTEGER_BYTES = 4
 TIME_BYTES = 8
 
@@ -43,7 +52,7 @@ class Waiting(NamedTuple):
 
     message: TopicMessage
     stamp: Stamp
-    arrived_s: float
+    arrived_ns: int
     """What the own clock showed when it arrived."""
 
 
@@ -56,6 +65,7 @@ class TopicState(Protocol):
         Relation.BY_TOPIC, never_idle=False, joins=True, leaves=True, needs_time=True
     )
     addressing: ClassVar[Addressing] = Addressing.TOPICS
+    own_options: ClassVar[frozenset[str]] = frozenset({"max_jump", "max_gaps"})
 
     def __init__(
         self,
@@ -66,8 +76,17 @@ class TopicState(Protocol):
         bounds: Bounds[int] | None = None,
         reading: str = ALL,
         as_published: bool = False,
+        max_jump: int | None = MAX_JUMP,
+        max_gaps: int | None = MAX_GAPS,
     ) -> None:
         super().__init__(me, members)
+        self.limits = Limits.of(max_jump)
+        if max_gaps is not None and (type(max_gaps) is not int or max_gaps < 1):
+            raise LocalError(f"max_gaps is {max_gaps!r}; it is 1 or more, or None for all")
+        self.max_gaps = max_gaps
+        if max_gaps is not None and max_gaps < MAX_GAPS:
+            remark = f"an event that more than {max_gaps} gaps have followed is not delivered"
+            self.guarantee = self.guarantee._replace(never_stuck=False, remark=remark)
         if bounds is None:
             raise LocalError(
                 "topic-based order waits by the clock: give bounds=Bounds(accuracy_s=..., "
@@ -77,6 +96,7 @@ class TopicState(Protocol):
             raise LocalError(f"member numbers are 0 to {MAX_MEMBER}")
         self.subscriptions = subscriptions or Subscriptions()
         self.bounds, self.reading, self.as_published = bounds, reading, as_published
+        self.own_clock = OwnClock()
         self.sent = 0
         self.tv: dict[str, int] = {}
         self.lt = 0
@@ -84,6 +104,8 @@ class TopicState(Protocol):
         """Vector time without the own entry, which is `sent`."""
         self.arrived: dict[int, list[int]] = {member: [] for member in self.others()}
         """Bounds of the numbers that arrived, for everybody who ever was a member, but me."""
+        self.closed: dict[int, int] = {}
+        """By member: numbers up to this count as arrived, whether they did or not."""
         self.last: dict[int, int] = {}
         """Number of the last message of each member that left."""
         self.held: dict[MessageId, Waiting] = {}
@@ -98,13 +120,48 @@ class TopicState(Protocol):
             reading=self.reading,
             as_published=self.as_published,
         )
+        self._after: dict[int, tuple[int, int]] = {}
+        """By source: the waits after arrival and after publishing, worked out once."""
         self.subscription = self.subscriptions.of(self.me)
         self.guard = guards(max((*self.arrived, self.me)) + 1)
         self.note_next()
 
     def note_next(self) -> None:
-        """Note the reading above which the first of the held events is due."""
-        self.next_s = min(map(self.due_s, self.held.values()), default=math.inf)
+        """Derive the queue of the held events, and when each is due."""
+        physical = self.parts.physical and not self.as_published
+        self.queue = HoldBackQueue(
+            self._precedes, self.relation.delays.apart_ns() if physical else None
+        )
+        self.due: list[tuple[int, MessageId]] = []
+        for key in sorted(self.held):
+            self.note_held(key)
+
+    def note_held(self, key: MessageId) -> None:
+        """Take a held event into the queue and among those that become due."""
+        waiting = self.held[key]
+        stamp = waiting.stamp
+        self.queue.add(key, waiting, self.relation.rank(stamp), stamp.pt_ns)
+        heapq.heappush(self.due, (self.due_ns(waiting), key))
+
+    def _precedes(self, one: Waiting, other: Waiting) -> bool:
+        rank = self.relation.rank
+        if rank(one.stamp) > rank(other.stamp):
+            return False
+        return self.relation.precedes(one.stamp, other.stamp, self.subscription)
+
+    def note_arrival(self, sender: int, seq: int) -> bool:
+        """Note that a number has arrived; tell whether it is new.
+
+        Beyond `max_gaps` the oldest sixteenth of the gaps counts as filled from then on.
+        """
+        bounds, most = self.arrived[sender], self.max_gaps
+        if not intervals.insert(bounds, seq):
+            return False
+        if most is not None and intervals.nodes(bounds) - (bounds[0] == 1) > most:
+            at = 2 * (max(1, most // 16) - (bounds[0] > 1))
+            self.closed[sender] = bounds[at] - 1
+            bounds[: at + 1] = [1]
+        return True
 
     @classmethod
     def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
@@ -121,17 +178,80 @@ class TopicState(Protocol):
         bounds: Bounds[int] = Bounds(accuracy_s=1, least_s=1, most_s=1, channels=unlike)
         return {"subscriptions": Subscriptions(topics), "bounds": bounds}
 
-    def due_s(self, waiting: Waiting) -> float:
-        """Return the reading above which nothing that precedes a held event can still come."""
-        source, delays = waiting.stamp.source, self.relation.delays
-        due_s = waiting.arrived_s + delays.after_arrival_s(source, self.me)
-        if self.parts.physical:
-            due_s = min(due_s, waiting.stamp.pt_s + delays.after_publishing_s(source, self.me))
-        return due_s
+    def due_s(self, waiting: Waiting) -> Fraction:
+        """Return the reading above which nothing that precedes a held event can still come.
+
+        In exact seconds; `due_ns` is the same in nanoseconds.
+        """
+        return Fraction(self._derived_due_ns(waiting), NS)
+
+    def _derived_due_ns(self, waiting: Waiting) -> int:
+        stamp = waiting.stamp
+        after = self._after.get(stamp.source)
+        if after is None:
+            delays, source = self.relation.delays, stamp.source
+            after = self._after[source] = (
+                delays.after_arrival_ns(source, self.me),
+                delays.after_publishing_ns(source, self.me),
+            )
+        due_ns = waiting.arrived_ns + after[0]
+        return min(due_ns, stamp.pt_ns + after[1]) if self.parts.physical else due_ns
+
+    def _due_is_derived(self) -> bool:
+        """Tell whether `due_s` is as defined here: nobody put another in its place."""
+        return type(self).due_s is TopicState.due_s and "due_s" not in vars(self)
+
+    def due_ns(self, waiting: Waiting) -> int:
+        """Return the reading above which a held event may go, in nanoseconds."""
+        if self._due_is_derived():
+            return self._derived_due_ns(waiting)
+        due_s = self.due_s(waiting)
+        return due_s.numerator * NS // due_s.denominator
+
+    def read_clock(self, now: int | None) -> tuple[int, OwnClock]:
+        """Return the reading to go by, and the clock after it; raises LocalError."""
+        onward = self.own_clock.onward(now)
+        if onward is not None:
+            assert now is not None
+            return now, onward
+        error_ns, whose = (
+            self.bounds.error_ns(self.me),
+            f"{type(self).__name__}, an order by clocks,",
+        )
+        return self.own_clock.at(now, whose, error_ns=error_ns, physical=self.parts.physical)
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held events by (sender, number). They wait for time: no cause is known."""
-        return tuple(Held(self.held[key].message, ()) for key in sorted(self.held))
+        """Return held events by (sender, number), each with the reading at which it may go.
+
+        No cause is known to be missing. Where that reading is past, events that are held
+        themselves come before it, and are named.
+        """
+        return tuple(self._held(self.held[key]) for key in sorted(self.held))
+
+    def _held(self, waiting: Waiting) -> Held:
+        until_ns = self.due_ns(waiting) + 1  # due is the last reading at which it waits
+        clock = self.own_clock
+        if clock.read_ns is not None and until_ns <= clock.read_ns:
+            held = (key for key in sorted(self.held) if self.held[key] is not waiting)
+            return Held(
+                waiting.message, tuple(k for k in held if self._precedes(self.held[k], waiting))
+            )
+        return Held(waiting.message, (), until_ns=until_ns - clock.shift_ns)
+
+    def held_count(self) -> int:
+        """Return how many messages are held back."""
+        return len(self.held)
+
+    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+        """Return the numbers that arrived and are not held, of everybody, as bounds.
+
+        In gaps older than `max_gaps` those too that never came.
+        """
+        runs: dict[int, Sequence[int]] = {
+            member: _without(bounds, [key.seq for key in self.held if key.sender == member])
+            for member, bounds in self.arrived.items()
+        }
+        return {**runs, self.me: intervals.Intervals.up_to(self.sent).bounds}
 
     # -- membership -------------------------------------------------------------------------
 
@@ -146,7 +266,9 @@ class TopicState(Protocol):
         self.subscriptions = self.subscriptions.with_member(member, checked_topics(topics))
         self.subscription = self.subscriptions.of(self.me)
         lost = [k for k in self.held if self.subscription.isdisjoint(self.held[k].message.topics)]
-        return tuple(Discard(self.held.pop(key).message, NOT_SUBSCRIBED) for key in sorted(lost))
+        discarded = [Discard(self.held.pop(key).message, NOT_SUBSCRIBED) for key in sorted(lost)]
+        self.note_next()
+        return tuple(discarded)
 
     def frontier(self) -> Hashable:
         """Return numbers delivered here and last numbers by member, times, and subscriptions."""
@@ -170,7 +292,7 @@ class TopicState(Protocol):
         if self.sent or any(self.arrived.values()):
             raise LocalError("a frontier is adopted before anything is sent or delivered")
         self.arrived = {member: list(bounds) for member, bounds in delivered if member != self.me}
-        self.last = dict(last)
+        self.last, self.closed = dict(last), {}
         self.members = tuple(sorted({*self.arrived, self.me} - self.last.keys()))
         self.tv, self.lt, self.vt = dict(tv), lt, vt
         self.subscriptions = Subscriptions({**self.subscriptions.topics, **dict(subscribed)})
@@ -202,29 +324,37 @@ class TopicState(Protocol):
             )
         self.members = tuple(other for other in self.members if other != member)
         self.last[member] = last
-        return tuple(Discard(self.held.pop(key).message, AFTER_LEAVE) for key in sorted(late))
+        discarded = [Discard(self.held.pop(key).message, AFTER_LEAVE) for key in sorted(late)]
+        self.note_next()
+        return tuple(discarded)
 
     # -- snapshot ---------------------------------------------------------------------------
 
     def snapshot(self) -> Hashable:
         """Return the state without the options; held events by (sender, number)."""
-        arrived = tuple((member, tuple(self.arrived[member])) for member in sorted(self.arrived))
-        held = tuple((self.held[k].message, self.held[k].arrived_s) for k in sorted(self.held))
+        closed = self.closed
+        arrived = tuple(
+            (k, tuple(bounds), closed[k]) if k in closed else (k, tuple(bounds))
+            for k, bounds in sorted(self.arrived.items())
+        )
+        held = tuple((self.held[k].message, self.held[k].arrived_ns) for k in sorted(self.held))
         times = tuple(sorted(self.tv.items())), self.lt, self.vt
         numbers = self.me, self.members, self.sent, tuple(sorted(self.last.items()))
-        return *numbers, times, arrived, held, self._subscribed()
+        return *numbers, times, arrived, held, self._subscribed(), self.own_clock
 
     def restore(self, state: Any) -> None:
         """Become what `snapshot` returned, in an object made with the same options."""
-        self.me, self.members, self.sent, last, (tv, self.lt, self.vt), arrived, held, to = state
+        self.me, self.members, self.sent, last, times, arrived, held, to, self.own_clock = state
+        tv, self.lt, self.vt = times
         self.last, self.tv = dict(last), dict(tv)
-        self.arrived = {member: list(bounds) for member, bounds in arrived}
+        self.arrived = {member: list(bounds) for member, bounds, *_ in arrived}
+        self.closed = {member: closed[0] for member, _, *closed in arrived if closed}
         self.subscriptions = Subscriptions(dict(to))
         self.held = {
             MessageId(message.sender, message.seq): Waiting(
-                message, topic_message.stamp(message), arrived_s
+                message, topic_message.stamp(message, vector=self.parts.vector), arrived_ns
             )
-            for message, arrived_s in held
+            for message, arrived_ns in held
         }
         self._set_up()
 
@@ -243,13 +373,18 @@ class TopicState(Protocol):
         return topic_message.decode(control, payload, self.parts)
 
     def control_bytes(self, message: TopicMessage) -> int:
-        """Return 4 a topic of TV, 4 for LT, 8 for PT, 4 a member for VT; 004 gives no count."""
+        """Return 4 a topic of TV, 4 for LT, 8 for PT, 4 a member for VT; Nakayama 2017 gives no
+        count.
+        """
         times = INTEGER_BYTES * self.parts.linear + TIME_BYTES * self.parts.physical
         members = (len(self.arrived) + 1) * self.parts.vector
         return INTEGER_BYTES * (len(message.tv) + members) + times
 
     def storage_bytes(self) -> int:
-        """Return 4 a topic of TV, 4 for LT, 4 a member for VT, and 8 a node of what arrived."""
+        """Return 4 a topic of TV, 4 for LT, 4 a member for VT, and 8 a node of what arrived.
+
+        Without what is held: `memory_bytes`.
+        """
         members = (len(self.arrived) + 1) * self.parts.vector
         in_lists = NODE_BYTES * sum(map(intervals.nodes, self.arrived.values()))
         return INTEGER_BYTES * (len(self.tv) + self.parts.linear + members) + in_lists
@@ -268,7 +403,7 @@ class TopicState(Protocol):
         return message._replace(sender=numbers[message.sender], vt=vt)
 
     def describe(self) -> dict[str, str]:
-        """Return S, TV, LT and VT as 004 writes them."""
+        """Return S, TV, LT and VT as Nakayama 2017 writes them."""
         counts = ", ".join(f"{topic} {count}" for topic, count in sorted(self.tv.items()))
         found = {"S": ", ".join(sorted(self.subscription)) or "Ø", "TV": f"<{counts}>"}
         if self.parts.linear:

@@ -1,7 +1,8 @@
-"""The five protocols of 004: what each carries beside the topic vector, and so what it orders.
+"""The five protocols of Nakayama 2017: what each carries beside the topic vector, and so what it
+orders.
 
-Source: 004, section 2 ("types of protocols based on the ordering rules") and, for TV_VT, section
-3, where it is the exact relation that the others are measured against. What they do is in
+Source: Nakayama 2017, section 2 ("types of protocols based on the ordering rules") and, for TV_VT,
+section 3, where it is the exact relation that the others are measured against. What they do is in
 `topic_delivery`, how they order in `topic_relations`.
 """
 

@@ -1,8 +1,8 @@
-"""The data transmission procedure of 002: numbers, gaps, recovery, null messages.
+"""The data transmission procedure of Tsuneizumi et al.: numbers, gaps, recovery, null messages.
 
-Source: 002, section 6, with the repairs of the errata: the message that reveals a gap is kept;
-recovery asks for REQ_j .. m.seq - 1, both included; null messages carry the last number, so
-that the loss of a last message is found.
+Source: Tsuneizumi et al., section 6, with the repairs of the errata: the message that reveals a
+gap is kept; recovery asks for REQ_j .. m.seq - 1, both included; null messages carry the last
+number, so that the loss of a last message is found.
 
 Theory of operation
 -------------------
@@ -25,10 +25,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from antecede.clocks.intervals import MAX_NUMBER
+from antecede.clocks.nanoseconds import LONGEST_NS, span_ns
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 from antecede.protocols.base import (
     Addressing,
@@ -46,6 +47,8 @@ from antecede.protocols.transmission_messages import (
     StampedMessage,
 )
 
+KEEP = 1 << 16
+"""Default of `keep`: messages of one's own kept to be sent again. Nobody acknowledges any."""
 OVERRUN = "receipt buffer overrun"
 GIVEN_UP = "duplicate, or given up before"
 
@@ -62,8 +65,8 @@ class Transmission(Protocol):
 
     addressing: ClassVar[Addressing] = Addressing.MEMBERS
     state: ClassVar[tuple[str, ...]] = (
-        *("members", "sent", "before", "spoke_s", "kept", "dropped"),
-        *("newest", "ahead", "high", "asked_s", "last", "given_up"),
+        *("members", "sent", "before", "spoke_ns", "kept", "dropped"),
+        *("newest", "ahead", "high", "asked_ns", "last", "given_up"),
     )
     """Attributes that a snapshot holds; everything else is given to the constructor."""
 
@@ -78,24 +81,27 @@ class Transmission(Protocol):
         printed: Collection[str],
     ) -> None:
         super().__init__(me, members)
-        for name, value in {"heartbeat_s": heartbeat_s, "retry_s": retry_s, "keep": keep}.items():
-            if value is not None and value <= 0:
-                raise LocalError(f"{name} is {value}; it is greater than 0, or None for without")
-        self.heartbeat_s, self.retry_s, self.keep = heartbeat_s, retry_s, keep
+        if keep is not None and keep <= 0:
+            raise LocalError(f"keep is {keep}; it is greater than 0, or None for without")
+        self.heartbeat_ns = None if heartbeat_s is None else span_ns(heartbeat_s, "heartbeat_s")
+        self.retry_ns = None if retry_s is None else span_ns(retry_s, "retry_s")
+        self.keep = keep
         self.printed = frozenset(printed)
         others = self.others()
         self.sent = 0
         self.before = dict.fromkeys(others, 0)
         """Number of my last message to each present member."""
-        self.spoke_s: dict[int, float] = {}
+        self.spoke_ns: dict[int, int] = {}
         """When I last sent my times to each, by my clock."""
+        self.beat_ns = -LONGEST_NS
+        """Nobody is due a null message before this; derived."""
         self.kept: deque[tuple[tuple[int, ...], StampedMessage]] = deque()
         self.dropped = 0
         """Numbers up to this are kept no longer."""
         self.newest = dict.fromkeys(others, 0)
         self.ahead: dict[int, dict[int, StampedMessage]] = {member: {} for member in others}
         self.high = dict.fromkeys(others, 0)
-        self.asked_s: dict[int, float] = {}
+        self.asked_ns: dict[int, int] = {}
         """When I last asked each member with a gap."""
         self.last: dict[int, int] = {}
         """Number of the last message of each member that left."""
@@ -115,14 +121,14 @@ class Transmission(Protocol):
             raise LocalError("a message is for somebody: name members, or None for all")
         return chosen
 
-    def number(self, payload: Any, to: Iterable[int] | None, now: float) -> Sequence[Effect]:
+    def number(self, payload: Any, to: Iterable[int] | None, now: int) -> Sequence[Effect]:
         """Number and stamp a message, keep it, and transmit it once a number before."""
         targets = self.targets(to)
         self.sent += 1
-        lt, pt_s = self.stamp(now)
+        lt, pt_ns = self.stamp(now)
         effects: list[Effect] = []
         for before, group in self._by_number(targets):
-            message = StampedMessage(self.me, self.sent, payload, before, lt, pt_s)
+            message = StampedMessage(self.me, self.sent, payload, before, lt, pt_ns)
             self._keep(group, message)
             effects.append(Transmit(group, message))
         self.before.update(dict.fromkeys(targets, self.sent))
@@ -130,11 +136,11 @@ class Transmission(Protocol):
         return effects
 
     @abstractmethod
-    def stamp(self, now: float) -> tuple[int, float]:
+    def stamp(self, now: int) -> tuple[int, int]:
         """Return LT and PT of a message that is sent now, and count it."""
 
     @abstractmethod
-    def times(self, now: float) -> tuple[int, float]:
+    def times(self, now: int) -> tuple[int, int]:
         """Return what LT and PT of all later messages will be at least."""
 
     def _by_number(self, targets: Iterable[int]) -> list[tuple[int, tuple[int, ...]]]:
@@ -145,28 +151,33 @@ class Transmission(Protocol):
         return [(before, tuple(groups[before])) for before in sorted(groups)]
 
     def _keep(self, group: tuple[int, ...], message: StampedMessage) -> None:
-        if self.retry_s is None:
+        if self.retry_ns is None:
             self.dropped = message.seq
             return
         self.kept.append((group, message))
         while self.keep is not None and len(self.kept) > self.keep:
             self.dropped = self.kept.popleft()[1].seq
 
-    def _spoke(self, targets: Iterable[int], now: float) -> None:
-        if self.heartbeat_s is not None:
-            self.spoke_s.update(dict.fromkeys(targets, now))
+    def kept_messages(self) -> Iterator[StampedMessage]:
+        """Yield what is kept to be sent again; a copy for each number before it."""
+        return (message for _, message in self.kept)
 
-    def heartbeats(self, now: float) -> list[Effect]:
+    def _spoke(self, targets: Iterable[int], now: int) -> None:
+        if self.heartbeat_ns is not None:
+            self.spoke_ns.update(dict.fromkeys(targets, now))
+
+    def heartbeats(self, now: int) -> list[Effect]:
         """Return null messages for those to whom nothing was sent for `heartbeat_s`."""
-        if self.heartbeat_s is None:
+        if self.heartbeat_ns is None or now < self.beat_ns:
             return []
-        spoke_s = self.spoke_s
+        spoke_ns = self.spoke_ns
         everybody = self.others()
-        silent = [k for k in everybody if now - spoke_s.setdefault(k, now) >= self.heartbeat_s]
+        silent = [k for k in everybody if now - spoke_ns.setdefault(k, now) >= self.heartbeat_ns]
         self._spoke(silent, now)
-        lt, pt_s = self.times(now)
+        self.beat_ns = min((spoke_ns[k] for k in everybody), default=now) + self.heartbeat_ns
+        lt, pt_ns = self.times(now)
         return [
-            Transmit(group, NullMessage(self.me, 0, self.note_payload, last, lt, pt_s))
+            Transmit(group, NullMessage(self.me, 0, self.note_payload, last, lt, pt_ns))
             for last, group in self._by_number(silent)
         ]
 
@@ -194,23 +205,23 @@ class Transmission(Protocol):
         high = self.high[member]
         return MessageId(member, high) if high > self.done(member) else None
 
-    def ask(self, member: int, gaps: Iterable[tuple[int, int]], now: float) -> list[Effect]:
+    def ask(self, member: int, gaps: Iterable[tuple[int, int]], now: int) -> list[Effect]:
         """Return requests for these numbers, where recovery is on and the member is here."""
-        if self.retry_s is None or member not in self.before:
+        if self.retry_ns is None or member not in self.before:
             return []
-        self.asked_s[member] = now
+        self.asked_ns[member] = now
         return [
             Transmit((member,), Request(self.me, 0, self.note_payload, first, last))
             for first, last in gaps
         ]
 
-    def retries(self, now: float) -> list[Effect]:
+    def retries(self, now: int) -> list[Effect]:
         """Return requests for all gaps that were asked for `retry_s` ago or longer."""
         effects: list[Effect] = []
-        for member, asked_s in sorted(self.asked_s.items()):
+        for member, asked_ns in sorted(self.asked_ns.items()):
             if self.first_gap(member) is None:
-                del self.asked_s[member]
-            elif self.retry_s is not None and now - asked_s >= self.retry_s:
+                del self.asked_ns[member]
+            elif self.retry_ns is not None and now - asked_ns >= self.retry_ns:
                 effects += self.ask(member, self.gaps(member), now)
         return effects
 
@@ -248,7 +259,7 @@ class Transmission(Protocol):
             run.append(Taken(message, missing))
         self.high[member] = max(self.high[member], self.newest[member])
         if self.first_gap(member) is None:
-            self.asked_s.pop(member, None)
+            self.asked_ns.pop(member, None)
         return run
 
     def _next(self, member: int) -> int | None:
@@ -278,8 +289,8 @@ class Transmission(Protocol):
             raise UnknownMemberError(f"a message from member {sender}, who is not in the group")
         last = self.last.get(sender, MAX_NUMBER)
         match message:
-            case StampedMessage(_, seq, _, before):
-                self._check_number(sender, seq, before, last)
+            case StampedMessage():
+                self._check_number(sender, message.seq, message.before, last)
             case NullMessage():
                 if not 0 <= message.last <= last:
                     raise SequenceError(f"member {sender} says that it sent message {message.last}")
@@ -328,5 +339,5 @@ class Transmission(Protocol):
 
     def forget(self, member: int) -> None:
         """Stop sending to a member that left, and asking it."""
-        for table in (self.before, self.spoke_s, self.asked_s):
+        for table in (self.before, self.spoke_ns, self.asked_ns):
             table.pop(member, None)

@@ -1,41 +1,41 @@
 """What travels between members of `transmission`: messages, null messages, requests, refusals.
 
-Source: 002, section 6: m.src, m.seq, m.PT, m.LT, m.data. A message also says which message of
-its sender to the same receiver came before it: in a broadcast group always seq - 1, so that
-nothing is added; in a selective one it closes the gaps that other receivers' messages leave.
+Source: Tsuneizumi et al., section 6: m.src, m.seq, m.PT, m.LT, m.data. A message also says which
+message of its sender to the same receiver came before it: in a broadcast group always seq - 1, so
+that nothing is added; in a selective one it closes the gaps that other receivers' messages leave.
 
 On the wire: the kind and the sender; then of a message its number, how many numbers back the
-one before is, LT as a varint where the protocol carries it, and PT as 8 bytes (IEEE 754,
-seconds) where it does.
+one before is, LT as a varint where the protocol carries it, and PT as 8 bytes
+(nanoseconds, with a sign) where it does.
 """
 
 from __future__ import annotations
 
-import math
 import struct
 from typing import Any, NamedTuple, TypeAlias
 
 from antecede.clocks.intervals import MAX_NUMBER
+from antecede.clocks.nanoseconds import LONGEST_NS
 from antecede.clocks.wire import Reader, varint
 from antecede.errors import DecodeError, SequenceError
 
 INTEGER_BYTES = 4
 CLOCK_BYTES = 8
 _MESSAGE, _NULL, _REQUEST, _GONE = range(4)
-_CLOCK = struct.Struct(">d")
+_CLOCK = struct.Struct(">q")
 
 
 class StampedMessage(NamedTuple):
-    """A message of the application; LT is 0 and PT 0.0 where the protocol carries none."""
+    """A message of the application; LT and PT are 0 where the protocol carries none."""
 
     sender: int
     seq: int
-    """The sender's number for it, from 1 (SEQ; in 002 from 0)."""
+    """The sender's number for it, from 1 (SEQ; in Tsuneizumi et al. from 0)."""
     payload: Any
     before: int
     """Number of the sender's message to the same receiver before this one; 0: none."""
     lt: int = 0
-    pt_s: float = 0.0
+    pt_ns: int = 0
 
 
 class NullMessage(NamedTuple):
@@ -47,7 +47,7 @@ class NullMessage(NamedTuple):
     payload: Any
     last: int
     lt: int = 0
-    pt_s: float = 0.0
+    pt_ns: int = 0
 
 
 class Request(NamedTuple):
@@ -86,7 +86,7 @@ def encode(message: AnyMessage, *, lt: bool, pt: bool) -> bytes:
             return b"".join(map(varint, (_GONE, message.sender, message.last)))
     if lt:
         numbers.append(message.lt)
-    return b"".join(map(varint, numbers)) + (_CLOCK.pack(message.pt_s) if pt else b"")
+    return b"".join(map(varint, numbers)) + (_CLOCK.pack(message.pt_ns) if pt else b"")
 
 
 def decode(control: bytes, payload: Any, *, lt: bool, pt: bool) -> AnyMessage:
@@ -118,11 +118,11 @@ def _number(reader: Reader) -> int:
     return number
 
 
-def _times(reader: Reader, lt: bool, pt: bool) -> tuple[int, float]:
+def _times(reader: Reader, lt: bool, pt: bool) -> tuple[int, int]:
     linear = _number(reader) if lt else 0
-    physical: float = _CLOCK.unpack(reader.take(_CLOCK.size))[0] if pt else 0.0
-    if not math.isfinite(physical):
-        raise DecodeError("a physical time that is no finite number")
+    physical: int = _CLOCK.unpack(reader.take(_CLOCK.size))[0] if pt else 0
+    if abs(physical) > LONGEST_NS:
+        raise DecodeError(f"a physical time of {physical} ns; readings are within 146 years of 0")
     return linear, physical
 
 

@@ -1,7 +1,7 @@
 """No order: every message is delivered when it arrives, once. The smallest complete protocol.
 
-Source: 001, "Message ordering", the NON-FIFO model; the filter of duplicates is the ordering
-list of 003, section VI.B.
+Source: Sahai et al. 2020, "Message ordering", the NON-FIFO model; the filter of duplicates is the
+ordering list of Bhavanasi and Iyer, section VI.B.
 
 Theory of operation
 -------------------
@@ -14,7 +14,7 @@ intervals stay, so that late copies are still known as duplicates. It builds on
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from antecede.clocks import intervals
 from antecede.clocks.intervals import NODE_BYTES, Intervals
@@ -36,7 +36,7 @@ class Unordered(NumberedProtocol):
 
     guarantee: Guarantee = Guarantee(Relation.NONE, joins=True, leaves=True)
 
-    def receive(self, message: NumberedMessage, *, now: float = 0.0) -> Sequence[Effect]:
+    def receive(self, message: NumberedMessage, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver the message unless it was here before.
 
         Raises UnknownMemberError and SequenceError.
@@ -52,6 +52,10 @@ class Unordered(NumberedProtocol):
     def newest(self, member: int) -> int:
         """Return the greatest number delivered from a member; 0: none."""
         return self.arrived[member][-1] - 1 if self.arrived[member] else 0
+
+    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+        """Return the numbers that arrived from everybody, as bounds."""
+        return {**self.arrived, self.me: Intervals.up_to(self.sent).bounds}
 
     def frontier(self) -> Hashable:
         """Return (member, bounds) of all who ever were, and (member, last) of those who left."""

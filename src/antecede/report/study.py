@@ -22,9 +22,12 @@ from antecede.report.drawing import DARK, LIGHT, PLOT_RULES, declarations, inlin
 from antecede.report.page import render
 from antecede.report.plots import draw_plot, slots_of
 from antecede.studies.findings import Findings, Plot, Row, Section
+from antecede.studies.whole_files import write_whole
 
 FOLDED = 15
 """Most rows of a table that stands open."""
+OURS = "antecede sweep"
+"""Pages of this command have no source to stand beside."""
 IN_SHORT = 5
 """Most lines of what does not come out, near the top."""
 
@@ -44,6 +47,10 @@ MARKS = (
     Mark("fair", "◐", "within 10\u00a0%", 0.10),
     Mark("far", "○", "beyond 10\u00a0%", math.inf),
 )
+
+
+VERDICTS = {True: "near", False: "far", None: "soft"}
+"""Claim.holds -> colour of its verdict."""
 
 
 def mark_of(row: Row) -> Mark | None:
@@ -75,11 +82,11 @@ def write_study(findings: Findings, folder: Path, *, command: str = "") -> Path:
         beyond=_beside(beyond) if beyond else None,
         marks=MARKS,
         command=command or f"antecede study {findings.study}",
+        ours=command.startswith(OURS),
+        kicker=OURS if command.startswith(OURS) else f"antecede study {findings.study}",
         **look(),
     )
-    path = folder / "index.html"
-    path.write_text(page, encoding="utf-8")
-    return path
+    return write_whole(folder / "index.html", page)
 
 
 def look() -> dict[str, str]:
@@ -103,8 +110,8 @@ def _write_plots(plots: Sequence[Plot], folder: Path) -> dict[str, str]:
     parts = {}
     for k, plot in enumerate(plots):
         drawn = draw_plot(plot, colours)
-        (folder / f"{plot.key}.svg").write_text(drawn.svg, encoding="utf-8")
-        (folder / f"{plot.key}.png").write_bytes(drawn.png)
+        write_whole(folder / f"{plot.key}.svg", drawn.svg)
+        write_whole(folder / f"{plot.key}.png", drawn.png)
         parts[plot.key] = inlined(drawn.svg, f"plot{k}")
     return parts
 
@@ -112,6 +119,8 @@ def _write_plots(plots: Sequence[Plot], folder: Path) -> dict[str, str]:
 def _short(findings: Findings, rows: Sequence[Row], beyond: Sequence[Row]) -> dict[str, Any]:
     """Return what stands near the top: how many figures come out, and what does not."""
     counts = _counts(rows)
+    claims = [claim for section in findings.sections for claim in section.claims]
+    told = Counter(claim.verdict for claim in claims)
     lines = [_first_sentence(text) for text in findings.not_reached]
     if beyond and not lines:
         lines = [_row_words(row) for row in beyond]
@@ -119,8 +128,11 @@ def _short(findings: Findings, rows: Sequence[Row], beyond: Sequence[Row]) -> di
         lines = [*lines[:IN_SHORT], f"and {len(lines) - IN_SHORT} more"]
     failed = len(findings.failed)
     nothing = "Every figure that the source states comes out within 10 %."
+    if claims and not told["does not hold"]:
+        nothing = f"{nothing} No statement fails."
     return {
         "tally": _tally(rows),
+        "verdicts": _verdicts(told),
         "parts": [
             {"name": m.name, "count": counts[m.name]} for m in MARKS if counts[m.name] and counts
         ],
@@ -129,6 +141,13 @@ def _short(findings: Findings, rows: Sequence[Row], beyond: Sequence[Row]) -> di
         "open": bool(lines or failed),
         "nothing": nothing if counts else "The source states no figures to compare with.",
     }
+
+
+def _verdicts(told: Counter[str]) -> str:
+    """Return how many statements hold, in words."""
+    many = {"holds": "hold", "does not hold": "do not hold", "not run": "not run"}
+    parts = [f"{told[word]} {many[word]}" for word in many if told[word]]
+    return f"Of {told.total()} statements {', '.join(parts)}." if parts else ""
 
 
 def _counts(rows: Iterable[Row]) -> Counter[str]:
@@ -158,6 +177,11 @@ def _section(section: Section, drawn: dict[str, str]) -> dict[str, Any]:
     return {
         "title": section.title,
         "finding": section.finding,
+        "about": section.about,
+        "claims": [
+            {**claim._asdict(), "verdict": claim.verdict, "mark": VERDICTS[claim.holds]}
+            for claim in section.claims
+        ],
         "beside": _beside(section.rows) if section.rows else None,
         "plain": _plain(section) if section.table else None,
         "plots": [

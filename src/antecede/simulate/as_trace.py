@@ -25,6 +25,7 @@ from antecede.simulate.clocks import MemberClocks
 from antecede.simulate.recording import ARRIVED, SENT, Recording
 from antecede.trace.arrow import write_events
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
+from antecede.trace.writing import PARQUET
 
 NS = 1000
 _RECEIPT = (Relation.BY_RECEIPT, Relation.BY_TOPIC)
@@ -55,10 +56,15 @@ def events(run: Recording, relation: Relation | None = None) -> Iterator[Event]:
         )
 
 
-def write_trace(run: Recording, path: str | Path, relation: Relation | None = None) -> int:
-    """Write the rows of a run as Parquet and return their number. Raises InputError."""
+def write_trace(
+    run: Recording, path: str | Path, relation: Relation | None = None, format: str = PARQUET
+) -> int:
+    """Write the rows of a run, in a format of `trace.writing`, and return their number.
+
+    Raises InputError.
+    """
     rows = list(events(run, relation))
-    write_events(rows, path)
+    write_events(rows, path, format)
     return len(rows)
 
 

@@ -21,8 +21,7 @@ from antecede.simulate.delays import US
 from antecede.simulate.network import Channels
 from antecede.simulate.scenario import Clocks, Scenario
 
-SLACK_US = 1
-"""Bounds are wider than the channels by this much: sums of seconds as floats are off by less."""
+NS_PER_US = 1000
 
 
 class MemberClocks:
@@ -52,9 +51,9 @@ class MemberClocks:
         period = true_us // self.period_us
         return max(self._shown(at, period, true_us), self._before(at, period))
 
-    def reading_s(self, at: int, true_us: int) -> float:
-        """Return what a member's clock shows, in seconds."""
-        return self.reading_us(at, true_us) / US
+    def reading_ns(self, at: int, true_us: int) -> int:
+        """Return what a member's clock shows, in nanoseconds."""
+        return self.reading_us(at, true_us) * NS_PER_US
 
     def _shown(self, at: int, period: int, true_us: int) -> int:
         since_us = true_us - period * self.period_us
@@ -84,21 +83,25 @@ class MemberClocks:
 
 
 def bounds_of(scenario: Scenario, of: Channels) -> Bounds[int]:
-    """Return what holds of the scenario's clocks and channels, in seconds.
+    """Return what holds of the scenario's clocks and channels, exactly.
 
-    Partitions, loss and slow receivers are not counted: they break the bounds, as in 002 and 004.
+    Partitions, loss and slow receivers are not counted: they break the bounds, as in Tsuneizumi et
+    al. and Nakayama 2017.
     """
-    accuracy_s, size = scenario.clocks.accuracy_s, scenario.topology.size
+    accuracy_ns = round(scenario.clocks.accuracy_s * US) * NS_PER_US  # as `MemberClocks` has it
+    size = scenario.topology.size
     if len(of.quantiles) == len(of.places) == 1:
-        return Bounds(accuracy_s, *_seconds(*of.bounds_us(0, 0)))
+        least_ns, most_ns = _ns(*of.bounds_us(0, 0))
+        return Bounds(accuracy_ns=accuracy_ns, least_ns=least_ns, most_ns=most_ns)
     pairs = {(a, b): of.bounds_us(a, b) for a in range(size) for b in range(size) if a != b}
     common = _most_common(list(pairs.values()) or [of.bounds_us(0, 0)])
-    unlike = {pair: _seconds(*us) for pair, us in pairs.items() if us != common}
-    return Bounds(accuracy_s, *_seconds(*common), channels=unlike)
+    unlike = {pair: _ns(*us) for pair, us in pairs.items() if us != common}
+    least_ns, most_ns = _ns(*common)
+    return Bounds(accuracy_ns=accuracy_ns, least_ns=least_ns, most_ns=most_ns, channels_ns=unlike)
 
 
-def _seconds(least_us: int, most_us: int) -> tuple[float, float]:
-    return max(0, least_us - SLACK_US) / US, (most_us + SLACK_US) / US
+def _ns(least_us: int, most_us: int) -> tuple[int, int]:
+    return int(least_us) * NS_PER_US, int(most_us) * NS_PER_US
 
 
 def _most_common(found: list[tuple[int, int]]) -> tuple[int, int]:

@@ -46,3 +46,11 @@ def delay_words(delay: Delay) -> str:
     if delay.kind == "constant":
         return f"constant {low} ms"
     return f"{low}-{high} ms" if delay.kind == "normal" else f"{delay.kind} {low}-{high} ms"
+
+
+def delay_in_full(delay: Delay) -> str:
+    """Return a delay with the name of its distribution, for headings."""
+    shapes = {"normal": "normal, clipped", "variance": "normal, clipped, the variance a quarter"}
+    shape = shapes.get(delay.kind)
+    words = delay_words(delay).removeprefix("variance ")
+    return words if shape is None or delay.low_s == delay.high_s else f"{words} ({shape})"

@@ -4,10 +4,10 @@ A distribution becomes a table of `CELLS + 1` quantiles; a draw of 64 bits picks
 12 bits and a place in it by the next 20, in integers only. So every engine draws the same
 microsecond, at the cost of one look-up.
 
-Source of the normal: 000, section 3.2: "distributed normally with the mean being the middle of
-the interval and variance equal to one fourth of the interval", outside values set to the nearest
-end; read with sigma (not the variance) a quarter of the WIDTH, as its example N(80, 5) ms for 70
-to 90 ms says.
+Source of the normal: Evropeytsev et al. 2016, section 3.2: "distributed normally with the mean
+being the middle of the interval and variance equal to one fourth of the interval", outside values
+set to the nearest end; read with sigma (not the variance) a quarter of the WIDTH, as its example
+N(80, 5) ms for 70 to 90 ms says.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ LONGEST_S = 1e6
 class Delay:
     """A time between `low_s` and `high_s`, in seconds.
 
-    `kind`: "constant" (low and high are equal), "uniform", "normal" (clipped; 000) or "lognormal":
-    its logarithm is normal with the middle at the logarithm's middle and low and high two standard
-    deviations off, not clipped but cut at the quantiles 1/8192 and 8191/8192. "variance" is 000's
-    words taken literally: normal and clipped, the VARIANCE in square milliseconds a quarter of the
-    width in milliseconds; its figures do not come out so. Raises ScenarioError.
+    `kind`: "constant" (low and high are equal), "uniform", "normal" (clipped; Evropeytsev et al.
+    2016) or "lognormal": its logarithm is normal with the middle at the logarithm's middle and low
+    and high two standard deviations off, not clipped but cut at the quantiles 1/8192 and
+    8191/8192. "variance" is Evropeytsev et al.'s words taken literally: normal and clipped, the
+    VARIANCE in square milliseconds a quarter of the width in milliseconds; its figures do not come
+    out so. Raises ScenarioError.
     """
 
     low_s: float

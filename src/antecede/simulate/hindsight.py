@@ -3,10 +3,12 @@
 Theory of operation
 -------------------
 Whatever a protocol promises, its deliveries make a causal order: by delivery, or with topics by
-topic (004). Against that order a delivery is
+topic (Nakayama 2017). Against that order a delivery is
 
     too early    a message of its causal past, for the same member, came later (`judge`)
     in vain      the message was held after all of its causal past had been delivered there
+
+In total order a member's own messages wait for their turn too: from when they are sent.
 
 Both look at what happened alone, so they are the same question for every protocol. The causal
 order itself is that of the run: a protocol that delivers later lets its members know less.
@@ -20,7 +22,7 @@ from typing import NamedTuple
 from antecede.protocols.base import Relation
 from antecede.simulate.delays import US
 from antecede.simulate.judge import FULL, pasts, violations
-from antecede.simulate.recording import ARRIVED, DELIVERED, RELEASED, Recording
+from antecede.simulate.recording import ARRIVED, DELIVERED, RELEASED, SENT, Recording
 
 
 class Hindsight(NamedTuple):
@@ -48,15 +50,46 @@ class Hindsight(NamedTuple):
         }
 
 
+class Outcomes(NamedTuple):
+    """Every delivery of a run, in their order; marked ones are left out."""
+
+    message: list[int]
+    wait_us: list[int]
+    """From arrival."""
+    late_us: list[int]
+    """Of this, after the last message of the causal past was there."""
+    early: list[bool]
+    early_by_receipt: list[bool]
+
+    def hindsight(self) -> Hindsight:
+        """Return the counts."""
+        return Hindsight(
+            len(self.message),
+            sum(self.early),
+            sum(wait > 0 for wait in self.wait_us),
+            sum(late > 0 for late in self.late_us),
+            sum(self.late_us),
+        )
+
+
 def hindsight(run: Recording) -> Hindsight | None:
     """Return what was too early and what was held in vain; None above `judge.FULL` messages."""
+    found = outcomes(run)
+    return None if found is None else found.hindsight()
+
+
+def outcomes(run: Recording) -> Outcomes | None:
+    """Return what became of each delivery; None above `judge.FULL` messages."""
     if len(run.sender) > FULL:
         return None
     by_topic = run.relation is Relation.BY_TOPIC
     relation = Relation.BY_TOPIC if by_topic else Relation.BY_DELIVERY
-    found = violations(run, relation)
-    checked, held, vain, vain_us = _vain(run, pasts(run, relation).past, _wanted(run, by_topic))
-    return Hindsight(checked, found.early, held, vain, vain_us)
+    early: list[bool] = []
+    violations(run, relation, each=early)
+    by_receipt: list[bool] = []
+    violations(run, Relation.BY_RECEIPT, each=by_receipt)
+    message, wait_us, late_us = _waits(run, pasts(run, relation).past, _wanted(run, by_topic))
+    return Outcomes(message, wait_us, late_us, early, by_receipt)
 
 
 def _wanted(run: Recording, by_topic: bool) -> Callable[[int, int], int]:
@@ -81,31 +114,32 @@ def _wanted(run: Recording, by_topic: bool) -> Callable[[int, int], int]:
     return wanted
 
 
-def _vain(
+def _waits(
     run: Recording, past: list[int], wanted: Callable[[int, int], int]
-) -> tuple[int, int, int, int]:
-    """Return how many deliveries there were, were held, were held in vain, and for how long."""
+) -> tuple[list[int], list[int], list[int]]:
+    """Return of each delivery its message, how long it waited, and how long in vain."""
     size = run.scenario.topology.size
     done = [0] * size
     waiting: list[dict[int, int]] = [{} for _ in range(size)]
     """By member: message that arrived -> causes that are not delivered there."""
     ready_us: dict[tuple[int, int], int] = {}
     arrived_us: dict[tuple[int, int], int] = {}
-    checked = held = vain = vain_us = 0
+    messages: list[int] = []
+    wait_us: list[int] = []
+    late_us: list[int] = []
+    own = run.relation is Relation.TOTAL
     for time_us, kind, member, message in run.happenings():
         here = waiting[member]
-        if kind == ARRIVED:
+        if kind == ARRIVED or (own and kind == SENT):
             arrived_us[member, message] = time_us
             here[message] = past[message] & wanted(member, message) & ~done[member]
             if not here[message]:
                 ready_us[member, message] = time_us
         elif kind in (DELIVERED, RELEASED):
             if kind == DELIVERED:
-                checked += 1
-                late_us = time_us - ready_us.get((member, message), time_us)
-                held += time_us > arrived_us[member, message]
-                vain += late_us > 0
-                vain_us += late_us
+                messages.append(message)
+                wait_us.append(time_us - arrived_us[member, message])
+                late_us.append(time_us - ready_us.get((member, message), time_us))
             here.pop(message, None)
             done[member] |= 1 << message
             for other, missing in here.items():
@@ -113,4 +147,4 @@ def _vain(
                     here[other] = missing & ~(1 << message)
                     if not here[other]:
                         ready_us[member, other] = time_us
-    return checked, held, vain, vain_us
+    return messages, wait_us, late_us

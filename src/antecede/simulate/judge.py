@@ -1,4 +1,5 @@
-"""What a run did wrong: deliveries before a cause, and bits that 000's Lemma 3 forbids.
+"""What a run did wrong: deliveries before a cause, and bits that Evropeytsev et al.'s Lemma 3
+forbids.
 
 Theory of operation
 -------------------
@@ -20,6 +21,7 @@ from antecede.clocks.bits import positions
 from antecede.protocols.base import Relation
 from antecede.simulate.chance import Stream, draws, key
 from antecede.simulate.recording import ARRIVED, DELIVERED, RELEASED, SENT, Recording
+from antecede.simulate.result import JUDGED
 
 FULL = 20_000
 SAMPLED = 512
@@ -47,6 +49,15 @@ class Verdict(NamedTuple):
     """Whether every message was looked for as a cause."""
 
 
+class Judged(NamedTuple):
+    """Deliveries before a cause of a run, as figures."""
+
+    figures: dict[str, float]
+    """By the names of `result.JUDGED`."""
+    caveats: dict[str, str]
+    """What must be said of them, by the same names; see `result.Result`."""
+
+
 class Pasts(NamedTuple):
     """By message, masks over all messages (bit m: message m)."""
 
@@ -55,10 +66,16 @@ class Pasts(NamedTuple):
     """What of the past is in the past of nothing else of it."""
 
 
-def violations(run: Recording, relation: Relation | None = None, most: int = FULL) -> Verdict:
+def violations(
+    run: Recording,
+    relation: Relation | None = None,
+    most: int = FULL,
+    each: list[bool] | None = None,
+) -> Verdict:
     """Return the deliveries that came too early under a relation (None: the promised one).
 
-    At most `most` messages are all looked for as causes, of more a sample.
+    At most `most` messages are all looked for as causes, of more a sample. `each` is given a
+    word for every delivery that is looked at, in their order: whether it was too early.
     """
     chosen = _chosen(run, most)
     past = _Past(run, relation or run.relation, chosen)
@@ -74,11 +91,30 @@ def violations(run: Recording, relation: Relation | None = None, most: int = FUL
             if kind == DELIVERED:
                 checked += 1
                 early += missing > 0
+                if each is not None:
+                    each.append(missing > 0)
                 if missing and witness is None:
                     first = chosen[(missing & -missing).bit_length() - 1]
                     witness = Witness(time_us, member, message, first)
             done[member] |= past.bit[message]
     return Verdict(early, checked, witness, len(chosen) == len(run.sender))
+
+
+def judged(run: Recording, most: int = FULL) -> Judged:
+    """Return what broke the promise, and what came before a cause by delivery and by receipt.
+
+    Causality counts whatever the protocol promises, also where it promises nothing.
+    """
+    relations = (run.relation, Relation.BY_DELIVERY, Relation.BY_RECEIPT)
+    found = {relation: violations(run, relation, most) for relation in dict.fromkeys(relations)}
+    counts = [found[relation].early for relation in relations]
+    whole = found[run.relation]
+    names = dict.fromkeys(JUDGED[:3]) if not whole.full else {}
+    said = f"{min(SAMPLED, len(run.sender)):,} of {len(run.sender):,} messages, drawn, were looked "
+    said += "for as causes: there may be more"
+    return Judged(
+        dict(zip(JUDGED, (*counts, whole.checked), strict=True)), dict.fromkeys(names, said)
+    )
 
 
 def pasts(run: Recording, relation: Relation | None = None) -> Pasts:
@@ -89,8 +125,30 @@ def pasts(run: Recording, relation: Relation | None = None) -> Pasts:
     return Pasts(past.of, past.immediate)
 
 
+def disagreements(run: Recording) -> int:
+    """Return the deliveries that come before a message which another member delivers first.
+
+    The members' deliveries are compared with those of the member that has most: a delivery
+    counts when that member delivers it before something that is delivered earlier here.
+    """
+    orders: list[list[int]] = [[] for _ in range(run.scenario.topology.size)]
+    for _, member, message in run.deliveries():
+        orders[member].append(message)
+    longest = max(orders, key=lambda order: len(order))
+    place = {message: at for at, message in enumerate(longest)}
+    found = 0
+    for order in orders:
+        newest = -1
+        for message in order:
+            at = place.get(message, newest)
+            found += at < newest
+            newest = max(newest, at)
+    return found
+
+
 def lemma_3(run: Recording) -> tuple[int, int]:
-    """Return how many bits of DV are missing and how many are too many (000, Lemma 3).
+    """Return how many bits of DV are missing and how many are too many (Evropeytsev et al. 2016,
+    Lemma 3).
 
     Of the vectors that internal peers make: a bit stands exactly for an immediate dependency,
     less the sender's previous message, which has none (it is `Last`).
@@ -151,6 +209,7 @@ class _Past:
             Relation.BY_RECEIPT: (SENT, ARRIVED, DELIVERED, RELEASED),
             Relation.BY_TOPIC: (SENT, ARRIVED, DELIVERED, RELEASED),
             Relation.BY_REPLY: (),
+            Relation.TOTAL: (SENT, DELIVERED, RELEASED),
         }[relation]
 
     def follow(self, kind: int, member: int, message: int) -> None:
@@ -178,7 +237,7 @@ class _Past:
 
 
 class _Shared:
-    """Masks of messages with a topic in common that a member subscribes to (004)."""
+    """Masks of messages with a topic in common that a member subscribes to (Nakayama 2017)."""
 
     def __init__(self, run: Recording, chosen: list[int]) -> None:
         self.run = run

@@ -5,7 +5,8 @@ Counting rules, the same for every engine
 sent            messages of the application
 arrivals        copies of them that arrived at any process, duplicates, super peers' and own
                 copies that come back too; not what found no room
-deliveries      handed to applications, marked ones too
+deliveries      handed to applications, marked ones too; in total order also to the sender,
+                which waits from the sending on
 lost            copies that the network lost, and copies that found no room
 duplicates      copies that the network doubled
 held_at_end     copies that arrived at a member that is to deliver them and never did
@@ -14,8 +15,9 @@ A message counts for means when it was sent (by its application) at `warm_s` or 
 mean over Transmit effects that carry a message for the first time, whatever the number of
 their receivers: "peer" what peers of a flat group send; "internal" what super peers send into
 their groups; "external" what external peers and super peers send into the external group. What
-internal peers send up counts nowhere, as in 000. Sums are integers, divided once at the end.
-Storage and messages held are looked at before the events of a sample's microsecond; `..._max` and
+internal peers send up counts nowhere, as in Evropeytsev et al. 2016. Sums are integers, divided
+once at the end. Storage and messages held are looked at before the events of a sample's
+microsecond; `..._max` and
 `held.max` are of one member at one sample.
 
 Only where there is something to count: `notes` (copies of protocols' own messages, and

@@ -28,20 +28,24 @@ from antecede.kernels.mesh_state import (
     COUNTED,
     DELIVERIES,
     DIFFERENCES,
+    EARLY,
+    EARLY_BY_RECEIPT,
     FOREVER,
     IMMEDIATE,
     NUMBER,
+    OVERTAKING,
     VECTOR,
     Size,
     State,
     new_arrays,
     state_bytes,
 )
+from antecede.protocols.base import Relation
 from antecede.simulate.chance import Ints, Stream, key
 from antecede.simulate.delays import US
 from antecede.simulate.measures import MS_US, sample_times
 from antecede.simulate.network import channels
-from antecede.simulate.result import Result
+from antecede.simulate.result import JUDGED, Result
 from antecede.simulate.scenario import Scenario
 from antecede.simulate.schedule import Schedule
 from antecede.simulate.topology import Mesh
@@ -57,6 +61,12 @@ PROTOCOLS = {
 }
 """What the engine runs: (protocol, variant) and what its messages carry."""
 LONGEST_US = 1 << 26
+MOST_JUDGED = 256
+"""Members up to which deliveries before a cause are counted: each copy costs as many steps."""
+NOT_JUDGED = (
+    f"the compiled engine of a mesh looks for causes among {MOST_JUDGED} members at most; "
+    "--engine readable does among any number"
+)
 
 
 class Recorded(NamedTuple):
@@ -178,6 +188,7 @@ def _size(scenario: Scenario, times: Schedule) -> Size:
         window=_window(sent, longest),
         longest_us=longest,
         most=int(recent.max(initial=0)) * (members - 1),
+        judged=members <= MOST_JUDGED,
     )
 
 
@@ -227,8 +238,21 @@ def _result(scenario: Scenario, seed: int, s: State) -> Result:
         **_sizes(scenario, s),
         **stored,
         **_waits(s),
+        **_judged(scenario, s),
     }
-    return Result(scenario, seed, "compiled", figures, series)
+    relation = Relation.FIFO if _carries(scenario) == NUMBER else Relation.BY_DELIVERY
+    caveats = {} if len(s.done) else dict.fromkeys(JUDGED, NOT_JUDGED)
+    return Result(scenario, seed, "compiled", figures, series, relation, caveats)
+
+
+def _judged(scenario: Scenario, s: State) -> dict[str, float]:
+    """Return deliveries before a cause; nothing where they were not looked for."""
+    if not len(s.done):
+        return {}
+    by_delivery = int(s.at[EARLY])
+    kept = by_delivery if _carries(scenario) != NUMBER else int(s.at[OVERTAKING])
+    found = kept, by_delivery, int(s.at[EARLY_BY_RECEIPT]), int(s.at[DELIVERIES])
+    return dict(zip(JUDGED, found, strict=True))
 
 
 def _sizes(scenario: Scenario, s: State) -> dict[str, float]:

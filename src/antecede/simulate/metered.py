@@ -1,7 +1,8 @@
 """The meter's pairs as figures of a run: what rules order, order without need and miss.
 
-The rules of 002 and 004 go by receipt, so the pairs of a run follow from its scenario and seed
-(`stamped`), whichever protocol carries its messages. Figures are sums over all observers.
+The rules of Tsuneizumi et al. and Nakayama 2017 go by receipt, so the pairs of a run follow from
+its scenario and seed (`stamped`), whichever protocol carries its messages. Figures are sums over
+all observers.
 """
 
 from __future__ import annotations

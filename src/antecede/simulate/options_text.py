@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from antecede.clocks.bounds import Bounds
+from antecede.clocks.nanoseconds import NS
 from antecede.errors import LocalError
 from antecede.simulate.table_reading import check_keys, fault, listed, number, table, text, whole
 
@@ -70,10 +71,10 @@ def _bounds_table(bounds: Bounds[int]) -> dict[str, Any]:
         "accuracy_s": bounds.accuracy_s,
         "least_s": bounds.least_s,
         "most_s": bounds.most_s,
-        "clocks": {str(member): accuracy for member, accuracy in bounds.clocks.items()},
+        "clocks": {str(member): error / NS for member, error in bounds.clocks_ns.items()},
         "channels": [
-            {"from": source, "to": target, "least_s": least, "most_s": most}
-            for (source, target), (least, most) in bounds.channels.items()
+            {"from": source, "to": target, "least_s": least / NS, "most_s": most / NS}
+            for (source, target), (least, most) in bounds.channels_ns.items()
         ],
     }
 
@@ -81,7 +82,9 @@ def _bounds_table(bounds: Bounds[int]) -> dict[str, Any]:
 def _bounds(value: Any, key: str) -> Bounds[int]:
     given = table(value, key)
     check_keys(given, key, _BOUNDS)
-    plain = {name: number(given[name], f"{key}.{name}") for name in _BOUNDS[:3] if name in given}
+    plain: dict[str, Any] = {
+        name: number(given[name], f"{key}.{name}") for name in _BOUNDS[:3] if name in given
+    }
     clocks: dict[int, float] = {}
     for member, accuracy in table(given.get("clocks", {}), f"{key}.clocks").items():
         if not member.isdecimal():

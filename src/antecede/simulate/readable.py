@@ -7,8 +7,10 @@ copies a second.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, overload
 
+from antecede.protocols.base import Relation
 from antecede.simulate import judge
 from antecede.simulate.cast import cast
 from antecede.simulate.recording import Recording
@@ -22,22 +24,35 @@ ENGINE = "readable"
 
 
 @overload
-def run_readable(scenario: Scenario, seed: int, record: Literal[False] = False) -> Result: ...
+def run_readable(
+    scenario: Scenario,
+    seed: int,
+    record: Literal[False] = False,
+    progress: Callable[[float], None] | None = None,
+) -> Result: ...
 @overload
 def run_readable(
-    scenario: Scenario, seed: int, record: Literal[True]
+    scenario: Scenario,
+    seed: int,
+    record: Literal[True],
+    progress: Callable[[float], None] | None = None,
 ) -> tuple[Result, Recording]: ...
 
 
 def run_readable(
-    scenario: Scenario, seed: int, record: bool = False
+    scenario: Scenario,
+    seed: int,
+    record: bool = False,
+    progress: Callable[[float], None] | None = None,
 ) -> Result | tuple[Result, Recording]:
     """Return what a run gives; with `record` also what happened, event by event.
+
+    `progress` is told now and then what part of the sending time is over.
 
     Raises ScenarioError for a protocol that cannot run in the scenario, with what can.
     """
     made = cast(scenario, seed)
-    watch = Watch(scenario, made.members, record=record)
+    watch = Watch(scenario, made.members, record=record, progress=progress)
     world = World(scenario, seed, made, watch)
     world.go()
     run = world.recording
@@ -54,10 +69,16 @@ def run_readable(
     figures |= {
         name: count for name, count in (("unsent", unsent), ("undelivered", world.owed)) if count
     }
-    found = judge.violations(run)
-    figures |= {"violations": found.early, "violations.checked": found.checked}
-    if isinstance(scenario.topology, Hierarchy) and found.full:
-        missing, extra = judge.lemma_3(run)
-        figures |= {"lemma3.missing": missing, "lemma3.extra": extra}
-    result = Result(scenario, seed, ENGINE, figures, watch.series())
+    found, caveats = judge.judged(run)
+    figures |= found
+    if run.relation is Relation.TOTAL:
+        figures["violations"] += judge.disagreements(run)
+    if isinstance(scenario.topology, Hierarchy):
+        if caveats:
+            why = "all pasts are needed, and they are kept of "
+            caveats["lemma3.missing"] = f"{why}{judge.FULL:,} messages at most"
+        else:
+            missing, extra = judge.lemma_3(run)
+            figures |= {"lemma3.missing": missing, "lemma3.extra": extra}
+    result = Result(scenario, seed, ENGINE, figures, watch.series(), run.relation, caveats)
     return (result, run) if record else result

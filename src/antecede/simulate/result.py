@@ -15,11 +15,17 @@ hierarchy). Means count messages sent from the scenario's `warm_s` on.
     wait_ms.mean, .p50, .p99, .max   from arrival to delivery
     held.mean, held.max              messages held back by a member, over the samples
     tt.mean, tt.max                  entries of the super peers' translation tables
-    violations, violations.checked   deliveries before a cause, deliveries that were looked at
-    lemma3.missing, lemma3.extra     bits that 000's Lemma 3 wants and that it forbids
-    meter.RULE.ordered, .unnecessary, .missed, .causal
+    violations                       deliveries that break the order that the protocol itself
+                                     promises; 0 where it promises none
+    early.by_delivery                deliveries before a cause, by causality, whatever is promised:
+                                     before what the sender had been handed or had sent, ...
+    early.by_receipt                 ... before what had arrived at the sender or was sent by it
+    violations.checked               deliveries that were looked at for these three
+    lemma3.missing, lemma3.extra     bits that Evropeytsev et al.'s Lemma 3 wants and that it
+    forbids meter.RULE.ordered, .unnecessary, .missed, .causal
 
-A figure that does not apply is absent, never zero.
+A figure that does not apply is absent, never zero; one that applies and that an engine cannot
+count is absent too, and `Result.caveats` says why.
 """
 
 from __future__ import annotations
@@ -27,7 +33,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from antecede.protocols.base import Relation
 from antecede.simulate.scenario import Scenario
+
+JUDGED = ("violations", "early.by_delivery", "early.by_receipt", "violations.checked")
+"""Figures of deliveries before a cause, the same from every engine that can look for causes."""
 
 
 class Result(NamedTuple):
@@ -40,3 +50,7 @@ class Result(NamedTuple):
     figures: Mapping[str, float]
     series: Mapping[str, Sequence[float]] = {}
     """Storage and messages held over time: name -> a value a sample; "time_s" has the times."""
+    relation: Relation | None = None
+    """What the protocol promises to keep."""
+    caveats: Mapping[str, str] = {}
+    """Figures that apply and are absent, or were counted in part: name -> why."""

@@ -149,9 +149,9 @@ class Workload:
     trace `path`, its authors the peers). `total_hz`: all peers together send so many a second;
     periodic intervals and Poisson rates are scaled for it. `silent`: so many peers never send,
     taken from each role in proportion. `fanout`: addressees of a message, drawn (None: all).
-    `topics`: a publication has 1 to so many topics, drawn (004: k_i, at most xt). `answers`:
-    probability that a message answers one that its sender has delivered; which, is drawn among
-    the last `recent` ones.
+    `topics`: a publication has 1 to so many topics, drawn (Nakayama 2017: k_i, at most xt).
+    `answers`: probability that a message answers one that its sender has delivered; which, is
+    drawn among the last `recent` ones.
     """
 
     kind: str = "periodic"

@@ -54,8 +54,16 @@ def read_scenario(path: str | Path) -> Scenario:
 
     Stricter than `scenario_from`: a key of the workload that its kind does not use is refused.
     """
+    values = read_values(path)
+    scenario = scenario_from(values, str(path))
+    check_used(values, scenario, str(path))
+    return scenario
+
+
+def read_values(path: str | Path) -> dict[str, Any]:
+    """Return the tables of a TOML file as they stand there; raises ScenarioError with its path."""
     try:
-        values = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ScenarioError(f"cannot be read: {error.strerror}", path=str(path)) from error
     except UnicodeDecodeError as error:
@@ -67,13 +75,28 @@ def read_scenario(path: str | Path) -> Scenario:
         raise ScenarioError(f"is no TOML: {what}", path=str(path), line=line) from error
     except RecursionError as error:
         raise ScenarioError("is no scenario: it is nested too deep", path=str(path)) from error
-    scenario = scenario_from(values, str(path))
+
+
+def files_read(path: str | Path, scenario: Scenario) -> list[str]:
+    """Return the files that a run of the scenario file at `path` reads, itself the first."""
+    found = [str(path)]
+    matrix = read_values(path).get("links", {}).get("matrix")
+    if isinstance(matrix, Mapping) and isinstance(matrix.get("path"), str):
+        found.append(str(Path(path).parent / matrix["path"]))
+    if scenario.workload.path is not None:
+        found.append(scenario.workload.path)
+    if is_file_target(scenario.protocol):
+        found.append(scenario.protocol.rpartition(":")[0])
+    return found
+
+
+def check_used(values: Mapping[str, Any], scenario: Scenario, path: str | None = None) -> None:
+    """Raise ScenarioError for a key of the workload that its kind does not use."""
     unused = unused_keys(scenario)
     for name in values.get("workload", {}):
         if name in unused:
             what = f"workload.{name}: a {scenario.workload.kind} workload {unused[name]}"
-            raise ScenarioError(what, path=str(path))
-    return scenario
+            raise ScenarioError(what, path=path)
 
 
 def write_scenario(scenario: Scenario, path: str | Path) -> None:

@@ -1,8 +1,9 @@
 """What IDR would have sent and kept along the deliveries of another protocol.
 
-000 compares its hierarchy with IDR over the same traffic. Super peers are transparent: every peer,
-internal or external, is a member of one flat group, sends when it sends and delivers when it
-delivers. Where the other protocol keeps causal order IDR would have delivered at the same places.
+Evropeytsev et al. 2016 compare their hierarchy with IDR over the same traffic. Super peers are
+transparent: every peer, internal or external, is a member of one flat group, sends when it sends
+and delivers when it delivers. Where the other protocol keeps causal order IDR would have delivered
+at the same places.
 
 State of a member (see `protocols.idr`): the set CI of (sender, number), one a sender. Sending
 carries it and empties it. Delivering message x of k drops every entry (l, t) with t <= y for a

@@ -1,13 +1,13 @@
-"""What the messages of a run carry, for the relations of 002 and 004: linear, physical and vector
-time, topic vectors; without running a protocol.
+"""What the messages of a run carry, for the relations of Tsuneizumi et al. and Nakayama 2017:
+linear, physical and vector time, topic vectors; without running a protocol.
 
 Theory of operation
 -------------------
-The relations of 002 and 004 go by RECEIPT: a stamp follows from what had arrived at the sender,
-and arrivals do not depend on any protocol that sends no messages of its own. So all copies of a
-run are drawn at once, put in the order of events (a microsecond's sendings first, then its
-arrivals by message and receiver; `world` has the same), and the clocks run over that list once,
-compiled (`kernels.meter_stamps`). A million arrivals take about a second.
+The relations of Tsuneizumi et al. and Nakayama 2017 go by RECEIPT: a stamp follows from what had
+arrived at the sender, and arrivals do not depend on any protocol that sends no messages of its
+own. So all copies of a run are drawn at once, put in the order of events (a microsecond's sendings
+first, then its arrivals by message and receiver; `world` has the same), and the clocks run over
+that list once, compiled (`kernels.meter_stamps`). A million arrivals take about a second.
 
 The physical time is what the sender's clock shows, and a message's number is the sender's own.
 """
@@ -45,20 +45,26 @@ class Copies(NamedTuple):
 
 
 def stamped(
-    scenario: Scenario, seed: int, observers: Collection[int] | None = None
+    scenario: Scenario,
+    seed: int,
+    observers: Collection[int] | None = None,
+    *,
+    to_everybody: bool = False,
 ) -> dict[int, Stamps]:
     """Return the stamps of what each observer received, in the order of arrival.
 
-    `observers` are addresses; None: all. Physical time is held against the bounds that the
-    scenario's clocks and channels keep. Raises ScenarioError for hierarchies, answers, and networks
-    with partitions, duplicates or slow receivers.
+    `observers` are addresses; None: all. `to_everybody`: events go to every peer, whatever it
+    subscribes to (Nakayama 2017, section 3), not to their targets alone (section 4). Physical time
+    is held against the bounds that the scenario's clocks and channels keep. Raises ScenarioError
+    for hierarchies, answers, and networks with partitions, duplicates or slow receivers.
     """
     _check(scenario)
     traffic = Traffic(scenario, seed)
     channel = channels(scenario.topology, scenario.links)
     size = scenario.topology.size
     topics = _topics(traffic)
-    copies = _arrivals(scenario, seed, traffic, channel, _wanted(traffic, topics))
+    wanted = None if to_everybody else _wanted(traffic, topics)
+    copies = _arrivals(scenario, seed, traffic, channel, wanted)
     clocks = _run(traffic, copies, size, topics)
     everything = _stamps(scenario, seed, traffic, clocks, topics)
     everything = everything._replace(limits=_limits(scenario, channel))

@@ -1,8 +1,8 @@
 """Who is in a simulated group: addresses, roles and groups.
 
 Every process has one address from 0. A mesh and a publish/subscribe group have peers alone. In a
-hierarchy (000) the super peers come first, then the internal peers group by group, then the
-external peers.
+hierarchy (Evropeytsev et al. 2016) the super peers come first, then the internal peers group by
+group, then the external peers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ class Mesh:
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """Internal groups of these sizes, a super peer for each, and external peers (000)."""
+    """Internal groups of these sizes, a super peer for each, and external peers (Evropeytsev et al.
+    2016).
+    """
 
     groups: tuple[int, ...]
     external: int = 0
@@ -99,10 +101,10 @@ class Hierarchy:
 
 @dataclass(frozen=True)
 class PubSub:
-    """Subgroups of these sizes that share `topics` topics (004, section 5).
+    """Subgroups of these sizes that share `topics` topics (Nakayama 2017, section 3).
 
-    Every peer subscribes to 1 to `subscribed` of them, number and topics drawn by seed (004: h_i,
-    at most xt); None: to all.
+    Every peer subscribes to 1 to `subscribed` of them, number and topics drawn by seed (Nakayama
+    2017: h_i, at most xt); None: to all.
     """
 
     subgroups: tuple[int, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from antecede.errors import LocalError
@@ -20,11 +20,17 @@ class Watch:
     """Sums of one run; `record` keeps every transmission too."""
 
     def __init__(
-        self, scenario: Scenario, members: Mapping[int, Protocol], *, record: bool
+        self,
+        scenario: Scenario,
+        members: Mapping[int, Protocol],
+        *,
+        record: bool,
+        progress: Callable[[float], None] | None = None,
     ) -> None:
         topology = scenario.topology
         self.warm_us = round(scenario.warm_s * US)
-        self.members, self.record = members, record
+        self.members, self.record, self.progress = members, record, progress
+        self.end_us = scenario.duration_s * US
         self.role = [topology.role(at) for at in range(topology.size)]
         self.senders = topology.senders()
         self.at_role: dict[str, list[Protocol]] = {}
@@ -45,6 +51,8 @@ class Watch:
     def sent(self, now_us: int, at: int, number: int) -> None:
         """An application sends."""
         self.messages += 1
+        if self.progress is not None:
+            self.progress(now_us / self.end_us)
         self.sent_us[number] = now_us
         if self.shadow is not None:
             self.shadow.sent_by(at, number, now_us >= self.warm_us)

@@ -48,7 +48,9 @@ class Traffic:
         return tuple(sorted(others[_first(self.keys[Stream.ADDRESSEE], message, others, fanout)]))
 
     def publication(self, message: int) -> tuple[str, ...]:
-        """Return the topics of a message, sorted: 1 to `topics` of all, drawn (004, section 5)."""
+        """Return the topics of a message, sorted: 1 to `topics` of all, drawn (Nakayama 2017,
+        section 3).
+        """
         return _drawn(self.keys[Stream.TOPIC], message, self.workload.topics, self.topics)
 
     def answered(self, message: int, recent: Sequence[int]) -> int | None:

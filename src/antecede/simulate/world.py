@@ -139,7 +139,7 @@ class World:
         """Give every member its tick; return False when the run is over."""
         assert self.cast.tick_us is not None
         for at, member in self.members.items():
-            self._carry_out(now_us, at, member.tick(self.clocks.reading_s(at, now_us)))
+            self._carry_out(now_us, at, member.tick(self.clocks.reading_ns(at, now_us)))
         waited_us = now_us - self.news_us
         nothing = self.under_way == 0 and (self.owed == 0 or waited_us > self.cast.patience_us)
         if all_sent and now_us >= self.end_us and nothing:
@@ -173,9 +173,13 @@ class World:
         given = run.addressed[number]
         others = len(self.scenario.topology.senders()) - 1
         self.owed += others if given is None else len(given)
+        if self.cast.relation is CausalRelation.TOTAL:
+            # An own message is held from its sending until its turn, as others from arrival.
+            self.owed += 1
+            self.arrived[at][number] = now_us
         self.watch.sent(now_us, at, number)
-        reading_s = self.clocks.reading_s(at, now_us)
-        self._carry_out(now_us, at, member.send(number, now=reading_s, **options))
+        reading_ns = self.clocks.reading_ns(at, now_us)
+        self._carry_out(now_us, at, member.send(number, now=reading_ns, **options))
         self._resume(now_us, at, self.answers.sent(at, number))
 
     # -- effects ----------------------------------------------------------------------------
@@ -280,7 +284,7 @@ class World:
             self._note_arrival(now_us, at, number)
         member: Protocol = self.members[at]
         try:
-            effects = member.receive(message, now=self.clocks.reading_s(at, now_us))
+            effects = member.receive(message, now=self.clocks.reading_ns(at, now_us))
         except RemoteError:
             self.watch.counts["refused"] += 1
             self.arrived[at].pop(number, None)

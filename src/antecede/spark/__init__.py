@@ -19,5 +19,15 @@ from antecede.spark.auditing import audit
 from antecede.spark.delivering import deliver
 from antecede.spark.ordering import order
 from antecede.spark.spec import OrderSpec, Status
+from antecede.spark.stream import count_statuses
 
-__all__ = ["DeliverSpec", "DeliverStatus", "OrderSpec", "Status", "audit", "deliver", "order"]
+__all__ = [
+    "DeliverSpec",
+    "DeliverStatus",
+    "OrderSpec",
+    "Status",
+    "audit",
+    "count_statuses",
+    "deliver",
+    "order",
+]

@@ -54,6 +54,8 @@ Part = dict[str, Any]
 def audit(df: DataFrame, format: str = "table") -> dict[str, Any]:
     """Count over a DataFrame of events and return the keys of `antecede audit --json`.
 
+    Without the details that name events (`worst_inversions`, `missing`, and the skew of clocks
+    that are told by times of sending): those are of whole traces, read from files.
     Columns are those of `antecede.trace.schema`; all but `id` may be absent, others are left
     alone, and timestamps serve as times. `format` says where the events came from; it chooses
     between parents and clocks and adds the format's own details. Runs Spark jobs.

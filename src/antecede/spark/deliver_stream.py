@@ -30,22 +30,23 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from antecede.clocks.nanoseconds import up_ns
 from antecede.errors import InputError, LocalError, ProtocolError
 from antecede.order.deliver_rows import Outcome
 from antecede.order.deliver_spec import DeliverSpec
 from antecede.order.deliver_table import (
     Key,
-    is_whole,
     read_log,
     refused,
     take_all,
     times_of_rows,
     with_outcomes,
 )
-from antecede.order.observer import NS, Observer
+from antecede.order.observer import Observer
 from antecede.spark.delivering import delivered_schema
+from antecede.spark.ordering import SHARD
 from antecede.spark.stream import check_store
-from antecede.spark.stream_processor import PACKED, RELEASED, SHARD, unpack
+from antecede.spark.stream_processor import PACKED, RELEASED, unpack
 from antecede.spark.stream_rows import from_bytes, to_bytes
 
 pa: Any = pyarrow
@@ -85,7 +86,6 @@ class Pack:
             times = [time for time in times_of_rows(table, self.spec) if time is not None]
             if times:
                 latest = max(times)
-                latest = latest if isinstance(latest, int) else int(latest * NS)
                 greatest = latest if greatest is None else max(greatest, latest)
             yield self._packed(table)
         if greatest is not None and self.spec.told_time:
@@ -195,7 +195,7 @@ class Step:
 
     def pass_time(self, greatest_ns: int) -> None:
         """Let time go on to `late_s` before the greatest time of the stream, for all."""
-        until = greatest_ns - round(self.spec.late_s * NS)
+        until = greatest_ns - up_ns(self.spec.late_s, "late_s")
         known = list(self.home.waiting.iterator())
         due = [name for (name,), (when,) in known if when <= until and name not in self.members]
         for name in due:
@@ -203,8 +203,7 @@ class Step:
         for member in self.members.values():
             observer = member.observer
             if observer.waiting:
-                time = until if observer.whole else until / NS
-                self._leaving(member, observer.advance(time))
+                self._leaving(member, observer.advance(until))
 
     def leave(self) -> Iterator[Row]:
         """Store the members that were touched and return the rows that leave, packed."""
@@ -232,9 +231,7 @@ class Step:
     def _read(self, name: str, key: Key) -> Member:
         home, rows = self.home, self.home.held.getValue((name,))
         held = None if rows is None else from_bytes([bytes(rows[0])])
-        schema = held.schema if self.table is None and held is not None else None
-        whole = is_whole((schema or self.pool[0].schema).field(self.spec.time).type, self.spec)
-        observer = Observer(self.spec, key.observer, key.group, whole=whole)
+        observer = Observer(self.spec, key.observer, key.group)
         state = home.states.getValue((name,))
         if state is not None:
             try:
@@ -266,6 +263,6 @@ class Step:
                 home.held.removeKey(name)
         due = observer.due()
         if due is not None:
-            home.waiting.updateValue(name, (int(due if observer.whole else due * NS),))
+            home.waiting.updateValue(name, (due,))
         elif member.held:
             home.waiting.removeKey(name)

@@ -16,16 +16,28 @@ Stream: `antecede.spark.stream.order_stream`, same spec, same columns.
 
 from __future__ import annotations
 
+import datetime as dt
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
+from pyspark.sql.pandas.types import to_arrow_type
 
 from antecede.errors import InputError
+from antecede.order.keys import keys_of
 from antecede.order.spec import MissingPolicy, OrderSpec, TimeUnit
 from antecede.order.table import order_table
+from antecede.spark.workers import ready_workers
+
+SHARD = "__antecede_shard"
+DIGEST = "__antecede_digest"
+"""Hidden columns of a stream: the row's shard, and a 64-bit digest of its content."""
 
 
 def order(
@@ -41,29 +53,33 @@ def order(
     time: str | None = None,
     time_unit: TimeUnit | None = None,
     missing: MissingPolicy = "hold",
-    patience: str = "10 minutes",
-    remember: str | None = None,
+    patience: str | dt.timedelta = "10 minutes",
+    remember: str | dt.timedelta | None = None,
     shards: int | None = None,
     content: Sequence[str] | None = None,
     position: str = "position",
     waited_for: str = "waited_for",
+    missing_causes: str = "missing",
     waited_ms: str = "waited_ms",
     status: str = "antecede_status",
 ) -> Callable[[DataFrame], DataFrame]:
     """Return a function for `DataFrame.transform` that adds causal order.
 
     Every input row comes out once, with its columns and `position` (long, from 0 within its
-    group; null for a row set aside), `waited_for` (array of strings: causes not released when
-    the row came, or nowhere), `waited_ms` (double, milliseconds until they were; null without
-    times) and `antecede_status` (see `antecede.order.spec.Status`). Rows come in no particular
-    order: sort by group and position. The other arguments are those of `OrderSpec`.
+    group; null for a row set aside), `waited_for` (array of strings: causes that came out later
+    than the row came), `missing` (array of strings: causes that never came), `waited_ms` (double,
+    milliseconds until they had come out; null without times) and `antecede_status` (see
+    `antecede.order.spec.Status`). Rows come in no particular order: sort by group and position.
+    The other arguments are those of `OrderSpec`.
 
-    Raises InputError here when the columns do not make up one way to tell causes, and in
-    `transform` when a column is absent or its type cannot serve.
+    Columns are named by text, not by `Column`; names with dots are whole names. Raises InputError
+    here when the columns do not make up one way to tell causes, and in `transform` when a column
+    is absent or there twice, when its type cannot serve, or when ids and causes are of types that
+    can never be equal. Raises SetupError there when Spark's Python workers lack antecede.
     """
     spec = OrderSpec(
         id=id,
-        after=(after,) if isinstance(after, str) else tuple(after),
+        after=_names(after),
         group=group,
         clock=clock,
         member=member,
@@ -76,9 +92,10 @@ def order(
         patience=patience,
         remember=remember,
         shards=shards,
-        content=None if content is None else tuple(content),
+        content=None if content is None else _names(content),
         position=position,
         waited_for=waited_for,
+        missing_causes=missing_causes,
         waited_ms=waited_ms,
         status=status,
     )
@@ -89,31 +106,55 @@ def ordering(spec: OrderSpec) -> Callable[[DataFrame], DataFrame]:
     """Return the function for `DataFrame.transform` that orders by a ready spec."""
 
     def transform(df: DataFrame) -> DataFrame:
-        spec.check_columns(df.columns)
-        _check_types(df, spec)
-        if df.isStreaming:
-            from antecede.spark.stream import order_stream
-
-            return order_stream(df, spec)
-        return order_batch(df, spec)
+        check(df, spec)
+        ready_workers(df.sparkSession)
+        if any("." in name or "`" in name for name in df.columns):
+            return _under_other_names(df, spec)
+        return _ordered(df, spec)
 
     return transform
 
 
+def _ordered(df: DataFrame, spec: OrderSpec) -> DataFrame:
+    if df.isStreaming:
+        from antecede.spark.stream import order_stream
+
+        return order_stream(df, spec)
+    return order_batch(df, spec)
+
+
+def _under_other_names(df: DataFrame, spec: OrderSpec) -> DataFrame:
+    """Order with plain names and give the old ones back: mapInArrow takes dots for fields."""
+    plain = {name: f"c{k}" for k, name in enumerate(df.columns)}
+    single = ("id", "group", "clock", "member", "sender", "seq", "time")
+    changed: dict[str, Any] = {
+        field: plain[name] for field in single if (name := getattr(spec, field)) is not None
+    }
+    changed["after"] = tuple(plain[name] for name in spec.after)
+    if spec.content is not None:
+        changed["content"] = tuple(plain[name] for name in spec.content)
+    for field in ("position", "waited_for", "missing_causes", "waited_ms", "status"):
+        changed[field] = f"added_{field}"
+    made = _ordered(df.toDF(*plain.values()), replace(spec, **changed))
+    return made.toDF(*df.columns, *spec.added)
+
+
 def order_batch(df: DataFrame, spec: OrderSpec) -> DataFrame:
     """Order a batch DataFrame; see `order`."""
+    spec.check_batch()
     if spec.group is None:
         placed = df.repartition(1)
     elif spec.shards is None:
-        placed = df.repartition(df[spec.group])
+        placed = df.repartition(column_of(spec.group))
     else:
-        placed = df.repartition(spec.shards, df[spec.group])
+        placed = df.repartition(spec.shards, column_of(spec.group))
     return placed.mapInArrow(partition_function(spec), output_schema(df, spec))
 
 
 def output_schema(df: DataFrame, spec: OrderSpec) -> t.StructType:
-    """Return the schema of the ordered frame: the input's, then the four added columns."""
-    kinds = (t.LongType(), t.ArrayType(t.StringType()), t.DoubleType(), t.StringType())
+    """Return the schema of the ordered frame: the input's, then the five added columns."""
+    names = t.ArrayType(t.StringType())
+    kinds = (t.LongType(), names, names, t.DoubleType(), t.StringType())
     more = [t.StructField(name, kind) for name, kind in zip(spec.added, kinds, strict=True)]
     return t.StructType([*df.schema.fields, *more])
 
@@ -129,6 +170,59 @@ def partition_function(
             yield from order_table(pa.Table.from_batches(batches), spec).to_batches()
 
     return run
+
+
+def column_of(name: str) -> Column:
+    """Return the column of exactly that name, whatever dots and backticks are in it."""
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def check(df: DataFrame, spec: OrderSpec) -> None:
+    """Refuse on the driver what could not work, or would go wrong without a word, in a worker.
+
+    Raises InputError.
+    """
+    spec.check_columns(df.columns)
+    _check_names(df, spec)
+    _check_types(df, spec)
+    _check_keys(df, spec)
+
+
+def _names(given: Any) -> tuple[Any, ...]:
+    several = isinstance(given, Sequence) and not isinstance(given, str)
+    return tuple(given) if several else (given,)
+
+
+def _check_names(df: DataFrame, spec: OrderSpec) -> None:
+    """Spark takes names for equal that differ in case alone, unless it is told not to."""
+    hidden = [name for name in df.columns if name in (SHARD, DIGEST)]
+    if hidden:
+        raise InputError(f"{', '.join(hidden)} is a name that antecede needs: rename the column")
+    if str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true":
+        return
+    names = Counter(name.lower() for name in (*df.columns, *spec.added))
+    alike = [name for name in (*df.columns, *spec.added) if names[name.lower()] > 1]
+    if alike:
+        raise InputError(
+            f"the names {', '.join(alike)} differ in case alone, and Spark takes them for one: "
+            "rename a column (the added ones with position=, waited_for=, missing_causes=, "
+            "waited_ms=, status=), "
+            "or set spark.sql.caseSensitive"
+        )
+
+
+def _check_keys(df: DataFrame, spec: OrderSpec) -> None:
+    """Read the keys of an empty table: types that fail in a worker fail here, and say why."""
+    columns = {}
+    for name in spec.used:
+        kind = df.schema[name].dataType
+        try:
+            columns[name] = pa.array([], to_arrow_type(kind, timezone="UTC"))
+        except (PySparkException, pa.ArrowException) as error:
+            raise InputError(
+                f"column {name} of type {kind.simpleString()} cannot pass to Python: {error}"
+            ) from error
+    keys_of(pa.table(columns), spec)
 
 
 def _check_types(df: DataFrame, spec: OrderSpec) -> None:

@@ -135,6 +135,11 @@ def cluster_session(
     return session
 
 
+def is_local(master: str) -> bool:
+    """Tell whether the executors of a master are on this machine."""
+    return _LOCAL.match(master) is not None
+
+
 def quiet_failures(session: SparkSession) -> None:
     """Keep the Java stack traces of failed tasks from stderr, for callers that report them."""
     log4j: Any = session.sparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]

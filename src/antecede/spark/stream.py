@@ -6,54 +6,52 @@ what it costs: `docs/design/streaming.md`.
 
 from __future__ import annotations
 
+import json
 import math
-import re
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
+from pyspark.sql.pandas.types import to_arrow_type
 
 from antecede.errors import InputError, SetupError
 from antecede.kernels.release import Plan
+from antecede.kernels.release_warm import warm_up
+from antecede.order.durations import duration_ms
+from antecede.order.keys import goes_by_value
 from antecede.order.spec import OrderSpec, Status
+from antecede.spark.ordering import DIGEST, SHARD, check, column_of, output_schema
 from antecede.spark.stream_processor import (
     PACKED,
     RELEASED,
-    SHARD,
     Job,
     Pack,
     Processor,
     unpack,
 )
-from antecede.spark.stream_rows import DIGEST
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-_UNITS_MS = {
-    "millisecond": 1,
-    "second": 1000,
-    "minute": 60_000,
-    "hour": 3_600_000,
-    "day": 86_400_000,
-    "week": 604_800_000,
-}
 _PER_MS = {"s": 0.001, "ms": 1.0, "us": 1e3, "ns": 1e6}
 
 
 def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
     """Return the rows of a streaming DataFrame in causal order within each group.
 
-    Every input row comes out once, with the four columns of `spec.added`, as soon as its
+    Every input row comes out once, with the five columns of `spec.added`, as soon as its
     causes have come out; within a group positions follow the causes and never repeat. Raises
     InputError for columns that cannot serve, SetupError when the session's state store is not
-    RocksDB. Without a `time` that is a timestamp, the policies `release` and `drop` and
+    RocksDB. The kernels are compiled, or loaded, before this returns. A query that is started
+    again from a checkpoint with another spec fails in its first micro-batch and says what
+    differs (`about`). Without a `time` that is a timestamp, the policies `release` and `drop` and
     `remember` run on processing time; such a query does not end by itself under
     `availableNow`, because Spark then waits for timers.
     """
-    spec.check_columns(df.columns)
+    check(df, spec)
     check_store(df)
     job = job_of(df, spec)
+    warm_up(job.plan.counted)
     key = F.lit(0) if spec.group is None else F.xxhash64(_hashable(df, spec.group))
     with_keys = df.withColumns(
         {
@@ -81,33 +79,55 @@ def count_statuses(df: DataFrame, spec: OrderSpec, name: str = "antecede") -> Da
 
 def released_schema(df: DataFrame, spec: OrderSpec) -> t.StructType:
     """Return the schema of the result: the user's columns, then those of `spec.added`."""
-    kinds = (t.LongType(), t.ArrayType(t.StringType()), t.DoubleType(), t.StringType())
-    added = [t.StructField(n, kind) for n, kind in zip(spec.added, kinds, strict=True)]
-    return t.StructType([*df.schema.fields, *added])
+    return output_schema(df, spec)
 
 
 def job_of(df: DataFrame, spec: OrderSpec) -> Job:
     """Work out what the workers need. Raises InputError for durations that do not parse."""
+    waits = spec.missing != "hold" or spec.remember is not None
     per_ms = _units_per_ms(df, spec)
+    if waits and spec.time is not None and per_ms is None:
+        raise InputError(
+            f"column {spec.time} holds plain numbers: give time_unit= (s, ms, us or ns), so that "
+            f"patience and remember can be measured by it, or leave time= out to go by the clock"
+        )
     scale = 1.0 if per_ms is None else per_ms
     remember = -1 if spec.remember is None else _units(spec.remember, scale)
     patience = _units(spec.patience, scale)
     shards = spec.shards or int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
-    plan = Plan(spec.id is None, per_ms is not None, spec.missing, patience, remember, shards)
-    waits = spec.missing != "hold" or spec.remember is not None
+    name = spec.id or spec.member or str(spec.sender)
+    numbers = goes_by_value(to_arrow_type(df.schema[name].dataType))
+    plan = Plan(
+        counted=spec.id is None,
+        timed=per_ms is not None,
+        policy=spec.missing,
+        patience=patience,
+        remember=remember,
+        shards=shards,
+        numbers=numbers,
+        about=about(df, spec, shards),
+    )
     return Job(spec, plan, scale, plan.timed and waits)
 
 
-def duration_ms(text: str) -> int:
-    """Return the length of "10 minutes", "1 hour 30 minutes", ... in milliseconds."""
-    parts = re.findall(r"(\d+)\s*([a-z]+?)s?\b", text.lower())
-    rest = re.sub(r"\d+\s*[a-z]+", "", text.lower()).strip()
-    if rest or not parts or any(unit not in _UNITS_MS for _, unit in parts):
-        raise InputError(f"cannot read the duration {text!r}; write for instance '10 minutes'")
-    return sum(int(number) * _UNITS_MS[unit] for number, unit in parts)
+def about(df: DataFrame, spec: OrderSpec, shards: int) -> str:
+    """Return, as JSON, what a checkpoint belongs to: columns with types, policy, shards.
+
+    `patience`, `remember` and the names of the added columns may change from start to start.
+    """
+
+    def kind(name: str | None) -> str | None:
+        return None if name is None else f"{name} ({df.schema[name].dataType.simpleString()})"
+
+    single = ("id", "group", "clock", "member", "sender", "seq", "time")
+    what: dict[str, Any] = {field: kind(getattr(spec, field)) for field in single}
+    what |= {"after": [kind(name) for name in spec.after], "time_unit": spec.time_unit}
+    what |= {"first_seq": spec.first_seq, "missing": spec.missing, "shards": shards}
+    what["content"] = None if spec.content is None else sorted(spec.content)
+    return json.dumps(what, sort_keys=True)
 
 
-def _units(duration: str, per_ms: float) -> int:
+def _units(duration: Any, per_ms: float) -> int:
     return min(math.ceil(duration_ms(duration) * per_ms), 2**61)
 
 
@@ -135,7 +155,7 @@ def _hashable(df: DataFrame, name: str) -> Column:
     """Spark does not hash maps and variants; their text will do."""
     kind = df.schema[name].dataType
     text = kind.simpleString()
-    column = F.col("`" + name.replace("`", "``") + "`")
+    column = column_of(name)
     return column.cast("string") if "map<" in text or "variant" in text else column
 
 

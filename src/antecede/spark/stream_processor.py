@@ -11,6 +11,9 @@ With a `time` column the clock is the greatest time in the stream; each partitio
 every shard, so that patience ends also in shards where no row comes. Without one the clock is
 the batch's timestamp, which Spark keeps in its offset log: a batch run again after a crash
 sees the same clock.
+
+Every shard keeps what its checkpoint belongs to (`Plan.about`) and refuses another one; so does
+GUARD, whichever shards get rows.
 """
 
 from __future__ import annotations
@@ -27,11 +30,14 @@ from antecede.kernels.release import Plan, Shard
 from antecede.kernels.release_rows import NO_TIME
 from antecede.order.spec import OrderSpec
 from antecede.order.table import times_of
-from antecede.spark.stream_rows import DIGEST, batch_of, from_bytes, to_bytes, with_added
+from antecede.spark.ordering import DIGEST, SHARD
+from antecede.spark.stream_rows import batch_of, from_bytes, to_bytes, with_added
 
 pa: Any = pyarrow
 
-SHARD = "__antecede_shard"
+GUARD = -1
+"""A shard of no rows, visited in every micro-batch: a changed spec is refused before any other
+shard of that batch is kept, also where those have no state yet."""
 PACKED = "shard int, clock long, payload binary"
 RELEASED = "payload binary"
 _ROWS_A_PIECE = 50_000
@@ -55,7 +61,11 @@ class Pack:
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         """Pack one partition; at its end tell every shard the greatest time."""
         clock, waiting, rows = NO_TIME, [], 0
+        guarded = False
         for batch in batches:
+            if not guarded and batch.num_rows:
+                guarded = True
+                yield _packed([GUARD], [None], [None])
             waiting.append(batch)
             rows += batch.num_rows
             if rows >= _ROWS_A_PIECE:
@@ -119,6 +129,9 @@ class Processor(StatefulProcessor):
     # The camelCase names of arguments are Spark's: it passes them by keyword.
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         """Take in the packed rows of a shard and release what can go."""
+        if key[0] == GUARD:
+            self._guard()
+            return
         clock, parts = NO_TIME, []
         for row in rows:
             if row.clock is not None:
@@ -138,6 +151,13 @@ class Processor(StatefulProcessor):
 
     def close(self) -> None:
         """Nothing to close: the state belongs to Spark."""
+
+    def _guard(self) -> None:
+        """Keep what the checkpoint belongs to; raises InputError when that has changed."""
+        state = self.control.get()
+        shard = Shard(self.job.plan, None if state is None else bytes(state[0]))
+        if state is None:
+            self.control.update((shard.dump(),))
 
     def _now(self, clock: int, timers: Any) -> int:
         present: int = timers.getCurrentProcessingTimeInMs()

@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 
 from antecede.errors import InputError
 from antecede.kernels import release_rows as shape
-from antecede.kernels.release import Batch, Outcome
+from antecede.kernels.release import Batch, Links, Outcome
 from antecede.kernels.release_names import Text
+from antecede.order.key_types import plain
 from antecede.order.keys import STATUSES, code, keys_of
 from antecede.order.spec import OrderSpec, Status
 from antecede.order.table import added, times_of
+from antecede.spark.ordering import DIGEST
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
 
-DIGEST = "__antecede_digest"
-"""Hidden column: 64-bit digest of the row's content, to tell a repeat from a conflict."""
 _FAR = 2**62
 _INVALID = {Status.NULL_KEY: shape.NULL, Status.BAD_CLOCK: shape.BAD}
 
@@ -70,11 +70,10 @@ def _nothing() -> Batch:
 def _group_text(table: pyarrow.Table, spec: OrderSpec) -> Text:
     if spec.group is None:
         return Text(np.zeros(0, np.uint8), np.zeros(table.num_rows + 1, np.int64))
-    column: Any = table.column(spec.group)
-    try:
-        return text_of(pc.fill_null(column.cast(pa.string()), ""))
-    except pa.ArrowNotImplementedError as error:
-        raise InputError(f"group column {spec.group} of type {column.type}: {error}") from error
+    column: Any = table.column(spec.group).combine_chunks()
+    if isinstance(column, pyarrow.ChunkedArray):  # too long for one chunk
+        column = pa.concat_arrays(column.chunks)
+    return text_of(pc.fill_null(plain(column, f"column {spec.group}").cast(pa.string()), ""))
 
 
 def text_of(array: Any) -> Text:
@@ -87,31 +86,36 @@ def text_of(array: Any) -> Text:
 
 
 def with_added(rows: pyarrow.Table, out: Outcome, spec: OrderSpec, per_ms: float) -> pyarrow.Table:
-    """Append position, causes waited for, wait and status to the rows that leave.
+    """Append position, causes waited for and missing, wait and status to the rows that leave.
 
     `per_ms` is the number of time units in a millisecond.
     """
     aside = out.position < 0
     unknown = out.waited_units < 0
-    names = pa.StringArray.from_buffers(
-        out.waited_name.size,
-        pa.py_buffer(out.waited_name.ends.astype(np.int32)),
-        pa.py_buffer(out.waited_name.data),
-    )
-    if spec.id is None:
-        counts = pa.array(out.waited_count).cast(pa.string())
-        names = pc.binary_join_element_wise(names, counts, ":")
-    ends = pa.array(out.waited_first.astype(np.int32))
     waited: NDArray[np.float64] = out.waited_units / per_ms
     columns = [
         pa.array(out.position, mask=aside),
-        pa.ListArray.from_arrays(ends, names, mask=pa.array(aside)),
+        _causes(out.waited, aside, spec),
+        _causes(out.missing, aside, spec),
         pa.array(waited, mask=unknown),
         pa.array([str(status) for status in STATUSES]).take(pa.array(out.status - 1)),
     ]
     for field, column in zip(added(spec), columns, strict=True):
         rows = rows.append_column(field, column)
     return rows
+
+
+def _causes(links: Links, aside: NDArray[np.bool_], spec: OrderSpec) -> Any:
+    names = pa.StringArray.from_buffers(
+        links.name.size,
+        pa.py_buffer(links.name.ends.astype(np.int32)),
+        pa.py_buffer(links.name.data),
+    )
+    if spec.id is None:
+        counts = pa.array(links.number).cast(pa.string())
+        names = pc.binary_join_element_wise(names, counts, ":")
+    ends = pa.array(links.first.astype(np.int32))
+    return pa.ListArray.from_arrays(ends, names, mask=pa.array(aside))
 
 
 def to_bytes(table: pyarrow.Table) -> bytes:

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, TextIO, TypeAlias
 import pyarrow
 import pyarrow.compute
 
-from antecede.errors import InputError
+from antecede.errors import InputError, LocalError
 from antecede.progress import Progress
-from antecede.studies.findings import Findings
+from antecede.studies.findings import Findings, checked_findings
 from antecede.studies.results import Results
 from antecede.studies.sources import code_digest, modules_of
 from antecede.studies.store import Store, opened, texts
@@ -151,7 +151,10 @@ def _carry_out(
 def _found(
     study: Study, results: Results, quick: bool, failures: Sequence[Failure], notes: Sequence[str]
 ) -> Findings:
-    """Return the findings, with the runs that are missing. Without any, only those."""
+    """Return the findings, with the runs that are missing. Without any, only those.
+
+    Raises LocalError for findings that are no findings (`checked_findings`).
+    """
     try:
         findings = study.findings(results, quick)
     except Exception as error:
@@ -159,8 +162,11 @@ def _found(
             raise
         what = f"Too few runs gave figures to say anything ({type(error).__name__}: {error})."
         findings = Findings(study.name, study.title, study.source, what, (), (), ())
+    findings, blank = checked_findings(findings)
     conditions = [*findings.conditions, *notes]
-    return findings._replace(conditions=conditions, failed=[told(f) for f in failures])
+    if blank and not failures and not notes:
+        raise LocalError(f"study {study.name}: {blank[0]}, and no run has failed")
+    return findings._replace(conditions=conditions, failed=[*(told(f) for f in failures), *blank])
 
 
 def told(failure: Failure) -> str:

@@ -5,8 +5,11 @@ Plain values only, so that a page can be drawn again from the files alone (`summ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+
+from antecede.errors import LocalError
 
 
 class Row(NamedTuple):
@@ -59,17 +62,74 @@ class Plot(NamedTuple):
     y_log: bool = False
 
 
+class Claim(NamedTuple):
+    """A statement held against the figures: fixed words, and what the runs say to them."""
+
+    statement: str
+    """What is claimed, in words that never change; the source's own where they are quoted."""
+    where: str
+    """Passage of the source, or "ours"."""
+    found: str
+    """What the figures say, computed."""
+    holds: bool | None
+    """None: the runs that would tell gave no figures."""
+    reads: Sequence[str]
+    """Quantities (patterns with `*`) that `found` and `holds` are computed from."""
+
+    @property
+    def verdict(self) -> str:
+        """Return the verdict in words."""
+        return {True: "holds", False: "does not hold", None: "not run"}[self.holds]
+
+
 class Section(NamedTuple):
     """A part of the page: what was found, then table and plots."""
 
     title: str
     finding: str
-    """One or two sentences."""
+    """One or two sentences, computed from the figures named in `reads`."""
     rows: Sequence[Row] = ()
     plots: Sequence[Plot] = ()
     columns: Sequence[str] = ()
     """Of `table`, where figures are no rows beside a paper's."""
     table: Sequence[Sequence[str]] = ()
+    about: str = ""
+    """What was measured and how: pure description, true whatever the figures are."""
+    reads: Sequence[str] = ()
+    """Quantities (patterns with `*`) that `finding` is computed from; empty where it is empty."""
+    claims: Sequence[Claim] = ()
+    """Statements, each with its verdict."""
+
+
+def checked_findings(findings: Findings) -> tuple[Findings, list[str]]:
+    """Return findings without the rows that have no figure, and a line for each of those.
+
+    Raises LocalError for a text where a list of texts belongs, which would print as letters, and
+    for what is no `Findings`.
+    """
+    if not isinstance(findings, Findings):
+        raise LocalError(f"findings returns a Findings, not a {type(findings).__name__}")
+    for name in ("reading", "conditions", "not_reached", "failed", "reads", "sections"):
+        if isinstance(getattr(findings, name), str):
+            raise LocalError(f"findings: {name} is a text; it is a list: [{name!r}]")
+    sections, blank = [], []
+    for section in findings.sections:
+        for name in ("rows", "plots", "columns", "table", "reads", "claims"):
+            if isinstance(getattr(section, name), str):
+                raise LocalError(f"section {section.title!r}: {name} is a text; it is a list")
+        rows = [row for row in section.rows if _has_figure(row)]
+        blank += [
+            f"{section.title}: {row.figure}, {row.quantity}, {row.condition}: no figure of ours"
+            for row in section.rows
+            if not _has_figure(row)
+        ]
+        sections.append(section._replace(rows=rows))
+    return findings._replace(sections=sections), blank
+
+
+def _has_figure(row: Row) -> bool:
+    value: object = row.ours
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def filled(sections: Iterable[Section | None]) -> list[Section]:
@@ -104,3 +164,5 @@ class Findings(NamedTuple):
     """What does not come out, with the ratio and what was tried."""
     failed: Sequence[str] = ()
     """Runs that failed: scenario, seed, reason."""
+    reads: Sequence[str] = ()
+    """Quantities (patterns with `*`) that `finding` is computed from."""

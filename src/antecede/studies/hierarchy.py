@@ -1,4 +1,5 @@
-"""Source 000, section 3.2: what the hierarchical protocol costs beside IDR and DS.
+"""Evropeytsev et al. 2016, section 3.2: what the hierarchical protocol costs beside IDR and
+DS.
 
 One internal and one external group, one super peer, peers divided equally; every peer sends every
 N(80, 5) ms clipped to 70 to 90; channels are not FIFO. `docs/design/studies.md` says how a study
@@ -14,6 +15,7 @@ from antecede.simulate.delays import Delay
 from antecede.simulate.scenario import Links, Scenario, Special, Workload
 from antecede.simulate.topology import Hierarchy
 from antecede.studies.hierarchy_findings import findings
+from antecede.studies.hierarchy_last import last_figures
 from antecede.studies.hierarchy_paper import DELAYS, LARGEST, RATES
 from antecede.studies.study import Figures, Run, Study, simulated, simulation
 
@@ -27,6 +29,9 @@ PER_SECOND = 4e6
 """Deliveries that a core simulates in a second, about; for estimates only."""
 PASSIVE = ((100, 0), (300, 200))
 """Peers, and how many of them are silent."""
+LAST_PEERS, QUICK_LAST_PEERS = (200, 300, 400), (100, 200)
+LAST_RATES, QUICK_LAST_RATES = (1000, 2500), (1000,)
+"""Runs of the readable classes, which show what `Last` inside the span would cost."""
 PRUNINGS = ("safe", "none", "published")
 SLOW_UP = Special("internal", "super", Delay(0.0, 0.4, "uniform"))
 FAR = Delay(0.5, 0.5, "constant")
@@ -43,12 +48,13 @@ def runs(quick: bool) -> Sequence[Run]:
         *_super_peers(quick),
         *_pruning(quick),
         *_literal(quick),
+        *_last(quick),
     ]
 
 
 def execute(run: Run) -> Figures:
     """Carry one run out."""
-    return simulated(run)
+    return last_figures(run) if run.kind == "last" else simulated(run)
 
 
 def grid(delay: str) -> list[int]:
@@ -71,7 +77,7 @@ def _rates(quick: bool) -> Iterator[Run]:
     for delay in DELAYS:
         for rate in (1000, 2500) if quick else RATES:
             for peers in grid(delay):
-                if quick and peers not in (100, 200, LARGEST[delay]):
+                if quick and peers not in (50, 100, 200, LARGEST[delay]):
                     continue
                 interval_s = peers / rate
                 scenario = scenario_of(
@@ -126,11 +132,25 @@ def _pruning(quick: bool) -> Iterator[Run]:
 
 
 def _literal(quick: bool) -> Iterator[Run]:
-    """Yield 000's first scenario with the text's "variance" taken literally."""
+    """Yield Evropeytsev et al.'s first scenario with the text's "variance" taken literally."""
     for seed in QUICK_SEEDS if quick else SEEDS:
         scenario = scenario_of("0-50 ms", LARGEST["0-50 ms"], QUICK_S if quick else MEASURED_S)
         links = Links(Delay(*DELAYS["0-50 ms"], "variance"))
         yield _run("literal", replace(scenario, links=links), seed, delay="0-50 ms")
+
+
+def _last(quick: bool) -> Iterator[Run]:
+    """Yield runs at fixed rates, and one of the first experiment (rate 0) to set beside them."""
+    peers = QUICK_LAST_PEERS if quick else LAST_PEERS
+    rates = QUICK_LAST_RATES if quick else LAST_RATES
+    for count, rate in [(peers[0], 0), *((n, rate) for rate in rates for n in peers)]:
+        warm_s = WARM_S["0-50 ms"] + (2 * count / rate if rate else 0.0)
+        load = Workload(total_hz=float(rate)) if rate else Workload()
+        measured_s = 0.2 if quick else QUICK_S
+        given = scenario_of("0-50 ms", count, measured_s, warm_s=warm_s, workload=load)
+        sent = (rate or count * 12.5) * given.duration_s
+        key = f"last/peers {count}/rate {rate or 'of the first experiment'}"
+        yield simulation(key, given, 1, 3e-5 * sent * count, "last", peers=count, rate=rate)
 
 
 def _links(delay: str, topology: Hierarchy, skewed: bool) -> Links:
@@ -149,7 +169,9 @@ def scenario_of(
     workload: Workload | None = None,
     topology: Hierarchy | None = None,
 ) -> Scenario:
-    """Return 000's system: a delay by its name, peers in all, seconds of which figures count."""
+    """Return Evropeytsev et al.'s system: a delay by its name, peers in all, seconds of which
+    figures count.
+    """
     warm = WARM_S[delay] if warm_s is None else warm_s
     return Scenario(
         topology or Hierarchy((peers // 2,), peers - peers // 2),
@@ -158,7 +180,7 @@ def scenario_of(
         workload=workload or Workload(),
         duration_s=round(warm + measured_s, 6),
         warm_s=round(warm, 6),
-        name=f"000, {delay}, {peers} peers",
+        name=f"Evropeytsev et al. 2016, {delay}, {peers} peers",
     )
 
 
@@ -177,8 +199,9 @@ def _run(part: str, scenario: Scenario, seed: int, **parameters: object) -> Run:
 STUDY = Study(
     "hierarchy",
     "The hierarchical protocol beside IDR and dependency sequences",
-    "000, section 3.2",
+    "Evropeytsev et al. 2016, section 3.2",
     runs,
     execute,
     findings,
+    code=("antecede.studies.hierarchy_last",),
 )

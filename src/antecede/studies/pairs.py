@@ -1,8 +1,9 @@
-"""Pairs of messages that rules order, need not order, or miss: what the studies of 002 and 004 run.
+"""Pairs of messages that rules order, need not order, or miss: what the studies of Tsuneizumi et
+al. and Nakayama 2017 run.
 
 Figures are sums over all observers: RULE.ordered, RULE.unnecessary, RULE.missed, RULE.concurrent
 (pairs that the rule orders in neither direction), and `causal`, `pairs`, `events`. For rules of
-004 `topic_causal` is what they are held against.
+Nakayama 2017 `topic_causal` is what they are held against.
 """
 
 from __future__ import annotations
@@ -18,10 +19,14 @@ from antecede.studies.study import Figures, Run
 
 
 def pair_figures(run: Run) -> Figures:
-    """Count the pairs of a run's scenario under the rules of its parameter `rules`."""
+    """Count the pairs of a run's scenario under the rules of its parameter `rules`.
+
+    The parameter `sent_to` "everybody" sends events to every peer, not to their targets alone.
+    """
     names: Sequence[str] = run.parameters["rules"]
     found: Counter[str] = Counter()
-    for stamps in stamped(run.load_scenario(), run.seed).values():
+    everybody = run.parameters.get("sent_to") == "everybody"
+    for stamps in stamped(run.load_scenario(), run.seed, to_everybody=everybody).values():
         events = len(stamps.sender)
         pairs = events * (events - 1) // 2
         found["events"] += events

@@ -40,10 +40,19 @@ class Results:
             if quantity is not None:
                 self._figures.setdefault(key, {})[quantity] = series if value is None else value
         self.runs = tuple(run for run in runs if run.key in self._figures)
+        self._values = [_values(run) for run in self.runs]
 
     def where(self, **conditions: Any) -> list[Run]:
         """Return the runs that meet all conditions."""
-        return [run for run in self.runs if all(_has(run, *pair) for pair in conditions.items())]
+        wanted = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in conditions.items()
+        }
+        return [
+            run
+            for run, values in zip(self.runs, self._values, strict=True)
+            if all(name in values and values[name] == value for name, value in wanted.items())
+        ]
 
     def places(self, name: str, /, **conditions: Any) -> list[Any]:
         """Return the values that a parameter has in the runs that meet the conditions, sorted."""
@@ -113,10 +122,3 @@ class Results:
 
 def _values(run: Run) -> Mapping[str, Any]:
     return {**run.parameters, "kind": run.kind, "seed": run.seed}
-
-
-def _has(run: Run, name: str, value: Any) -> bool:
-    values = _values(run)
-    return name in values and bool(
-        values[name] == (list(value) if isinstance(value, tuple) else value)
-    )

@@ -1,4 +1,5 @@
-"""Source 000's claim a hundred times further out: overhead follows the density of messages.
+"""The claim of Evropeytsev et al. 2016 a hundred times further out: overhead follows the density of
+messages.
 
 The source ends at 900 peers. Here up to 100,000 talk at 1,000 messages a second in all: as more and
 more groups of a hundred, and as ten groups that grow. Delays are 0 to 50 ms, nobody is external.
@@ -72,7 +73,7 @@ def execute(run: Run) -> Figures:
 STUDY = Study(
     "scale",
     "A hundred thousand peers: does overhead follow the density of messages?",
-    "000, section 3.2, Scalability Analysis; the grid is ours",
+    "Evropeytsev et al. 2016, section 3.2, Scalability Analysis; the grid is ours",
     runs,
     execute,
     findings,

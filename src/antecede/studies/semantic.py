@@ -1,4 +1,5 @@
-"""Source 003: how much less S_b holds back than causal and total order do, over the same arrivals.
+"""Bhavanasi and Iyer: how much less S_b holds back than causal and total order do, over the
+same arrivals.
 
 The source has no evaluation; this one is ours. Threads are drawn (every message answers, with a
 probability, one of those delivered lately to its sender), or those of real mailing lists and chats,
@@ -137,7 +138,7 @@ def _traces(quick: bool, traces: Sequence[Path]) -> Iterator[Run]:
 STUDY = Study(
     "semantic",
     "Semantic order beside causal and total order",
-    "003; the source has no evaluation: this one is ours",
+    "Bhavanasi and Iyer; the source has no evaluation: this one is ours",
     runs,
     execute,
     findings,

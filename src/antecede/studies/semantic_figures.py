@@ -1,4 +1,4 @@
-"""Figures of an outcome of the study of 003: waits, messages held, bytes, pairs."""
+"""Figures of an outcome of the study of Bhavanasi and Iyer: waits, messages held, bytes, pairs."""
 
 from __future__ import annotations
 

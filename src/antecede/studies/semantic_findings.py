@@ -1,11 +1,12 @@
-"""What the runs of the study of 003 show."""
+"""What the runs of the study of Bhavanasi and Iyer show."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from antecede.studies.findings import Findings, Plot, Row, Section, Series
+from antecede.studies.findings import Claim, Findings, Plot, Row, Section, Series
 from antecede.studies.results import Results
 from antecede.studies.semantic_grid import OF_TRACE, QUICK_OF_TRACE, TRACE_DELAY, USUAL
 from antecede.studies.semantic_parts import (
@@ -15,6 +16,7 @@ from antecede.studies.semantic_parts import (
     said_section,
     trace_section,
 )
+from antecede.studies.verdicts import growth, listed, unmet
 
 LABELS = {
     "sb": "S_b",
@@ -31,13 +33,16 @@ AXES = {
 READING = (
     "the three orders are held against each other over the SAME sendings and arrivals: the "
     "application acts on what causal order has delivered, which S_b has delivered, too",
-    "S_b: a message waits for what it answers (003, IV.C). Causal: for what had been delivered at "
+    "S_b: a message waits for what it answers (Bhavanasi and Iyer, IV.C). Causal: for "
+    "what had been delivered at "
     "its sender (BSS and IDR, exact). Total: for everything that was sent before it, by true time, "
     "and it is known for nothing that no more is under way: the least any such order can wait",
     "total order by a sequencer: one member numbers messages as they reach it, the number travels "
     "like a message; a message waits for its number and all lower ones",
-    "wait: from arrival to delivery, 003's delivery delay (abstract), at members but the sender",
-    "bytes: 003's message has two ids (IV.B.2), 16 bytes with 4-byte integers, one of them its "
+    "wait: from arrival to delivery, Bhavanasi and Iyer's delivery delay (abstract), "
+    "at members but the sender",
+    "bytes: Bhavanasi and Iyer's message has two ids (IV.B.2), 16 bytes with 4-byte "
+    "integers, one of them its "
     "own; BSS: 4 bytes a member, the own number among them; IDR: 8 bytes an immediate dependency, "
     "its own id, 8 bytes, not counted",
     "messages of a trace may answer several; S_b then waits for all of them (`several_parents`)",
@@ -46,7 +51,7 @@ READING = (
 
 def findings(results: Results, quick: bool) -> Findings:
     """Return the page of the study."""
-    sections = [
+    found = [
         _wait_section(results),
         _held_section(results),
         _pair_section(results),
@@ -55,14 +60,23 @@ def findings(results: Results, quick: bool) -> Findings:
         trace_section(results),
         said_section(results),
     ]
+    sections = [section for section in found if section is not None]
+    finding = _finding(results)
     return Findings(
         study="semantic",
         title="Semantic order beside causal and total order",
-        source="003; the source has no evaluation: this one is ours",
-        finding=_finding(results),
+        source="Bhavanasi and Iyer; the source has no evaluation: this one is ours",
+        finding=finding or "No run gave figures.",
         reading=READING,
         conditions=_conditions(results, quick),
-        sections=[section for section in sections if section is not None],
+        sections=sections,
+        not_reached=unmet(sections),
+        reads=(
+            *(f"{order}.wait_ms.mean" for order in LABELS),
+            *(f"{order}.waited" for order in ("sb", "causal", "total")),
+        )
+        if finding
+        else (),
     )
 
 
@@ -75,7 +89,7 @@ def _finding(results: Results) -> str:
     mean = {order: results.spread(f"{order}.wait_ms.mean", **usual()) for order in LABELS}
     waited = {order: results.spread(f"{order}.waited", **usual()) for order in LABELS}
     if any(found is None for found in (*mean.values(), *waited.values())):
-        return "No run gave figures."
+        return ""
     part = {order: found.mean for order, found in waited.items() if found}
     ms = {order: found.mean for order, found in mean.items() if found}
     return (
@@ -130,11 +144,67 @@ def _wait_section(results: Results) -> Section | None:
         return None
     return Section(
         "Wait for delivery, drawn threads",
-        "S_b waits only where a reply overtakes what it answers, which is seldom; causal order "
-        "waits the longer the more members talk at once, and total order for the slowest "
-        "of everything that is under way.",
+        "",
         rows,
         [_plot(results, name, *AXES[name]) for name in AXES],
+        about="S_b waits where a reply overtakes what it answers, causal order where anything of a "
+        "message's causal past is behind it, total order for whatever is under way.",
+        claims=[
+            _seldom(results),
+            *(_longer(results, order) for order in ("causal", "total")),
+            _at_most(results),
+        ],
+    )
+
+
+SELDOM = 0.05
+
+
+def _seldom(results: Results) -> Claim:
+    """Hold that few copies wait under S_b."""
+    found = [one for run in results.where(kind="threads")
+             if (one := results.figures(run).get("sb.waited")) is not None]  # fmt: skip
+    return Claim(
+        f"a reply seldom overtakes what it answers (here: S_b holds back at most {SELDOM:.0%} of "
+        "the copies in every run)",
+        "ours",
+        f"{min(found):.2%} to {max(found):.2%} of the copies wait"
+        if found
+        else "no run gave figures",
+        max(found) <= SELDOM if found else None,
+        ("sb.waited",),
+    )
+
+
+def _longer(results: Results, order: str) -> Claim:
+    """Hold that an order waits the longer the more members talk."""
+    line = results.line("", f"{order}.wait_ms.mean", "members", **usual("members"))
+    several = len(line.y) > 1
+    return Claim(
+        f"{LABELS[order]} waits the longer the more members talk at once",
+        "ours",
+        listed([f"{y:,.1f} ms with {x:g} members" for x, y in zip(line.x, line.y, strict=True)])
+        if several
+        else "no run gave figures",
+        all(a < b for a, b in itertools.pairwise(line.y)) if several else None,
+        (f"{order}.wait_ms.mean",),
+    )
+
+
+def _at_most(results: Results) -> Claim:
+    """Hold that what S_b holds back causal order holds back as long, run by run."""
+    found = [
+        (one["sb.wait_ms.max"], one["causal.wait_ms.max"])
+        for run in results.where(kind="threads")
+        if "sb.wait_ms.max" in (one := results.figures(run))
+    ]
+    kept = sum(sb <= causal for sb, causal in found)
+    return Claim(
+        "no copy waits longer under S_b than the longest does under causal order",
+        "ours",
+        f"so in {kept} of {len(found)} runs" if found else "no run gave figures",
+        kept == len(found) if found else None,
+        ("sb.wait_ms.max", "causal.wait_ms.max"),
     )
 
 
@@ -197,8 +267,7 @@ def _held_section(results: Results) -> Section | None:
     ]
     return Section(
         "Messages held back",
-        "What a member holds is what its store must have room for (003's OSMS, IV.B.3; its size is "
-        "left open there, VI.C).",
+        _held_finding(results),
         rows,
         [
             Plot(
@@ -210,6 +279,25 @@ def _held_section(results: Results) -> Section | None:
                 y_log=True,
             )
         ],
+        about="What a member holds is what its store must have room for (Bhavanasi and Iyer's "
+        "OSMS, IV.B.3; its size is left open there, VI.C).",
+        reads=tuple(f"{order}.held_max" for order in list(LABELS)[:3])
+        if _held_finding(results)
+        else (),
+    )
+
+
+def _held_finding(results: Results) -> str:
+    """Tell how many messages a member holds at most in the usual case."""
+    words = [
+        f"{LABELS[order]} {most.mean:,.1f}"
+        for order in list(LABELS)[:3]
+        if (most := results.spread(f"{order}.held_max", **usual())) is not None
+    ]
+    return (
+        f"Messages that a member holds at most, with {USUAL['members']} members: {listed(words)}."
+        if words
+        else ""
     )
 
 
@@ -219,10 +307,10 @@ def _pair_section(results: Results) -> Section | None:
         return None
     return Section(
         "What is ordered, and what is not",
-        "S_b promises nothing about messages that do not answer each other; causal and total order "
-        "hold copies for pairs that nobody related. The two are one: the copies that causal order "
-        "holds longer than replies ask for are those that S_b delivers before something of their "
-        "causal past. A sequencer that numbers by arrival puts replies before what they answer.",
+        _pair_finding(results),
+        about="The copies that causal order holds longer than replies ask for are those that S_b "
+        "delivers before something of their causal past. A sequencer here numbers by arrival.",
+        reads=PAIRS if _pair_finding(results) else (),
         columns=(
             "part that answers",
             "pairs that S_b orders, of the causal ones",
@@ -235,6 +323,24 @@ def _pair_section(results: Results) -> Section | None:
     )
 
 
+PAIRS = ("pairs.replies", "pairs.causal", "pairs", "causal.longer", "total.longer")
+
+
+def _pair_finding(results: Results) -> str:
+    """Tell how many pairs the orders order in the usual case, and what they hold for the rest."""
+    found = {name: results.spread(name, **usual()) for name in PAIRS}
+    mean = {name: one.mean for name, one in found.items() if one is not None}
+    if len(mean) < len(PAIRS) or not (mean["pairs.causal"] and mean["pairs"]):
+        return ""
+    return (
+        f"Where {USUAL['answers']:.0%} answer, S_b orders "
+        f"{mean['pairs.replies'] / mean['pairs.causal']:.2%} of the causal pairs, and causal order "
+        f"{mean['pairs.causal'] / mean['pairs']:.1%} of all; causal order holds "
+        f"{mean['causal.longer']:.1%} of the copies longer than replies ask for, total order "
+        f"{mean['total.longer']:.1%}."
+    )
+
+
 def _pairs(results: Results, answers: float) -> tuple[str, ...] | None:
     where = {**usual(), "answers": answers}
     names = ("pairs.replies", "pairs.causal", "pairs", "causal.longer", "total.longer")
@@ -243,7 +349,7 @@ def _pairs(results: Results, answers: float) -> tuple[str, ...] | None:
         for name in (*names, "sequencer.inverted")
         if (spread := results.spread(name, **where)) is not None
     }
-    if len(found) < len(names) + 1:
+    if len(found) < len(names) + 1 or not found["pairs"]:
         return None
     return (
         f"{answers:.0%}",
@@ -285,8 +391,26 @@ def _byte_section(results: Results) -> Section | None:
     )
     return Section(
         "Control information",
-        "Two ids, however large the group: the size of causal order's grows with the members (a "
-        "vector) or with the messages under way (immediate dependencies).",
+        "",
         rows,
         [plot],
+        claims=[
+            _size(results, "sb", "S_b carries the same however large the group is", -0.05, 0.05),
+            _size(results, "bss", "a vector grows with the members", 0.9, 1.1),
+        ],
+    )
+
+
+def _size(results: Results, name: str, statement: str, low: float, high: float) -> Claim:
+    """Hold how a control information's size grows with the members."""
+    line = results.line("", f"{name}.bytes", "members", **usual("members"))
+    power = growth(list(zip(line.x, line.y, strict=True)))
+    return Claim(
+        f"{statement} (here: as the power {low:g} to {high:g} of the members)",
+        "ours",
+        "no run gave figures"
+        if power is None
+        else f"from {line.y[0]:,.1f} bytes to {line.y[-1]:,.1f}, as the power {power:.2f}",
+        None if power is None else low <= power <= high,
+        (f"{name}.bytes",),
     )

@@ -1,4 +1,4 @@
-"""What the study of 003 varies."""
+"""What the study of Bhavanasi and Iyer varies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The ordering lists of S_b and its store of held messages, over time (003, VI.B to VI.D).
+"""The ordering lists of S_b and its store of held messages, over time (Bhavanasi and Iyer, VI.B to
+VI.D).
 
 `list_figures` looks at the observers of an outcome. A node is a run of consecutive numbers of one
 sender, so there is a node less than messages for each pair of neighbours of which both are there;
@@ -33,7 +34,7 @@ def list_figures(found: Outcome) -> dict[str, float | list[float]]:
     """Return nodes, messages that were delivered, senders heard, and storage, of the observers.
 
     Curves are means over the observers, by time; nodes and rows are the most at any moment. Bytes
-    are those of 003: 8 a node, 16 a row, 4 for the counter.
+    are those of Bhavanasi and Iyer: 8 a node, 16 a row, 4 for the counter.
     """
     count = len(found.sent_us)
     if not count:

@@ -1,4 +1,5 @@
-"""What is sent in the study of 003: threads that are drawn, and threads of real traces.
+"""What is sent in the study of Bhavanasi and Iyer: threads that are drawn, and threads of real
+traces.
 
 A load says who sends which message at what time, and what it answers. Drawn answers are those of
 `simulate.workload`: to one of the messages delivered lately to the sender. Real answers are given;

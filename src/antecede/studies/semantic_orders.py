@@ -23,7 +23,8 @@ order perhaps not yet. A reply of a trace that is due before that goes the micro
 What causal order has delivered everywhere delays nothing that is sent later, so only the messages
 under way are kept, and those that are an immediate dependency of somebody's next message.
 `covered[p, r]` is when causal order delivers something to r that has p in its past; between
-d[p, r] and that, p is such a dependency (IDR, 000). What is covered everywhere is let go of.
+d[p, r] and that, p is such a dependency (IDR, Evropeytsev et al. 2016). What is covered everywhere
+is let go of.
 
 Waits are counted over all copies. What needs a history, such as messages held at once, is kept for
 the `observers`, of whom there are 32 at most.
@@ -67,7 +68,7 @@ class Outcome(NamedTuple):
     """[messages] size of the causal past."""
     immediate: Ints
     """[messages] those of the past that are before no other of it, the sender's own aside: what a
-    message carries under IDR (000)."""
+    message carries under IDR (Evropeytsev et al. 2016)."""
 
 
 def orders(load: Load, delay: Delay, seed: int, warm_us: int = 0) -> Outcome:

@@ -18,14 +18,20 @@ from typing import cast
 
 from antecede import __version__
 from antecede.errors import LocalError
+from antecede.studies.own_files import imported_beside
 from antecede.studies.study import Study
 
 _NO_FIGURES = ("studies", "report", "demo", "cli", "live", "spark", "diagram")
 
 
 def modules_of(study: Study) -> tuple[str, ...]:
-    """Return the modules of a study's own that decide its figures."""
-    return tuple(sorted({study.execute.__module__, *study.code}))
+    """Return the modules of a study's own that decide its figures.
+
+    Of a study that is not the package's these are also the modules of its folder that it has
+    imported: what they say may be what `execute` does.
+    """
+    named = {study.execute.__module__, *study.code}
+    return tuple(sorted(named | (imported_beside(named).keys() - {"__main__"})))
 
 
 @functools.cache

@@ -17,6 +17,7 @@ Failures are not stored: the next start tries them again.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -203,6 +204,8 @@ def _write(table: pyarrow.Table, path: Path) -> None:
             os.fsync(file.fileno())
         draft.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)  # where the disk is full, this is room
         raise InputError(f"cannot be written: {error.strerror or error}", path=str(path)) from error
 
 

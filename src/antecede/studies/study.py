@@ -120,17 +120,38 @@ def simulation(
     kind: str = "simulate",
     **parameters: Any,
 ) -> Run:
-    """Return the run of a scenario; `parameters` are what findings will pick it by."""
-    from antecede.simulate.scenario_file import scenario_mapping
+    """Return the run of a scenario; `parameters` are what findings will pick it by.
 
-    return Run(key, seed, cost_s, kind, scenario_mapping(scenario), parameters)
+    A protocol of one's own (FILE.py:CLASS) and the trace of a replay stand in the parameter
+    `files` with their digests: results go stale when one of them changes. Raises InputError for
+    such a file that cannot be read.
+    """
+    from antecede.check.loader import is_file_target
+    from antecede.simulate.scenario_file import scenario_mapping
+    from antecede.studies.own_files import files_of
+
+    values = scenario_mapping(scenario)
+    if is_file_target(scenario.protocol):  # workers have another working folder
+        file, _, name = scenario.protocol.rpartition(":")
+        values["protocol"]["name"] = f"{Path(file).absolute()}:{name}"
+    files = files_of(scenario)
+    return Run(
+        key, seed, cost_s, kind, values, {**parameters, **({"files": files} if files else {})}
+    )
 
 
 def simulated(run: Run) -> Figures:
-    """Carry out a simulation: every figure of its Result. What most studies call in `execute`."""
-    from antecede.simulate.run import simulate
+    """Carry out a simulation: every figure of its Result. What most studies call in `execute`.
 
-    return simulate(run.load_scenario(), run.seed).figures
+    `undelivered` is left out by the engines where everything came: here it is 0 then. Raises
+    InputError where a file of the user's has changed since the run was listed.
+    """
+    from antecede.simulate.run import simulate
+    from antecede.studies.own_files import check_files
+
+    scenario = run.load_scenario()
+    check_files(scenario, run.parameters.get("files", {}))
+    return {"undelivered": 0.0, **simulate(scenario, run.seed).figures}
 
 
 def checked(runs: Iterable[Run]) -> list[Run]:

@@ -15,7 +15,8 @@ from typing import Any
 
 from antecede import __version__
 from antecede.errors import InputError
-from antecede.studies.findings import Findings, Plot, Row, Section, Series
+from antecede.studies.findings import Claim, Findings, Plot, Row, Section, Series
+from antecede.studies.whole_files import write_whole
 
 
 def summary(findings: Findings) -> dict[str, Any]:
@@ -35,6 +36,7 @@ def summary(findings: Findings) -> dict[str, Any]:
         ],
         "not_reached": list(findings.not_reached),
         "failed": list(findings.failed),
+        "reads": list(findings.reads),
         "sections": [_section(section) for section in findings.sections],
     }
 
@@ -44,17 +46,14 @@ def _section(section: Section) -> dict[str, Any]:
         {**plot._asdict(), "series": [series._asdict() for series in plot.series]}
         for plot in section.plots
     ]
-    return {**section._asdict(), "rows": len(section.rows), "plots": plots}
+    claims = [{**claim._asdict(), "verdict": claim.verdict} for claim in section.claims]
+    return {**section._asdict(), "rows": len(section.rows), "plots": plots, "claims": claims}
 
 
 def write_summary(findings: Findings, folder: Path) -> Path:
-    """Write `summary.json` into a folder; return its path. Raises OSError."""
-    path = folder / "summary.json"
-    draft = folder / ".summary.json.draft"
+    """Write `summary.json` into a folder; return its path. Raises InputError."""
     text = json.dumps(summary(findings), indent=1, ensure_ascii=False, allow_nan=False)
-    draft.write_text(text + "\n", encoding="utf-8")
-    draft.replace(path)
-    return path
+    return write_whole(folder / "summary.json", text + "\n")
 
 
 def read_summary(path: Path) -> Findings:
@@ -83,4 +82,7 @@ def _sections(sections: Any, rows: Iterator[dict[str, Any]]) -> Iterator[Section
             Plot(**{**plot, "series": [Series(**series) for series in plot["series"]]})
             for plot in section["plots"]
         ]
-        yield Section(**{**section, "rows": own, "plots": plots})
+        claims = [
+            Claim(**{name: claim[name] for name in Claim._fields}) for claim in section["claims"]
+        ]
+        yield Section(**{**section, "rows": own, "plots": plots, "claims": claims})

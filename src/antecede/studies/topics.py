@@ -1,13 +1,16 @@
-"""Source 004, section 3: pairs of events that TV, TV_LT, TV_PT and HTBC order without need.
+"""Nakayama 2017, section 3: pairs of events that TV, TV_LT, TV_PT and HTBC order without
+need.
 
 Six peers in two subgroups, largest delay 16 inside (LAN) and 160 between (WAN), clocks off by at
 most 4, 150,000 time units; a time unit is a millisecond here. Events are published by random peers
-at random times; publications and subscriptions have 1 to xt of h topics. What 004 varied, and its
-least delays, are lost with its one figure: all of them are varied here.
+at random times; publications and subscriptions have 1 to xt of h topics. What Nakayama 2017
+varied, and its least delays, are lost with its one figure: all of them are varied here.
+Section 3 delivers an event to every peer, section 4 to its targets only: both are run.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +19,7 @@ from antecede.simulate.scenario import Clocks, Links, Scenario, Special, Workloa
 from antecede.simulate.topology import PubSub
 from antecede.studies.pairs import pair_figures
 from antecede.studies.study import Figures, Run, Study, simulation
-from antecede.studies.topics_findings import USUAL, findings
+from antecede.studies.topics_findings import SENT_TO, USUAL, findings
 
 SUBGROUPS = (3, 3)
 LAN_S, WAN_S = 0.016, 0.160
@@ -61,20 +64,21 @@ def _runs(varied: Mapping[str, tuple[Any, ...]], seeds: Sequence[int]) -> Iterat
                 continue
             seen.add(tuple(chosen.values()))
             words = "/".join(f"{key} {one}" for key, one in chosen.items())
-            for seed in seeds:
+            for seed, sent_to in itertools.product(seeds, SENT_TO):
                 yield simulation(
-                    f"{words}/seed {seed}",
+                    f"{words}/to {sent_to}/seed {seed}",
                     scenario_of(**chosen),
                     seed,
                     0.1 + chosen["events"] / 2000,
                     "pairs",
                     rules=list(RULES),
+                    sent_to=sent_to,
                     **chosen,
                 )
 
 
 def scenario_of(events: int, topics: int, most: int, least: float) -> Scenario:
-    """Return 004's system."""
+    """Return Nakayama's system."""
     inside = Delay(round(least * LAN_S, 6), LAN_S, "uniform")
     between = Delay(round(least * WAN_S, 6), WAN_S, "uniform")
     lan = tuple(Special(f"group:{g}", f"group:{g}", inside) for g in range(len(SUBGROUPS)))
@@ -85,7 +89,7 @@ def scenario_of(events: int, topics: int, most: int, least: float) -> Scenario:
         workload=Workload("random", messages=events, topics=min(most, topics)),
         clocks=Clocks(EPSILON_S),
         duration_s=LENGTH_S,
-        name=f"004, {events} events, h {topics}, xt {most}, least {least}",
+        name=f"Nakayama 2017, {events} events, h {topics}, xt {most}, least {least}",
     )
 
 
@@ -97,7 +101,7 @@ def execute(run: Run) -> Figures:
 STUDY = Study(
     "topics",
     "Topic-based order: what is ordered without need, and what is missed",
-    "004, section 3",
+    "Nakayama 2017, section 3",
     runs,
     execute,
     findings,

@@ -1,5 +1,5 @@
-"""Source 001: what vectors, matrices and immediate dependencies put on messages, and how long
-messages wait for them; what one lost message does to those that do not recover it.
+"""Sahai et al. 2020: what vectors, matrices and immediate dependencies put on messages, and
+how long messages wait for them; what one lost message does to those that do not recover it.
 
 The source is a lecture without an evaluation; this one is ours.
 """
@@ -131,7 +131,7 @@ def _losing(scenario: Scenario, seed: int, copies: str) -> Scenario:
 STUDY = Study(
     "vector",
     "Vectors, matrices and immediate dependencies over the members",
-    "001; the source has no evaluation: this one is ours",
+    "Sahai et al. 2020; the source has no evaluation: this one is ours",
     runs,
     execute,
     findings,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Iterable, Sequence
 
-from antecede.studies.findings import Row
+from antecede.studies.findings import Row, Section
 from antecede.studies.results import Results
 
 CLOSE, NEAR = 0.06, 0.10
@@ -40,6 +42,29 @@ def beyond(rows: Iterable[Row]) -> list[str]:
         for row in compared(rows)
         if row.ratio is not None and row.paper is not None and abs(row.ratio - 1) > NEAR
     ]
+
+
+def unmet(sections: Iterable[Section]) -> list[str]:
+    """Return a line for each statement that the figures do not bear out."""
+    return [
+        f"{claim.where}: {claim.statement}: {claim.found}"
+        for section in sections
+        for claim in section.claims
+        if claim.holds is False
+    ]
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Return "a, b and c"."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def growth(points: Sequence[tuple[float, float]]) -> float | None:
+    """Return the exponent of the power of x that fits y best; None: it cannot be told."""
+    kept = [(math.log(x), math.log(y)) for x, y in points if x > 0 and y > 0]
+    if len({x for x, _ in kept}) < 2:
+        return None
+    return statistics.linear_regression(*zip(*kept, strict=True)).slope
 
 
 def undelivered(results: Results, **conditions: object) -> tuple[str, str]:

@@ -22,7 +22,10 @@ from antecede.trace.schema import EVENT, KINDS, NAMES, Event, Quarantined
 TIMES = ("arrival", "send_time", "author_time", "commit_time", "start_time", "end_time")
 USUAL = {
     "id": ("event_id", "message_id", "msg_id", "id", "uuid"),
-    "parents": ("parents", "parent", "parent_id", "after", "caused_by", "in_reply_to", "reply_to"),
+    "parents": (
+        *("parents", "parent", "parent_id", "causes", "cause", "after"),
+        *("caused_by", "in_reply_to", "reply_to"),
+    ),
     "member": ("member", "sender", "host", "node", "process", "agent", "author"),
     "send_time": ("send_time", "sent_at", "timestamp", "time", "ts"),
     "topics": ("topics", "topic", "channel"),
@@ -46,6 +49,8 @@ class Columns:
         if options.separator == "":
             raise InputError("--separator is empty; name the text between two causes")
         known = list(dict.fromkeys(key for record in sample for key in record))
+        self.known = dict.fromkeys(known)
+        self.options = options
         self.of = {name: _found(name, known, options, source) for name in CHOICES}
         if not self.of["id"] and not (
             self.of["member"] and (self.of["seq"] or self.of["clock"] or self.of["clock_members"])
@@ -63,8 +68,28 @@ class Columns:
         numbers = (_finite(record.get(column)) for record in sample for column in columns)
         return text.unit_by_size(max((abs(n) for n in numbers if n is not None), default=0))
 
+    def without_causes(self) -> str:
+        """Return the names of the columns if none is known to hold causes, clocks or receipts."""
+        told = any(self.of[name] for name in ("parents", "clock", "clock_members", "kind"))
+        return "" if told else ", ".join(self.known)[:300]
+
+    def _widen(self, record: Mapping[str, object]) -> None:
+        """Take in columns that this record is the first to have, as JSON leaves out what is null.
+
+        What was found before stays as it is: no record until here had the new ones.
+        """
+        self.known.update(dict.fromkeys(record))
+        timed = any(self.of[name] for name in TIMES)
+        for name in CHOICES:
+            if not self.of[name] and name not in self.options.columns:
+                self.of[name] = _found(name, list(self.known), self.options, self.source)
+        if not timed and not self.options.time_unit:
+            self.unit = self._unit([record])
+
     def event(self, record: Mapping[str, object], line: int | None) -> Event | Quarantined:
         """Return the record as an event, or what is wrong with it."""
+        if not record.keys() <= self.known.keys():
+            self._widen(record)
         try:
             return self._event(record, line)
         except ValueError as error:

@@ -123,3 +123,7 @@ def parse_clock(written: str) -> dict[str, int] | str:
 
 
 _KNOWN = tuple(compile_expression(spelling) for spelling in (*NARROW, EVENT_FIRST, HOST_FIRST))
+KNOWN_PATTERNS = frozenset(
+    [*(dialect.pattern for dialect in _KNOWN), compile_expression(DELIMITER, ()).pattern]
+)
+"""What may be matched without a limit of time, on lines of a bounded length."""

@@ -8,26 +8,44 @@ own entry in its clock; entries of zero are the same as no entry.
 Text between events belongs to no event and is only counted, as in ShiViz, unless it looks as
 if it held a clock: then it goes to quarantine. The file is read whole: expressions may span
 lines.
+
+Of the other groups of the expression, one called like a time (`TIMES`) tells when the host's
+clock had the event: it becomes `send_time`. What cannot be read as a time is counted; the
+groups that nothing is read from are named in the details.
+
+Expressions of strangers are matched by `antecede.trace.matching`, which ends those that would
+never end; the known dialects are too, where a line is so long that they would be slow.
 """
 
 from __future__ import annotations
 
+import datetime
+import itertools
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from antecede.errors import FormatError
-from antecede.trace import dialects, text
+from antecede.trace import dialects, matching, text
 from antecede.trace.reader import Detail, Item, ReadOptions
 from antecede.trace.schema import Event, Quarantined
+
+TIMES = ("timestamp", "date", "time", "datetime", "ts", "when", "at")
+"""Names of a group that holds a time, the first that is there counts."""
+_US_DATE = re.compile(
+    r"(\d{1,2})/(\d{1,2})/(\d{4})\s+(\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d{1,9}))?\s*([AP]M)?\Z", re.I
+)
+"""Month before day, as the akka and web logs among the dialects have it."""
+LONG_LINE = 4096
+"""Characters of a line that a known dialect may meet: it takes their square in steps."""
 
 
 class ShivizReader:
     """Reader of vector-clock logs; see the module."""
 
     name = "shiviz"
-    uses = ("regex", "delimiter")
+    uses = ("regex", "delimiter", "time_unit")
 
     def sniff(self, path: Path, head: bytes) -> float:
         """Recognize a declared expression (certain) or lines of a known dialect."""
@@ -45,9 +63,9 @@ class ShivizReader:
         if log.breaks_off:
             yield log.quarantined(len(log.text), log.breaks_off, "")
         yield Detail("regex", log.dialect.spelling)
-        for run, start, end in log.executions():
-            yield from log.events(run, start, end)
+        yield from log.items()
         yield Detail("unmatched_lines", log.unmatched_lines)
+        yield from log.told()
 
 
 class _Log:
@@ -62,6 +80,11 @@ class _Log:
         self.dialect = self._dialect(options)
         self.delimiter = self._delimiter(options)
         self.line_starts = [0, *(match.end() for match in re.finditer("\n", whole))]
+        named = self.dialect.pattern.groupindex
+        self.time_group = next((name for name in TIMES if name in named), None)
+        self.unread = sorted(set(named) - {*dialects.GROUPS, self.time_group})
+        self.time_unit = options.time_unit
+        self.unreadable_times = 0
 
     def _dialect(self, options: ReadOptions) -> dialects.Dialect:
         own = dialects.declared(_first_line(self.text))
@@ -90,31 +113,66 @@ class _Log:
             yield None, self.body, len(self.text)
             return
         name, start = None, self.body
-        for number, match in enumerate(self.delimiter.finditer(self.text, self.body), 1):
-            yield name, start, match.start()
-            groups = match.groupdict()
-            name, start = groups.get("trace") or f"execution {number}", match.end()
+        whole = [(self.body, len(self.text))]
+        for number, match in enumerate(self._found(self.delimiter, whole), 1):
+            yield name, start, match.start
+            name, start = match.groups.get("trace") or f"execution {number}", match.end
         yield name, start, len(self.text)
 
-    def events(self, run: str | None, start: int, end: int) -> Iterator[Item]:
-        """Yield the events between two positions of the text, and what is wrong between them."""
-        done = start
-        for match in self.dialect.pattern.finditer(self.text, start, end):
-            if match.start() == match.end():
-                continue
-            yield from self._between(done, match.start())
-            done = match.end()
-            yield self._event(run, match)
-        yield from self._between(done, end)
+    def items(self) -> Iterator[Item]:
+        """Yield the events of all executions, and what is wrong between them."""
+        executions = list(self.executions())
+        ranges = [(start, end) for _, start, end in executions]
+        matches = self._found(self.dialect.pattern, ranges)
+        match = next(matches, None)
+        for number, (run, done, end) in enumerate(executions):
+            while match is not None and match.range == number:
+                if match.start < match.end:
+                    yield from self._between(done, match.start)
+                    done = match.end
+                    yield self._event(run, match)
+                match = next(matches, None)
+            yield from self._between(done, end)
 
-    def _event(self, run: str | None, match: re.Match[str]) -> Event | Quarantined:
-        host = (match["host"] or "").strip()
-        clock = dialects.parse_clock(match["clock"] or "")
+    def _found(
+        self, pattern: re.Pattern[str], ranges: Sequence[tuple[int, int]]
+    ) -> Iterator[matching.Found]:
+        """Yield the matches; FormatError naming the line where an expression takes too long."""
+        if pattern in dialects.KNOWN_PATTERNS and self._short():
+            yield from matching.find_here(pattern, self.text, ranges)
+            return
+        try:
+            yield from matching.find(pattern, self.text, ranges)
+        except matching.TooLongError as error:
+            message = (
+                f"the expression finds nothing from here on within {matching.LIMIT_S:g} s; a "
+                "repetition of a repetition, as in (a+)+, makes it slow: give another with --regex"
+            )
+            line = self._line(error.position)
+            raise FormatError(message, path=self.source, line=line) from None
+
+    def _short(self) -> bool:
+        starts = [*self.line_starts, len(self.text)]
+        longest = max(b - a for a, b in itertools.pairwise(starts))
+        return longest <= LONG_LINE
+
+    def told(self) -> Iterator[Detail]:
+        """Yield where times came from, and what was not read."""
+        if self.time_group is not None:
+            yield Detail("time_group", self.time_group)
+            yield Detail("unreadable_times", self.unreadable_times)
+        if self.unread:
+            yield Detail("groups_not_read", ", ".join(self.unread))
+
+    def _event(self, run: str | None, match: matching.Found) -> Event | Quarantined:
+        host = (match.groups["host"] or "").strip()
+        clock = dialects.parse_clock(match.groups["clock"] or "")
+        raw = self.text[match.start : match.end]
         if isinstance(clock, str):
-            return self.quarantined(match.start(), clock, match[0])
+            return self.quarantined(match.start, clock, raw)
         if not host or host not in clock:
             problem = f"the clock has no entry of its own host {host!r}" if host else "no host"
-            return self.quarantined(match.start(), problem, match[0])
+            return self.quarantined(match.start, problem, raw)
         return Event(
             run=run,
             id=f"{host}:{clock[host]}",
@@ -122,10 +180,19 @@ class _Log:
             seq=clock[host],
             clock_members=tuple(clock),
             clock_counts=tuple(clock.values()),
-            text=match["event"],
+            send_time=self._time(match),
+            text=match.groups["event"],
             source=self.source,
-            line=self._line(match.start()),
+            line=self._line(match.start),
         )
+
+    def _time(self, match: matching.Found) -> int | None:
+        written = match.groups[self.time_group] if self.time_group else None
+        if written is None or not written.strip():
+            return None
+        when = _time_of(written.strip(), self.time_unit)
+        self.unreadable_times += when is None
+        return when
 
     def _between(self, start: int, end: int) -> Iterator[Quarantined]:
         between = self.text[start:end]
@@ -146,6 +213,29 @@ class _Log:
 
 def _text(raw: bytes) -> str:
     return text.decode(raw.removeprefix(b"\xef\xbb\xbf")).replace("\r\n", "\n")
+
+
+def _time_of(written: str, unit: str | None) -> int | None:
+    """Return a time as ns since 1970: a number (its unit by its size), ISO 8601, month/day/year."""
+    try:
+        number = float(written) if len(written) < 40 else None
+    except ValueError:
+        number = None
+    if number is not None:
+        return text.nanoseconds(written, unit or text.unit_by_size(number))
+    if (found := _US_DATE.match(written)) is None:
+        return text.iso_time(written)
+    month, day, year, hour, minute, second = (int(found[k]) for k in range(1, 7))
+    half = (found[8] or "").upper()
+    if half:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + (12 if half == "PM" else 0)
+    try:
+        when = datetime.datetime(year, month, day, hour, minute, second)
+    except ValueError:
+        return None
+    return text.iso_time(f"{when.isoformat()}.{(found[7] or '0')}")
 
 
 def _first_line(whole: str) -> str:

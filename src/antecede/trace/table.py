@@ -14,7 +14,7 @@ import json
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from antecede.errors import FormatError, InputError
 from antecede.trace import text
 from antecede.trace.columns import USUAL, Columns
+from antecede.trace.own_columns import Own, Place
 from antecede.trace.reader import Detail, Item, ReadOptions
 from antecede.trace.schema import Quarantined
 
@@ -30,7 +31,13 @@ PARQUET_ROWS = 16_384
 DELIMITERS = ",\t;|"
 JSON_LINES = {".jsonl", ".ndjson"}
 
-Row = tuple[int | None, dict[str, Any]]
+
+class Row(NamedTuple):
+    """One row: its line, its cells by name, and the row as the user has it."""
+
+    line: int | None
+    record: dict[str, Any]
+    own: Own
 
 
 class TableReader:
@@ -42,7 +49,7 @@ class TableReader:
     def sniff(self, path: Path, head: bytes) -> float:
         """Recognize Parquet for certain; JSON lines and CSV less surely than other formats."""
         if path.is_dir():
-            return 0.8 if _parts(path) else 0.0
+            return 0.8 if any(part.suffix == ".parquet" for part in _files(path)) else 0.0
         if head.startswith(b"PAR1"):
             return 1.0
         first = text.decode(head).lstrip("\ufeff \t\r\n").partition("\n")[0]
@@ -57,17 +64,26 @@ class TableReader:
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
         """Yield every row."""
+        return (item for item, _ in self.read_with_own(path, options))
+
+    def read_with_own(self, path: Path, options: ReadOptions) -> Iterator[tuple[Item, Own | None]]:
+        """Yield every row, and what the user's own columns hold in it."""
         rows = self._rows(path)
         sample = list(_until(rows, SAMPLE_ROWS))
-        found = [row[1] for row in sample if not isinstance(row, Quarantined)]
+        found = [row.record for row in sample if not isinstance(row, Quarantined)]
         if not found:
-            yield from (row for row in sample if isinstance(row, Quarantined))
+            yield from ((row, None) for row in sample if isinstance(row, Quarantined))
             return
         columns = Columns(found, options, str(path))
         for row in itertools.chain(sample, rows):
-            yield row if isinstance(row, Quarantined) else columns.event(row[1], row[0])
+            if isinstance(row, Quarantined):
+                yield row, None
+            else:
+                yield columns.event(row.record, row.line), row.own
+        if names := columns.without_causes():
+            yield Detail("without_causes", names), None
         if columns.unreadable_times:
-            yield Detail("unreadable_times", columns.unreadable_times)
+            yield Detail("unreadable_times", columns.unreadable_times), None
 
     def _rows(self, path: Path) -> Iterator[Row | Quarantined]:
         if path.is_dir():
@@ -100,20 +116,47 @@ def _until(rows: Iterator[Row | Quarantined], count: int) -> Iterator[Row | Quar
             return
 
 
-def _parts(folder: Path) -> list[Path]:
-    """Parquet files below a folder as Spark writes it; hidden and _temporary ones left out."""
-    return sorted(
+def _files(folder: Path) -> list[Path]:
+    """Return the files below a folder as Spark writes it.
+
+    What begins with "_" or "." is no data there (`_temporary`, `_SUCCESS`).
+    """
+    return [
         part
-        for part in folder.rglob("*.parquet")
-        if not any(piece.startswith(("_", ".")) for piece in part.relative_to(folder).parts)
-    )
+        for part in sorted(folder.rglob("*"))
+        if part.is_file()
+        and not any(piece.startswith(("_", ".")) for piece in part.relative_to(folder).parts)
+    ]
+
+
+def _parts(folder: Path) -> list[Path]:
+    """Return the Parquet files of one table.
+
+    Raises FormatError for a folder that holds other files, too, or rows that were set aside:
+    nothing is left out, or read as data, without a word.
+    """
+    files = _files(folder)
+    odd = [
+        str(part.relative_to(folder))
+        for part in files
+        if part.suffix != ".parquet" or part.name.endswith(".quarantine.parquet")
+    ]
+    if odd:
+        more = f" and {len(odd) - 1} more" if odd[1:] else ""
+        raise FormatError(
+            f"a folder that holds other files than the parts of one table: {odd[0]}{more}; "
+            "name its files one by one",
+            path=str(folder),
+        )
+    return files
 
 
 def _parquet(path: Path) -> Iterator[Row]:
     try:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=PARQUET_ROWS):
-                yield from ((None, record) for record in _plain(batch).to_pylist())
+                for number, record in enumerate(_plain(batch).to_pylist()):
+                    yield Row(None, record, Place(batch, number))
     except (pa.ArrowException, OSError) as error:
         raise FormatError(f"not readable as Parquet: {error}", path=str(path)) from error
 
@@ -140,7 +183,7 @@ def _json_lines(path: Path) -> Iterator[Row | Quarantined]:
             yield Quarantined(str(path), number, None, f"not JSON: {error}", text.shorten(line))
             continue
         if isinstance(record, dict):
-            yield number, record
+            yield Row(number, record, record)
         else:
             raw = text.shorten(line)
             yield Quarantined(str(path), number, None, "not a JSON object", raw)
@@ -162,7 +205,8 @@ def _csv(path: Path, delimiter: str) -> Iterator[Row | Quarantined]:
             raw = text.shorten(delimiter.join(cells))
             yield Quarantined(str(path), line, None, reason, raw)
         else:
-            yield line, dict(zip(names, cells, strict=True))
+            record = dict(zip(names, cells, strict=True))
+            yield Row(line, record, record)
 
 
 def _header(cells: list[str], path: Path, line: int) -> list[str]:

@@ -1,0 +1,116 @@
+"""Microseconds a message of the orders by time, at one receiver of 10 to 1,000 members.
+
+    python -m bench.large_groups
+
+Every other member sends 12.5 messages a second, copies take 50 to 150 ms, clocks err by 1 ms. A
+message is one `receive` and one `tick`. Measured when every member has been heard of twice, in
+processor time of the process, best of `REPEATS` runs over the same messages; beside it the ratio
+to 10 members, and how many messages were held at most. The messages are made before, and kept out
+of the garbage collector's rounds.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+from antecede.clocks.bounds import Bounds
+from antecede.clocks.nanoseconds import NS
+from antecede.protocols.base import Protocol
+from antecede.protocols.linear_physical import LinearPhysical
+from antecede.protocols.subscriptions import Subscriptions
+from antecede.protocols.topic_message import TopicMessage
+from antecede.protocols.topics import Htbc
+from antecede.protocols.transmission_messages import StampedMessage
+
+MEMBERS = (10, 50, 200, 500, 1000)
+MESSAGES = 3000
+REPEATS = 7
+PER_S = 12.5
+BOUNDS: Bounds[int] = Bounds(accuracy_s=0.001, least_s=0.05, most_s=0.15)
+Made = Callable[[int, int, int, int], Any]
+
+
+def stamped(sender: int, seq: int, lt: int, pt_ns: int) -> StampedMessage:
+    """Return a message of linear-physical."""
+    return StampedMessage(sender, seq, b"", seq - 1, lt, pt_ns)
+
+
+def event(sender: int, seq: int, lt: int, pt_ns: int) -> TopicMessage:
+    """Return an event of htbc, about the one topic there is."""
+    return TopicMessage(sender, seq, b"", ("x",), (("x", lt + 1),), lt + 1, pt_ns, 0)
+
+
+def arrivals(members: int, made: Made) -> tuple[list[tuple[int, Any]], int]:
+    """Return (reading, message) in the order of arrival, and how many of them warm up."""
+    rng, warm = random.Random(1), 2 * members + 500
+    period_ns = round(NS / (PER_S * (members - 1)))
+    seq = [0] * members
+    found = []
+    for k in range(warm + MESSAGES):
+        sender, sent_ns = 1 + k % (members - 1), k * period_ns
+        seq[sender] += 1
+        delay_ns = round(rng.uniform(0.05, 0.15) * NS)
+        found.append((sent_ns + delay_ns, k, made(sender, seq[sender], k, sent_ns)))
+    return [(at, message) for at, _, message in sorted(found)], warm
+
+
+def microseconds(make: Callable[[], Protocol], members: int, made: Made) -> tuple[float, int]:
+    """Return microseconds a message, and the most that was held."""
+    came, warm = arrivals(members, made)
+    gc.collect()
+    gc.freeze()
+    best, most = float("inf"), 0
+    for _ in range(REPEATS):
+        member: Any = make()
+        begin = 0.0
+        for number, (at, message) in enumerate(came):
+            if number == warm:
+                begin = time.process_time()
+            member.receive(message, now=at)
+            member.tick(at)
+        best = min(best, time.process_time() - begin)
+    gc.unfreeze()
+    member = make()
+    for at, message in came:
+        member.receive(message, now=at)
+        member.tick(at)
+        most = max(most, len(member.held))
+    return best / MESSAGES * 1e6, most
+
+
+def main() -> None:
+    """Print a row for each protocol and size."""
+    print(f"CPU time of the process a message, best of {REPEATS} runs of {MESSAGES} messages")
+    print(f"{'':24}{'members':>8}{'us':>8}{'ratio':>8}{'held':>8}")
+    kinds: dict[str, tuple[Callable[[int], Protocol], Made]] = {
+        f"linear-physical, {delivery}": (
+            lambda n, delivery=delivery: LinearPhysical(  # type: ignore[misc]
+                0, range(n), bounds=BOUNDS, delivery=delivery
+            ),
+            stamped,
+        )
+        for delivery in ("null", "bound")
+    }
+    kinds["htbc"] = (
+        lambda n: Htbc(
+            0,
+            range(n),
+            bounds=BOUNDS,
+            subscriptions=Subscriptions(dict.fromkeys(range(n), ("x",))),
+        ),
+        event,
+    )
+    for name, (make, made) in kinds.items():
+        first = 0.0
+        for members in MEMBERS:
+            spent, most = microseconds(lambda n=members, make=make: make(n), members, made)  # type: ignore[misc]
+            first = first or spent
+            print(f"{name:24}{members:8}{spent:8.1f}{spent / first:8.2f}{most:8}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""Traces of an awkward shape: one long chain put in order, one message with very many parents.
+
+Seconds of processor time for a size and for four times it: what is linear takes four times as long.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from antecede.audit.engine import audit_events
+from antecede.order.trace import order_trace, prepare
+from antecede.trace.arrow import QUARANTINE_SCHEMA, Trace, to_batch
+from antecede.trace.schema import Event
+
+CHAIN = 250_000
+PARENTS = 25_000
+
+
+def main() -> None:
+    for name, make, work, size in (
+        ("order of a chain", _chain, _order, CHAIN),
+        ("audit of a message with many parents", _star, audit_events, PARENTS),
+    ):
+        work(make(1000))  # compiled before it is measured
+        seconds = [_seconds(work, make(n)) for n in (size, 4 * size)]
+        print(f"{name:<38} {size:>9,}: {seconds[0]:6.2f} s   {4 * size:>9,}: {seconds[1]:6.2f} s")
+
+
+def _chain(size: int) -> pa.Table:
+    parents = ((f"m{k - 1}",) if k else () for k in range(size))
+    return _table([Event(id=f"m{k}", parents=p, send_time=k) for k, p in enumerate(parents)])
+
+
+def _star(size: int) -> pa.Table:
+    roots = [Event(id=f"m{k}") for k in range(size)]
+    return _table([*roots, Event(id="last", parents=tuple(event.id for event in roots))])
+
+
+def _table(events: list[Event]) -> pa.Table:
+    return pa.Table.from_batches([to_batch(events)])
+
+
+def _order(table: pa.Table) -> object:
+    return order_trace(prepare(Trace(table, QUARANTINE_SCHEMA.empty_table(), "table")))
+
+
+def _seconds(work: Callable[[pa.Table], object], table: pa.Table) -> float:
+    begin = time.process_time()
+    work(table)
+    return time.process_time() - begin
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Time as whole numbers: how seconds become nanoseconds, and nanoseconds a text.
+
+All arithmetic on readings, delays and bounds is that of integers, so that a bound which holds
+exactly is kept exactly: with seconds as floats, `0.1 + 0.2` is more than `0.3`, and at readings
+near 1.7e9 s a float is off by 200 ns. Seconds are taken at the door as the decimal that was
+typed (0.1 is a tenth, not the float nearest to it) and rounded there to the side that is safe.
+
+Readings may be rounded down: if one is later than another by whole nanoseconds or more, it still
+is when both are rounded, so no rule that compares their difference with a bound is touched.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeAlias
+
+from antecede.errors import LocalError
+
+NS = 10**9
+"""Nanoseconds in a second."""
+LONGEST_NS = (1 << 62) - 1
+"""Greatest reading and longest time that is believed: 146 years, about 1970 for `time_ns`."""
+
+Seconds: TypeAlias = int | float | Decimal | Fraction
+"""What may be given as seconds. A float counts as the shortest decimal that names it."""
+
+
+def exact(seconds: Seconds, what: str = "a time") -> Fraction:
+    """Return seconds as the number that was typed. Raises LocalError for what is no number."""
+    if isinstance(seconds, bool | str | bytes | bytearray):  # float() would take these
+        raise LocalError(f"{what} is {seconds!r}; it is a number of seconds")
+    if not isinstance(seconds, int | float | Decimal | Fraction):
+        try:
+            seconds = float(seconds)  # numpy's numbers, for instance
+        except (TypeError, ValueError):
+            raise LocalError(f"{what} is {seconds!r}; it is a number of seconds") from None
+    if isinstance(seconds, float):
+        # repr of a subclass (numpy.float64) is not the number alone.
+        seconds = Decimal(repr(float(seconds)))
+    if isinstance(seconds, Decimal) and not seconds.is_finite():
+        raise LocalError(f"{what} is {seconds} s; it is finite")
+    found = Fraction(seconds)
+    if abs(found) * NS > LONGEST_NS:
+        raise LocalError(f"{what} is {seconds} s; 146 years are the most that is believed")
+    return found
+
+
+def down_ns(seconds: Seconds, what: str = "a time") -> int:
+    """Return seconds as nanoseconds, rounded down; raises LocalError."""
+    return math.floor(exact(seconds, what) * NS)
+
+
+def up_ns(seconds: Seconds, what: str = "a time") -> int:
+    """Return seconds as nanoseconds, rounded up; raises LocalError."""
+    return math.ceil(exact(seconds, what) * NS)
+
+
+def span_ns(seconds: Seconds, what: str) -> int:
+    """Return how long to wait before one acts: rounded down, 1 ns at least.
+
+    Raises LocalError unless it is above 0.
+    """
+    if not exact(seconds, what) > 0:
+        raise LocalError(f"{what} is {seconds}; it is greater than 0 seconds")
+    return max(1, down_ns(seconds, what))
+
+
+def seconds_text(ns: int) -> str:
+    """Return nanoseconds as seconds, exactly, without needless digits: 250000000 is "0.25"."""
+    whole, part = divmod(abs(ns), NS)
+    digits = f".{part:09}".rstrip("0") if part else ""
+    return f"{'-' if ns < 0 else ''}{whole}{digits}"
+
+
+def signed_text(ns: int) -> str:
+    """Return nanoseconds as seconds with their sign: 250000000 is "+0.25"."""
+    return f"{'' if ns < 0 else '+'}{seconds_text(ns)}"
+
+
+def reading_of(now: int | None, whose: str) -> int:
+    """Return what the own clock shows; raises LocalError where that is not told, or no reading.
+
+    `whose`: what needs it, for the message.
+    """
+    if now is None:
+        raise LocalError(
+            f"{whose} goes by the clock: give now, what the own clock shows, "
+            "in whole nanoseconds (a Group takes now= in seconds, or now_ns=)"
+        )
+    if type(now) is not int:
+        raise LocalError(f"now is {now!r}; a protocol takes whole nanoseconds (an int)")
+    if not -LONGEST_NS <= now <= LONGEST_NS:
+        raise LocalError(f"now is {now} ns; readings are within 146 years of 0")
+    return now
+
+
+def group_reading(now: Seconds | None, now_ns: int | None) -> int | None:
+    """Return the reading that a caller gave as seconds or as nanoseconds, or None for neither.
+
+    Raises LocalError for both, and for seconds that can only be nanoseconds.
+    """
+    if now is not None and now_ns is not None:
+        raise LocalError("give the clock's reading once: now= (seconds) or now_ns=")
+    if now is None:
+        return None if now_ns is None else reading_of(_index(now_ns), "the order")
+    if _is_large(now):
+        raise LocalError(
+            f"now is {now!r} seconds, more than 146 years: if that is nanoseconds "
+            "(time.time_ns()), give it as now_ns="
+        )
+    return down_ns(now, "now")
+
+
+def _is_large(now: Seconds) -> bool:
+    try:
+        return LONGEST_NS // NS < abs(float(now)) < math.inf
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _index(value: object) -> int:
+    try:
+        if isinstance(value, bool):
+            raise AttributeError
+        return value.__index__()  # type: ignore[attr-defined,no-any-return]
+    except AttributeError:
+        raise LocalError(
+            f"now_ns is {value!r}; it is whole nanoseconds (an int, as from time.time_ns())"
+        ) from None

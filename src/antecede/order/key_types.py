@@ -1,0 +1,109 @@
+"""One form for identities and causes, whatever columns they come from.
+
+An identity and the cause that means it must be equal as values, and equal as text, because a
+stream compares text. So every column of keys is brought to one form here, and two columns that
+have none in common are refused: they would never match, and every cause would count as missing.
+
+    whole numbers, any width       as they are                "7"
+    decimals                       the largest scale of all   "7.00"
+    floats                         NaN is null, -0.0 is 0.0   "7"
+    text, dictionaries             as they are
+    whole numbers beside text      their digits               "7"
+    bytes                          hexadecimal digits         "ff00"
+    timestamps of one kind         the finest unit of all
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import pyarrow
+import pyarrow.compute
+
+from antecede.errors import InputError
+
+Array: TypeAlias = Any
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
+_UNITS = ("s", "ms", "us", "ns")
+_WIDEST = 38
+
+
+def plain(column: Array, what: str) -> Array:
+    """Return a column of keys in its one form. Raises InputError where its type has none."""
+    kind, types = column.type, pa.types
+    if types.is_dictionary(kind):
+        return plain(column.dictionary_decode(), what)
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        return pa.array([None if v is None else v.hex() for v in column.to_pylist()], pa.string())
+    if types.is_floating(kind):
+        values = column.cast(pa.float64())
+        values = pc.if_else(pc.is_nan(values), pa.scalar(None, pa.float64()), values)
+        return pc.add(values, 0.0)  # -0.0 + 0.0 is 0.0
+    if _family(kind) is None:
+        raise InputError(f"{what} is {kind}: an identity must be a number, text, bytes or a time")
+    return column
+
+
+def common(columns: list[Array], names: list[str]) -> list[Array]:
+    """Bring identities and causes to one type; each is `plain` already.
+
+    Raises InputError for types that have no form in common, naming the columns.
+    """
+    kinds = [column.type for column in columns]
+    known = [kind for kind in kinds if not pa.types.is_null(kind)]
+    if all(kind == kinds[0] for kind in kinds):
+        return columns
+    families = {_family(kind) for kind in known}
+    if families <= {"text", "whole"}:
+        return [column.cast(pa.large_string()) for column in columns]
+    if families <= {"whole", "decimal"}:
+        target = _decimal(known, kinds, names)
+    elif families == {"time"} and len({bool(kind.tz) for kind in known}) == 1:
+        unit = max((kind.unit for kind in known), key=_UNITS.index)
+        target = pa.timestamp(unit, known[0].tz)
+    elif len(families) == 1 and families != {"time"}:
+        target = known[0]
+    else:
+        raise _unlike(kinds, names)
+    try:
+        return [column.cast(target) for column in columns]
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise _unlike(kinds, names) from error
+
+
+def _decimal(known: list[Array], kinds: list[Array], names: list[str]) -> Array:
+    """Return the decimal type that holds all of these; raises InputError when none can."""
+    scale, whole = 0, 0
+    for kind in known:
+        if pa.types.is_decimal(kind):
+            scale = max(scale, kind.scale)
+            whole = max(whole, kind.precision - kind.scale)
+        else:
+            whole = max(whole, 19 if kind.bit_width == 64 else 10)
+    if scale + whole > 2 * _WIDEST:
+        raise _unlike(kinds, names)
+    return (pa.decimal128 if scale + whole <= _WIDEST else pa.decimal256)(scale + whole, scale)
+
+
+def _family(kind: Array) -> str | None:
+    types = pa.types
+    tests = (
+        ("whole", types.is_integer),
+        ("decimal", types.is_decimal),
+        ("float", types.is_floating),
+        ("time", types.is_timestamp),
+        ("date", types.is_date),
+        ("flag", types.is_boolean),
+        ("none", types.is_null),
+    )
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return "text"
+    return next((name for name, test in tests if test(kind)), None)
+
+
+def _unlike(kinds: list[Array], names: list[str]) -> InputError:
+    said = dict.fromkeys(f"{name} is {kind}" for name, kind in zip(names, kinds, strict=True))
+    return InputError(
+        f"ids and causes can never be equal: {', '.join(said)}; cast them to one type"
+    )

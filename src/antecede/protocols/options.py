@@ -1,0 +1,226 @@
+"""Options of a protocol as text (`r=10 k=3`), read by the types of its constructor.
+
+One reader for everybody who takes options from outside: `antecede check`, `compare`, `simulate`,
+`deliver`, `sweep` and scenario files. Options are the arguments of a class (or of a function that
+makes members) that may be given by name: keyword-only ones, and others that have a default.
+A constructor that passes `**options` on has those of the class that it extends too.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import math
+import types
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from antecede.errors import AntecedeError, OptionError
+
+_UNKNOWN = object()
+_BOOLEANS: Mapping[str, bool] = {"true": True, "false": False}
+
+
+class Option(NamedTuple):
+    """One option of a protocol."""
+
+    name: str
+    hint: Any
+    """Its type as declared, or that of its default; Any when nothing tells."""
+    default: Any = None
+
+    def describe(self) -> str:
+        """Return `name (type)` for lists of options."""
+        return f"{self.name} ({allowed(self.hint)})"
+
+
+def options_of(factory: Callable[..., Any]) -> dict[str, Option]:
+    """Return the options of a class or function by name, in the order in which it names them."""
+    found: dict[str, Option] = {}
+    for made in _constructors(factory):
+        hints = _hints(made)
+        parameters = inspect.signature(made).parameters.values()
+        for one in parameters:
+            named = one.kind is one.KEYWORD_ONLY
+            named |= one.kind is one.POSITIONAL_OR_KEYWORD and one.default is not one.empty
+            if named and one.name not in found:
+                default = None if one.default is one.empty else one.default
+                found[one.name] = Option(one.name, _hint(hints, one), default)
+        if all(one.kind is not one.VAR_KEYWORD for one in parameters):
+            break
+    return found
+
+
+def split_options(words: Iterable[str]) -> list[tuple[str, str]]:
+    """Return name and text of each NAME=VALUE; raises OptionError for what is not written so."""
+    found: list[tuple[str, str]] = []
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name.isidentifier():
+            raise OptionError(f"option {word!r}: write NAME=VALUE, for instance heartbeat_s=0.5")
+        if name in dict(found):
+            raise OptionError(f"option {name} is given twice")
+        found.append((name, text))
+    return found
+
+
+def read_options(
+    protocol: str, factory: Callable[..., Any], given: Iterable[tuple[str, str]]
+) -> dict[str, Any]:
+    """Return the keyword arguments that the texts stand for.
+
+    `protocol` is what errors call it. Raises OptionError for an option that does not exist
+    (naming those that do), or whose text is not of its type.
+    """
+    known = options_of(factory)
+    found: dict[str, Any] = {}
+    for name, text in given:
+        if name not in known:
+            exist = ", ".join(known) or "none"
+            raise OptionError(f"protocol {protocol} has no option '{name}'; options are: {exist}")
+        if name in found:
+            raise OptionError(f"option {name} of protocol {protocol} is given twice")
+        found[name] = read_option(name, text, known[name].hint)
+    return found
+
+
+def read_option(name: str, text: str, hint: Any) -> Any:
+    """Return the value of one option's text by its type; raises OptionError."""
+    for kind in _kinds(hint):
+        value = _read(name, text, kind)
+        if value is not _UNKNOWN:
+            return value
+    raise OptionError(f"option {name}={text}: {allowed(hint)} is allowed")
+
+
+def option_text(value: Any) -> str:
+    """Return the text that `read_option` reads as this value."""
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Collection) and all(isinstance(one, str) for one in value):
+        return ",".join(value)
+    return str(value)
+
+
+def allowed(hint: Any) -> str:
+    """Return in words what an option of this type may be."""
+    words = []
+    for kind in _kinds(hint):
+        if get_origin(kind) is Literal:
+            words += [option_text(one) for one in get_args(kind)]
+        elif kind in _ALLOWED:
+            words.append(_ALLOWED[kind])
+        elif inspect.isclass(kind) and dataclasses.is_dataclass(kind):
+            fields = ", ".join(f"'{one}': ..." for one in inspect.signature(kind).parameters)
+            words.append(f"{{{fields}}}")
+        else:
+            words.append("words with commas between" if _is_collection(kind) else "a value")
+    return " or ".join(dict.fromkeys(words))
+
+
+_ALLOWED: Mapping[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a word",
+    type(None): "none",
+    Any: "a value",
+}
+_ORDER: Sequence[Any] = (type(None), bool, int, float)
+"""Of a union, what is tried first; words last, for everything can be read as a word."""
+
+
+def _constructors(factory: Callable[..., Any]) -> list[Callable[..., Any]]:
+    """Return what takes the options: the constructors of a class, its own first."""
+    described: Any = inspect.unwrap(factory)
+    if not inspect.isclass(described):
+        return [described]
+    return [vars(cls)["__init__"] for cls in described.__mro__[:-1] if "__init__" in vars(cls)]
+
+
+def _hints(made: Callable[..., Any]) -> Mapping[str, Any]:
+    try:
+        return get_type_hints(made)
+    except (NameError, TypeError):
+        # A name that its module does not have when it runs (typing.TYPE_CHECKING): without types.
+        return {}
+
+
+def _hint(hints: Mapping[str, Any], parameter: inspect.Parameter) -> Any:
+    """Return the declared type, or that of the default."""
+    if parameter.name in hints:
+        return hints[parameter.name]
+    if isinstance(parameter.default, bool | int | float | str):
+        return type(parameter.default)
+    if isinstance(parameter.default, tuple | list | set | frozenset):
+        return Collection[str]
+    return Any
+
+
+def _kinds(hint: Any) -> list[Any]:
+    """Return the members of a union, in the order in which they are tried."""
+    parts = list(get_args(hint)) if get_origin(hint) in (Union, types.UnionType) else [hint]
+    kinds = [get_origin(part) if dataclasses.is_dataclass(get_origin(part)) else part
+             for part in parts]  # fmt: skip
+    return sorted(kinds, key=lambda k: _ORDER.index(k) if k in _ORDER else len(_ORDER) + (k is str))
+
+
+def _is_collection(kind: Any) -> bool:
+    made = get_origin(kind) or kind
+    return inspect.isclass(made) and issubclass(made, Collection) and made is not str
+
+
+def _read(name: str, text: str, kind: Any) -> Any:
+    """Return the text as a value of one type, or `_UNKNOWN`."""
+    if kind is str:
+        return text
+    if kind is Any:
+        return _guess(text)
+    if kind is type(None):
+        return None if text == "none" else _UNKNOWN
+    if kind is bool:
+        return _BOOLEANS.get(text, _UNKNOWN)
+    if kind in (int, float):
+        return _number(text, kind)
+    if get_origin(kind) is Literal:
+        return next((one for one in get_args(kind) if option_text(one) == text), _UNKNOWN)
+    if dataclasses.is_dataclass(kind):
+        return _record(name, text, kind)
+    if _is_collection(kind):
+        return tuple(word for word in text.split(",") if word)
+    return _guess(text)
+
+
+def _number(text: str, kind: Callable[[str], Any]) -> Any:
+    try:
+        value = kind(text)
+    except ValueError:
+        return _UNKNOWN
+    return value if math.isfinite(value) else _UNKNOWN
+
+
+def _guess(text: str) -> Any:
+    """Return a value of an option whose type nobody tells."""
+    for kind in _ORDER:
+        value = _read("", text, kind)
+        if value is not _UNKNOWN:
+            return value
+    return text
+
+
+def _record(name: str, text: str, kind: Any) -> Any:
+    """Return a value of several fields, written as a Python dict."""
+    try:
+        fields = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return _UNKNOWN
+    if not isinstance(fields, dict):
+        return _UNKNOWN
+    try:
+        return kind(**fields)
+    except (TypeError, AttributeError, AntecedeError) as error:
+        exist = ", ".join(inspect.signature(kind).parameters)
+        raise OptionError(f"option {name}: {error}; it has {exist}") from error

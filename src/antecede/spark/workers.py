@@ -1,0 +1,74 @@
+"""Whether Spark's Python workers can run antecede: helped where they can be, else one sentence.
+
+Theory of operation
+-------------------
+Workers run the interpreter that PYSPARK_PYTHON (or `spark.pyspark.python`) named when the session
+was made; where nobody named one, whatever `python3` is. That is seldom the one that runs the
+driver, and then every task ends in pages of ModuleNotFoundError. On a master of this machine the
+driver's own interpreter is certain to serve, so a session to which nobody named one gets it.
+Anywhere else, and where somebody named another one, a task asks once a session.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any
+from weakref import WeakSet
+
+from pyspark.sql import SparkSession
+
+from antecede.errors import SetupError
+
+_ready: WeakSet[Any] = WeakSet()
+
+
+def ready_workers(session: SparkSession) -> None:
+    """Make sure that Python workers find antecede; raises SetupError saying what to set.
+
+    Costs one small task, once a session, where the interpreter is not the driver's own.
+    """
+    from antecede.spark.session import is_local  # `python -m antecede.spark.java` comes first
+
+    context: Any = getattr(session, "_sc", None)  # a remote session (Spark Connect) has none
+    if context is None or context in _ready:
+        return
+    local = is_local(str(context.master))
+    if local and not _named(context):
+        context.pythonExec = sys.executable
+    if not (local and context.pythonExec == sys.executable):
+        said = _asked(context)
+        if said:
+            raise SetupError(
+                f"Spark's Python workers run {context.pythonExec}, which lacks antecede ({said}): "
+                f"set PYSPARK_PYTHON={sys.executable if local else '/path/to/python'} before the "
+                "session is made, to an interpreter that has antecede and its extra [spark]"
+                + (", or take antecede.spark.session.local_session()" if local else "")
+            )
+    _ready.add(context)
+
+
+def _named(context: Any) -> bool:
+    settings = ("spark.pyspark.python", "spark.pyspark.driver.python")
+    return bool(os.environ.get("PYSPARK_PYTHON")) or any(map(context.getConf().get, settings))
+
+
+def _asked(context: Any) -> str:
+    """Let a worker import what tasks need; return what it says, empty when all is well."""
+
+    def tried(_: Iterable[int]) -> list[str]:  # goes by value: the worker need not know us
+        try:
+            import antecede.spark.ordering  # noqa: F401
+        except Exception as error:
+            return [f"{type(error).__name__}: {error}"]
+        return [""]
+
+    try:
+        return str(context.parallelize([0], 1).mapPartitions(tried).collect()[0])
+    except Exception as error:  # the interpreter does not start, or is of another version
+        lines = [line.strip() for line in str(error).splitlines()]
+        lines = [line for line in lines if line and not line.startswith("at ")]
+        begin = [k + 1 for k, line in enumerate(lines) if "from python worker" in line]
+        told = lines[begin[0]] if begin and begin[0] < len(lines) else (lines or [""])[0]
+        return told[:200] or type(error).__name__

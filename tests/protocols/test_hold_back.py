@@ -1,0 +1,173 @@
+"""The indexed release hands over the same messages in the same order as the readable one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from antecede.clocks.bounds import Bounds
+from antecede.protocols.base import Deliver, Effect, MessageId
+from antecede.protocols.clock_ordered import ClockOrdered
+from antecede.protocols.floor_index import FloorIndex
+from antecede.protocols.held_back import released
+from antecede.protocols.linear import Linear
+from antecede.protocols.linear_physical import LinearPhysical
+from antecede.protocols.physical import Physical
+from antecede.protocols.topics import Htbc, Tv, TvLt, TvPt, TvVt
+from antecede.protocols.transmission_messages import Gone, NullMessage, StampedMessage
+from tests.protocols.clock_network import Network
+from tests.protocols.seconds import s
+from tests.protocols.topic_tools import GROUPS, TopicNetwork
+
+COARSE = Bounds[int](accuracy_s=0.5, least_s=0.2, most_s=1.5)
+GOOD = Bounds[int](accuracy_s=0.1, least_s=0.3, most_s=1.5)
+UNLIKE = Bounds[int](
+    0.1, 0.3, 1.5, {0: 0.05}, {(0, 1): (0.5, 2), (2, 0): (0.4, 0.4), (1, 2): (0.3, 3)}
+)
+
+
+def readable(cls: type[Any]) -> type[Any]:
+    """Return the class with the release as it is defined."""
+
+    class Readable(cls):  # type: ignore[misc]
+        def _deliver(self, now: int) -> Any:
+            if isinstance(self, ClockOrdered):
+                return self._deliver_readably(now)
+            free = released(
+                self.held,
+                lambda waiting: now > self.due_ns(waiting),
+                self._precedes,
+                lambda waiting: self.relation.rank(waiting.stamp),
+            )
+            return tuple(Deliver(waiting.message) for waiting in free)
+
+    return Readable
+
+
+class Pair:
+    """Two members that are told the same, and must do the same."""
+
+    def __init__(self, make: Callable[[type[Any]], Any], cls: type[Any]) -> None:
+        self.one, self.other = make(cls), make(readable(cls))
+
+    def tell(self, call: Callable[[Any], Sequence[Effect]]) -> Sequence[Effect]:
+        effects, expected = call(self.one), call(self.other)
+        assert list(effects) == list(expected)
+        assert self.one.snapshot() == self.other.snapshot()
+        assert self.one.blocked_on() == self.other.blocked_on()
+        if isinstance(self.one, ClockOrdered):
+            gaps = {member: self.one.first_gap(member) for member in self.one.newest}
+            assert self.one.gapped == {member: gap for member, gap in gaps.items() if gap}
+        return effects
+
+    def tick(self, now: int) -> None:
+        self.tell(lambda member: member.tick(now))
+
+    def receive(self, message: Any, now: int) -> None:
+        self.tell(lambda member: member.receive(message, now=now))
+
+    def leave(self, member: int, last: int) -> None:
+        self.tell(lambda one: one.leave(member, last))
+
+
+@pytest.mark.parametrize("delivery", ["null", "bound"])
+@pytest.mark.parametrize(
+    ("cls", "bounds"),
+    [
+        *((Linear, bounds) for bounds in (COARSE, GOOD, UNLIKE)),
+        *((LinearPhysical, bounds) for bounds in (COARSE, GOOD, UNLIKE)),
+        (Physical, GOOD),
+        (Physical, UNLIKE),
+    ],
+)
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=15)
+def test_any_messages_whatever_their_times(
+    cls: type[ClockOrdered], bounds: Bounds[int], delivery: str, seed: int
+) -> None:
+    """Times that no run would give too: far ahead, far behind, equal, falling; gaps; leaves."""
+    rng = random.Random(seed)
+    members = 5
+    pair = Pair(lambda c: c(0, range(members), bounds=bounds, delivery=delivery, retry_s=1.0), cls)
+    sent = [0] * members
+    under_way: list[Any] = []
+    now = s(100)
+    for _ in range(80):
+        now += rng.choice((0, s(0.05), s(0.2)))
+        sender = rng.randrange(1, members)
+        draw = rng.random()
+        lt, pt = (
+            rng.randrange(12) * cls.carries_lt,
+            now - rng.choice((0, s(0.2), s(0.4), s(1), -s(0.3))),
+        )
+        if draw < 0.5:
+            sent[sender] += 1
+            seq = sent[sender]
+            under_way.append(StampedMessage(sender, seq, seq, seq - 1, lt, pt))
+        elif draw < 0.6:
+            under_way.append(NullMessage(sender, 0, b"", sent[sender], lt, pt))
+        elif draw < 0.7:
+            pair.tick(now)
+        elif draw < 0.72 and sender in pair.one.newest and pair.one.high[sender]:
+            gone = Gone(sender, 0, b"", pair.one.high[sender])
+            pair.receive(gone, now)
+        elif under_way:
+            message = under_way.pop(rng.randrange(min(4, len(under_way))))
+            if message.sender not in pair.one.last:
+                pair.receive(message, now)
+        if rng.random() < 0.02 and sender not in pair.one.last:
+            pair.leave(sender, sent[sender])
+        if rng.random() < 0.05:
+            for member in (pair.one, pair.other):
+                member.restore(member.snapshot())
+    pair.tick(now + s(50))
+
+
+@pytest.mark.parametrize("delivery", ["null", "bound"])
+@pytest.mark.parametrize("cls", [Linear, LinearPhysical])
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=10)
+def test_whole_runs_with_loss_and_recovery(
+    cls: type[ClockOrdered], delivery: str, seed: int
+) -> None:
+    options: Any = {"bounds": GOOD, "delivery": delivery, "retry_s": 1.0, "recovery_s": 30.0}
+    orders = []
+    for kind in (cls, readable(cls)):
+        network = Network(lambda k, m, c=kind: c(k, m, **options), 4, seed, GOOD, losses=0.1)  # type: ignore[misc]
+        network.talk(30, pace_s=0.3)
+        network.run(60)
+        orders.append(network.delivered)
+    assert orders[0] == orders[1]
+
+
+@pytest.mark.parametrize("cls", [Tv, TvLt, TvPt, Htbc, TvVt])
+@pytest.mark.parametrize("group", GROUPS)
+@given(seed=st.integers(0, 2**32), published=st.booleans())
+@settings(max_examples=8)
+def test_topics_over_random_runs(cls: Any, group: str, seed: int, published: bool) -> None:
+    orders = []
+    for kind in (cls, readable(cls)):
+        network = TopicNetwork(kind, seed, bounds=GROUPS[group], as_published=published)
+        for _ in range(12):
+            network.second()
+            if network.random.random() < 0.3:
+                network.change()
+        network.run(30, 0)
+        orders.append(network.delivered)
+    assert orders[0] == orders[1]
+
+
+@pytest.mark.parametrize("step", [0, 1])
+def test_what_has_gone_is_forgotten_although_one_of_its_times_never_comes_up(step: int) -> None:
+    """With `step` 0 all goes by LT, and with 1 by PT: the list by the other time is not read."""
+    index = FloorIndex([(1, 0, 0)])
+    for number in range(1, 1000):
+        index.add(MessageId(1, number), number * (1 - step) + step, number * step)
+        index.rise(1, number * (1 - step), (number + 1) * step)
+        assert index.take_clear() == [MessageId(1, number)]
+    assert len(index._limits) + len(index._far) < 200

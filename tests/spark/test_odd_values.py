@@ -1,0 +1,109 @@
+"""Odd values everywhere: the local engine, a Spark batch and a stream say the same of every row."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from antecede.order.spec import OrderSpec
+from antecede.order.table import order_table
+from antecede.spark.ordering import ordering
+from tests.spark.test_stream import PROVIDER, ROCKSDB, finish, source
+
+START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+IDS: dict[str, tuple[Any, Any, list[Any]]] = {
+    "text": (
+        pa.string(),
+        pa.string(),
+        ["", " ", "a", "A", "10", "2", "é", "🎈", "a:1", "null", "x\ny"],
+    ),
+    "numbers": (pa.int64(), pa.int32(), [0, -1, 2, 10, 7, 2**31 - 1, -(2**31), 3, 4, 5, 6]),
+    "decimals": (
+        pa.decimal128(12, 2),
+        pa.decimal128(12, 4),
+        [Decimal(n) / 4 for n in (0, 1, -1, 2, 40, 41, 42, 100, 1000, 3, 5)],
+    ),
+    "bytes": (pa.binary(), pa.binary(), [bytes([n, 255 - n]) for n in range(0, 220, 20)]),
+    "floats": (
+        pa.float64(),
+        pa.float64(),
+        [0.0, -0.0, 1.0, 1e300, -1e-300, 0.1, 2.5, float("inf"), float("nan"), 10.0, 2.0],
+    ),
+    "days": (pa.date32(), pa.date32(), [dt.date(2026, 1, n) for n in range(1, 12)]),
+    "flags": (pa.bool_(), pa.bool_(), [True, False]),
+}
+GROUPS = (None, "", " ", "g", "G", "é")
+
+
+def history(case: str, seed: int, size: int = 60) -> pa.Table:
+    """Rows with repeats, nulls, empty and null arrays, causes nowhere, cycles."""
+    kind, other, values = IDS[case]
+    rng = random.Random(seed)
+    moments = rng.sample(range(size), size)  # of equal ones in one micro-batch a digest decides
+    rows = []
+    for k in range(size):
+        causes = [rng.choice([*values, None]) for _ in range(rng.choice((0, 0, 1, 1, 2)))]
+        rows.append(
+            {
+                "id": None if rng.random() < 0.05 else rng.choice(values),
+                "after": None if rng.random() < 0.2 else causes,
+                "also": rng.choice(values) if rng.random() < 0.1 else None,
+                "group": rng.choice(GROUPS) if k % 3 else f"own-{k // 6}",
+                "at": START + dt.timedelta(seconds=moments[k]),
+                "note": rng.choice("ab"),
+            }
+        )
+    schema = {
+        "id": kind,
+        "after": pa.list_(other),
+        "also": other,
+        "group": pa.string(),
+        "at": pa.timestamp("us", "UTC"),
+        "note": pa.string(),
+    }
+    return pa.Table.from_pylist(rows, pa.schema(schema))
+
+
+NAMES = ("group", "id", "waited_for", "missing", "waited_ms", "antecede_status")
+
+
+def told(table: pa.Table, *more: str) -> list[tuple[str, ...]]:
+    """Return what was said of each row, rows in an order of their own."""
+    return sorted(tuple(repr(row[name]) for name in (*NAMES, *more)) for row in table.to_pylist())
+
+
+@pytest.fixture
+def rocks(spark: SparkSession) -> Iterator[SparkSession]:
+    spark.conf.set(PROVIDER, ROCKSDB)
+    yield spark
+    spark.conf.unset(PROVIDER)
+
+
+@pytest.mark.parametrize("case", IDS)
+def test_three_engines_say_the_same(rocks: SparkSession, tmp_path: Path, case: str) -> None:
+    """In one micro-batch without patience; only the stream's positions go by what it gives up."""
+    spec = OrderSpec(
+        id="id",
+        after=("after", "also"),
+        group="group",
+        time="at",
+        content=("note",),
+        missing="release",
+        patience="0 s",
+    )
+    table = history(case, seed=len(case))
+    local = order_table(table, spec)
+    assert len(set(local.column("antecede_status").to_pylist())) >= 4
+    frame = source(rocks, tmp_path / "in", [table])
+    batch = rocks.read.parquet(str(tmp_path / "in")).transform(ordering(spec)).toArrow()
+    assert told(batch, "position") == told(local, "position")
+    streamed = finish(frame.transform(ordering(spec)), tmp_path)
+    assert told(streamed) == told(local)
