@@ -176,7 +176,7 @@ def test_the_tour_of_ones_own_file(tmp_path: Path, capsys: pytest.CaptureFixture
     printed = capsys.readouterr().out
     assert "2 events read" in printed
     assert "1 rows were not usable" in printed or "1 row was not usable" in printed
-    assert "1 (50.0%) of 2 came before one of their causes" in printed
+    assert "1 (50.0%) of 2 came before a cause that they name: 1 pair" in printed
 
 
 def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

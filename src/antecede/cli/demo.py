@@ -19,7 +19,7 @@ from antecede.errors import InputError
 from antecede.live.recorder import record, summary
 from antecede.progress import Progress
 from antecede.trace.arrow import read, to_batch
-from antecede.words import count_and_part
+from antecede.words import count_and_part, counted
 
 MEMBERS = 8
 
@@ -104,9 +104,11 @@ def _say_overtaking(arrivals: Arrivals) -> None:
         for member, name, parents, at in zip(*columns, strict=True)
     ]
     arrived = {(stream, name): at for stream, name, _, at in rows}
-    early = sum(
-        any(arrived.get((stream, parent), at) > at for parent in parents)
+    late = [
+        sum(arrived.get((stream, parent), at) > at for parent in parents)
         for stream, _, parents, at in rows
+    ]
+    part = count_and_part(sum(map(bool, late)), len(rows))
+    tour.say(
+        f"{part} of {len(rows):,} came before a cause that they name: {counted(sum(late), 'pair')}"
     )
-    part = count_and_part(early, len(rows))
-    tour.say(f"{part} of {len(rows):,} came before one of their causes")
