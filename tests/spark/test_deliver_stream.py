@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,10 @@ from pyspark.sql import SparkSession
 import antecede.spark
 from antecede.cli import main
 from antecede.errors import InputError, SetupError
+from antecede.group import Group
 from antecede.order.deliver_spec import DeliverSpec
 from antecede.order.deliver_table import deliver_table
+from antecede.spark.deliver_stream import about
 from tests.order.logs import NAMES, ended, many_groups, pieces, with_defects
 from tests.spark.test_stream import PROVIDER, ROCKSDB, finish, source
 
@@ -45,6 +48,13 @@ AGREED = DeliverSpec(
     sent="sent",
     patience_s=5.0,
 )
+
+
+def make_group(observer: str, group: Any) -> Group:
+    """Return a group of one's own making."""
+    return Group(observer, NAMES, order="bss", room=str(group))
+
+
 SPECS = [
     pytest.param(BSS, {"expired"}, id="bss with patience"),
     pytest.param(PATIENT, {"released"}, id="sb with time-outs"),
@@ -115,16 +125,42 @@ def test_columns_and_stores_that_cannot_serve_are_refused_before_anything_runs(
         spark.conf.unset(PROVIDER)
 
 
-def test_a_checkpoint_of_another_protocol_is_refused_with_the_reason(
+CHANGED: dict[str, dict[str, Any]] = {
+    "order was 'bss', is 'idr'": {"order": "idr"},
+    "members was": {"members": (*NAMES, "zoe")},
+    "shards was 2, is 3": {"shards": 3},
+    "sent was 'sent (boolean)', is None": {"sent": None},
+}
+
+
+def test_a_stream_of_deliveries_started_again_as_another_one_is_refused(
     rocks: SparkSession, tmp_path: Path
 ) -> None:
-    first, second, *_ = pieces(many_groups(BSS, 1), 2)
+    """By whichever shard gets rows: a new number of shards begins with shards without state."""
+    first, second = (piece.slice(0, 20) for piece in pieces(many_groups(BSS, 1), 2))
+    spec = dataclasses.replace(BSS, shards=2)
     df = source(rocks, tmp_path / "in", [first])
-    finish(df.transform(antecede.spark.deliver, BSS), tmp_path)
+    finish(df.transform(antecede.spark.deliver, spec), tmp_path)
     pq.write_table(second, tmp_path / "in" / "part-900.parquet")
-    other = dataclasses.replace(BSS, order="idr")
-    with pytest.raises(StreamingQueryException, match="checkpoint is of another spec"):
-        finish(df.transform(antecede.spark.deliver, other), tmp_path)
+    for said, changes in CHANGED.items():
+        other = dataclasses.replace(spec, **changes)
+        with pytest.raises(StreamingQueryException, match=re.escape(said)):
+            finish(df.transform(antecede.spark.deliver, other), tmp_path)
+    goes_on = dataclasses.replace(spec, late_s=1.0)
+    assert finish(df.transform(antecede.spark.deliver, goes_on), tmp_path).num_rows > 20
+
+
+def test_what_a_checkpoint_of_deliveries_belongs_to(rocks: SparkSession) -> None:
+    schema = "observer string, wire binary, time double, run int, number int, sent boolean, at long"
+    df = rocks.createDataFrame([], schema)
+    base = about(df, BSS, 4)
+    for changes in (
+        {"time": "at"}, {"time_unit": "ms"}, {"tick_s": 0.02}, {"group": None}, {"tiebreak": None},
+        {"options": {"differences": True}}, {"members": None, "make": make_group},
+    ):  # fmt: skip
+        assert about(df, dataclasses.replace(BSS, **changes), 4) != base
+    same = dataclasses.replace(BSS, late_s=2.0, patience_s=9.0, prefix="my_", finish_s=1.0)
+    assert about(df, same, 4) == base
 
 
 def test_the_command_writes_the_same_by_either_engine(spark: SparkSession, tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ with dictionaries and sets; tests hold both against each other.
 
 from __future__ import annotations
 
-import json
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from numpy.typing import NDArray
 from antecede.errors import InputError
 from antecede.kernels import release_drain as drain
 from antecede.kernels import release_rows as shape
+from antecede.kernels.release_about import check_same_stream
 from antecede.kernels.release_memory import Runs, covered, keep_tokens, unique_links
 from antecede.kernels.release_names import Names, Text, no_names, take_text
 from antecede.kernels.release_state import pack, unpack
@@ -106,7 +106,7 @@ class Shard:
         self.plan = plan
         arrays = {} if state is None else unpack(state)
         if "about" in arrays and plan.about:
-            _same_stream(arrays["about"].tobytes().decode(), plan.about)
+            check_same_stream(arrays["about"].tobytes().decode(), plan.about)
         if arrays and bool(arrays["head"][0]) != plan.counted:
             raise InputError("this checkpoint was written with another way of naming causes")
         if arrays and int(arrays["head"][2]) != plan.shards:
@@ -316,21 +316,6 @@ _RUNS: tuple[tuple[str, type[Any]], ...] = (
     ("low", np.int64),
     ("high", np.int64),
 )
-
-
-def _same_stream(before: str, now: str) -> None:
-    """Raise InputError naming what differs between the checkpoint's stream and this one."""
-    old, new = (json.loads(text) if text else {} for text in (before, now))
-    changed = [
-        f"{name} was {old.get(name)!r}, is {new.get(name)!r}"
-        for name in sorted(old.keys() | new.keys())
-        if old and old.get(name) != new.get(name)
-    ]
-    if changed:
-        raise InputError(
-            f"this checkpoint was written by another stream: {'; '.join(changed)}; bring that "
-            "back, or start from a new checkpoint"
-        )
 
 
 def _writable(batch: Batch) -> Batch:

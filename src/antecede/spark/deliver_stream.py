@@ -5,10 +5,12 @@ Theory of operation
 The shape is that of `antecede.spark.stream`: mapInArrow packs rows by shard, a stateful operator
 keyed by shard does the work, mapInArrow unpacks. `hash(group, observer) % shards` is the shard.
 
-State of a shard, three maps keyed by (group, observer) as JSON text:
+State of a shard, three maps keyed by (group, observer) as JSON text, and one value:
 `states`   the `Observer` as bytes: the snapshot of its `Group`, its clock, its held tickets
 `held`     the held rows as an Arrow IPC stream, in the order of their tickets
 `waiting`  only where rows are held: a time before which the passing of time changes nothing
+
+`about`    what the checkpoint belongs to: protocol, members, columns with their types, shards
 
 In a micro-batch only observers that get rows, or whose time has come, are read and written.
 
@@ -32,6 +34,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from antecede.clocks.nanoseconds import up_ns
 from antecede.errors import InputError, LocalError, ProtocolError
+from antecede.kernels.release_about import check_same_stream
 from antecede.order.deliver_rows import Outcome
 from antecede.order.deliver_spec import DeliverSpec
 from antecede.order.deliver_table import (
@@ -46,7 +49,7 @@ from antecede.order.observer import Observer
 from antecede.spark.delivering import delivered_schema
 from antecede.spark.ordering import SHARD
 from antecede.spark.stream import check_store
-from antecede.spark.stream_processor import PACKED, RELEASED, unpack
+from antecede.spark.stream_processor import GUARD, PACKED, RELEASED, unpack
 from antecede.spark.stream_rows import from_bytes, to_bytes
 
 pa: Any = pyarrow
@@ -62,10 +65,27 @@ def deliver_stream(df: DataFrame, spec: DeliverSpec) -> DataFrame:
     keys = [F.col(_quoted(name)) for name in (spec.group, spec.observer) if name is not None]
     shard = F.pmod(F.xxhash64(*keys), F.lit(shards)).cast("int")
     packed = df.withColumn(SHARD, shard).mapInArrow(Pack(spec, shards), PACKED)
-    released = packed.groupBy("shard").transformWithState(
-        Deliverer(spec), RELEASED, "Append", "None"
-    )
+    deliverer = Deliverer(spec, about(df, spec, shards))
+    released = packed.groupBy("shard").transformWithState(deliverer, RELEASED, "Append", "None")
     return released.mapInArrow(unpack, delivered_schema(df, spec))
+
+
+def about(df: DataFrame, spec: DeliverSpec, shards: int) -> str:
+    """Return, as JSON, what a checkpoint belongs to: protocol, members, columns, tick, shards.
+
+    `late_s`, `patience_s` and the prefix of the added columns may change from start to start.
+    """
+    columns = ("observer", "wire", "time", "group", "tiebreak", "sent", "to", "topics")
+    named = {field: getattr(spec, field) for field in columns}
+    what: dict[str, Any] = {
+        field: None if name is None else f"{name} ({df.schema[name].dataType.simpleString()})"
+        for field, name in named.items()
+    }
+    what |= {"order": spec.order, "members": spec.members, "shards": shards}
+    what |= {"options": {name: repr(value) for name, value in sorted(spec.options.items())}}
+    what |= {"make": getattr(spec.make, "__qualname__", None), "tick_s": float(spec.tick_s)}
+    what["time_unit"] = spec.time_unit
+    return json.dumps(what, sort_keys=True)
 
 
 def _quoted(name: str) -> str:
@@ -82,7 +102,9 @@ class Pack:
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         """Pack one partition; at its end tell every shard the greatest time."""
         greatest: int | None = None
-        for table in _pieces(batches):
+        for number, table in enumerate(_pieces(batches)):
+            if number == 0:
+                yield _batch([GUARD], [None], [None])
             times = [time for time in times_of_rows(table, self.spec) if time is not None]
             if times:
                 latest = max(times)
@@ -135,11 +157,13 @@ class Member(NamedTuple):
 class Deliverer(StatefulProcessor):
     """The stateful operator; one grouping key is one shard."""
 
-    def __init__(self, spec: DeliverSpec) -> None:
+    def __init__(self, spec: DeliverSpec, belongs_to: str) -> None:
         self.spec = spec
+        self.belongs_to = belongs_to
 
     def init(self, handle: Any) -> None:
-        """Open the three maps."""
+        """Open the three maps and the value."""
+        self.about = handle.getValueState("about", "json string")
         self.states = handle.getMapState("states", "name string", "state binary")
         self.held = handle.getMapState("held", "name string", "rows binary")
         self.waiting = handle.getMapState("waiting", "name string", "due long")
@@ -147,6 +171,9 @@ class Deliverer(StatefulProcessor):
     # The camelCase names of arguments are Spark's: it passes them by keyword.
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         """Take in the packed rows of a shard, let time pass, give out what leaves."""
+        self._check_checkpoint()
+        if key[0] == GUARD:
+            return
         clock, parts = None, []
         for row in rows:
             if row.clock is not None:
@@ -158,6 +185,14 @@ class Deliverer(StatefulProcessor):
         if clock is not None:
             step.pass_time(clock)
         yield from step.leave()
+
+    def _check_checkpoint(self) -> None:
+        """Keep what this shard belongs to; raises InputError when that has changed."""
+        kept = self.about.get()
+        if kept is None:
+            self.about.update((self.belongs_to,))
+        else:
+            check_same_stream(str(kept[0]), self.belongs_to)
 
     def close(self) -> None:
         """Nothing to close: the state belongs to Spark."""
