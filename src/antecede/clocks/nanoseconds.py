@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
-from typing import TypeAlias
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 from antecede.errors import LocalError
 
@@ -29,32 +30,51 @@ Seconds: TypeAlias = int | float | Decimal | Fraction
 
 def exact(seconds: Seconds, what: str = "a time") -> Fraction:
     """Return seconds as the number that was typed. Raises LocalError for what is no number."""
+    if type(seconds) is float and math.isfinite(seconds):
+        found = _of_float(seconds)
+    else:
+        found = _fraction(_number(seconds, what), what)
+    if abs(found.numerator) * NS > LONGEST_NS * found.denominator:
+        raise LocalError(f"{what} is {seconds} s; 146 years are the most that is believed")
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _of_float(seconds: float) -> Fraction:
+    """Bounds are few, and read again for each member that is made."""
+    return Fraction(Decimal(repr(seconds)))
+
+
+def _number(seconds: Any, what: str) -> Seconds:
     if isinstance(seconds, bool | str | bytes | bytearray):  # float() would take these
         raise LocalError(f"{what} is {seconds!r}; it is a number of seconds")
-    if not isinstance(seconds, int | float | Decimal | Fraction):
-        try:
-            seconds = float(seconds)  # numpy's numbers, for instance
-        except (TypeError, ValueError):
-            raise LocalError(f"{what} is {seconds!r}; it is a number of seconds") from None
+    if isinstance(seconds, int | float | Decimal | Fraction):
+        return seconds
+    try:
+        return float(seconds)  # numpy's numbers, for instance
+    except (TypeError, ValueError):
+        raise LocalError(f"{what} is {seconds!r}; it is a number of seconds") from None
+
+
+def _fraction(seconds: Seconds, what: str) -> Fraction:
     if isinstance(seconds, float):
         # repr of a subclass (numpy.float64) is not the number alone.
         seconds = Decimal(repr(float(seconds)))
     if isinstance(seconds, Decimal) and not seconds.is_finite():
         raise LocalError(f"{what} is {seconds} s; it is finite")
-    found = Fraction(seconds)
-    if abs(found) * NS > LONGEST_NS:
-        raise LocalError(f"{what} is {seconds} s; 146 years are the most that is believed")
-    return found
+    return Fraction(seconds)
 
 
 def down_ns(seconds: Seconds, what: str = "a time") -> int:
     """Return seconds as nanoseconds, rounded down; raises LocalError."""
-    return math.floor(exact(seconds, what) * NS)
+    found = exact(seconds, what)
+    return found.numerator * NS // found.denominator
 
 
 def up_ns(seconds: Seconds, what: str = "a time") -> int:
     """Return seconds as nanoseconds, rounded up; raises LocalError."""
-    return math.ceil(exact(seconds, what) * NS)
+    found = exact(seconds, what)
+    return -(-found.numerator * NS // found.denominator)
 
 
 def span_ns(seconds: Seconds, what: str) -> int:

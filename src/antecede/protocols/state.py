@@ -8,7 +8,7 @@ protocol that relies on the order of a dictionary must keep that order in a list
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 LIST, DICT, SET, DEQUE, BYTES = "list", "dict", "set", "deque", "bytearray"
@@ -17,18 +17,46 @@ TAG = "\x00"
 
 def freeze(value: Any) -> Hashable:
     """Return `value` as nested tuples; tuples, also named ones, stay as they are."""
-    if isinstance(value, dict):
-        pairs = [(freeze(key), freeze(item)) for key, item in value.items()]
-        return (TAG, DICT, tuple(sorted(pairs, key=_order)))
-    if isinstance(value, list):
-        return (TAG, LIST, tuple(freeze(item) for item in value))
-    if isinstance(value, set):
-        return (TAG, SET, tuple(sorted((freeze(item) for item in value), key=_order)))
-    if isinstance(value, deque):
-        return (TAG, DEQUE, tuple(freeze(item) for item in value))
-    if isinstance(value, bytearray):
-        return (TAG, BYTES, bytes(value))
-    return value  # type: ignore[no-any-return]
+    kind = type(value)
+    if kind not in _FROZEN:
+        _FROZEN[kind] = next((how for base, how in _CONTAINERS if issubclass(kind, base)), None)
+    how = _FROZEN[kind]
+    return value if how is None else how(value)
+
+
+def _freeze_dict(value: dict[Any, Any]) -> Hashable:
+    if not value:
+        return _EMPTY_DICT
+    pairs = [(freeze(key), freeze(item)) for key, item in value.items()]
+    return (TAG, DICT, tuple(_sorted(pairs)))
+
+
+def _freeze_list(value: list[Any]) -> Hashable:
+    return (TAG, LIST, tuple([freeze(item) for item in value]))
+
+
+def _freeze_set(value: set[Any]) -> Hashable:
+    return (TAG, SET, tuple(_sorted([freeze(item) for item in value])))
+
+
+def _freeze_deque(value: deque[Any]) -> Hashable:
+    return (TAG, DEQUE, tuple([freeze(item) for item in value]))
+
+
+def _freeze_bytes(value: bytearray) -> Hashable:
+    return (TAG, BYTES, bytes(value))
+
+
+_CONTAINERS: tuple[tuple[type, Callable[[Any], Hashable]], ...] = (
+    (dict, _freeze_dict),
+    (list, _freeze_list),
+    (set, _freeze_set),
+    (deque, _freeze_deque),
+    (bytearray, _freeze_bytes),
+)
+_FROZEN: dict[type, Callable[[Any], Hashable] | None] = {}
+"""How values of a type are frozen, None: they stay. The checker freezes millions of values."""
+_EMPTY_DICT = (TAG, DICT, ())
 
 
 def thaw(state: Any) -> Any:
@@ -45,6 +73,12 @@ def thaw(state: Any) -> Any:
     if kind == DEQUE:
         return deque(thaw(item) for item in items)
     return bytearray(items)
+
+
+def _sorted(items: list[Any]) -> list[Any]:
+    if len(items) > 1:
+        items.sort(key=_order)
+    return items
 
 
 def _order(item: Any) -> tuple[str, str]:
