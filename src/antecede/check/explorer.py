@@ -82,6 +82,8 @@ class Explorer:
         """The moves after the last state, where something was found as time ran on."""
         self.ended: set[int] = set()
         """States after which nothing is found as time runs on."""
+        self.seconds_left: dict[int, int] = {}
+        """The same with how many seconds it takes until all is delivered."""
 
     # -- the search -------------------------------------------------------------------------
 
@@ -257,20 +259,39 @@ class Explorer:
         return Parts(group, flight, record), found
 
     def _ended(self, parts: Parts) -> Found | None:
-        """In groups with clocks: let time run on at the end; is everything delivered then?"""
+        """In groups with clocks: let time run on at the end; is everything delivered then?
+
+        What happens as time runs on follows from the state alone. So where one has been passed
+        before, it is known how long that took.
+        """
         if not self.moves.at_end(parts):
             return None
-        for _ in range(SECONDS_AT_END):
-            if not any(self.judge.left(parts.record, slot) for slot in self.senders):
+        passed: list[int] = []
+        while any(self.judge.left(parts.record, slot) for slot in self.senders):
+            if len(passed) == SECONDS_AT_END:
+                return self.judge.stuck(parts.record)
+            state = self._pack(parts)
+            more = self.seconds_left.get(state, SECONDS_AT_END)
+            if len(passed) + more < SECONDS_AT_END:
+                self._note_end(passed, more)
                 return None
-            while (move := self.moves.overdue(parts)) is not None:
-                parts, found = self._go_on(parts, move)
-                if found is not None:
-                    return found
-            parts, found = self._go_on(parts, SECOND)
+            passed.append(state)
+            parts, found = self._second_at_end(parts)
             if found is not None:
                 return found
-        return self.judge.stuck(parts.record)
+        self._note_end(passed, 0)
+        return None
+
+    def _note_end(self, passed: Sequence[int], more: int) -> None:
+        for number, state in enumerate(reversed(passed), 1):
+            self.seconds_left[state] = more + number
+
+    def _second_at_end(self, parts: Parts) -> tuple[Parts, Found | None]:
+        while (move := self.moves.overdue(parts)) is not None:
+            parts, found = self._go_on(parts, move)
+            if found is not None:
+                return parts, found
+        return self._go_on(parts, SECOND)
 
     def _go_on(self, parts: Parts, move: Move) -> tuple[Parts, Found | None]:
         self.epilogue.append(move)

@@ -275,11 +275,10 @@ class Trial:
 
     def _restore(self, name: str | None) -> None:
         """Replace a member, or all (None), by a new object that has only the snapshot."""
-        fresh = self.company.make()
         for at, member in self.world.members.items():
             if name not in (None, self.names[at]):
                 continue
-            copy = fresh[at] if at in fresh else self._fresh_newcomer(at)
+            copy = self._fresh(at)
             state = called(member.snapshot)
             called(copy.restore, state)
             if called(copy.snapshot) != state:
@@ -287,9 +286,12 @@ class Trial:
                 return
             self.world.members[at] = copy
 
-    def _fresh_newcomer(self, at: int) -> Protocol:
-        assert self.company.newcomer is not None
-        return self.company.newcomer(at, tuple(self.names))
+    def _fresh(self, at: int) -> Protocol:
+        """Return a member as it was when it was made: alone, where members are made one by one."""
+        company = self.company
+        if company.newcomer is None:
+            return company.make()[at]
+        return company.newcomer(at, tuple(company.names if at in company.names else self.names))
 
     def _check_wire(self, copies: Sequence[InFlight]) -> None:
         """Encode and decode what was just put in flight, where the protocol says how."""

@@ -14,7 +14,7 @@ from antecede.diagram.svg import draw_svg
 from antecede.order.alternatives import Outcome
 from antecede.report.page import Figure, Row, write_tour
 from antecede.trace.schema import Event
-from antecede.words import duration
+from antecede.words import counted, duration
 
 
 def write_page(path: Path, findings: Findings, events: Sequence[Event], conditions: str) -> None:
@@ -52,11 +52,13 @@ def _finding(outcomes: Sequence[Outcome]) -> str:
     """Say in one sentence what the comparison shows."""
     causal = outcomes[-1]
     p99 = causal.wait_ms(0.99)
-    text = f"Causal release dropped {causal.dropped:,} of {causal.rows:,} rows, inverted none"
-    text += f", and 99 % of the rows waited less than {duration(p99)}" if p99 is not None else ""
+    text = f"Causal release dropped {causal.dropped:,} of {causal.rows:,} rows"
+    text += f" and inverted {counted(causal.inverted, 'pair')}"
+    text += f"; 99 % of the rows waited {duration(p99)} or less" if p99 is not None else ""
     by_time = next((o for o in outcomes if o.scheme == "sort by timestamp"), None)
     if by_time is not None and by_time.inverted:
-        text += f"; sorting by timestamp put {by_time.inverted:,} effects before their cause"
+        text += f"; sorting by timestamp inverted {counted(by_time.inverted, 'pair')}"
+        text += " of cause and effect"
     return text + "."
 
 

@@ -224,7 +224,9 @@ class ClockOrdered(ClockDelivery):
     def restore(self, state: Any) -> None:
         """Become what `snapshot` returned, in an object made with the same options."""
         super().restore(state)
-        self._relate((*self.newest, self.me))
+        everybody = {*self.newest, self.me}
+        if everybody != set(self.separation.members):
+            self._relate(everybody)
         self.look_again()
 
     # -- what a message says ------------------------------------------------------------------

@@ -144,10 +144,16 @@ class Separation:
             return self.same_ns
         key = source, target
         if key not in self._between:
-            self._between[key] = down_ns(self.between_s(source, target), "a separation")
+            self._between[key] = self._worked_out_ns(source, target)
             if self.uniform and source != target:
                 self.same_ns = self._between[key]
         return self._between[key]
+
+    def _worked_out_ns(self, source: int, target: int) -> int:
+        if self.as_derived:
+            off_ns = self.bounds.error_ns(source) + self.bounds.error_ns(target)
+            return self.path_ns(source, target) - off_ns
+        return down_ns(self.between_s(source, target), "a separation")
 
     def stretch_ns(self, sender: int, target: int) -> int | None:
         """Return how long after the sending of a message its causes can still arrive.
