@@ -13,7 +13,7 @@ from antecede.check.calls import called, in_words, is_own
 from antecede.check.physics import Physics
 from antecede.check.scenario_parse import Setting
 from antecede.clocks.bounds import Bounds
-from antecede.clocks.nanoseconds import NS, seconds_text, signed_text
+from antecede.clocks.nanoseconds import signed_text
 from antecede.errors import LocalError
 from antecede.protocols.base import Guarantee, Protocol, Relation
 from antecede.protocols.options import option_text
@@ -158,7 +158,6 @@ def flat(
         return {me: newcomer(me, tuple(names)) for me in names}
 
     bounds = options.get("bounds")
-    _check_delays(bounds)
     physics = Physics(dict(zip(names, offsets, strict=False)), bounds)
 
     def fewer(name: str) -> Fewer | None:
@@ -217,19 +216,6 @@ def made_by(factory: Factory, name: str, *arguments: Any, **options: Any) -> Any
         if is_own(error):
             raise
         raise UnmadeError(name, error) from error
-
-
-def _check_delays(bounds: Bounds[int] | None) -> None:
-    """Raise LocalError for delays between seconds: no copy could arrive when it must."""
-    if bounds is None:
-        return
-    delays = [(bounds.least_ns, bounds.most_ns), *bounds.channels_ns.values()]
-    for least_ns, most_ns in delays:
-        if least_ns % NS or most_ns % NS:
-            raise LocalError(
-                f"delays of {seconds_text(least_ns)} to {seconds_text(most_ns)} s: "
-                "a check goes by whole seconds; let trial_options scale them"
-            )
 
 
 def hierarchy(

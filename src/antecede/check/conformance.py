@@ -16,8 +16,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from antecede.check.actions import Action, Arrive, Join, Leave, Lose, Send, Tick
+from antecede.check.actions import Action, Arrive, Join, Leave, Lose, Send, Tick, tick_of
 from antecede.check.company import FLAT_NAMES, Company
+from antecede.check.physics import delays_ns, step_ns
 from antecede.check.shrink import shrink
 from antecede.check.trial import Trial
 from antecede.check.verdict import ENDLESS, HUNG, SNAPSHOT, Failure, Suite
@@ -184,17 +185,34 @@ class _Adversary:
         if in_flight and rng.random() < self.losses:
             copy = rng.choice(in_flight)
             return Lose(self._name(copy.target), str(copy.message.payload))
-        return self._pass_on() or Tick(1.0)
+        return self._pass_on() or self._tick()
 
     def _pass_on(self) -> Action | None:
         """Let a copy arrive whose time has come; with clocks, rather let time pass at times."""
         world = self.trial.world
         ready = [copy for copy in world.in_flight if world.may_arrive(copy)]
-        if not ready or (self.timed and world.may_pass(1.0) and self.rng.random() < 0.3):
+        if not ready or (self.timed and self._may_pass() and self.rng.random() < 0.3):
             return None
         newest = self.newest_first and self.rng.random() < 0.8
         copy = ready[-1] if newest else self.rng.choice(ready)
         return Arrive(self._name(copy.target), str(copy.message.payload))
+
+    def _may_pass(self) -> bool:
+        """Tell whether time can pass before a copy must arrive."""
+        return self.trial.world.may_pass(self._tick().seconds)
+
+    def _tick(self) -> Tick:
+        """Return the next step of time; where steps are unequal, one to where a copy may arrive."""
+        bounds, world = self.company.physics.bounds, self.trial.world
+        if bounds is None:
+            return Tick(1.0)
+        if step := step_ns(bounds):
+            return tick_of(step)
+        dues = [world.due_ns(copy) - world.now_ns for copy in world.in_flight]
+        nearest = min((due for due in dues if due > 0), default=delays_ns(bounds)[-1])
+        early = (world.from_ns(copy) - world.now_ns for copy in world.in_flight)
+        steps = sorted({nearest, *(one for one in early if 0 < one < nearest)})
+        return tick_of(self.rng.choice(steps))
 
     def _again(self, copy: InFlight) -> Action:
         """Bring a copy again, or back to a sender who hears everybody itself."""
@@ -241,7 +259,9 @@ class _Adversary:
     def _change(self) -> Action:
         present = self._present()
         free = [n for n in FLAT_NAMES if n not in self.trial.names.values()]
-        changes: list[Action] = [Tick(1.0 if self.timed else self.rng.choice((0.1, 1.0, 10.0)))]
+        changes: list[Action] = [
+            self._tick() if self.timed else Tick(self.rng.choice((0.1, 1.0, 10.0)))
+        ]
         if self.joins and free and len(present) < 6:
             changes.append(Join(free[0], self._name(self.rng.choice(present))))
         if self.leaves and len(present) > 2:
@@ -255,4 +275,4 @@ class _Adversary:
                 self.trial.take(action)
             if self.timed and not self.trial.unfinished():
                 return
-            self.trial.take(Tick(1.0 if self.timed else LONG_S))
+            self.trial.take(self._tick() if self.timed else Tick(LONG_S))
