@@ -92,7 +92,7 @@ def test_the_judge_agrees_with_the_oracle_on_every_path(group: Company, limits: 
     [
         (toys.Patient, Limits(2)),
         (toys.Impatient, Limits(3)),
-        (toys.Stuck, Limits(2, send_until_s=0)),
+        (toys.Stuck, Limits(2, send_until=0)),
         (toys.Hasty, Limits(3)),
         (toys.Topical, Limits(2)),
     ],

@@ -83,7 +83,7 @@ def test_an_answer_to_every_answer_ends_a_run_before_time_passes() -> None:
 
 def test_ever_more_answers_end_the_search() -> None:
     company = flat("doubling", Doubling, 2)
-    found = explore(company, Limits(1, send_until_s=20))
+    found = explore(company, Limits(1, send_until=20))
     assert found.failure is not None
     assert found.failure.what == ENDLESS
     assert found.states < 10_000

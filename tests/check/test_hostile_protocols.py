@@ -5,10 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from antecede.check.budget import Size, Target, searches
-from antecede.check.company import flat
 from antecede.check.explorer import explore
 from antecede.check.loader import load_class
 from antecede.check.run import run_check
@@ -16,7 +13,6 @@ from antecede.check.scenario import run_scenario
 from antecede.check.scenario_parse import parse_scenario
 from antecede.check.verdict import EARLY, ENDLESS
 from antecede.clocks.bounds import Bounds
-from antecede.errors import LocalError
 from tests.check import toys_timed
 
 TOYS = toys_timed.__file__
@@ -65,19 +61,6 @@ def test_a_message_that_is_passed_on_for_ever_ends_the_check(tmp_path: Path) -> 
     (failure,) = run_check(f"{file}:Echo").failures
     assert failure.what == ENDLESS
     assert run_scenario(parse_scenario(failure.scenario())).moments
-
-
-@pytest.mark.parametrize(
-    "bounds",
-    [
-        Bounds[int](least_s=0.2, most_s=0.5),
-        Bounds[int](least_s=1, most_s=2, channels={(0, 1): (1, 1.5)}),
-    ],
-)
-def test_delays_between_seconds_are_refused(bounds: Bounds[int]) -> None:
-    """A copy that may arrive after 0.2 to 0.5 s could do so at no whole second, nor time pass."""
-    with pytest.raises(LocalError, match="whole seconds"):
-        flat("patient", toys_timed.Patient, 2, {"bounds": bounds})
 
 
 class WideClocks(toys_timed.Patient):

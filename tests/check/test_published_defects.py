@@ -156,7 +156,7 @@ DEFECTS = [
         "Tsuneizumi et al., section 5, rule 1(b); sound only where the least delay "
         "exceeds 4 lambda",
         _flat("linear-physical", 3, "rule-1b"),
-        Limits(3, ignored=ORDER_ONLY, script=(0, 0, 1), send_until_s=1),
+        Limits(3, ignored=ORDER_ONLY, script=(0, 0, 1), send_until=1),
         8,
     ),
     Defect(
@@ -165,7 +165,7 @@ DEFECTS = [
         "Tsuneizumi et al., section 5: messages can be causally ordered by using only "
         "the physical time",
         _flat("physical", 3, "property-7"),
-        Limits(3, ignored=ORDER_ONLY, script=(0, 0, 1), send_until_s=1),
+        Limits(3, ignored=ORDER_ONLY, script=(0, 0, 1), send_until=1),
         8,
     ),
     Defect(
@@ -173,7 +173,7 @@ DEFECTS = [
         "Vector time as printed counts receipts: an event goes before its cause",
         "Nakayama 2017, section 3: vt_j = vt_j + 1 on receipt, for every j other than i",
         _flat("tv-vt", 3, "as-published"),
-        Limits(3, ignored=ORDER_ONLY, script=(0, 0, 1), send_until_s=1),
+        Limits(3, ignored=ORDER_ONLY, script=(0, 0, 1), send_until=1),
         14,
     ),
     *(
@@ -182,7 +182,7 @@ DEFECTS = [
             "DelCond without null messages: a member that sends nothing stops the others",
             "Tsuneizumi et al., section 6, DelCond: a message of every peer in RBF",
             _flat(name, 3, "no-null-messages"),
-            Limits(2, script=(0, 0), send_until_s=0),
+            Limits(2, script=(0, 0), send_until=0),
             actions,
             STUCK,
         )

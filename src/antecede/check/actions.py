@@ -7,9 +7,10 @@ names that people gave them.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
-from antecede.clocks.nanoseconds import down_ns, seconds_text
+from antecede.clocks.nanoseconds import NS, Seconds, down_ns, seconds_text
 
 
 class Send(NamedTuple):
@@ -57,7 +58,7 @@ class Leave(NamedTuple):
 class Tick(NamedTuple):
     """The clock of every member advances by `seconds`."""
 
-    seconds: float
+    seconds: Seconds
 
 
 class State(NamedTuple):
@@ -71,6 +72,11 @@ class Blocked(NamedTuple):
     """Print what member `at` holds back, and what for."""
 
     at: str
+
+
+def tick_of(ns: int) -> Tick:
+    """Return the passing of exactly so many nanoseconds."""
+    return Tick(Fraction(ns, NS) if ns % NS else ns / NS)
 
 
 Action: TypeAlias = Send | Arrive | Lose | Join | Leave | Tick | State | Blocked

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from antecede.check.company import Company, Factory, flat, hierarchy
 from antecede.check.conformance import Plan
 from antecede.check.explorer import Limits
-from antecede.clocks.nanoseconds import NS
+from antecede.check.physics import step_ns
 from antecede.protocols.base import Addressing, Guarantee, Relation
 
 MEMBERS, MESSAGES = 3, 4
@@ -17,8 +17,8 @@ ADDRESSED_MESSAGES = 3
 """Where a message can be for some members only, there are more states to a message."""
 TIMED_MESSAGES = 2
 TOTAL_STATES = 150_000
-MOST_FIRST_S = 5
-"""Longest least delay waited for, so that there are answers: each second multiplies states."""
+MOST_FIRST = 5
+"""Most steps of time waited for answers: each multiplies states."""
 
 
 class Target(NamedTuple):
@@ -79,25 +79,25 @@ def _timed(target: Target, size: Size) -> Iterator[tuple[Company, Limits]]:
     members, messages = size.members or MEMBERS, size.messages or TIMED_MESSAGES
     lossy = int(_promises(target).survives_loss)
     # Nobody can answer before the first copy has arrived.
-    first_s = max(1, min(_least(target, members), MOST_FIRST_S))
-    second_s = first_s + 1
+    first = max(1, min(_least(target, members), MOST_FIRST))
+    second = first + 1
     for offsets in clock_settings(target, 2):
-        yield _flat(target, 2, offsets), Limits(2, duplicates=1, send_until_s=first_s)
+        yield _flat(target, 2, offsets), Limits(2, duplicates=1, send_until=first)
         if lossy:
-            yield _flat(target, 2, offsets), Limits(2, losses=1, send_until_s=first_s)
+            yield _flat(target, 2, offsets), Limits(2, losses=1, send_until=first)
     every = list(clock_settings(target, members))
     for offsets in every:
-        yield _flat(target, members, offsets), Limits(messages, send_until_s=second_s)
+        yield _flat(target, members, offsets), Limits(messages, send_until=second)
     # A third message shows that nothing earlier can come; who sends it matters, not its name.
     for senders in _third_messages(members) if messages == TIMED_MESSAGES else ():
         for offsets in every:
             group = _flat(target, members, offsets)
-            yield group, Limits(len(senders), send_until_s=first_s, script=senders, extremes=True)
+            yield group, Limits(len(senders), send_until=first, script=senders, extremes=True)
     if size.thorough:
         for offsets in every:
             group = _flat(target, members, offsets)
-            yield group, Limits(messages, duplicates=1, losses=lossy, send_until_s=second_s)
-            yield group, Limits(messages + 1, send_until_s=first_s)
+            yield group, Limits(messages, duplicates=1, losses=lossy, send_until=second)
+            yield group, Limits(messages + 1, send_until=first)
 
 
 def _third_messages(members: int) -> Iterator[tuple[int, ...]]:
@@ -107,10 +107,13 @@ def _third_messages(members: int) -> Iterator[tuple[int, ...]]:
 
 
 def _least(target: Target, members: int) -> int:
-    """Return the least delay of the fastest channel, in whole seconds."""
+    """Return the least delay of the fastest channel, in steps of time."""
     group = _flat(target, members)
+    assert group.physics.bounds is not None
     pairs = permutations(group.names, 2)
-    return min(group.physics.least_ns(source, at) for source, at in pairs) // NS
+    least_ns = min(group.physics.least_ns(source, at) for source, at in pairs)
+    step = step_ns(group.physics.bounds)
+    return least_ns // step if step else 1
 
 
 def clock_settings(target: Target, members: int) -> Iterator[tuple[int, ...]]:

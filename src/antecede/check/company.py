@@ -13,10 +13,11 @@ from antecede.check.calls import called, in_words, is_own
 from antecede.check.physics import Physics
 from antecede.check.scenario_parse import Setting
 from antecede.clocks.bounds import Bounds
-from antecede.clocks.nanoseconds import NS, seconds_text, signed_text
+from antecede.clocks.nanoseconds import signed_text
 from antecede.errors import LocalError
 from antecede.protocols.base import Guarantee, Protocol, Relation
 from antecede.protocols.options import option_text
+from antecede.protocols.subscriptions import Subscriptions
 
 FLAT_NAMES = "ABCDEFGHIJKLMNOPQR"
 SUPER_NAMES = "STU"
@@ -26,6 +27,14 @@ Factory = Callable[..., Any]
 
 MOST_MEMBERS = 10
 """Options of trial are asked for so many members, so that newcomers find themselves in them."""
+
+
+class Fewer(NamedTuple):
+    """A group without one of its members, who are all numbered and named anew."""
+
+    company: Company
+    renamed: Mapping[str, str]
+    """Name before -> name now, for those who are named otherwise; newcomers too."""
 
 
 class Company(NamedTuple):
@@ -47,6 +56,23 @@ class Company(NamedTuple):
 
     Plain sets: the checker asks nothing of the code that it judges.
     """
+    fewer: Callable[[str], Fewer | None] | None = None
+    """Makes the group without a member, by its name; see `without`."""
+
+    larger: Callable[[], Company | None] | None = None
+    """Makes the group with one member more from the beginning; see `more`."""
+
+    def more(self) -> Company | None:
+        """Return the group with the member that would join first; None where nobody can."""
+        return None if self.larger is None else self.larger()
+
+    def without(self, name: str) -> Fewer | None:
+        """Return the group without one member (of a newcomer's name: without that name).
+
+        None where there is no such group: of fewer than two members, or of a super peer whose
+        peers are left.
+        """
+        return None if self.fewer is None else self.fewer(name)
 
     @property
     def scene(self) -> Setting:
@@ -132,8 +158,17 @@ def flat(
         return {me: newcomer(me, tuple(names)) for me in names}
 
     bounds = options.get("bounds")
-    _check_delays(bounds)
     physics = Physics(dict(zip(names, offsets, strict=False)), bounds)
+
+    def fewer(name: str) -> Fewer | None:
+        at = FLAT_NAMES.index(name)
+        left = [offset for other, offset in enumerate(offsets) if other != at]
+        if at < size < 3:
+            return None
+        kept = {key: _without(value, at) for key, value in options.items()}
+        made = flat(protocol, cls, size - (at < size), kept, left)
+        return Fewer(made, _moved_up(FLAT_NAMES, at))
+
     subscribed = options["subscriptions"].topics if "subscriptions" in options else {}
     told = {key: value for key, value in options.items() if key not in ("bounds", "subscriptions")}
     return Company(
@@ -144,7 +179,25 @@ def flat(
         _texts(told),
         physics=physics,
         subscriptions={at: frozenset(own) for at, own in subscribed.items()},
+        fewer=fewer,
+        larger=lambda: flat(protocol, cls, size + 1, options, offsets),
     )
+
+
+def _without(value: Any, at: int) -> Any:
+    """Return an option without what it says of one member; those after it move up by one."""
+    if isinstance(value, Bounds):
+        left = [other for other in range(len(FLAT_NAMES)) if other != at]
+        return value.among(left).numbered({other: other - (other > at) for other in left})
+    if isinstance(value, Subscriptions):
+        kept = {k - (k > at): topics for k, topics in value.topics.items() if k != at}
+        return type(value)(kept)
+    return value
+
+
+def _moved_up(names: str, at: int) -> dict[str, str]:
+    """Return the new names of all after a position that is no more."""
+    return dict(zip(names[at + 1 :], names[at:], strict=False))
 
 
 class UnmadeError(LocalError):
@@ -163,19 +216,6 @@ def made_by(factory: Factory, name: str, *arguments: Any, **options: Any) -> Any
         if is_own(error):
             raise
         raise UnmadeError(name, error) from error
-
-
-def _check_delays(bounds: Bounds[int] | None) -> None:
-    """Raise LocalError for delays between seconds: no copy could arrive when it must."""
-    if bounds is None:
-        return
-    delays = [(bounds.least_ns, bounds.most_ns), *bounds.channels_ns.values()]
-    for least_ns, most_ns in delays:
-        if least_ns % NS or most_ns % NS:
-            raise LocalError(
-                f"delays of {seconds_text(least_ns)} to {seconds_text(most_ns)} s: "
-                "a check goes by whole seconds; let trial_options scale them"
-            )
 
 
 def hierarchy(
@@ -216,7 +256,31 @@ def hierarchy(
             member.note_payload = f"note-{names[at]}"
         return made
 
-    return Company(protocol, names, make, None, _texts(options), tuple(internal))
+    def fewer(name: str) -> Fewer | None:
+        left = _sizes_without(name, internal, external)
+        if left is None:
+            return None
+        made = hierarchy(protocol, build, topology, *left, options)
+        of_its_kind = next(
+            known for known in (EXTERNAL_NAMES, SUPER_NAMES, FLAT_NAMES) if name in known
+        )
+        return Fewer(made, _moved_up(of_its_kind, of_its_kind.index(name)))
+
+    return Company(protocol, names, make, None, _texts(options), tuple(internal), fewer=fewer)
+
+
+def _sizes_without(
+    name: str, internal: Sequence[tuple[str, tuple[str, ...]]], external: int
+) -> tuple[tuple[int, ...], int] | None:
+    """Return the sizes of a hierarchy without one of its members; None where that is none."""
+    if name in EXTERNAL_NAMES:
+        sizes, external = [len(peers) for _, peers in internal], external - 1
+    elif any(name == super_peer and peers for super_peer, peers in internal):
+        return None
+    else:
+        rows = [row for row in internal if row[0] != name]
+        sizes = [len([peer for peer in peers if peer != name]) for _, peers in rows]
+    return (tuple(sizes), external) if sizes and sum(sizes) + external > 1 else None
 
 
 def _texts(options: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -5,18 +5,21 @@ members join and leave, time passes, and copies are lost, each where the guarant
 protocol lives with it. Where a protocol is promised bounds of clocks and delays, the network
 keeps them, and clocks are off by as much as they may be. Every run is then repeated with
 members put through snapshot and restore after every action: all steps must be the same. Every
-message in flight goes through the wire encoding, if there is one. A failing run is shortened by
-leaving out actions for as long as it still fails in the same way.
+message in flight goes through the wire encoding, if there is one. Of a failing run members,
+messages and actions are left out for as long as it still fails in the same way (`shrink`).
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
-from antecede.check.actions import Action, Arrive, Join, Leave, Lose, Send, Tick
+from antecede.check.actions import Action, Arrive, Join, Leave, Lose, Send, Tick, tick_of
 from antecede.check.company import FLAT_NAMES, Company
+from antecede.check.physics import delays_ns, step_ns
+from antecede.check.shrink import shrink
 from antecede.check.trial import Trial
 from antecede.check.verdict import ENDLESS, HUNG, SNAPSHOT, Failure, Suite
 from antecede.check.world import InFlight
@@ -26,10 +29,6 @@ LONG_S = 3600.0
 ROUNDS = 20
 TIMED_ROUNDS = 60
 """Seconds that pass at the end where clocks and channels have bounds."""
-
-
-REPLAYS_OF_THE_HUNG = 6
-"""Each takes as long as the limit of a call."""
 
 
 class Plan(NamedTuple):
@@ -48,7 +47,7 @@ class Plan(NamedTuple):
     twins: bool = True
     """Repeat each run with snapshot and restore after every action."""
     replays: int = 5_000
-    """Most replays to shorten a failing run; time passes at the end of each, where it counts."""
+    """Most replays to make a failing run small; time passes at the end of each, where it counts."""
 
 
 def conform(
@@ -65,7 +64,7 @@ def conform(
         failure = trial.failure or trial.judge() or (_twin(trial) if plan.twins else None)
         deliveries += sum(len(labels) for labels in trial.world.covered.values())
         if failure is not None:
-            return Suite(words, run + 1, deliveries, shorten(company, failure, plan.replays))
+            return Suite(words, run + 1, deliveries, shorten(company, failure, plan, seed))
         if progress is not None:
             progress(run + 1)
     return Suite(words, plan.runs, deliveries, None)
@@ -103,34 +102,40 @@ def replay(company: Company, actions: Sequence[Action], *, twins: bool = False) 
     return _twin(trial) if failure is None and twins else failure
 
 
-def shorten(company: Company, failure: Failure, replays: int = Plan().replays) -> Failure:
-    """Leave out actions, in ever smaller blocks, while the same kind of failure remains.
+def shorten(company: Company, failure: Failure, plan: Plan = Plan(), seed: int = 0) -> Failure:  # noqa: B008
+    """Return the smallest run found that fails in the same way (see `shrink`).
 
-    A run without an end can not become shorter: of that, the beginning is returned.
+    What no step makes smaller may still need fewer members in another run: so runs of smaller
+    groups follow, of each size one for 50 replays at most, until one fails in the same way.
     """
-    if failure.what == ENDLESS:
-        return failure.begun()
-    if failure.what == HUNG:
-        replays = min(replays, REPLAYS_OF_THE_HUNG)
-    best = failure
-    block = max(1, len(failure.actions) // 2)
-    while True:
-        start, shorter = 0, False
-        while start < len(best.actions):
-            if replays <= 0:
-                return best
-            replays -= 1
-            left = best.actions[:start] + best.actions[start + block :]
-            found = replay(company, left, twins=failure.what == SNAPSHOT)
-            same = found is not None and found.what == failure.what
-            # Where time passes before the judgement, a run can become longer by that.
-            if found is not None and same and len(found.actions) < len(best.actions):
-                best, shorter = found, True
-            else:
-                start += block
-        if block == 1 and not shorter:
-            return best
-        block = max(1, block // 2)
+    twins = failure.what == SNAPSHOT
+    again = partial(replay, twins=twins)
+    best = shrink(company, failure, again, plan.replays)
+    if failure.what in (ENDLESS, HUNG):
+        return best.failure
+    for group in _smaller_groups(company, best.size[0]):
+        for run in range(min(plan.runs, plan.replays // 50)):
+            trial = play(group, plan, f"{seed}/{run}")
+            other = trial.failure or trial.judge() or (_twin(trial) if twins else None)
+            if other is None or other.what != failure.what:
+                continue
+            found = shrink(group, other, again, plan.replays)
+            if found.size < best.size:
+                return found.failure
+            break
+    return best.failure
+
+
+def _smaller_groups(company: Company, members: int) -> list[Company]:
+    """Return the same group with fewer members than that, the smallest first."""
+    found: list[Company] = []
+    while not company.internal and len(company.names) > 2:
+        fewer = company.without(company.names[max(company.names)])
+        if fewer is None:
+            break
+        company = fewer.company
+        found.append(company)
+    return [group for group in reversed(found) if len(group.names) < members]
 
 
 class _Adversary:
@@ -180,17 +185,34 @@ class _Adversary:
         if in_flight and rng.random() < self.losses:
             copy = rng.choice(in_flight)
             return Lose(self._name(copy.target), str(copy.message.payload))
-        return self._pass_on() or Tick(1.0)
+        return self._pass_on() or self._tick()
 
     def _pass_on(self) -> Action | None:
         """Let a copy arrive whose time has come; with clocks, rather let time pass at times."""
         world = self.trial.world
         ready = [copy for copy in world.in_flight if world.may_arrive(copy)]
-        if not ready or (self.timed and world.may_pass(1.0) and self.rng.random() < 0.3):
+        if not ready or (self.timed and self._may_pass() and self.rng.random() < 0.3):
             return None
         newest = self.newest_first and self.rng.random() < 0.8
         copy = ready[-1] if newest else self.rng.choice(ready)
         return Arrive(self._name(copy.target), str(copy.message.payload))
+
+    def _may_pass(self) -> bool:
+        """Tell whether time can pass before a copy must arrive."""
+        return self.trial.world.may_pass(self._tick().seconds)
+
+    def _tick(self) -> Tick:
+        """Return the next step of time; where steps are unequal, one to where a copy may arrive."""
+        bounds, world = self.company.physics.bounds, self.trial.world
+        if bounds is None:
+            return Tick(1.0)
+        if step := step_ns(bounds):
+            return tick_of(step)
+        dues = [world.due_ns(copy) - world.now_ns for copy in world.in_flight]
+        nearest = min((due for due in dues if due > 0), default=delays_ns(bounds)[-1])
+        early = (world.from_ns(copy) - world.now_ns for copy in world.in_flight)
+        steps = sorted({nearest, *(one for one in early if 0 < one < nearest)})
+        return tick_of(self.rng.choice(steps))
 
     def _again(self, copy: InFlight) -> Action:
         """Bring a copy again, or back to a sender who hears everybody itself."""
@@ -237,7 +259,9 @@ class _Adversary:
     def _change(self) -> Action:
         present = self._present()
         free = [n for n in FLAT_NAMES if n not in self.trial.names.values()]
-        changes: list[Action] = [Tick(1.0 if self.timed else self.rng.choice((0.1, 1.0, 10.0)))]
+        changes: list[Action] = [
+            self._tick() if self.timed else Tick(self.rng.choice((0.1, 1.0, 10.0)))
+        ]
         if self.joins and free and len(present) < 6:
             changes.append(Join(free[0], self._name(self.rng.choice(present))))
         if self.leaves and len(present) > 2:
@@ -251,4 +275,4 @@ class _Adversary:
                 self.trial.take(action)
             if self.timed and not self.trial.unfinished():
                 return
-            self.trial.take(Tick(1.0 if self.timed else LONG_S))
+            self.trial.take(self._tick() if self.timed else Tick(LONG_S))

@@ -5,7 +5,7 @@ Theory of operation
 A state is: the snapshot of every member, the copies in flight (a multiset), and what the judge
 needs (`judge.Record`). From a state every member may send (while messages are left) and every
 copy in flight may arrive; where the protocol is promised bounds of clocks and delays, only within
-these, and seconds pass (`moves`). The search is breadth-first, so the first failure found is one
+these, and time passes (`moves`). The search is breadth-first, so the first failure found is one
 with the fewest actions.
 
 What makes it fast: only the member that acts changes, and `reactions` runs it once for each
@@ -18,19 +18,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
-from antecede.check.actions import Action, Arrive, Lose, Send, Tick
+from antecede.check.actions import Action, Arrive, Lose, Send, tick_of
 from antecede.check.company import Company, relation_of
 from antecede.check.judge import Found, Judge, Record, bits
-from antecede.check.moves import SECOND, Limits, Move, Moves, Parts
+from antecede.check.moves import Limits, Move, Moves, Parts
+from antecede.check.physics import pace
 from antecede.check.reactions import Bench, Numbers, Reaction
 from antecede.check.trial import Trial
 from antecede.check.verdict import ENDLESS, RIGHT, Exploration, Failure
+from antecede.clocks.nanoseconds import seconds_text
 from antecede.protocols.base import Relation
 
 __all__ = ["Explorer", "Limits", "Move", "explore"]
 
-SECONDS_AT_END = 40
-"""In groups with clocks: how long time runs on before what is still held is called stuck."""
+STEPS_AT_END = 40
+"""In groups with clocks: steps of time before what is still held is called stuck, and shown."""
+DOUBLED_AT_END = 24
+"""More steps, each twice as long, so that nothing that only takes long is called stuck."""
 MOST_MOVES, MOST_IN_FLIGHT = 200, 200
 """One after the other, and copies at once: with more, members answer each other without end."""
 
@@ -82,8 +86,8 @@ class Explorer:
         """The moves after the last state, where something was found as time ran on."""
         self.ended: set[int] = set()
         """States after which nothing is found as time runs on."""
-        self.seconds_left: dict[int, int] = {}
-        """The same with how many seconds it takes until all is delivered."""
+        self.steps_left: dict[int, int] = {}
+        """The same with how many steps of time it takes until all is delivered."""
 
     # -- the search -------------------------------------------------------------------------
 
@@ -120,10 +124,12 @@ class Explorer:
         if limits.script:
             words += f", sent by {' '.join(company.names[at] for at in limits.script)}"
         if self.moves.timed:
-            words += f" within {limits.send_until_s} s"
+            words += f" within {seconds_text(self.moves.until_ns)} s"
             words += ", delays least or largest" if limits.extremes else ""
         clocks = company.clocks() or (RIGHT if self.moves.timed else "")
-        return Exploration(words, len(self.parents), self.transitions, complete, failure, clocks)
+        states, bounds = len(self.parents), company.physics.bounds
+        steps = pace(bounds) if bounds is not None else ""
+        return Exploration(words, states, self.transitions, complete, failure, clocks, steps)
 
     def start(self) -> int:
         """Return the state in which nobody has sent anything."""
@@ -169,8 +175,8 @@ class Explorer:
 
     def _made(self, parts: Parts, move: Move) -> tuple[Parts, Found | None]:
         """Return where a move leads, and what is wrong with it."""
-        if move == SECOND:
-            return self._second(parts)
+        if move.passes:
+            return self._pass(parts, move.until_ns)
         if move.copy < 0:
             return self._send(parts, move)
         flight, record = list(parts.flight), parts.record
@@ -187,7 +193,7 @@ class Explorer:
         group, flight, record = parts
         slot, label = move.slot, move.label
         reaction = self.bench.send(
-            slot, group[slot], label, move.after, move.audience, record.now_s
+            slot, group[slot], label, move.after, move.audience, record.now_ns
         )
         past = self.judge.past(record, slot, move.after)
         pasts = _replaced(record.pasts, label, past)
@@ -222,15 +228,14 @@ class Explorer:
         if label >= 0 and self.applies[slot]:
             arrived = record.arrived[slot] | 1 << label
             record = record._replace(arrived=_replaced(record.arrived, slot, arrived))
-        reaction = self.bench.receive(slot, group[slot], move.copy, record.now_s)
+        reaction = self.bench.receive(slot, group[slot], move.copy, record.now_ns)
         return self._settle(Parts(group, flight, record), move, reaction)
 
-    def _second(self, parts: Parts) -> tuple[Parts, Found | None]:
-        """Let a second pass at every member."""
-        now_s = parts.record.now_s + 1
-        parts = parts._replace(record=parts.record._replace(now_s=now_s))
+    def _pass(self, parts: Parts, now_ns: int) -> tuple[Parts, Found | None]:
+        """Let time pass at every member."""
+        parts = parts._replace(record=parts.record._replace(now_ns=now_ns))
         for slot in range(len(self.addresses)):
-            reaction = self.bench.tick(slot, parts.group[slot], now_s)
+            reaction = self.bench.tick(slot, parts.group[slot], now_ns)
             parts, found = self._settle(parts, Move(slot, -1), reaction)
             if found is not None:
                 return parts, found
@@ -267,31 +272,38 @@ class Explorer:
         if not self.moves.at_end(parts):
             return None
         passed: list[int] = []
-        while any(self.judge.left(parts.record, slot) for slot in self.senders):
-            if len(passed) == SECONDS_AT_END:
-                return self.judge.stuck(parts.record)
-            state = self._pack(parts)
-            more = self.seconds_left.get(state, SECONDS_AT_END)
-            if len(passed) + more < SECONDS_AT_END:
-                self._note_end(passed, more)
-                return None
-            passed.append(state)
-            parts, found = self._second_at_end(parts)
+        shown = 0
+        for step in range(STEPS_AT_END + DOUBLED_AT_END):
+            if not any(self.judge.left(parts.record, slot) for slot in self.senders):
+                return self._note_end(passed, 0)
+            if step < STEPS_AT_END:
+                state = self._pack(parts)
+                more = self.steps_left.get(state, STEPS_AT_END)
+                if step + more < STEPS_AT_END:
+                    return self._note_end(passed, more)
+                passed.append(state)
+            elif step == STEPS_AT_END:
+                shown = len(self.epilogue)
+            times = 2 ** max(0, step - STEPS_AT_END + 1)
+            parts, found = self._step_at_end(parts, times)
             if found is not None:
                 return found
-        self._note_end(passed, 0)
-        return None
+        del self.epilogue[shown:]
+        return self.judge.stuck(parts.record)
 
     def _note_end(self, passed: Sequence[int], more: int) -> None:
-        for number, state in enumerate(reversed(passed), 1):
-            self.seconds_left[state] = more + number
+        """Keep how many steps are left from the states that were passed, where these are few."""
+        if len(passed) + more < STEPS_AT_END:
+            for number, state in enumerate(reversed(passed), 1):
+                self.steps_left[state] = more + number
 
-    def _second_at_end(self, parts: Parts) -> tuple[Parts, Found | None]:
+    def _step_at_end(self, parts: Parts, times: int) -> tuple[Parts, Found | None]:
+        """Let in what can be under way no longer, then let a step of time pass, or so many."""
         while (move := self.moves.overdue(parts)) is not None:
             parts, found = self._go_on(parts, move)
             if found is not None:
                 return parts, found
-        return self._go_on(parts, SECOND)
+        return self._go_on(parts, self.moves.passing(parts, times))
 
     def _go_on(self, parts: Parts, move: Move) -> tuple[Parts, Found | None]:
         self.epilogue.append(move)
@@ -318,8 +330,8 @@ class Explorer:
         trial = Trial(self.company)
         stayed: dict[int, int] = {}
         for move in moves:
-            if move == SECOND:
-                trial.take(Tick(1.0))
+            if move.passes:
+                trial.take(tick_of(move.until_ns - trial.world.now_ns))
                 continue
             at = self.names[move.slot]
             if move.copy < 0:

@@ -34,7 +34,7 @@ class Record(NamedTuple):
     """Arrivals left after which the copy stays in flight."""
     losses: int = 0
     """Copies that may still be lost."""
-    now_s: int = 0
+    now_ns: int = 0
     """True time, in groups with clocks."""
     orders: tuple[tuple[int, ...], ...] = ()
     """By slot: labels in the order of their delivery, where that must be the same for all."""

@@ -358,7 +358,7 @@ def _examinations(targets: Sequence[Target], until: _Deadline) -> Iterator[Failu
         survives = all(member.guarantee.survives_loss for member in small.make().values())
         # Without bounds of delays the explorer cannot tell what is given up from what is stuck.
         if survives and small.physics.bounds is not None:
-            yield explore(small, Limits(2, losses=1, send_until_s=1), until).failure
+            yield explore(small, Limits(2, losses=1, send_until=1), until).failure
     plan = Plan(runs=RUNS, twins=False, replays=REPLAYS)
     for target in targets:
         for company in _groups(target):
@@ -367,7 +367,7 @@ def _examinations(targets: Sequence[Target], until: _Deadline) -> Iterator[Failu
     if target.topology is None and _small(target).physics.bounds is not None:
         *_, offsets = one_against_all(target, 3)
         group = flat(target.name, target.factory, 3, target.options, offsets)
-        yield explore(group, Limits(2, send_until_s=1), until).failure
+        yield explore(group, Limits(2, send_until=1), until).failure
     elif target.topology is None:
         yield explore(
             flat(target.name, target.factory, 3, target.options), Limits(3), until

@@ -4,18 +4,77 @@ Times are whole nanoseconds, true time from 0. A member's clock is off by a cons
 never more than its accuracy. Readings begin far enough above 0 that none is negative; only
 differences of readings mean anything. A copy arrives no sooner than the least and no later than
 the largest delay of its channel after it was sent.
+
+Time passes in steps that meet every delay exactly: a second where all are a few whole seconds, else
+what divides all of them. Where that is too short (0.1 s and 0.300000001 s), from one instant to
+the next at which a message, an answer to it, or an answer to that can come at the earliest or the
+latest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import combinations_with_replacement
 from typing import NamedTuple
 
 from antecede.clocks.bounds import Bounds
-from antecede.clocks.nanoseconds import LONGEST_NS
+from antecede.clocks.nanoseconds import LONGEST_NS, NS, seconds_text
 
 NEVER_NS = 4 * LONGEST_NS
 """Later than every time."""
+
+
+MOST_STEPS = 10
+"""Of equal length in the largest delay; with more there would be too many states."""
+CHAIN = 3
+"""Messages one after the other, at whose earliest and latest arrivals uneven time stops."""
+
+
+def delays_ns(bounds: Bounds[int]) -> tuple[int, ...]:
+    """Return the different least and largest delays of all channels above 0, ascending."""
+    pairs = [(bounds.least_ns, bounds.most_ns), *bounds.channels_ns.values()]
+    return tuple(sorted({delay for pair in pairs for delay in pair if delay}))
+
+
+@lru_cache(maxsize=64)
+def step_ns(bounds: Bounds[int]) -> int:
+    """Return the length of the equal steps in which time passes; 0 where they are unequal."""
+    delays = delays_ns(bounds)
+    if not delays:
+        return NS
+    common, longest = math.gcd(*delays), delays[-1]
+    if common % NS == 0 and longest <= MOST_STEPS * NS:
+        return NS
+    if longest > MOST_STEPS * common:
+        return 0
+    # A delay between the least and the largest should be met, too.
+    parts = (3, 2) if longest < 3 * common else ()
+    return next((common // part for part in parts if common % part == 0), common)
+
+
+@lru_cache(maxsize=64)
+def instants_ns(bounds: Bounds[int]) -> tuple[int, ...]:
+    """Return the true times at which unequal steps end, ascending from 0."""
+    sums = _sums(delays_ns(bounds))
+    return tuple(sorted({0, *sums}))
+
+
+def _sums(delays: tuple[int, ...]) -> Iterator[int]:
+    for length in range(1, CHAIN + 1):
+        yield from map(sum, combinations_with_replacement(delays, length))
+
+
+def pace(bounds: Bounds[int]) -> str:
+    """Say in words how time passes."""
+    step = step_ns(bounds)
+    if step == NS:
+        return "whole seconds"
+    if step:
+        return f"steps of {seconds_text(step)} s"
+    shown = ", ".join(f"{seconds_text(delay)} s" for delay in delays_ns(bounds))
+    return f"sums of up to {CHAIN} of the delays {shown}"
 
 
 class Physics(NamedTuple):

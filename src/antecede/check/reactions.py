@@ -15,7 +15,6 @@ from antecede.check.effects import check_sent, effects_of
 from antecede.check.physics import Physics
 from antecede.check.verdict import RAISED, SNAPSHOT, kind_of
 from antecede.check.world import audience_of
-from antecede.clocks.nanoseconds import NS
 from antecede.protocols.base import Deliver, Effect, MessageId, Protocol, Release, Transmit
 
 Key = TypeVar("Key", bound=Hashable)
@@ -44,12 +43,12 @@ class Audience(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """One copy in flight, by addresses; `sent_s` is the true time in groups with clocks."""
+    """One copy in flight, by addresses; `sent_ns` is the true time in groups with clocks."""
 
     source: int
     target: int
     message: Any
-    sent_s: int
+    sent_ns: int
 
 
 class Reaction(NamedTuple):
@@ -90,49 +89,49 @@ class Bench:
         self._ticked: dict[tuple[int, int, int], Reaction] = {}
 
     def send(
-        self, slot: int, snapshot: int, label: int, after: int, audience: Audience, now_s: int
+        self, slot: int, snapshot: int, label: int, after: int, audience: Audience, now_ns: int
     ) -> Reaction:
         """Let a member send a label in answer to another (-1: to none)."""
-        key = (slot, snapshot, label, after, audience, now_s)
+        key = (slot, snapshot, label, after, audience, now_ns)
         reaction = self._sent.get(key)
         if reaction is None:
             parents = (self.ids[after],) if after >= 0 else ()
-            text, now = self.labels[label], self._reading(slot, now_s)
+            text, now = self.labels[label], self._reading(slot, now_ns)
             given = audience_of(self.members[slot], audience.to, audience.topics)
 
             def act(member: Protocol) -> Sequence[Effect]:
                 return member.send(text, now=now, after=parents, **given)
 
-            reaction = self._react(slot, snapshot, "send", act, now_s, label)
+            reaction = self._react(slot, snapshot, "send", act, now_ns, label)
             self._sent[key] = reaction
         return reaction
 
-    def receive(self, slot: int, snapshot: int, copy: int, now_s: int) -> Reaction:
+    def receive(self, slot: int, snapshot: int, copy: int, now_ns: int) -> Reaction:
         """Let a copy arrive at a member."""
-        key = (slot, snapshot, copy, now_s)
+        key = (slot, snapshot, copy, now_ns)
         reaction = self._received.get(key)
         if reaction is None:
-            message, now = self.copies.value[copy].message, self._reading(slot, now_s)
+            message, now = self.copies.value[copy].message, self._reading(slot, now_ns)
 
             def act(member: Protocol) -> Sequence[Effect]:
                 return member.receive(message, now=now)
 
-            reaction = self._react(slot, snapshot, "receive", act, now_s)
+            reaction = self._react(slot, snapshot, "receive", act, now_ns)
             self._received[key] = reaction
         return reaction
 
-    def tick(self, slot: int, snapshot: int, now_s: int) -> Reaction:
+    def tick(self, slot: int, snapshot: int, now_ns: int) -> Reaction:
         """Tell a member what its clock shows at a true time."""
-        key = (slot, snapshot, now_s)
+        key = (slot, snapshot, now_ns)
         reaction = self._ticked.get(key)
         if reaction is None:
-            now = self._reading(slot, now_s)
-            reaction = self._react(slot, snapshot, "tick", lambda m: m.tick(now), now_s)
+            now = self._reading(slot, now_ns)
+            reaction = self._react(slot, snapshot, "tick", lambda m: m.tick(now), now_ns)
             self._ticked[key] = reaction
         return reaction
 
-    def _reading(self, slot: int, now_s: int) -> int:
-        return self.physics.reading(self.members[slot].me, now_s * NS) if self.timed else 0
+    def _reading(self, slot: int, now_ns: int) -> int:
+        return self.physics.reading(self.members[slot].me, now_ns) if self.timed else 0
 
     def _react(
         self,
@@ -140,7 +139,7 @@ class Bench:
         snapshot: int,
         what: str,
         act: Callable[[Protocol], Sequence[Effect]],
-        now_s: int,
+        now_ns: int,
         label: int = -1,
     ) -> Reaction:
         """Run one member once; whatever it raises is a finding, not our failure."""
@@ -152,14 +151,14 @@ class Bench:
             effects = called(lambda: effects_of(act(member), member, what, self.addresses))
             if label >= 0:
                 check_sent(effects, self.labels[label], member)
-            return self._noted(member, effects, now_s, label)
+            return self._noted(member, effects, now_ns, label)
         except BaseException as error:
             if is_own(error):
                 raise
             return Reaction(0, (), (), in_words(error), kind_of(error))
 
     def _noted(
-        self, member: Protocol, effects: Sequence[Effect], now_s: int, label: int
+        self, member: Protocol, effects: Sequence[Effect], now_ns: int, label: int
     ) -> Reaction:
         copies: list[int] = []
         handed: list[tuple[int, bool]] = []
@@ -168,15 +167,15 @@ class Bench:
                 message = effect.message
                 if label >= 0 and message.payload == self.labels[label]:
                     self.ids.setdefault(label, MessageId(message.sender, message.seq))
-                copies += [self._copy(member, target, message, now_s) for target in effect.to]
+                copies += [self._copy(member, target, message, now_ns) for target in effect.to]
             elif isinstance(effect, Deliver | Release):
                 number = self.label_number.get(effect.message.payload, -1)
                 handed.append((number, isinstance(effect, Release)))
         return Reaction(self.snapshots(called(member.snapshot)), tuple(copies), tuple(handed))
 
-    def _copy(self, member: Protocol, target: int, message: Any, now_s: int) -> int:
+    def _copy(self, member: Protocol, target: int, message: Any, now_ns: int) -> int:
         source = member.me if self.timed else -1  # without channels it makes no difference
-        copy = self.copies(Copy(source, target, message, now_s))
+        copy = self.copies(Copy(source, target, message, now_ns))
         if copy == len(self.copy_label):
             self.copy_label.append(self.label_number.get(message.payload, -1))
             self.is_note.append(member.is_note(message))

@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from antecede.check.actions import Action, Arrive, Join, Leave, Lose, Send, Tick
+from antecede.check.actions import Action, Arrive, Join, Leave, Lose, Send, Tick, tick_of
 from antecede.check.agreement import disagreement
 from antecede.check.calls import called, in_words, is_own
 from antecede.check.company import Company, relation_of
+from antecede.check.physics import delays_ns, step_ns
 from antecede.check.verdict import (
     ASTRAY,
     DISAGREED,
@@ -42,6 +43,7 @@ from antecede.check.world import (
     Step,
     World,
 )
+from antecede.clocks.nanoseconds import NS
 from antecede.errors import LocalError
 from antecede.oracle import history
 from antecede.protocols.base import Addressing, Guarantee, Protocol, Relation
@@ -56,8 +58,10 @@ _FAULTS = {
 }
 
 
-SECONDS_AT_END = 60
-"""Where messages wait for time to pass: how long it goes on before a held one is called stuck."""
+STEPS_AT_END = 60
+"""Where messages wait for time to pass: steps before a held one is called stuck, and shown."""
+DOUBLED_AT_END = 24
+"""More steps, each twice as long."""
 MOST_COPIES = 200
 """Of one message, before a run is called endless; repeating what was lost takes some dozens."""
 MOST_NOTES = 1_000
@@ -401,14 +405,37 @@ class Trial:
         )
 
     def _let_time_pass(self) -> None:
-        """Let copies arrive as late as they can, second after second, until nothing is left."""
-        for _ in range(SECONDS_AT_END):
+        """Let copies arrive as late as they can, step after step, until nothing is left.
+
+        What takes very long is let go on, in ever longer steps that are not shown where it ends
+        as it was: so nothing is called stuck that only takes long.
+        """
+        shown = 0
+        for number in range(STEPS_AT_END + DOUBLED_AT_END):
             if self.failure is not None or not self.unfinished():
                 return
-            while not self.world.may_pass(1.0) and self.failure is None:
+            shown = len(self.actions) if number == STEPS_AT_END else shown
+            step = self._step_ns()
+            while not self.world.may_pass(tick_of(step).seconds) and self.failure is None:
                 copy = min(self.world.in_flight, key=self.world.due_ns)
                 self.take(Arrive(self.names[copy.target], str(copy.message.payload)))
-            self.take(Tick(1.0))
+                step = self._step_ns()
+            times = 2 ** max(0, number - STEPS_AT_END + 1)
+            self.take(tick_of(step if times == 1 else self._no_later_ns(times * step)))
+        if self.failure is None and self.unfinished():
+            del self.actions[shown:]
+
+    def _step_ns(self) -> int:
+        """Return the next step of time."""
+        bounds = self.company.physics.bounds
+        if bounds is None:
+            return NS
+        return step_ns(bounds) or self._no_later_ns(delays_ns(bounds)[-1])
+
+    def _no_later_ns(self, ns: int) -> int:
+        """Return that time, or what is left until the next copy in flight must arrive."""
+        dues = (self.world.due_ns(copy) - self.world.now_ns for copy in self.world.in_flight)
+        return min([ns, *(due for due in dues if due > 0)])
 
     def unfinished(self) -> bool:
         """Tell whether a message is still under way or held back."""

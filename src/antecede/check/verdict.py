@@ -118,6 +118,8 @@ class Exploration(NamedTuple):
     failure: Failure | None
     clocks: str = ""
     """By how much the members' clocks are off; empty where no bounds of them are promised."""
+    steps: str = ""
+    """How time passes, in words; empty where it does not count."""
 
 
 class Suite(NamedTuple):

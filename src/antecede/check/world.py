@@ -104,7 +104,11 @@ class World:
 
     def may_arrive(self, copy: InFlight) -> bool:
         """Tell whether a copy has been under way for the least delay of its channel."""
-        return self.now_ns >= copy.sent_ns + self.physics.least_ns(copy.source, copy.target)
+        return self.now_ns >= self.from_ns(copy)
+
+    def from_ns(self, copy: InFlight) -> int:
+        """Return the true time from which on a copy may arrive."""
+        return copy.sent_ns + self.physics.least_ns(copy.source, copy.target)
 
     def may_pass(self, seconds: Seconds) -> bool:
         """Tell whether time can pass without a copy in flight being later than it can be."""

@@ -136,8 +136,8 @@ def explored(parts: Sequence[Exploration]) -> Iterator[str]:
     """Yield a line for each search; searches that differ in clocks alone share one."""
     for _, same in groupby(parts, key=lambda part: part.setting):
         yield _explored(list(same))
-    if any(part.clocks for part in parts):
-        yield "           (time goes by whole seconds; a copy takes any delay of its channel where"
+    if steps := next((part.steps for part in parts if part.steps), ""):
+        yield f"           (time goes by {steps}; a copy takes any delay of its channel where"
         yield "           nothing else is said, null messages the least)"
 
 

@@ -61,11 +61,21 @@ from antecede.protocols.transmission_messages import (
 
 NOBODY_NS = -LONGEST_NS // 2
 """The wait where there is no third member: none."""
+HOOKS = (
+    *("_precedes", "_rank", "_is_clear", "_in_the_way", "_is_due", "_has_waited", "_since_ns"),
+    *("_look", "_deliver_readably", "_newest_hiding", "_hiding"),
+)
+"""The methods that decide by the definition what may go, and in which order."""
 REVEALS = "reveals a gap: dropped, as printed"
 
 
 class ClockDelivery(ReceiptBuffer):
-    """Sends, takes in, holds and delivers; `clock_ordered` makes a whole protocol of it."""
+    """Sends, takes in, holds and delivers; `clock_ordered` makes a whole protocol of it.
+
+    What a subclass may decide otherwise: `wait_s` or `wait_ns` (the wait under delivery "bound"),
+    `relate` (the relation), and the methods in `HOOKS`. With one of these the index is not used
+    and every message is looked at: slower, and decided by what the subclass says.
+    """
 
     carries_lt: ClassVar[bool] = True
     carries_pt: ClassVar[bool] = True
@@ -424,6 +434,14 @@ class ClockDelivery(ReceiptBuffer):
         if not self.last:
             return found
         return [k for k in found if k not in self.last or self.done(k) < self.last[k]]
+
+    @property
+    def decides_as_defined(self) -> bool:
+        """Whether no subclass, and nobody in this object, put something in place of `HOOKS`."""
+        own, cls = vars(self), type(self)
+        return all(
+            name not in own and getattr(cls, name) is getattr(ClockDelivery, name) for name in HOOKS
+        )
 
     def _has_waited(self, message: StampedMessage, now: int) -> bool:
         """Tell whether all that comes before a message must have arrived, if nothing is lost."""

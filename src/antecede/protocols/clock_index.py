@@ -24,10 +24,15 @@ _RELATIONS = (LinearRelation, PhysicalRelation, LinearPhysicalRelation)
 
 
 def can_index(member: ClockDelivery) -> bool:
-    """Tell whether an index finds the same: not for printed relations, nor what is one's own."""
+    """Tell whether an index finds the same: not for printed relations, nor what is one's own.
+
+    It asks none of the methods that decide by the definition, so where a subclass has its own of
+    one of them, the definition decides.
+    """
     if type(member.relation) not in _RELATIONS or "dseq" in member.printed:
         return False
-    return member.delivery == "bound" or member.separation.uniform
+    known = member.delivery == "bound" or member.separation.uniform
+    return known and member.decides_as_defined
 
 
 class ClockIndex:
