@@ -275,12 +275,14 @@ class Explorer:
         shown = 0
         for step in range(STEPS_AT_END + DOUBLED_AT_END):
             if not any(self.judge.left(parts.record, slot) for slot in self.senders):
-                return self._note_end(passed, 0)
+                self._note_end(passed, 0)
+                return None
             if step < STEPS_AT_END:
                 state = self._pack(parts)
                 more = self.steps_left.get(state, STEPS_AT_END)
                 if step + more < STEPS_AT_END:
-                    return self._note_end(passed, more)
+                    self._note_end(passed, more)
+                    return None
                 passed.append(state)
             elif step == STEPS_AT_END:
                 shown = len(self.epilogue)
