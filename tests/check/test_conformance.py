@@ -26,6 +26,7 @@ from tests.check import toys
 SHORT = Plan(runs=15)
 
 
+@pytest.mark.judged
 @pytest.mark.parametrize(
     ("name", "variant"),
     [

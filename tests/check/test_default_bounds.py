@@ -24,6 +24,7 @@ from antecede.protocols.topics import Htbc
 DEFECTIVE = [case for case in cases() if case.expected == REFUTED]
 
 
+@pytest.mark.judged
 @pytest.mark.parametrize("case", DEFECTIVE, ids=lambda case: case.name.replace(" --variant ", "-"))
 def test_every_defective_variant_is_refuted(case: Case) -> None:
     row = judge(case)
