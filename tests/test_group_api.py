@@ -160,7 +160,7 @@ def test_a_silent_member_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         Held(message, (), silent=(2,), until_ns=5),
         Held(after, (MessageId(0, 1),), silent=(2,)),
     )
-    monkeypatch.setattr(bob._protocol, "blocked_on", lambda: held)
+    monkeypatch.setattr(bob._state.protocol, "blocked_on", lambda: held)
     first, second = bob.blocked_on()
     assert (first.silent, first.until_ns) == (("carol",), 5)
     assert str(first) == "alice's message 1 waits for a word from carol and the clock to show 5 ns"
@@ -271,7 +271,7 @@ def test_inspect_works_in_every_order(order: str) -> None:
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_count_of_held_messages_is_that_of_blocked_on(order: str) -> None:
     told = story(order)
-    assert told.group._protocol.held_count() == len(told.group._protocol.blocked_on())
+    assert told.group._state.protocol.held_count() == len(told.group._state.protocol.blocked_on())
     assert told.group.stats().held == len(told.group.blocked_on())
 
 

@@ -120,6 +120,12 @@ class Roster:
         self.digests = [start]
         self.joined: list[int] = []
         """Numbers that were given out since the first list, in order."""
+        self.version = object()
+        """Another one after each change: what was worked out from the table holds no longer."""
+
+    def table(self) -> tuple[Any, ...]:
+        """Return everything as plain tuples."""
+        return tuple(self.names.items()), self.digests[0], tuple(self.joined)
 
     def copy(self) -> Roster:
         """Return the same table, to be changed alone."""
@@ -129,6 +135,7 @@ class Roster:
 
     def add(self, number: int, name: str) -> None:
         """Give a newcomer its number."""
+        self.version = object()
         self.names[number] = name
         self.numbers[name] = number
         self.joined.append(number)
@@ -137,6 +144,7 @@ class Roster:
 
     def drop(self, number: int) -> None:
         """Take back the newest `add`."""
+        self.version = object()
         del self.numbers[self.names.pop(number)]
         assert self.joined.pop() == number
         self.digests.pop()

@@ -222,8 +222,13 @@ class ClockOrdered(ClockDelivery):
         return effects
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned, in an object made with the same options."""
+        """Become what `snapshot` returned, in an object made with the same options.
+
+        Raises ValueError for numbers sent to somebody that were not given out yet.
+        """
         super().restore(state)
+        if max(self.before.values(), default=0) > self.sent:
+            raise ValueError(f"a message above {self.sent}, the newest, was sent to somebody")
         self._relate((*self.newest, self.me))
         self.look_again()
 
