@@ -264,7 +264,7 @@ class Group(metaclass=_Documented):
         chosen in this way, keeps no answers or needs the time, or when the protocol has different
         bytes for different members: then use `post`.
         """
-        return self._sending.send(payload, topics, to=to, reply_to=reply_to, now=now, now_ns=now_ns)
+        return self._sending.send(payload, to, topics, reply_to, now, now_ns)
 
     def post(
         self,

@@ -10,7 +10,7 @@ from antecede.errors import DecodeError, LocalError, MismatchError, UnknownMembe
 from antecede.frame import Frame, Incarnation
 from antecede.group_state import GroupState
 from antecede.identity import Told
-from antecede.message import Envelope, Packet, Said, Sent
+from antecede.message import Envelope, Packet, Said
 from antecede.protocols.base import Addressing, Transmit
 
 HEADS = 4096
@@ -105,7 +105,7 @@ class Frames:
 
     def unpack(self, wire: bytes) -> Frame:
         """Return a frame of this group. Raises DecodeError, and MismatchError for another's."""
-        known = self._heads.get(wire[: frame.PLAIN]) if type(wire) in (bytes, Sent) else None
+        known = self._heads.get(wire[: frame.PLAIN]) if isinstance(wire, bytes) else None
         if known is not None:
             return frame.with_body(known, wire)
         parts = frame.unpack(self._state.order, wire)
@@ -139,7 +139,9 @@ class Frames:
         """Return the protocol's message; its payload too is known to be sound from here on."""
         state = self._state
         message = state.protocol.decode(parts.control, parts.payload)
-        if state.renumbers and not state.protocol.is_note(message):
+        if not state.renumbers:
+            return message
+        if not state.protocol.is_note(message):
             origin = state.message(message)
             if not 0 < len(origin.sender.encode()) <= frame.MAX_NAME_BYTES or origin.seq < 1:
                 raise DecodeError(f"message {origin.seq} of {origin.sender[:20]!r} cannot be")

@@ -25,7 +25,6 @@ from antecede.message import Message
 from antecede.protocols.registry import ENTRIES, flat_class
 from antecede.protocols.shapes import misfit
 from antecede.protocols.storage import pack_state, unpack_state
-from antecede.protocols.stored_shapes import check_frontier
 
 
 class Membership:
@@ -106,6 +105,8 @@ def accepted(
     name: str, invitation: bytes, room: str | None, keep_log: bool, options: Mapping[str, Any]
 ) -> GroupState:
     """Return what a newcomer begins from: see `Group.accept`."""
+    from antecede.protocols.stored_shapes import check_frontier  # for those who join or restart
+
     head, table, lives, frontier = unpack_state(invitation, 4)
     if misfit((head, lives), (GROUP, Lives.SHAPE)):
         raise DecodeError("an invitation that does not say of what group")

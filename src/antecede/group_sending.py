@@ -13,6 +13,7 @@ from antecede.group_state import GroupState
 from antecede.message import Id, Message, Packet, Sent
 from antecede.protocols.base import Addressing, MessageId, Transmit
 
+BYTES = bytes, bytearray, memoryview
 Answered = Message | Sent | Id | Sequence[Message | Sent | Id]
 
 
@@ -22,10 +23,18 @@ class Sending:
     def __init__(self, state: GroupState, frames: Frames, effects: Effects) -> None:
         self._state, self._frames, self._effects = state, frames, effects
 
-    def send(self, payload: bytes, topics: Sequence[str], **how: Any) -> Sent:
+    def send(
+        self,
+        payload: bytes,
+        to: Sequence[str] | None,
+        topics: Sequence[str],
+        reply_to: Answered,
+        now: Seconds | None,
+        now_ns: int | None,
+    ) -> Sent:
         """Return the one packet's bytes: see `Group.send`."""
         state = self._state
-        packets = self.post(payload, topics=topics, **how)
+        packets = self.post(payload, to, topics, reply_to, now, now_ns)
         if not packets and topics:
             read = ", ".join(map(repr, topics))
             raise LocalError(
@@ -55,7 +64,7 @@ class Sending:
         state, effects = self._state, self._effects
         self._check_payload(payload)
         parents = state.answered(reply_to)
-        after = tuple([MessageId(state.number(sender), seq) for sender, seq in parents])
+        after = tuple([MessageId(state.number(p), seq) for p, seq in parents]) if parents else ()
         audience = self._audience(to, topics) if to is not None or topics else {}
         reading = group_reading(now, now_ns)
         wrapped = self._frames.wrapped(bytes(payload))
@@ -79,7 +88,7 @@ class Sending:
 
     def _check_payload(self, payload: bytes) -> None:
         # A number that was given out for nothing would be waited for by everybody for ever.
-        if not isinstance(payload, bytes | bytearray | memoryview):
+        if not isinstance(payload, BYTES):
             raise LocalError(f"a payload is bytes, not {type(payload).__name__}: encode it first")
         most = self._state.limits.max_packet // 2
         if len(payload) > most:
@@ -91,11 +100,12 @@ class Sending:
         """Return the packet of one's own message, with its bytes as `Sent`."""
         state, inner = self._state, effect.message
         to, wire = self._frames.packet(effect)
-        state.lives.hear(state.name, state.life, inner.seq)
+        name = state.name
+        state.lives.hear(name, state.life, inner.seq)
         if state.renumbers:
-            message = Message(state.name, state.sent, state.message(inner).payload)
+            message = Message(name, state.sent, state.message(inner).payload)
         else:
-            message = Message(state.name, inner.seq, inner.payload, (), parents)
+            message = Message(name, inner.seq, inner.payload, (), parents)
         return Packet(to, Sent(wire, message, to))
 
     def _audience(self, to: Sequence[str] | None, topics: Sequence[str]) -> dict[str, Any]:

@@ -101,10 +101,11 @@ class GroupState:
         """Return a message of the protocol as the application sees it. Raises DecodeError."""
         if self.renumbers:
             return _original(message.payload)
-        shown = self.roster.name(message.sender), message.seq, message.payload
+        name = self.roster.name(message.sender)
         if self.by_reply:
-            return Message(*shown, (), self.named(self.protocol.causes(message)))
-        return Message(*shown)
+            answered = self.named(self.protocol.causes(message))
+            return Message(name, message.seq, message.payload, (), answered)
+        return Message(name, message.seq, message.payload)
 
     def is_note(self, message: Any) -> bool:
         """Tell whether a message is between protocols only."""

@@ -15,7 +15,6 @@ from antecede.identity import Lives, Roster, checked_nonce
 from antecede.message import Message, Packet
 from antecede.protocols.shapes import misfit
 from antecede.protocols.storage import pack_state, unpack_state
-from antecede.protocols.stored_shapes import check_state
 from antecede.tallies import Tallies
 from antecede.threads import Threads
 
@@ -64,6 +63,8 @@ class Storing:
         incarnation: int | None,
     ) -> None:
         """See `Group.restore`; the records of the log go through `doors`."""
+        from antecede.protocols.stored_shapes import check_state  # for those who join or restart
+
         fields = unpack_state(stored, len(SNAPSHOT))
         if where := misfit(fields, SNAPSHOT):
             raise DecodeError(f"a snapshot of no group: {where}")

@@ -339,7 +339,10 @@ class Protocol:
 
     def others(self) -> tuple[int, ...]:
         """Return every current member but oneself."""
-        return tuple(member for member in self.members if member != self.me)
+        if self.me not in self.members:
+            return self.members
+        place = self.members.index(self.me)
+        return self.members[:place] + self.members[place + 1 :]
 
 
 def _payload_bytes(payload: Any) -> int:
