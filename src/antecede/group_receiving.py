@@ -197,15 +197,23 @@ class Receiving:
         self._effects.arrive(message)
         if state.held < most:
             return protocol.receive(message, now=now)
+        if protocol.would_hold(message, now):
+            raise self._full()
+        if protocol.comes_first(message):
+            return protocol.receive(message, now=now)
         before = protocol.snapshot()
         effects = protocol.receive(message, now=now)
         if state.held > most:
             protocol.restore(before)
-            raise LimitError(
-                f"{most} messages are held back, and max_held={most}: offer this one again when "
-                "what they wait for has come (missing() names it)"
-            )
+            raise self._full()
         return effects
+
+    def _full(self) -> LimitError:
+        most = self._state.limits.max_held
+        return LimitError(
+            f"{most} messages are held back, and max_held={most}: offer this one again when "
+            "what they wait for has come (missing() names it)"
+        )
 
     # -- frames of later views ----------------------------------------------------------------
 

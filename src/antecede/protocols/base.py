@@ -226,6 +226,23 @@ class Protocol:
         """Return how many messages are held back; O(1) in the protocols of the registry."""
         return len(self.blocked_on())
 
+    def would_hold(self, message: Any, now: int | None = None) -> bool:
+        """Tell, without taking it in, that a message would be held and nothing be delivered.
+
+        At a small cost, whatever is held, and changing nothing. False where it would not, or
+        where only `receive` can tell. Raises what `receive` would raise.
+        """
+        return False
+
+    def comes_first(self, message: Any) -> bool:
+        """Tell whether a message is held, if at all, before all that is held now.
+
+        Where something must be heard of others before anything goes (orders by clocks, total
+        order), all that is held waits for such a message too: a host without room must take it.
+        True of one message of each member at most, until something is delivered.
+        """
+        return False
+
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
         """Return the numbers delivered here by member, as bounds (first, past the last, ...).
 

@@ -116,6 +116,7 @@ class ClockDelivery(ReceiptBuffer):
         """Held, by one member of which something may still come before it."""
         self.clear: set[MessageId] = set()
         """Held, and nothing can come any more that comes before it."""
+        self.ahead_count = sum(map(len, self.ahead.values()))
         gaps = {member: self.first_gap(member) for member in self.newest}
         self.gapped = {member: gap for member, gap in gaps.items() if gap}
         """First gaps of the members of which numbers are known to miss, the newest last."""
@@ -182,6 +183,7 @@ class ClockDelivery(ReceiptBuffer):
             self._note_gap(discarded.message.sender)
         self._note_arrival(message, now)
         self.ahead[message.sender][message.before] = message
+        self.ahead_count += 1
         if message.before <= self.done(message.sender):
             run = self.follow(message.sender)
             self._note_gap(message.sender)
@@ -190,6 +192,7 @@ class ClockDelivery(ReceiptBuffer):
             effects += self._reveal(message.sender, message.before, now)
             if "dropped" in self.printed:
                 del self.ahead[message.sender][message.before]
+                self.ahead_count -= 1
                 self._note_gap(message.sender)
                 return (*effects, Discard(message, REVEALS))
             self.high[message.sender] = max(self.high[message.sender], message.seq)
@@ -197,6 +200,23 @@ class ClockDelivery(ReceiptBuffer):
         if self._waits(message):
             effects.append(Hold(message, self.missing(message)))
         return effects
+
+    def would_hold(self, message: Any, now: int | None = None) -> bool:
+        """Tell it of messages after a gap: those that are next may let others go."""
+        reading, _ = self.read_clock(now)
+        if self.is_note(message) or message.sender == self.me or self.printed:
+            return False
+        self.check(message)
+        self._check_times(message, reading)
+        if self.is_old(message) or self.buffer_limit is not None:
+            return False
+        return bool(message.before > self.done(message.sender))
+
+    def comes_first(self, message: Any) -> bool:
+        """Tell whether a message is next of its sender and ranks before all that is held."""
+        if self.is_note(message) or message.sender not in self.newest or self.is_old(message):
+            return False
+        return self._is_first(message)
 
     def _is_plain(self, message: StampedMessage) -> bool:
         """Tell whether a message is right, new and the next of its sender, and there is room."""

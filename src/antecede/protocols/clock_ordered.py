@@ -249,7 +249,7 @@ class ClockOrdered(ClockDelivery):
 
     def held_count(self) -> int:
         """Return how many messages are held back."""
-        return len(self.held) + sum(map(len, self.ahead.values()))
+        return len(self.held) + self.ahead_count
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
         """Return 1 up to the newest number delivered of everybody, as bounds."""

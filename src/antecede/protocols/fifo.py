@@ -60,6 +60,15 @@ class Fifo(NumberedProtocol):
             return (Hold(message, missing),)
         return self._deliver_run(message)
 
+    def would_hold(self, message: NumberedMessage, now: int | None = None) -> bool:
+        """Tell whether a message would be held; see the base."""
+        sender, seq = message.sender, message.seq
+        if sender == self.me:
+            return False
+        self.check(sender, seq)
+        known = intervals.contains(self.arrived[sender], seq)
+        return not known and bool(self._missing(sender, seq))
+
     def _deliver_run(self, message: NumberedMessage) -> Sequence[Effect]:
         effects: list[Effect] = []
         following: NumberedMessage | None = message
