@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from antecede.errors import LocalError
 from antecede.group_frames import Frames
 from antecede.group_state import GroupState
 from antecede.message import Blocked, Id, Message, Missing, Packet, Sent, Stats, Thread
-from antecede.protocols.base import Held
+from antecede.protocols.base import Held, MessageId
 
 
 class Questions:
@@ -21,43 +24,44 @@ class Questions:
         """See `Group.blocked_on`."""
         state = self._state
         joins = len(state.roster.joined)
-        held = [self._blocked(one) for one in state.protocol.blocked_on()]
+        held = self._all_blocked(state.protocol.blocked_on())
         return held + [Blocked(m, (), (), None, at - joins) for m, at, _ in state.ahead.values()]
 
     def blocked_by_id(self) -> dict[tuple[int, int], Blocked]:
         """See `Group.blocked_by_id`."""
         protocol = self._state.protocol
-        ids = ((protocol.identity(one.message), one) for one in protocol.blocked_on())
-        return {(key.sender, key.seq): self._blocked(one) for key, one in ids}
+        held = protocol.blocked_on()
+        ids = (protocol.identity(one.message) for one in held)
+        shown = self._all_blocked(held)
+        return {(key.sender, key.seq): one for key, one in zip(ids, shown, strict=True)}
 
-    def _blocked(self, one: Held) -> Blocked:
-        state = self._state
-        return Blocked(
-            state.message(one.message),
-            state.named(one.missing),
-            tuple([state.roster.name(member) for member in one.silent]),
-            one.until_ns,
-            reason=one.reason,
-        )
+    def _all_blocked(self, held: Sequence[Held]) -> list[Blocked]:
+        """Return what is held by names; thousands of messages may wait for one and the same."""
+        state, found = self._state, []
+        missing: tuple[MessageId, ...] | None = None
+        waits_for: tuple[Id, ...] = ()
+        for one in held:
+            if one.missing is not missing:
+                missing, waits_for = one.missing, state.named(one.missing)
+            silent = tuple([state.roster.name(k) for k in one.silent]) if one.silent else ()
+            message = state.message(one.message)
+            found.append(Blocked(message, waits_for, silent, one.until_ns, 0, one.reason))
+        return found
 
     def missing(self) -> list[Missing]:
         """See `Group.missing`."""
         protocol, name = self._state.protocol, self._state.roster.name
         blocked = protocol.blocked_on()
         here = {protocol.identity(one.message) for one in blocked}
-        counts: dict[tuple[str, int | None], int] = {}
-        for one in blocked:
-            roots: list[tuple[int, int | None]] = [(k, None) for k in one.silent]
-            roots += [key for key in one.missing if key not in here]
-            for sender, seq in roots:
-                named = name(sender), seq
-                counts[named] = counts.get(named, 0) + 1
-        return [
-            Missing(sender, seq, count)
-            for (sender, seq), count in sorted(
-                counts.items(), key=lambda item: (item[0][0], item[0][1] or 0)
-            )
+        messages = Counter(chain.from_iterable(one.missing for one in blocked))
+        members = Counter(chain.from_iterable(one.silent for one in blocked))
+        roots: list[tuple[str, int | None, int]] = [
+            (name(sender), seq, count)
+            for (sender, seq), count in messages.items()
+            if (sender, seq) not in here
         ]
+        roots += [(name(member), None, count) for member, count in members.items()]
+        return [Missing(*root) for root in sorted(roots, key=lambda root: (root[0], root[1] or 0))]
 
     def stats(self) -> Stats:
         """See `Group.stats`."""

@@ -27,6 +27,8 @@ from antecede.errors import DecodeError, SequenceError
 NODE_BYTES = 8
 """Size of a node by the accounting of the sources: a pair of 4-byte integers."""
 MAX_NUMBER = (1 << 63) - 1
+MAX_GAPS = 1 << 14
+"""Gaps that are remembered in the numbers of one member, where nothing else is said: 128 KiB."""
 
 
 # -- plain functions on a list of bounds -----------------------------------------------------
@@ -64,6 +66,24 @@ def nearest_gap(bounds: list[int] | tuple[int, ...], number: int) -> int:
     """Return the highest number below `number` that is not in the set; 0 when all from 1 are."""
     at = bisect_right(bounds, number - 1)
     return bounds[at - 1] - 1 if at & 1 else number - 1
+
+
+def close_oldest(bounds: list[int], most: int) -> int:
+    """Beyond `most` gaps, take the oldest sixteenth of them as filled from now on.
+
+    Return the number up to which everything counts as here then; 0: nothing was closed.
+    """
+    if nodes(bounds) - (bounds[0] == 1) <= most:
+        return 0
+    at = 2 * (max(1, most // 16) - (bounds[0] > 1))
+    closed = bounds[at] - 1
+    bounds[: at + 1] = [1]
+    return closed
+
+
+def run_end(bounds: list[int] | tuple[int, ...], number: int) -> int:
+    """Return the first number above `number`, which is in the set, that is not."""
+    return bounds[bisect_right(bounds, number)]
 
 
 def encode_bounds(bounds: list[int] | tuple[int, ...]) -> bytes:

@@ -147,6 +147,7 @@ class Discard(NamedTuple):
 
 DUPLICATE = "duplicate"
 OWN = "own message"
+FORGOTTEN = "duplicate, or too late: older than the gaps that are remembered (max_gaps)"
 AFTER_LEAVE = "numbered after its sender's last message"
 
 Effect: TypeAlias = Transmit | Deliver | Hold | Release | Discard

@@ -10,16 +10,23 @@ node as long as nothing is missing. The frontier for a newcomer is these interva
 sponsor has delivered in any order is not owed to the newcomer again. A departed member's
 intervals stay, so that late copies are still known as duplicates. It builds on
 `protocols.numbered`.
+
+A number that never comes leaves a gap, two integers, for ever. So of each member `max_gaps` of them
+are remembered; beyond that the oldest sixteenth counts as filled. What comes of these numbers after
+all is discarded, with a reason that says so: it cannot be told from a duplicate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 from antecede.clocks import intervals
-from antecede.clocks.intervals import NODE_BYTES, Intervals
+from antecede.clocks.intervals import MAX_GAPS, NODE_BYTES, Intervals
+from antecede.errors import LocalError
 from antecede.protocols.base import (
     DUPLICATE,
+    FORGOTTEN,
     OWN,
     Deliver,
     Discard,
@@ -29,12 +36,30 @@ from antecede.protocols.base import (
     Relation,
 )
 from antecede.protocols.numbered import INTEGER_BYTES, NumberedMessage, NumberedProtocol
+from antecede.protocols.state import freeze, thaw
+
+STORED = "me", "members", "sent", "arrived", "last"
 
 
 class Unordered(NumberedProtocol):
-    """One member of a group without order; members may come and go."""
+    """One member of a group without order; members may come and go.
+
+    `max_gaps`: gaps remembered in the numbers of each member, None: all.
+    """
 
     guarantee: Guarantee = Guarantee(Relation.NONE, joins=True, leaves=True)
+    own_options: ClassVar[frozenset[str]] = frozenset({"max_gaps"})
+
+    def __init__(self, me: int, members: Iterable[int], *, max_gaps: int | None = MAX_GAPS) -> None:
+        super().__init__(me, members)
+        if max_gaps is not None and (type(max_gaps) is not int or max_gaps < 1):
+            raise LocalError(f"max_gaps is {max_gaps!r}; it is 1 or more, or None for all")
+        self.max_gaps = max_gaps
+        if max_gaps is not None and max_gaps < MAX_GAPS:
+            remark = f"a message that more than {max_gaps} gaps have followed is not delivered"
+            self.guarantee = self.guarantee._replace(never_stuck=False, remark=remark)
+        self.closed: dict[int, int] = {}
+        """By member: up to this number gaps count as filled."""
 
     def receive(self, message: NumberedMessage, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver the message unless it was here before.
@@ -45,16 +70,25 @@ class Unordered(NumberedProtocol):
         if sender == self.me:
             return (Discard(message, OWN),)
         self.check(sender, seq)
-        if intervals.insert(self.arrived[sender], seq):
-            return (Deliver(message),)
-        return (Discard(message, DUPLICATE),)
+        bounds = self.arrived[sender]
+        if not intervals.insert(bounds, seq):
+            late = seq <= self.closed.get(sender, 0)
+            return (Discard(message, FORGOTTEN if late else DUPLICATE),)
+        if len(bounds) > 2 and self.max_gaps is not None:
+            closed = intervals.close_oldest(bounds, self.max_gaps)
+            if closed:
+                self.closed[sender] = closed
+        return (Deliver(message),)
 
     def newest(self, member: int) -> int:
         """Return the greatest number delivered from a member; 0: none."""
         return self.arrived[member][-1] - 1 if self.arrived[member] else 0
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        """Return the numbers that arrived from everybody, as bounds."""
+        """Return the numbers that arrived from everybody, as bounds.
+
+        In gaps older than `max_gaps` those too that never came.
+        """
         return {**self.arrived, self.me: Intervals.up_to(self.sent).bounds}
 
     def frontier(self) -> Hashable:
@@ -66,6 +100,18 @@ class Unordered(NumberedProtocol):
     def causes(self, message: NumberedMessage) -> tuple[MessageId, ...]:
         """Return nothing: no message waits for another."""
         return ()
+
+    # -- snapshot ---------------------------------------------------------------------------
+
+    def snapshot(self) -> Hashable:
+        """Return the state, without what the constructor was given."""
+        names = (*STORED, "closed") if self.closed else STORED
+        return freeze({name: getattr(self, name) for name in names})
+
+    def restore(self, state: Any) -> None:
+        """Become what `snapshot` returned, in an object made with the same options."""
+        self.closed = {}
+        vars(self).update(thaw(state))
 
     def storage_bytes(self) -> int:
         """Return 4 bytes for the own number and 8 bytes a node of the intervals."""
