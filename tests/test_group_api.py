@@ -258,6 +258,39 @@ def test_frontiers_of_orders_with_gaps_show_them() -> None:
     assert bob.frontier()["alice"] == ((1, 2), (4, 4))
 
 
+@pytest.mark.parametrize("order", ["total", "total-agreed"])
+@given(seed=st.integers(0, 2**32))
+def test_the_frontier_of_a_total_order_is_what_was_handed_over(order: str, seed: int) -> None:
+    """Own messages in their turn; so nobody's frontier runs ahead of what it delivered."""
+    rng = random.Random(seed)
+    groups = {name: Group(name, NAMES, order=order) for name in NAMES}
+    flying: list[tuple[str, bytes]] = []
+    read: dict[str, list[Message]] = {name: [] for name in NAMES}
+    for k in range(60):
+        if k < 12 and rng.random() < 0.5:
+            name = rng.choice(NAMES)
+            flying += [(to, p.wire) for p in groups[name].post(b"x") for to in p.to]
+        elif flying:
+            name, wire = flying.pop(rng.randrange(len(flying)))
+            read[name] += groups[name].receive(wire)
+        else:
+            continue
+        read[name] += groups[name].delivered()
+        flying += [(to, p.wire) for p in groups[name].outgoing() for to in p.to]
+        for member, runs in groups[name].frontier().items():
+            numbers = [m.seq for m in read[name] if m.sender == member]
+            assert [n for first, last in runs for n in range(first, last + 1)] == numbers
+
+
+def test_roles_that_number_anew_have_no_frontier() -> None:
+    group = story("internal").group
+    with pytest.raises(LocalError, match="numbers messages anew on their way"):
+        group.frontier()
+    assert group.last() == 0
+    with pytest.raises(LocalError, match="no number of p0 is known here"):
+        group.last("p0")  # it answered 0, although messages of it are here
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_inspect_works_in_every_order(order: str) -> None:
     alice, bob = fresh(order, "alice"), fresh(order, "bob")

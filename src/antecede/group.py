@@ -396,9 +396,11 @@ class Group(metaclass=_Documented):
     def frontier(self) -> dict[str, tuple[tuple[int, int], ...]]:
         """Return the numbers delivered here of each member that ever was, as (first, last) runs.
 
-        One's own are those sent. After `accept` this is what the sponsor had: the transport owes
-        the newcomer every other message. Where messages are for chosen receivers, a run goes up to
-        the newest and says nothing of those that were not for this member.
+        One's own are those sent, or delivered in their turn (total order). After `accept` this is
+        what the sponsor had: the transport owes the newcomer every other message. Where messages
+        are for chosen receivers, a run goes up to the newest and says nothing of those that were
+        not for this member. Raises LocalError in the hierarchical roles, which number messages anew
+        on their way.
         """
         return self._questions.frontier()
 

@@ -84,6 +84,11 @@ class Questions:
 
     def frontier(self) -> dict[str, tuple[tuple[int, int], ...]]:
         """See `Group.frontier`."""
+        if self._state.renumbers:
+            raise LocalError(
+                f"order {self._state.order!r} numbers messages anew on their way, and keeps no "
+                "numbers of their senders: what was delivered of whom cannot be told by them"
+            )
         runs: dict[str, tuple[tuple[int, int], ...]] = {}
         for member, bounds in sorted(self._state.protocol.delivered_runs().items()):
             pairs = zip(bounds[::2], bounds[1::2], strict=True)
@@ -92,9 +97,15 @@ class Questions:
 
     def last(self, member: str | None) -> int:
         """See `Group.last`."""
-        name = self._state.name if member is None else member
-        self._state.number(name)
-        return self._state.lives.heard(name)
+        state = self._state
+        name = state.name if member is None else member
+        state.number(name)
+        if state.renumbers and (name != state.name or not state.protocol.application):
+            raise LocalError(
+                f"order {state.order!r} numbers messages anew on their way: no number of {name} is "
+                "known here. Who sends knows its own: last() in its own group"
+            )
+        return state.lives.heard(name)
 
     def held(self) -> list[Packet]:
         """See `Group.held`."""

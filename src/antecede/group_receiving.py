@@ -21,7 +21,7 @@ from antecede.group_effects import Effects
 from antecede.group_frames import Frames
 from antecede.group_state import RECENT, GroupState
 from antecede.identity import Told
-from antecede.message import Message
+from antecede.message import Id, Message
 from antecede.protocols.base import Effect, Hold, Protocol
 
 SUPERSEDED = "of a life of its sender that is over"
@@ -131,9 +131,11 @@ class Receiving:
         """Take in a message of this group: judge whose it is, then give it to the protocol."""
         state, lives, known = self._state, self._state.lives, parts.known
         name = state.roster.names.get(message.sender)
-        if state.renumbers or name is None:
-            return self._effects.carry_out(self._within_limits(message, now), now)
         note = state.is_note(message)
+        if name is None or (state.renumbers and note):
+            return self._effects.carry_out(self._within_limits(message, now), now)
+        if state.renumbers:
+            return self._numbered_anew(message, now)
         seq = None if note else message.seq
         # Total orders go by every note, and refuse one that contradicts what they know.
         if not lives.check(name, parts.by, seq) and not state.is_total:
@@ -143,7 +145,7 @@ class Receiving:
             self._check_told(known, name)
         if (known or lives.restarted) and not note:
             lives.check_causes(state.causes(message), known, name)
-        digest = 0 if note else self._digest(name, message)
+        digest = 0 if note else self._digest((name, message.seq), message)
         effects = self._within_limits(message, now)
         for other, life in known:
             lives.learn(other, life)
@@ -172,17 +174,31 @@ class Receiving:
             )
         lives.check_told(known, said_by, state.name)
 
-    def _digest(self, name: str, message: Any) -> int:
+    def _numbered_anew(self, message: Any, now: int | None) -> list[Message]:
+        """Take in a message that its way numbers anew: lives are not compared, contents are.
+
+        A number is that of the member who sent it on here, so one that begins again with old
+        numbers is found out, where its messages would pass for copies.
+        """
+        state = self._state
+        sender, seq = state.protocol.identity(message)
+        key = state.roster.name(sender), seq
+        digest = self._digest(key, message)
+        effects = self._within_limits(message, now)
+        self._remember(key, digest)
+        return self._effects.carry_out(effects, now)
+
+    def _digest(self, key: Id, message: Any) -> int:
         """Return a hash of a message. Raises ConflictError where its number is another one's."""
         digest = hash(message)
-        if self._state.recent.get((name, message.seq), digest) != digest:
+        if self._state.recent.get(key, digest) != digest:
             raise ConflictError(
-                f"message {message.seq} of {name} is known with other content: its number was "
+                f"message {key[1]} of {key[0]} is known with other content: its number was "
                 "given out twice, or somebody speaks in its name"
             )
         return digest
 
-    def _remember(self, key: tuple[str, int], digest: int) -> None:
+    def _remember(self, key: Id, digest: int) -> None:
         recent = self._state.recent
         recent[key] = digest
         if len(recent) > RECENT:

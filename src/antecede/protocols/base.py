@@ -247,7 +247,8 @@ class Protocol:
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
         """Return the numbers delivered here by member, as bounds (first, past the last, ...).
 
-        One's own are those sent. Everybody who ever was a member; see `Group.frontier`.
+        One's own are those sent (in total order: delivered in their turn). Everybody who ever was
+        a member; see `Group.frontier`.
         """
         raise LocalError(f"{type(self).__name__} does not tell what it has delivered")
 

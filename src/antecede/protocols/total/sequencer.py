@@ -27,7 +27,7 @@ no agreement here on a new one, and nobody joins or leaves.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from antecede.clocks import intervals
@@ -248,6 +248,11 @@ class Sequencer(Protocol):
     def held_count(self) -> int:
         """Return how many messages are here and not delivered."""
         return len(self.held)
+
+    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+        """Return 1 up to the newest number delivered of everybody, own in their turn."""
+        counts = self.counts.items()
+        return {member: (1, count + 1) if count else () for member, count in counts}
 
     def blocked_on(self) -> tuple[Held, ...]:
         """Return what is here and not delivered, own messages too, by (sender, number).
