@@ -38,7 +38,8 @@ from antecede.protocols.base import (
 from antecede.protocols.numbered import INTEGER_BYTES, NumberedMessage, NumberedProtocol
 from antecede.protocols.state import freeze, thaw
 
-STORED = "me", "members", "sent", "arrived", "last"
+GIVEN = frozenset({"max_gaps", "guarantee"})
+"""Attributes that the constructor is given, and no state."""
 
 
 class Unordered(NumberedProtocol):
@@ -104,14 +105,17 @@ class Unordered(NumberedProtocol):
     # -- snapshot ---------------------------------------------------------------------------
 
     def snapshot(self) -> Hashable:
-        """Return the state, without what the constructor was given."""
-        names = (*STORED, "closed") if self.closed else STORED
-        return freeze({name: getattr(self, name) for name in names})
+        """Return the state, a subclass's too, without what the constructor was given."""
+        kept = {name: value for name, value in vars(self).items() if name not in GIVEN}
+        if not self.closed:
+            del kept["closed"]
+        return freeze(kept)
 
     def restore(self, state: Any) -> None:
         """Become what `snapshot` returned, in an object made with the same options."""
-        self.closed = {}
-        vars(self).update(thaw(state))
+        given = {name: value for name, value in vars(self).items() if name in GIVEN}
+        vars(self).clear()
+        vars(self).update({"closed": {}, **given, **thaw(state)})
 
     def storage_bytes(self) -> int:
         """Return 4 bytes for the own number and 8 bytes a node of the intervals."""
