@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from antecede import Group
 from antecede.errors import LimitError, LocalError, RemoteError
 from antecede.protocols.base import Protocol
-from tests.stored_groups import NAMES, ORDERS, START_S, TOPICS, fresh, options_of
+from tests.stored_groups import NAMES, ORDERS, ROLES, START_S, TOPICS, fresh, options_of, story
 
 CHEAP = ("idr", "bss", "ds", "matrix", "fifo", "sb", "ses", "sent", "total", "total-agreed")
 CLOCKS = ("linear", "physical", "linear-physical")
@@ -163,3 +163,21 @@ def test_a_full_group_takes_what_all_that_is_held_waits_for(order: str) -> None:
     last = bob.send(b"bob's", now=START_S + 2)
     delivered += carol.receive(last, now=START_S + 3)
     assert [message.payload for message in delivered][:4] == [b"0", b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize("order", [*ORDERS, *ROLES])
+@given(data=st.data())
+def test_bytes_that_are_refused_leave_everything_as_it_was(order: str, data: st.DataObject) -> None:
+    """In every order and role, with messages held: a typed error, and the same state to the bit."""
+    told = story(order)
+    group, wire = told.group, bytearray(told.late[0])
+    end = len(wire) - 6
+    for _ in range(data.draw(st.integers(1, 3))):
+        wire[data.draw(st.integers(9, end - 1))] = data.draw(st.integers(0, 255))
+    before, blocked = group.snapshot(), group.blocked_on()
+    try:
+        group.receive(bytes(wire), now=START_S + 14.0)
+    except RemoteError:
+        assert group.snapshot() == before
+        assert group.blocked_on() == blocked
+        assert group.effects() == []
