@@ -74,6 +74,28 @@ def test_a_refused_message_has_no_effects() -> None:
     assert bob.effects() == []
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda group: group.send("text"),
+        lambda group: group.receive(b"", now=1, now_ns=1),
+        lambda group: group.tick(),
+        lambda group: group.pass_time(range(0)),
+        lambda group: group.join("alice"),
+        lambda group: group.invite("alice"),
+        lambda group: group.leave("zoe", 1),
+        lambda group: group.subscribe("alice", ["x"]),
+    ],
+)
+def test_a_wrong_call_has_no_effects(wrong: Any) -> None:
+    """Those of the call before must not pass for its own."""
+    alice, bob = (Group(name, NAMES, order="fifo") for name in NAMES[:2])
+    bob.receive(alice.send(b"1"))
+    with pytest.raises(LocalError):
+        wrong(bob)
+    assert bob.effects() == []
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_effects_tell_what_receive_and_tick_return(order: str) -> None:
     group, late = story(order)

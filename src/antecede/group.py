@@ -326,7 +326,7 @@ class Group(metaclass=_Documented):
         """Return what the last call brought about, message by message, in order.
 
         That is the last `receive`, `post`, `send`, `tick`, `pass_time`, `join`, `leave`,
-        `subscribe` or `invite`; nothing when it raised an error. Beside what it delivered: what
+        `subscribe` or `invite`; nothing when it was refused. Beside what it delivered: what
         it holds, and discards, and for what reason.
         """
         return self._effects.told()
@@ -546,3 +546,4 @@ class Group(metaclass=_Documented):
             "delivered": self.delivered,
         }
         self._storing.restore(state, log, doors, resume, incarnation)
+        self._effects.begin()

@@ -27,9 +27,9 @@ class Effects:
         self._last: Sequence[Effect] = NOTHING
         self._arrived: Any = None
 
-    def begin(self, arrived: Any = None) -> None:
-        """Forget the last call. `arrived`: the message that this one gives to the protocol."""
-        self._last, self._arrived = NOTHING, arrived
+    def begin(self) -> None:
+        """Forget the last call: another one begins."""
+        self._last, self._arrived = NOTHING, None
 
     def arrive(self, message: Any) -> None:
         """Remember which message the bytes of this call carried."""

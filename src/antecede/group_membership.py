@@ -36,6 +36,7 @@ class Membership:
     def invite(self, newcomer: str) -> bytes:
         """See `Group.invite`."""
         state = self._state
+        self._effects.begin()
         self._check_new(newcomer)
         flat_class(state.order)  # what `accept` cannot make, nobody is invited to
         frontier = state.protocol.frontier()
@@ -52,9 +53,9 @@ class Membership:
     def join(self, newcomer: str) -> list[Message]:
         """See `Group.join`."""
         state = self._state
+        self._effects.begin()
         self._check_new(newcomer)
         number = state.roster.next_number
-        self._effects.begin()
         with state.named_errors():
             delivered = self._effects.carry_out(state.protocol.join(number), None)
         state.roster.add(number, newcomer)
@@ -67,13 +68,13 @@ class Membership:
 
     def leave(self, member: str, last: int) -> list[Message]:
         """See `Group.leave`."""
+        self._effects.begin()
         if type(last) is not int or not 0 <= last <= MAX_NUMBER:
             raise LocalError(
                 f"{member!r} left after message {last!r}: the number of its last message is a "
                 "whole number (0: it sent none), as last() in its own group tells"
             )
         state, protocol, carry_out = self._state, self._state.protocol, self._effects.carry_out
-        self._effects.begin()
         if not state.open or checked(member) in state.roster.numbers:
             with state.named_errors():
                 effects = protocol.leave(state.number(member), last)
@@ -90,11 +91,11 @@ class Membership:
     def subscribe(self, member: str, topics: Iterable[str]) -> list[Message]:
         """See `Group.subscribe`."""
         state = self._state
+        self._effects.begin()
         change = getattr(state.protocol, "subscribe", None)
         if change is None:
             raise LocalError(f"with order {state.order!r} nobody subscribes to topics")
         chosen = tuple(topics)
-        self._effects.begin()
         with state.named_errors():
             effects = change(state.number(member), chosen)
         state.record("subscribe", member, chosen)

@@ -35,8 +35,8 @@ class Receiving:
 
     def receive(self, wire: bytes, now: Seconds | None, now_ns: int | None) -> list[Message]:
         """Take in bytes, counted and logged: see `Group.receive`."""
-        reading = group_reading(now, now_ns)
         self._effects.begin()
+        reading = group_reading(now, now_ns)
         try:
             delivered = self._take_in(wire, reading)
         except RemoteError as error:

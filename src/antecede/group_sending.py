@@ -62,13 +62,13 @@ class Sending:
     ) -> list[Packet]:
         """Return the packets that carry `payload`: see `Group.post`."""
         state, effects = self._state, self._effects
+        effects.begin()
         self._check_payload(payload)
         parents = state.answered(reply_to)
         after = tuple([MessageId(state.number(p), seq) for p, seq in parents]) if parents else ()
         audience = self._audience(to, topics) if to is not None or topics else {}
         reading = group_reading(now, now_ns)
         wrapped = self._frames.wrapped(bytes(payload))
-        effects.begin()
         try:
             asked = state.protocol.send(wrapped, now=reading, after=after, **audience)
         except ProtocolError as error:

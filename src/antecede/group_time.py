@@ -21,15 +21,15 @@ class Time:
 
     def tick(self, now: Seconds | None, now_ns: int | None) -> list[Message]:
         """See `Group.tick`."""
-        reading = reading_of(group_reading(now, now_ns), "tick")
         self._effects.begin()
+        reading = reading_of(group_reading(now, now_ns), "tick")
         return self._ticked(reading, self._try(reading))
 
     def pass_time(self, readings: range, notes: bool) -> tuple[int, list[Message]]:
         """See `Group.pass_time`."""
+        self._effects.begin()
         if not readings or readings.step < 0:
             raise LocalError(f"{readings} are no readings of a clock that goes on")
-        self._effects.begin()
         before = self._state.protocol.snapshot() if len(readings) > 1 else None
         try:
             place, effects = self._first(readings, before, notes)
