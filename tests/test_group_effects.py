@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import antecede
-from antecede import Group
+from antecede import Group, frame
 from antecede.errors import DecodeError, LocalError
 from antecede.protocols.subscriptions import Subscriptions
 from tests.stored_groups import BOUNDS, ORDERS, START_S, TOPICS, fresh, story
@@ -182,3 +182,30 @@ def test_the_topics_of_a_group() -> None:
     with pytest.raises(LocalError, match="nobody subscribes to topics"):
         Group("alice").topics()
     assert not Group("alice").heeds_time
+
+
+OPEN = [order for order in ORDERS if order in ("unordered", "fifo", "bss", "ds", "idr", "sb")]
+
+
+@pytest.mark.parametrize("members", [NAMES, None], ids=["closed", "open"])
+@pytest.mark.parametrize("order", [*OPEN, "ses", "sent"])
+def test_frames_written_in_parts_are_those_written_whole(
+    order: str, members: tuple[str, ...] | None
+) -> None:
+    """What is remembered of a frame (its head, the rows of names) is as if it were written anew."""
+    groups = {name: Group(name, members, order=order) for name in NAMES}
+    for turn in range(4):
+        for group in groups.values():
+            wire = group.send(b"%d" % turn)
+            assert frame.pack(frame.unpack(group.order, wire)) == wire
+            for other in groups.values():
+                if other is not group:
+                    other.receive(wire)
+        if turn == 1:  # from here on lives are told, and tables of names change
+            again = Group("carol", members, order=order)
+            again.restore(groups["carol"].snapshot())
+            groups["carol"] = again
+        if turn == 2 and members is None:
+            groups["dave"] = Group("dave", order=order)
+    if members is None:
+        assert "dave" in groups["alice"].members

@@ -21,7 +21,7 @@ What stands before `control` is identity (see `antecede.identity`), not control 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from antecede.clocks.wire import Reader, block, varint
@@ -126,8 +126,17 @@ def _parts(frame: Frame) -> list[bytes]:
 
 
 def _table(names: Mapping[int, str]) -> bytes:
-    rows = (varint(number) + block(name.encode()) for number, name in names.items())
-    return varint(len(names)) + b"".join(rows)
+    return table([row(number, name) for number, name in names.items()])
+
+
+def row(number: int, name: str) -> bytes:
+    """Return one row of a table of names."""
+    return varint(number) + block(name.encode())
+
+
+def table(rows: Sequence[bytes]) -> bytes:
+    """Return a table of names."""
+    return varint(len(rows)) + b"".join(rows)
 
 
 def unpack(protocol: str, wire: bytes) -> Frame:

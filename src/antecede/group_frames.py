@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from antecede import frame
@@ -27,7 +28,9 @@ class Frames:
         self._roster: object = None
         """The state of the table of names under which the next two hold."""
         self._written: dict[Incarnation, bytes] = {}
-        """Life of a sender -> how a frame of a closed group begins then."""
+        """Life of a sender -> how a frame begins then, if it tells of no life that began anew."""
+        self._rows: dict[int, bytes] = {}
+        """Member -> its row in the tables of names of an open group."""
         self._to: tuple[tuple[int, ...], tuple[str, ...]] = (), ()
         """The newest receivers, by number and by name: mostly everybody, again and again."""
 
@@ -41,6 +44,7 @@ class Frames:
         """Forget what was worked out under another state of the table of names."""
         if self._state.roster.version is not self._roster:
             self._roster, self._written, self._to = self._state.roster.version, {}, ((), ())
+            self._rows = {}
 
     def receivers(self, to: tuple[int, ...]) -> tuple[str, ...]:
         """Return members' names."""
@@ -63,12 +67,23 @@ class Frames:
             chosen = not note and protocol.addressing is Addressing.MEMBERS
             told = lives.told(causes, all_lives=chosen)
         control = protocol.encode(message)
-        if not told and not state.open:
-            return b"".join((self._head(life), varint(len(control)), control, message.payload))
-        return frame.pack(self._frame(life, told, message, control))
+        if told:
+            return frame.pack(self._frame(life, told, message, control))
+        parts = [self._head(life), varint(len(control)), control, message.payload]
+        if state.open:
+            parts.insert(1, self._table(protocol.mentions(message)))
+        return b"".join(parts)
+
+    def _table(self, numbers: Iterable[int]) -> bytes:
+        """Return the table of names in a frame of an open group."""
+        rows, names = self._rows, self._state.roster.names
+        for number in numbers:
+            if number not in rows:
+                rows[number] = frame.row(number, names[number])
+        return frame.table([rows[number] for number in dict.fromkeys(numbers)])
 
     def _head(self, life: Incarnation) -> bytes:
-        """Return how a frame of a closed group begins of whose members none began anew."""
+        """Return how a frame begins that tells of no life that began anew."""
         self._refresh()
         written = self._written.get(life)
         if written is None:
@@ -80,7 +95,7 @@ class Frames:
     def _frame(self, life: Incarnation, told: Told, message: Any, control: bytes) -> Frame:
         state = self._state
         names = {}
-        if state.open:
+        if state.open and message is not None:
             names = {n: state.roster.names[n] for n in state.protocol.mentions(message)}
         return Frame(
             order=state.order,
