@@ -264,7 +264,10 @@ class Lives:
     def hear_of(self, causes: Iterable[Id], told: Told) -> None:
         """Remember numbers that a held message depends on: their senders gave them out."""
         for name, seq in causes:
-            tops, generation = self.tops.setdefault(name, {}), _generation(told, name, seq)
+            tops = self.tops.get(name)
+            if tops is None:
+                tops = self.tops[name] = {}
+            generation = _generation(told, name, seq) if told else 0
             if seq > tops.get(generation, 0):
                 tops[generation] = seq
 

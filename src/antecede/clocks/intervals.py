@@ -18,7 +18,7 @@ that arrive almost in order keep the list at one or a few nodes however many the
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from antecede.clocks.wire import Reader, varint, varint_size
@@ -68,17 +68,21 @@ def nearest_gap(bounds: list[int] | tuple[int, ...], number: int) -> int:
     return bounds[at - 1] - 1 if at & 1 else number - 1
 
 
-def close_oldest(bounds: list[int], most: int) -> int:
-    """Beyond `most` gaps, take the oldest sixteenth of them as filled from now on.
+def bound_gaps(bounds: list[int], most: int | None, closed: dict[int, int], member: int) -> None:
+    """Beyond `most` gaps (None: any), take the oldest sixteenth of them as filled from now on.
 
-    Return the number up to which everything counts as here then; 0: nothing was closed.
+    `closed` says then of the member up to which number everything counts as here.
     """
-    if nodes(bounds) - (bounds[0] == 1) <= most:
-        return 0
+    if most is None or nodes(bounds) - (bounds[0] == 1) <= most:
+        return
     at = 2 * (max(1, most // 16) - (bounds[0] > 1))
-    closed = bounds[at] - 1
+    closed[member] = bounds[at] - 1
     bounds[: at + 1] = [1]
-    return closed
+
+
+def is_closed(closed: Mapping[int, int], member: int, number: int) -> bool:
+    """Tell whether a number is among those of which `bound_gaps` closed some."""
+    return number <= closed.get(member, 0)
 
 
 def run_end(bounds: list[int] | tuple[int, ...], number: int) -> int:

@@ -154,8 +154,7 @@ class TopicState(Protocol):
         bounds, most = self.arrived[sender], self.max_gaps
         if not intervals.insert(bounds, seq):
             return False
-        if most is not None and (closed := intervals.close_oldest(bounds, most)):
-            self.closed[sender] = closed
+        intervals.bound_gaps(bounds, most, self.closed, sender)
         return True
 
     @classmethod

@@ -38,6 +38,8 @@ from antecede.protocols.base import (
 from antecede.protocols.numbered import INTEGER_BYTES, NumberedMessage, NumberedProtocol
 from antecede.protocols.state import freeze, thaw
 
+SEEN = DUPLICATE, FORGOTTEN
+"""Why a number that counts as here is discarded: above, and up to, the gaps that are closed."""
 GIVEN = frozenset({"max_gaps", "guarantee"})
 """Attributes that the constructor is given, and no state."""
 
@@ -72,14 +74,10 @@ class Unordered(NumberedProtocol):
             return (Discard(message, OWN),)
         self.check(sender, seq)
         bounds = self.arrived[sender]
-        if not intervals.insert(bounds, seq):
-            late = seq <= self.closed.get(sender, 0)
-            return (Discard(message, FORGOTTEN if late else DUPLICATE),)
-        if len(bounds) > 2 and self.max_gaps is not None:
-            closed = intervals.close_oldest(bounds, self.max_gaps)
-            if closed:
-                self.closed[sender] = closed
-        return (Deliver(message),)
+        if intervals.insert(bounds, seq):
+            intervals.bound_gaps(bounds, self.max_gaps, self.closed, sender)
+            return (Deliver(message),)
+        return (Discard(message, SEEN[intervals.is_closed(self.closed, sender, seq)]),)
 
     def newest(self, member: int) -> int:
         """Return the greatest number delivered from a member; 0: none."""
