@@ -116,7 +116,6 @@ class ClockDelivery(ReceiptBuffer):
         """Held, by one member of which something may still come before it."""
         self.clear: set[MessageId] = set()
         """Held, and nothing can come any more that comes before it."""
-        self.ahead_count = sum(map(len, self.ahead.values()))
         gaps = {member: self.first_gap(member) for member in self.newest}
         self.gapped = {member: gap for member, gap in gaps.items() if gap}
         """First gaps of the members of which numbers are known to miss, the newest last."""
@@ -183,7 +182,6 @@ class ClockDelivery(ReceiptBuffer):
             self._note_gap(discarded.message.sender)
         self._note_arrival(message, now)
         self.ahead[message.sender][message.before] = message
-        self.ahead_count += 1
         if message.before <= self.done(message.sender):
             run = self.follow(message.sender)
             self._note_gap(message.sender)
@@ -192,7 +190,6 @@ class ClockDelivery(ReceiptBuffer):
             effects += self._reveal(message.sender, message.before, now)
             if "dropped" in self.printed:
                 del self.ahead[message.sender][message.before]
-                self.ahead_count -= 1
                 self._note_gap(message.sender)
                 return (*effects, Discard(message, REVEALS))
             self.high[message.sender] = max(self.high[message.sender], message.seq)

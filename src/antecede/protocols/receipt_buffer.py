@@ -32,12 +32,12 @@ class ReceiptBuffer(Transmission):
         """Tell whether there is no room for a message, nor any that can be made."""
         if not self._lacks_room() or self._is_first(message):
             return False
-        return message.before > self.done(message.sender) or not self.ahead_count
+        return message.before > self.done(message.sender) or not any(self.ahead.values())
 
     def _lacks_room(self) -> bool:
         if self.buffer_limit is None:
             return False
-        return len(self.held) + self.ahead_count >= self.buffer_limit
+        return len(self.held) + sum(map(len, self.ahead.values())) >= self.buffer_limit
 
     def _is_first(self, message: StampedMessage) -> bool:
         """Tell whether a message is next of its sender and before all that is held."""
@@ -52,7 +52,6 @@ class ReceiptBuffer(Transmission):
         every = [one for ahead in self.ahead.values() for one in ahead.values()]
         victim = max(every, key=self._rank)
         del self.ahead[victim.sender][victim.before]
-        self.ahead_count -= 1
         self.arrived_ns.pop(self.identity(victim), None)
         return [Discard(victim, OVERRUN)]
 

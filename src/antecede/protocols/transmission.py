@@ -100,8 +100,6 @@ class Transmission(Protocol):
         """Numbers up to this are kept no longer."""
         self.newest = dict.fromkeys(others, 0)
         self.ahead: dict[int, dict[int, StampedMessage]] = {member: {} for member in others}
-        self.ahead_count = 0
-        """How many messages are ahead of a gap; derived."""
         self.high = dict.fromkeys(others, 0)
         self.asked_ns: dict[int, int] = {}
         """When I last asked each member with a gap."""
@@ -255,7 +253,6 @@ class Transmission(Protocol):
         ahead = self.ahead[member]
         while (at := self._next(member)) is not None:
             message = ahead.pop(at)
-            self.ahead_count -= 1
             given_up = message.before > self.newest[member]
             missing = (MessageId(member, message.before),) if given_up else ()
             self.newest[member] = message.seq
