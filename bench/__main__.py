@@ -6,6 +6,7 @@ from bench import (
     deliver_rate,
     encodings,
     engines,
+    groups,
     large_groups,
     matrix_merge,
     matrix_traffic,
@@ -21,6 +22,8 @@ from bench import (
 def main() -> None:
     print("receive path: microseconds a message\n")
     receive_path.main([])
+    print("\nwhat a group adds to its protocol: microseconds a message\n")
+    groups.main([])
     print("\norders by time in large groups: microseconds a message\n")
     large_groups.main()
     print(

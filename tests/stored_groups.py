@@ -118,9 +118,9 @@ def forged_frame(
     """Return a frame of the group of a member, with any control information and names."""
     parts = Frame(
         order=like.order,
-        room=like._room,
-        options=like._options,
-        view=None if like.open else like._roster.view,
+        room=like._state.room,
+        options=like._state.options,
+        view=None if like.open else like._state.roster.view,
         by=Incarnation(0, 7),
         names=names or {},
         known=(),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede import Group
-from antecede.errors import DecodeError, LocalError
+from antecede.errors import ConflictError, DecodeError, LocalError, SequenceError
 from antecede.message import Packet
 from antecede.oracle.history import History
 from antecede.protocols.base import Protocol
@@ -147,3 +147,38 @@ def test_every_address_has_a_name_of_its_own() -> None:
         Group.around(role("p0"), {k: v for k, v in NAMES.items() if k != 10}, order="hierarchical")
     with pytest.raises(LocalError, match="a name of its own"):
         Group.around(role("p0"), {**NAMES, 1: "p0"}, order="hierarchical")
+
+
+AGAIN = "message 1 of {} is known with other content"
+BEHIND = "peer 2 claims to have all up to 1; 0 have been numbered"
+
+
+@pytest.mark.parametrize(
+    ("role_of", "error", "says"),
+    [
+        ("p0", ConflictError, AGAIN.format("p0")),
+        ("p20", ConflictError, AGAIN.format("p20")),
+        ("p10", SequenceError, BEHIND),
+    ],
+)
+def test_a_role_that_gives_numbers_out_again_is_found_out(
+    role_of: str, error: type[Exception], says: str
+) -> None:
+    """Its messages passed for copies of what it had said before, and were lost without a word."""
+    groups = system()
+    stored = groups[role_of].snapshot()
+
+    def spread(packets: list[Packet]) -> None:
+        for packet in packets:
+            for name in packet.to:
+                groups[name].receive(packet.wire)
+                spread(groups[name].outgoing())
+
+    talker = "p1" if role_of == "p10" else role_of
+    spread(groups[talker].post(b"first"))
+    again = Group.around(role(role_of), NAMES, order="hierarchical")
+    again.restore(stored)
+    groups[role_of] = again
+    talker = "p2" if role_of == "p10" else role_of
+    with pytest.raises(error, match=says):
+        spread(groups[talker].post(b"second"))

@@ -88,10 +88,10 @@ def test_members_that_one_message_names_are_laid_out_once(
         wire = of_sent(40)
     else:
         message = DsMessage(0, 1, b"x", pack((k, 1) for k in range(1, 40)))
-        control = group._protocol.encode(message)
+        control = group._state.protocol.encode(message)
         wire = forged_frame(group, control, b"x", {k: f"n{k}" for k in range(40)})
     calls = []
-    cls = type(group._protocol)
+    cls = type(group._state.protocol)
     original = getattr(cls, method)
 
     def counted(self: Any) -> None:
@@ -178,7 +178,7 @@ def test_a_refused_message_that_names_newcomers_lets_nobody_in(
         raise SequenceError("as if it could not be")
 
     wire = carol.send(b"y")
-    monkeypatch.setattr(type(bob._protocol), "receive", refuse)
+    monkeypatch.setattr(type(bob._state.protocol), "receive", refuse)
     with pytest.raises(SequenceError):
         bob.receive(wire)
     assert (bob.snapshot(), bob.members) == (before, members)

@@ -22,7 +22,18 @@ from antecede.errors import (
     UnknownMemberError,
 )
 from antecede.group import Group
-from antecede.message import Blocked, Envelope, Message, Missing, Packet, Sent, Stats, Thread
+from antecede.message import (
+    Blocked,
+    Envelope,
+    GroupEffect,
+    Message,
+    Missing,
+    Packet,
+    Said,
+    Sent,
+    Stats,
+    Thread,
+)
 from antecede.protocols.subscriptions import Subscriptions
 
 __version__ = "0.1.0"
@@ -34,6 +45,7 @@ __all__ = [
     "DecodeError",
     "Envelope",
     "Group",
+    "GroupEffect",
     "IncarnationError",
     "LimitError",
     "LocalError",
@@ -43,6 +55,7 @@ __all__ = [
     "Packet",
     "ProtocolError",
     "RemoteError",
+    "Said",
     "Sent",
     "SequenceError",
     "Stats",

@@ -21,7 +21,7 @@ What stands before `control` is identity (see `antecede.identity`), not control 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from antecede.clocks.wire import Reader, block, varint
@@ -95,7 +95,8 @@ def sizes(wire: bytes) -> Sizes:
     )
 
 
-def _parts(frame: Frame) -> list[bytes]:
+def head(frame: Frame) -> bytes:
+    """Return what stands before the table of names: who speaks, and of which group."""
     by, view = frame.by, frame.view
     restarted = by.generation > 0 or by.first > 1
     flags = WITH_NAMES * (view is None) | WITH_KNOWN * bool(frame.known) | RESTARTED * restarted
@@ -109,7 +110,12 @@ def _parts(frame: Frame) -> list[bytes]:
     parts.append(by.nonce.to_bytes(4, "little"))
     if restarted:
         parts += varint(by.generation), varint(by.first)
-    if view is None:
+    return b"".join(parts)
+
+
+def _parts(frame: Frame) -> list[bytes]:
+    parts = [head(frame)]
+    if frame.view is None:
         parts.append(_table(frame.names))
     if frame.known:
         parts.append(varint(len(frame.known)))
@@ -120,8 +126,17 @@ def _parts(frame: Frame) -> list[bytes]:
 
 
 def _table(names: Mapping[int, str]) -> bytes:
-    rows = (varint(number) + block(name.encode()) for number, name in names.items())
-    return varint(len(names)) + b"".join(rows)
+    return table([row(number, name) for number, name in names.items()])
+
+
+def row(number: int, name: str) -> bytes:
+    """Return one row of a table of names."""
+    return varint(number) + block(name.encode())
+
+
+def table(rows: Sequence[bytes]) -> bytes:
+    """Return a table of names."""
+    return varint(len(rows)) + b"".join(rows)
 
 
 def unpack(protocol: str, wire: bytes) -> Frame:
@@ -167,8 +182,12 @@ def is_plain(wire: bytes) -> bool:
 
 def with_body(head: Frame, wire: bytes) -> Frame:
     """Return the frame of plain bytes whose first `PLAIN` were read before. Raises DecodeError."""
+    size = wire[PLAIN] if len(wire) > PLAIN else 0
+    if 0 < size < 0x80 and PLAIN + size < len(wire):  # as mostly: its length is one byte
+        after = PLAIN + 1 + size
+        return Frame(*head[:7], wire[PLAIN + 1 : after], wire[after:])
     reader = Reader(wire, PLAIN)
-    return head._replace(control=reader.block(), payload=reader.rest())
+    return Frame(*head[:7], reader.block(), reader.rest())
 
 
 def _fixed(reader: Reader, count: int) -> int:

@@ -27,7 +27,6 @@ that depends on a superseded one is refused as well, and never delivered after t
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import os
 from collections.abc import Iterable, Mapping
@@ -50,6 +49,8 @@ MAX_LIVES = 64
 
 def fingerprint(data: bytes, size: int = 4) -> int:
     """Return a short hash as a number."""
+    import hashlib  # with its libraries it would be a twentieth of `import antecede`
+
     return int.from_bytes(hashlib.blake2s(data, digest_size=size).digest(), "little")
 
 
@@ -120,6 +121,12 @@ class Roster:
         self.digests = [start]
         self.joined: list[int] = []
         """Numbers that were given out since the first list, in order."""
+        self.version = object()
+        """Another one after each change: what was worked out from the table holds no longer."""
+
+    def table(self) -> tuple[Any, ...]:
+        """Return everything as plain tuples."""
+        return tuple(self.names.items()), self.digests[0], tuple(self.joined)
 
     def copy(self) -> Roster:
         """Return the same table, to be changed alone."""
@@ -129,6 +136,7 @@ class Roster:
 
     def add(self, number: int, name: str) -> None:
         """Give a newcomer its number."""
+        self.version = object()
         self.names[number] = name
         self.numbers[name] = number
         self.joined.append(number)
@@ -137,6 +145,7 @@ class Roster:
 
     def drop(self, number: int) -> None:
         """Take back the newest `add`."""
+        self.version = object()
         del self.numbers[self.names.pop(number)]
         assert self.joined.pop() == number
         self.digests.pop()
@@ -153,16 +162,18 @@ class Roster:
 
     def name(self, number: int) -> str:
         """Return a member's name, or its number where there is none."""
-        return self.names.get(number, f"#{number}")
+        name = self.names.get(number)
+        return f"#{number}" if name is None else name
 
     def check(self, view: View) -> int:
         """Return how many joins the sender knows that were not told here; 0: none.
 
         Raises MismatchError when the sender's table is not the beginning of this one.
         """
-        if view.joins >= len(self.digests):
-            return view.joins - len(self.joined)
-        if view.digest == self.digests[view.joins]:
+        joins, digest = view
+        if joins >= len(self.digests):
+            return joins - len(self.joined)
+        if digest == self.digests[joins]:
             return 0
         if not view.joins:
             raise MismatchError(
@@ -242,17 +253,21 @@ class Lives:
 
     def hear(self, name: str, life: Incarnation, seq: int) -> None:
         """Remember a message that was taken in."""
-        chain = self.chains.get(name)
+        chain, tops = self.chains.get(name), self.tops.get(name)
         if chain is None or chain[-1] != life:
             self.learn(name, life)
-        tops = self.tops.setdefault(name, {})
+        if tops is None:
+            tops = self.tops[name] = {}
         if seq > tops.get(life.generation, 0):
             tops[life.generation] = seq
 
     def hear_of(self, causes: Iterable[Id], told: Told) -> None:
         """Remember numbers that a held message depends on: their senders gave them out."""
         for name, seq in causes:
-            tops, generation = self.tops.setdefault(name, {}), _generation(told, name, seq)
+            tops = self.tops.get(name)
+            if tops is None:
+                tops = self.tops[name] = {}
+            generation = _generation(told, name, seq) if told else 0
             if seq > tops.get(generation, 0):
                 tops[generation] = seq
 
@@ -291,7 +306,7 @@ class Lives:
             raise IncarnationError(
                 f"message {seq} of {name}, in a life of it that began with {life.first}"
             )
-        if chain and life == chain[-1]:
+        if chain and life == chain[-1]:  # as nearly always
             return True
         if life not in chain:
             self._check_new(name, life, said_by)

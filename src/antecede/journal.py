@@ -7,7 +7,7 @@ grow with the state, where a snapshot with a thousand held messages does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from antecede.errors import DecodeError
@@ -36,7 +36,7 @@ def record(kind: str, *values: Any) -> bytes:
     return pack_state((kind, values))
 
 
-def replay(data: bytes, doors: dict[str, Callable[..., Any]]) -> None:
+def replay(data: bytes, doors: Mapping[str, Callable[..., Any]]) -> None:
     """Do again what a record says, through the door of its kind. Raises DecodeError."""
     kind, values = unpack_state(data, 2)
     if misfit(kind, TEXT) or kind not in KINDS:

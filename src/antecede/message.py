@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 Id: TypeAlias = tuple[str, int]
 """Names a message: its sender, and the sender's number for it, from 1."""
@@ -178,6 +178,32 @@ class Envelope(NamedTuple):
     """Encoded control information; what a source counts by its own accounting may be less."""
     identity_bytes: int = 0
     """Room, options, view, incarnations and names: no control information."""
+
+
+class GroupEffect(NamedTuple):
+    """What a call of a `Group` brought about for one message."""
+
+    kind: Literal["sent", "delivered", "released", "held", "discarded"]
+    message: Message | None
+    """None: a note between protocols (a heartbeat, a request)."""
+    id: tuple[int, int] | None
+    """What names the message at this member as long as it is here: see `Group.blocked_by_id`."""
+    waits_for: tuple[Id, ...] = ()
+    """Of what is held: what it lacks. Of what is released: what never came."""
+    reason: str = ""
+    """Of what is discarded: why. Of what is held: what it waits for where that is no message."""
+    arrived: bool = False
+    """Whether this is the message that came with this call."""
+
+
+class Said(NamedTuple):
+    """What was given to `Group.post`, read back from the bytes that came of it."""
+
+    payload: bytes
+    to: tuple[str, ...] | None = None
+    """None: all, or the bytes do not tell (orders by clocks)."""
+    topics: tuple[str, ...] = ()
+    reply_to: tuple[Id, ...] = ()
 
 
 class Packet(NamedTuple):

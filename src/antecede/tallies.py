@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,13 +40,16 @@ class Tallies:
         self.sent = self.delivered = self.released = self.duplicates = 0
         self.discarded: dict[str, int] = {}
         self.refused: dict[str, int] = {}
-        self.since: dict[MessageId, int | None] = {}
+        self.since: OrderedDict[MessageId, int | None] = OrderedDict()
         """Held message -> the reading when it came, in the order of their arrival."""
 
     def count(self, protocol: Protocol, effects: Sequence[Effect], now: int | None) -> None:
         """Count what a call of the protocol brought about."""
         for effect in effects:
             if isinstance(effect, Transmit) or protocol.is_note(effect.message):
+                continue
+            if not self.since and isinstance(effect, Deliver):  # nothing waits that it could be
+                self.delivered += 1
                 continue
             key = protocol.identity(effect.message)
             if isinstance(effect, Hold):
@@ -96,7 +100,7 @@ class Tallies:
         counts, discarded, since = state
         made.sent, made.delivered, made.released, made.duplicates = counts
         made.discarded = dict(discarded)
-        made.since = {MessageId(*key): at for key, at in since}
+        made.since = OrderedDict((MessageId(*key), at) for key, at in since)
         return made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable
 
 from antecede.message import Id, Thread
@@ -12,7 +13,7 @@ class Threads:
 
     def __init__(self, most: int, links: Iterable[tuple[Id, tuple[Id, ...]]] = ()) -> None:
         self.most = most
-        self.parents: dict[Id, tuple[Id, ...]] = {}
+        self.parents: OrderedDict[Id, tuple[Id, ...]] = OrderedDict()
         """By message, in the order of their delivery."""
         self.answers: dict[Id, list[Id]] = {}
         for message, parents in links:
@@ -26,8 +27,8 @@ class Threads:
         for parent in parents:
             self.answers.setdefault(parent, []).append(message)
         if len(self.parents) > self.most:
-            oldest = next(iter(self.parents))
-            for parent in self.parents.pop(oldest):
+            oldest, above = self.parents.popitem(last=False)
+            for parent in above:
                 self.answers[parent].remove(oldest)
                 if not self.answers[parent]:
                     del self.answers[parent]

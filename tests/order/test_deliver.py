@@ -18,7 +18,7 @@ from antecede.errors import InputError
 from antecede.group import Group
 from antecede.order.arrivals import Talk, recorded
 from antecede.order.deliver_spec import DeliverSpec
-from antecede.order.deliver_table import deliver_table, deliver_wide, read_log
+from antecede.order.deliver_table import deliver_table, deliver_wide, read_log, take_all
 from antecede.order.observer import Observer
 from antecede.protocols.base import NOTHING, Deliver, Effect, Held, Hold, Protocol
 from antecede.protocols.registry import ENTRIES
@@ -189,6 +189,20 @@ def test_ticks_found_by_bisection_are_those_of_every_multiple(spec: DeliverSpec,
     loop = pa.Table.from_pylist([{**row, "payload": payloads.get(row["wire"])} for row in rows])
     expected = {name: got for name, got in plain_loop(loop, coarse).items() if got}
     assert delivered(made) == expected
+
+
+@pytest.mark.parametrize("spec", [spec for spec in flat_specs() if spec.values[0].told_time])
+def test_ticks_that_are_taken_back_are_not_counted(spec: DeliverSpec) -> None:
+    """Each try of the bisection added what it delivered to the counters of the group."""
+    table = log_of(spec, 3, messages=12, pause_us=300_000, tick_us=4_000)
+    handed = 0
+    for key, rows in read_log(table, spec).rows.items():
+        observer = Observer(spec, key.observer)
+        left = [*take_all(observer, rows), *observer.finish(spec.finish_s)]
+        placed = sum(outcome.position is not None for outcome in left)
+        assert observer.group.stats().delivered == placed
+        handed += placed
+    assert handed
 
 
 @pytest.mark.parametrize("order", ["total", "total-agreed"])

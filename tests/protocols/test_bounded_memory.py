@@ -9,14 +9,13 @@ import pytest
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.intervals import nodes
 from antecede.errors import LocalError
-from antecede.protocols.base import DUPLICATE, Deliver, Discard, Hold
+from antecede.protocols.base import DUPLICATE, FORGOTTEN, Deliver, Discard, Hold
 from antecede.protocols.linear import Linear
 from antecede.protocols.matrix import Matrix
 from antecede.protocols.shapes import misfit
 from antecede.protocols.stored_shapes import STATES
 from antecede.protocols.subscriptions import Subscriptions
 from antecede.protocols.topic_message import TopicMessage
-from antecede.protocols.topic_state import FORGOTTEN
 from antecede.protocols.topics import Tv
 from antecede.protocols.transmission import KEEP
 from antecede.protocols.transmission_messages import Gone, Request

@@ -224,4 +224,4 @@ def test_seconds_and_nanoseconds_are_the_same_reading() -> None:
     for reading in readings:
         group = member()
         group.send(b"m", topics=["x"], **reading)
-        assert group._protocol.own_clock.read_ns == 1_700_000_000_250_000_000  # type: ignore[attr-defined]
+        assert group._state.protocol.own_clock.read_ns == 1_700_000_000_250_000_000  # type: ignore[attr-defined]

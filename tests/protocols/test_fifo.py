@@ -5,7 +5,10 @@ from __future__ import annotations
 from itertools import permutations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from antecede.clocks import intervals
 from antecede.protocols.base import Deliver, Hold
 from antecede.protocols.fifo import Fifo
 from antecede.protocols.numbered import NumberedMessage
@@ -47,3 +50,29 @@ def test_a_newcomer_starts_behind_a_gap() -> None:
     newcomer.adopt(sponsor.frontier())
     assert newcomer.newest(1) == 1
     assert list(newcomer.receive(MESSAGES[1])) == [Deliver(MESSAGES[1])]
+
+
+@given(st.lists(st.tuples(st.integers(1, 2), st.integers(1, 30)), max_size=40))
+def test_what_is_blocked_names_the_nearest_gap_of_each(numbers: list[tuple[int, int]]) -> None:
+    """The gap is looked up once a run; it is that of every message in it."""
+    member = Fifo(0, range(3))
+    for sender, seq in numbers:
+        member.receive(NumberedMessage(sender, seq, None))
+    for held in member.blocked_on():
+        assert held.missing == member._missing(held.message.sender, held.message.seq)
+    assert [h.message for h in member.blocked_on()] == [m for _, m in sorted(member.held.items())]
+
+
+def test_a_long_run_of_held_messages_costs_one_look_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    member, looked = Fifo(0, range(2)), list[int]()
+    for seq in range(2, 2000):
+        member.receive(NumberedMessage(1, seq, None))
+    real = intervals.nearest_gap
+
+    def counted(bounds: list[int], number: int) -> int:
+        looked.append(number)
+        return real(bounds, number)
+
+    monkeypatch.setattr(intervals, "nearest_gap", counted)
+    assert len(member.blocked_on()) == 1998
+    assert len(looked) == 1

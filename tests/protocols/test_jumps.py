@@ -132,7 +132,7 @@ def test_a_long_silence_and_a_newcomer_are_no_jump(cls: type) -> None:
 def test_a_group_names_the_sender_and_goes_on() -> None:
     names = ("alice", "bob", "carol")
     alice, bob, carol = (Group(name, names, order="linear", heartbeat_s=None) for name in names)
-    forged: Any = alice._protocol
+    forged: Any = alice._state.protocol
     forged.linear_time = MAX_JUMP + 5
     wire = alice.send(b"x", now=0)
     with pytest.raises(LimitError, match="message 1 of 'alice' has linear time"):

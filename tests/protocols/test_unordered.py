@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.protocols.base import DUPLICATE, Deliver, Discard
+from antecede.clocks.intervals import MAX_GAPS, nodes
+from antecede.errors import LocalError
+from antecede.protocols.base import DUPLICATE, FORGOTTEN, Deliver, Discard
 from antecede.protocols.numbered import NumberedMessage
 from antecede.protocols.unordered import Unordered
 
@@ -40,3 +44,40 @@ def test_no_order_is_kept(order: tuple[int, ...]) -> None:
     member = Unordered(0, range(2))
     effects = [member.receive(NumberedMessage(1, number, None))[0] for number in order]
     assert [effect.message.seq for effect in effects] == list(order)
+
+
+@given(st.lists(st.integers(1, 60), max_size=60), st.integers(1, 20))
+def test_gaps_are_bounded_and_what_is_too_late_says_so(numbers: list[int], most: int) -> None:
+    """Nothing is delivered twice; what is not delivered is a copy or is said to be too late."""
+    member = Unordered(0, range(2), max_gaps=most)
+    seen: set[int] = set()
+    for number in numbers:
+        message = NumberedMessage(1, number, None)
+        (effect,) = member.receive(message)
+        again = Unordered(0, range(2), max_gaps=most)
+        again.restore(member.snapshot())
+        assert (again.snapshot(), again.closed) == (member.snapshot(), member.closed)
+        assert nodes(member.arrived[1]) <= most + 1
+        if isinstance(effect, Deliver):
+            assert number not in seen
+        elif number not in seen:
+            assert effect == Discard(message, FORGOTTEN)
+        seen.add(number)
+    assert member.guarantee.never_stuck is False
+
+
+def test_a_lossy_transport_costs_bounded_memory() -> None:
+    """Every second message is lost: two integers each were kept for ever."""
+    member = Unordered(0, range(2))
+    for number in range(1, 200_001, 2):
+        member.receive(NumberedMessage(1, number, None))
+    assert len(member.arrived[1]) <= 2 * (MAX_GAPS + 1)
+    late = NumberedMessage(1, 2, None)
+    assert member.receive(late) == (Discard(late, FORGOTTEN),)
+    assert Unordered(0, range(2), max_gaps=None).guarantee.never_stuck
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "9"])
+def test_a_bound_of_gaps_is_a_number(wrong: Any) -> None:
+    with pytest.raises(LocalError, match="max_gaps is"):
+        Unordered(0, range(2), max_gaps=wrong)

@@ -18,7 +18,7 @@ that arrive almost in order keep the list at one or a few nodes however many the
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from antecede.clocks.wire import Reader, varint, varint_size
@@ -27,6 +27,8 @@ from antecede.errors import DecodeError, SequenceError
 NODE_BYTES = 8
 """Size of a node by the accounting of the sources: a pair of 4-byte integers."""
 MAX_NUMBER = (1 << 63) - 1
+MAX_GAPS = 1 << 14
+"""Gaps that are remembered in the numbers of one member, where nothing else is said: 128 KiB."""
 
 
 # -- plain functions on a list of bounds -----------------------------------------------------
@@ -64,6 +66,28 @@ def nearest_gap(bounds: list[int] | tuple[int, ...], number: int) -> int:
     """Return the highest number below `number` that is not in the set; 0 when all from 1 are."""
     at = bisect_right(bounds, number - 1)
     return bounds[at - 1] - 1 if at & 1 else number - 1
+
+
+def bound_gaps(bounds: list[int], most: int | None, closed: dict[int, int], member: int) -> None:
+    """Beyond `most` gaps (None: any), take the oldest sixteenth of them as filled from now on.
+
+    `closed` says then of the member up to which number everything counts as here.
+    """
+    if most is None or nodes(bounds) - (bounds[0] == 1) <= most:
+        return
+    at = 2 * (max(1, most // 16) - (bounds[0] > 1))
+    closed[member] = bounds[at] - 1
+    bounds[: at + 1] = [1]
+
+
+def is_closed(closed: Mapping[int, int], member: int, number: int) -> bool:
+    """Tell whether a number is among those of which `bound_gaps` closed some."""
+    return number <= closed.get(member, 0)
+
+
+def run_end(bounds: list[int] | tuple[int, ...], number: int) -> int:
+    """Return the first number above `number`, which is in the set, that is not."""
+    return bounds[bisect_right(bounds, number)]
 
 
 def encode_bounds(bounds: list[int] | tuple[int, ...]) -> bytes:

@@ -9,10 +9,14 @@ from __future__ import annotations
 from antecede.errors import DecodeError
 
 MAX_VARINT_BYTES = 10
+_SMALL = tuple(bytes((value,)) for value in range(0x80))
+"""What most numbers are: one byte, made once."""
 
 
 def varint(value: int) -> bytes:
     """Encode a non-negative integer below 2**64 in 1 to 10 bytes."""
+    if 0 <= value < 0x80:
+        return _SMALL[value]
     out = bytearray()
     while value > 0x7F:
         out.append((value & 0x7F) | 0x80)
@@ -43,6 +47,9 @@ class Reader:
     def varint(self) -> int:
         """Read one varint; raise DecodeError when it is cut short or above 64 bits."""
         data, offset = self.data, self.offset
+        if offset < len(data) and data[offset] < 0x80:
+            self.offset = offset + 1
+            return data[offset]
         result = shift = 0
         for count in range(MAX_VARINT_BYTES):
             if offset >= len(data):

@@ -76,7 +76,7 @@ class _Network:
 
     def run(self) -> pyarrow.Table:
         now, names = START_US, sorted(self.groups)
-        talkers = [name for name in names if self.groups[name]._protocol.application]
+        talkers = [name for name in names if self.groups[name].application]
         for k in range(self.talk.messages):
             now += 1 + self.rng.randrange(2 * self.talk.pause_us)
             self._arrive_until(now)
@@ -89,15 +89,13 @@ class _Network:
     def _say(self, name: str, payload: bytes, now: int) -> None:
         """Post to all or to some; about a topic; in reply to the message read last."""
         group, chosen = self.groups[name], dict[str, Any]()
-        protocol = group._protocol
-        if protocol.guarantee.relation is Relation.BY_REPLY and self.read[name]:
+        if group.guarantee.relation is Relation.BY_REPLY and self.read[name]:
             chosen["reply_to"] = self.read[name][-1]
         others = [member for member in group.members if member != name]
-        if protocol.addressing is Addressing.MEMBERS and others and self.rng.random() < 0.3:
+        if group.addressing is Addressing.MEMBERS and others and self.rng.random() < 0.3:
             chosen["to"] = [self.rng.choice(others)]
-        if protocol.addressing is Addressing.TOPICS:
-            topics = protocol.subscriptions.all_topics()  # type: ignore[attr-defined]
-            chosen["topics"] = [self.rng.choice([*topics, "unheard of"])]
+        if group.addressing is Addressing.TOPICS:
+            chosen["topics"] = [self.rng.choice([*group.topics(), "unheard of"])]
         packets = group.post(payload, now_ns=now * 1000, **chosen)
         for packet in packets or [Packet((), b"")]:
             self._log(name, now, packet.wire or None, True, chosen)

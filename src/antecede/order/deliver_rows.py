@@ -1,17 +1,10 @@
-"""Rows on their way through an `Observer`, the recorder of effects, and own messages read back."""
+"""Rows on their way through an `Observer`: as they come, as they wait, as they leave."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from antecede import frame
-from antecede.clocks.wire import Reader
-from antecede.errors import UnknownMemberError
-from antecede.group import Group
-from antecede.message import Message
 from antecede.order.deliver_spec import DeliverStatus
-from antecede.protocols.base import NOTHING, Addressing, Effect, Protocol, Relation
 
 
 class Arrival(NamedTuple):
@@ -51,77 +44,3 @@ class Waiting(NamedTuple):
     since: int
     waits_for: tuple[str, ...]
     reason: str | None = None
-
-
-class Recorder:
-    """A protocol that keeps the effects of its last call; all else passes through."""
-
-    def __init__(self, inner: Protocol) -> None:
-        self.inner = inner
-        self.message: Any = None
-        self.effects: Sequence[Effect] = NOTHING
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-    def send(self, payload: Any, **chosen: Any) -> Sequence[Effect]:
-        """Send and keep the effects."""
-        self.effects = self.inner.send(payload, **chosen)
-        return self.effects
-
-    def receive(self, message: Any, *, now: int | None = None) -> Sequence[Effect]:
-        """Receive and keep message and effects."""
-        self.message = message
-        self.effects = self.inner.receive(message, now=now)
-        return self.effects
-
-    def tick(self, now: int) -> Sequence[Effect]:
-        """Let time pass and keep the effects."""
-        self.effects = self.inner.tick(now)
-        return self.effects
-
-
-class Said(NamedTuple):
-    """What an application gave to `Group.post`, read from the bytes that came of it."""
-
-    payload: bytes
-    chosen: dict[str, Any]
-
-
-def own_message(group: Group, wire: bytes) -> Said | None:
-    """Return what one's own bytes were made of; None for what the protocol sends by itself.
-
-    Raises DecodeError.
-    """
-    protocol = group._protocol
-    parts = frame.unpack(group.order, wire)
-    if not protocol.application:
-        return None
-    if protocol.renumbers:  # what one receives there looks different: only the payload tells
-        if not parts.payload:
-            return None
-        reader = Reader(parts.payload)  # `Group` puts block(name), varint(number) in front
-        reader.block(), reader.varint()
-        return Said(reader.rest(), {})
-    message = protocol.decode(parts.control, parts.payload)
-    if protocol.is_note(message):
-        return None
-    chosen: dict[str, Any] = {}
-    names = parts.names if group.open else group._names
-    if protocol.guarantee.relation is Relation.BY_REPLY:
-        parents = protocol.causes(message)
-        chosen["reply_to"] = tuple(Message(_named(names, p.sender), p.seq, b"") for p in parents)
-    to = getattr(
-        message, "to", None
-    )  # Tsuneizumi et al. give each receiver other bytes, without a list
-    if protocol.addressing is Addressing.MEMBERS and to and set(to) != set(protocol.others()):
-        chosen["to"] = tuple(_named(names, number) for number in to)
-    if protocol.addressing is Addressing.TOPICS:
-        chosen["topics"] = message.topics
-    return Said(parts.payload, chosen)
-
-
-def _named(names: Mapping[int, str], number: int) -> str:
-    if number not in names:
-        raise UnknownMemberError(f"an own message that speaks of member {number}, a stranger")
-    return names[number]

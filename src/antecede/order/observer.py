@@ -3,9 +3,9 @@
 Theory of operation
 -------------------
 `take` is given the rows of one (group, observer) in the order of their arrival. Before a row, time
-passes up to it (`advance`); then its bytes go through `Group.receive`. A recorder between group and
-protocol keeps the protocol's effects, and each effect is assigned to the row whose message it
-speaks of: to a held row when the message is one that waits, else to the row that has just come.
+passes up to it (`advance`); then its bytes go through `Group.receive`. `Group.effects` says what
+that brought about, and each effect is assigned to the row whose message it speaks of: to a held row
+when the message is one that waits, else to the row that has just come.
 
 **Own messages.** A row marked as sent is sent again: `Group.post` with the payload of its bytes.
 A protocol is deterministic, so the same bytes come out when the log is whole; when others
@@ -14,12 +14,9 @@ protocol sends by itself (acknowledgements, heartbeats) it sends here by itself 
 
 **Time** counts in whole nanoseconds and never goes back: a row from before the clock is taken at
 it.
-A protocol that wants to be told the time gets `tick` at the multiples of `tick_s`. A gap may
-hold millions of them. So the last one of a gap is tried first; if something happens there, the
-state is put back and the first multiple at which something happens is found by bisection. That
-equals ticking at each of them, provided that a tick at which nothing happens does not change what
-happens later. Sending a heartbeat is something, too; but in a gap of years only the first
-`MOST_IDLE` of them are gone through.
+A protocol that wants to be told the time gets `tick` at the multiples of `tick_s`. A gap may hold
+millions of them: `Group.pass_time` finds the first at which something happens. Sending a heartbeat
+is something, too; but in a gap of years only the first `MOST_IDLE` of them are gone through.
 
 **Total order.** An observer's own messages are delivered, too, each in its turn. So the row of a
 sending waits like a received one and leaves, as sent, with the position of that delivery: positions
@@ -35,35 +32,22 @@ message: when it is delivered after all, nothing comes out, and positions stay w
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any, TypeAlias
 
 from antecede.clocks.nanoseconds import LONGEST_NS, Seconds, span_ns, up_ns
 from antecede.errors import DecodeError, LocalError, ProtocolError
-from antecede.message import Message
-from antecede.order.deliver_rows import Arrival, Outcome, Recorder, Waiting, own_message
+from antecede.message import Blocked, GroupEffect, Id, Message
+from antecede.order.deliver_rows import Arrival, Outcome, Waiting
 from antecede.order.deliver_spec import DeliverSpec, DeliverStatus
-from antecede.protocols.base import (
-    DUPLICATE,
-    NOTHING,
-    OWN,
-    Deliver,
-    Discard,
-    Effect,
-    Held,
-    Hold,
-    MessageId,
-    Protocol,
-    Relation,
-    Release,
-    Transmit,
-)
+from antecede.protocols.base import DUPLICATE, OWN, Relation
 from antecede.protocols.shapes import BYTES, NUMBER, SIGNED, TEXT, TIME, Many, OneOf, Shape, misfit
 from antecede.protocols.storage import pack_state, unpack_state
 
+Key: TypeAlias = tuple[int, int]
+"""Names a message at its member, as `Group.effects` and `Group.blocked_by_id` do."""
 NS_PER_MS = 10**6
 MOST_IDLE = 1000
 """After so many ticks in a row that only sent heartbeats, heartbeats are no longer searched for."""
-MESSAGE = Deliver | Hold | Release | Discard
 _FIELDS = 9
 _STORED: Shape = (
     *(BYTES, OneOf(None, TIME), SIGNED, NUMBER, NUMBER),
@@ -82,10 +66,8 @@ class Observer:
 
     def __init__(self, spec: DeliverSpec, name: str, group: Any = None) -> None:
         self.group = spec.group_of(name, group)
-        self._play = Recorder(self.group._protocol)
-        self.group._protocol = cast(Protocol, self._play)
-        self._ticks = type(self._play.inner).tick is not Protocol.tick
-        self._in_turn = self._play.inner.guarantee.relation is Relation.TOTAL
+        self._ticks = self.group.heeds_time
+        self._in_turn = self.group.guarantee.relation is Relation.TOTAL
         """Whether one's own messages are delivered in their turn, so that their rows wait."""
         self._tick = span_ns(spec.tick_s, "tick_s")
         self._patience = None if spec.patience_s is None else up_ns(spec.patience_s, "patience_s")
@@ -93,8 +75,8 @@ class Observer:
         self._ticked = 0
         """The last multiple of the tick that the protocol was told."""
         self._delivered = 0
-        self._held: dict[MessageId, Waiting] = {}
-        self._expired: set[MessageId] = set()
+        self._held: dict[Key, Waiting] = {}
+        self._expired: set[Key] = set()
         self._posted: tuple[bytes, ...] = ()
         self._unclaimed: tuple[bytes, ...] = ()
         self.tickets = 0
@@ -110,7 +92,6 @@ class Observer:
     def take(self, arrival: Arrival) -> list[Outcome]:
         """Let time pass up to a row and take it in; return all rows that leave."""
         left = self.advance(arrival.at)
-        self._play.effects = NOTHING
         now = self._clock or 0
         try:
             if arrival.wire is None and arrival.topics is None:
@@ -146,7 +127,7 @@ class Observer:
         left = []
         if self._clock is not None:
             left += self.advance(self._clock + up_ns(finish_s, "finish_s"))
-        blocked = self._blocked() if self._held else {}
+        blocked = self.group.blocked_by_id() if self._held else {}
         for key, waiting in self._held.items():
             left.append(self._aside(waiting, blocked.get(key), DeliverStatus.HELD))
         self._held = {}
@@ -178,47 +159,21 @@ class Observer:
         left: list[Outcome] = []
         last, idle = self._multiple(stop), 0
         while self._ticked < last:
-            first = self._ticked + 1
-            before = self._play.inner.snapshot() if first < last else None
-            heeded = Effect if idle < MOST_IDLE else MESSAGE
-            found = last
-            if self._try_tick(last, heeded) and first < last:
-                found = self._first_tick(before, first, last, heeded)
-            self._ticked = found
-            self._clock = max(self._clock or 0, found * self._tick)
-            about = any(isinstance(effect, MESSAGE) for effect in self._play.effects)
+            multiples = range((self._ticked + 1) * self._tick, last * self._tick + 1, self._tick)
+            reading, _ = self.group.pass_time(multiples, notes=idle < MOST_IDLE)
+            self._ticked = self._multiple(reading)
+            self._clock = max(self._clock or 0, reading)
+            about = any(effect.kind != "sent" for effect in self.group.effects())
             idle = 0 if about else idle + 1
             left += self._assigned(None)
             self.group.outgoing()
         return left
 
-    def _try_tick(self, multiple: int, heeded: Any) -> bool:
-        """Tick, and tell whether that has an effect of one of the kinds that are heeded."""
-        self.group.tick(now_ns=multiple * self._tick)
-        return any(isinstance(effect, heeded) for effect in self._play.effects)
-
-    def _first_tick(self, before: Any, low: int, high: int, heeded: Any) -> int:
-        """Tick at the first multiple at which something happens; it does at `high`."""
-        while low < high:
-            middle = (low + high) // 2
-            self._put_back(before)
-            if self._try_tick(middle, heeded):
-                high = middle
-            else:
-                low = middle + 1
-        self._put_back(before)
-        self._try_tick(high, heeded)
-        return high
-
-    def _put_back(self, state: Any) -> None:
-        self._play.inner.restore(state)
-        self.group.outgoing()
-
     def _expire(self) -> list[Outcome]:
         left: list[Outcome] = []
-        blocked: dict[MessageId, Held] = {}
+        blocked: dict[Key, Blocked] = {}
         while self._clock is not None and self._overdue(self._clock):
-            blocked = blocked or self._blocked()
+            blocked = blocked or self.group.blocked_by_id()
             key = next(iter(self._held))
             waiting = self._held.pop(key)
             self._expired.add(key)
@@ -237,71 +192,59 @@ class Observer:
 
     def _assigned(self, ticket: int | None) -> list[Outcome]:
         """Return what the last call's effects say of held rows and of the row that has come."""
-        play, left = self._play, []
-        current = None if ticket is None else play.identity(play.message)
-        for effect in play.effects:
-            if isinstance(effect, Transmit) or play.is_note(effect.message):
+        left = []
+        for effect in self.group.effects():
+            key = effect.id
+            if effect.kind == "sent" or key is None:
                 continue
-            key = play.identity(effect.message)
-            if isinstance(effect, Hold):
+            if effect.kind == "held":
                 self._hold(key, effect, ticket)
                 continue
             waiting = self._held.get(key)
-            copy = key == current and isinstance(effect, Discard)
+            current = effect.arrived and ticket is not None
+            copy = current and effect.kind == "discarded"
             if waiting is not None and (not copy or waiting.ticket == ticket):
                 del self._held[key]
                 left.append(self._left(effect, waiting))
             elif key in self._expired and not copy:
                 self._expired.discard(key)
-            elif key == current and ticket is not None:
+            elif current and ticket is not None:
                 left.append(self._left(effect, Waiting(ticket, self._clock or 0, ())))
         return left
 
-    def _hold(self, key: MessageId, effect: Hold, ticket: int | None) -> None:
+    def _hold(self, key: Key, effect: GroupEffect, ticket: int | None) -> None:
         # Roles that only forward say when they hold a message, but not when they send it on.
-        if ticket is not None and self._play.inner.application:
-            self._held[key] = Waiting(ticket, self._clock or 0, self._ids(effect.missing))
+        if ticket is not None and self.group.application:
+            self._held[key] = Waiting(ticket, self._clock or 0, _ids(effect.waits_for))
 
-    def _left(self, effect: Deliver | Release | Discard, waiting: Waiting) -> Outcome:
-        message = self.group._message(effect.message)
+    def _left(self, effect: GroupEffect, waiting: Waiting) -> Outcome:
+        message = effect.message
+        assert message is not None
         waited_ms = ((self._clock or 0) - waiting.since) / NS_PER_MS
-        if isinstance(effect, Discard):
+        if effect.kind == "discarded":
             twice = effect.reason in (DUPLICATE, OWN)
             status = DeliverStatus.DUPLICATE if twice else DeliverStatus.DISCARDED
             outcome = Outcome(waiting.ticket, status, reason=effect.reason)
             return outcome._replace(sender=message.sender, seq=message.seq, payload=message.payload)
-        own = self._in_turn and effect.message.sender == self._play.inner.me
+        own = self._in_turn and message.sender == self.group.name
         status = DeliverStatus.SENT if own else DeliverStatus.DELIVERED
         waits_for = waiting.waits_for
-        if isinstance(effect, Release):
-            status, waits_for = DeliverStatus.RELEASED, self._ids(effect.missing)
+        if effect.kind == "released":
+            status, waits_for = DeliverStatus.RELEASED, _ids(effect.waits_for)
         position, self._delivered = self._delivered, self._delivered + 1
         said = waits_for, waiting.reason, *_shown(message)
         return Outcome(waiting.ticket, status, position, waited_ms, *said)
 
-    def _aside(self, waiting: Waiting, held: Held | None, status: DeliverStatus) -> Outcome:
+    def _aside(self, waiting: Waiting, held: Blocked | None, status: DeliverStatus) -> Outcome:
         """Return the outcome of a held row that leaves while its message stays held."""
         waited_ms = ((self._clock or 0) - waiting.since) / NS_PER_MS
         ticket, waits_for, reason = waiting.ticket, waiting.waits_for, waiting.reason
         if held is None:
             return Outcome(ticket, status, None, waited_ms, waits_for, reason)
-        missing, message = self._ids(held.missing), self.group._message(held.message)
-        said = (reason, held.reason or self._silent(held))
+        said = (reason, held.reason or _silent(held))
         reason = "; ".join(words for words in said if words) or None
-        return Outcome(ticket, status, None, waited_ms, missing, reason, *_shown(message))
-
-    def _silent(self, held: Held) -> str | None:
-        """Say from whom something must still be heard, where no message can be named."""
-        names = ", ".join(self.group._names[member] for member in held.silent)
-        return f"nothing heard yet of {names} that lets it go" if names else None
-
-    def _blocked(self) -> dict[MessageId, Held]:
-        """Return what is held, by id, with what it lacks now."""
-        play = self._play
-        return {play.identity(held.message): held for held in play.inner.blocked_on()}
-
-    def _ids(self, ids: Iterable[MessageId]) -> tuple[str, ...]:
-        return tuple(f"{sender}:{seq}" for sender, seq in self.group._named(ids))
+        shown = _shown(held.message)
+        return Outcome(ticket, status, None, waited_ms, _ids(held.waits_for), reason, *shown)
 
     # -- own messages -----------------------------------------------------------------------
 
@@ -320,10 +263,11 @@ class Observer:
         logged = {"to": arrival.to, "topics": arrival.topics}
         chosen: dict[str, Any] = {n: value for n, value in logged.items() if value is not None}
         if wire is not None:
-            said = own_message(self.group, wire)
+            said = self.group.said(wire)
             if said is None:  # the protocol sends it by itself, when it is told the same
                 return [Outcome(ticket, DeliverStatus.CONTROL)]
-            payload, chosen = said.payload, {**said.chosen, **chosen}
+            payload, chosen = said.payload, {**said._asdict(), **chosen}
+            del chosen["payload"]
             self.group.speak_as(wire)
         packets = self.group.post(payload, now_ns=now, **chosen)
         self.group.outgoing(), self.group.delivered()
@@ -335,12 +279,13 @@ class Observer:
 
     def _sent(self, ticket: int, reason: str | None, payload: bytes) -> list[Outcome]:
         """Return the row of what has just been sent, unless it waits, and what else leaves."""
-        sent = [effect.message for effect in self._play.effects if isinstance(effect, Transmit)]
+        sent = [effect for effect in self.group.effects() if effect.kind == "sent" and effect.id]
         if self._in_turn and sent:
-            waiting = Waiting(ticket, self._clock or 0, (), reason)
-            self._held[self._play.identity(sent[0])] = waiting
+            assert sent[0].id is not None
+            self._held[sent[0].id] = Waiting(ticket, self._clock or 0, (), reason)
             return self._assigned(None)
-        shown = _shown(self.group._message(sent[0])) if sent else (self.group.name, None, payload)
+        own = sent[0].message if sent else None
+        shown = _shown(own) if own else (self.group.name, None, payload)
         outcome = Outcome(ticket, DeliverStatus.SENT, None, None, None, reason, *shown)
         return [outcome, *self._assigned(None)]
 
@@ -349,8 +294,8 @@ class Observer:
     def snapshot(self) -> bytes:
         """Return the whole state as bytes."""
         counts = self._clock, self._ticked, self._delivered, self.tickets
-        held = tuple((tuple(key), *waiting) for key, waiting in self._held.items())
-        expired = tuple(sorted(tuple(key) for key in self._expired))
+        held = tuple((key, *waiting) for key, waiting in self._held.items())
+        expired = tuple(sorted(self._expired))
         state = self.group.snapshot(), *counts, held, expired, self._posted, self._unclaimed
         return pack_state(state)
 
@@ -360,14 +305,22 @@ class Observer:
         if where := misfit(parts, _STORED):
             raise DecodeError(f"a stored state that is no observer's: {where}")
         group, *counts, held, expired, posted, unclaimed = parts
-        self.group._protocol = self._play.inner
         self.group.restore(group, resume=True)
-        self.group._protocol = cast(Protocol, self._play)
         self._posted, self._unclaimed = posted, unclaimed
         self._clock, self._ticked, self._delivered, self.tickets = counts
-        self._held = {MessageId(*key): Waiting(*waiting) for key, *waiting in held}
-        self._expired = {MessageId(*key) for key in expired}
+        self._held = {key: Waiting(*waiting) for key, *waiting in held}
+        self._expired = set(expired)
 
 
 def _shown(message: Message) -> tuple[str, int, bytes]:
     return message.sender, message.seq, message.payload
+
+
+def _ids(ids: Iterable[Id]) -> tuple[str, ...]:
+    return tuple(f"{sender}:{seq}" for sender, seq in ids)
+
+
+def _silent(held: Blocked) -> str | None:
+    """Say from whom something must still be heard, where no message can be named."""
+    names = ", ".join(held.silent)
+    return f"nothing heard yet of {names} that lets it go" if names else None

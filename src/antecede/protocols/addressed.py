@@ -149,6 +149,15 @@ class AddressedProtocol(Protocol):
             return (Hold(message, self.missing(message)),)
         return self.release(message)
 
+    def would_hold(self, message: Any, now: int | None = None) -> bool:
+        """Tell whether a message would be held; see the base."""
+        if message.sender == self.me:
+            return False
+        behind = self.behind(message)
+        self.check(message, behind)
+        known = self.me not in message.to or self.is_duplicate(message)
+        return not known and self.identity(message) not in self.held and bool(behind)
+
     def release(self, message: Any) -> Sequence[Effect]:
         """Deliver a message and all that waited for it; see the module for the order."""
         effects: list[Effect] = []

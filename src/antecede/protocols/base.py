@@ -147,6 +147,7 @@ class Discard(NamedTuple):
 
 DUPLICATE = "duplicate"
 OWN = "own message"
+FORGOTTEN = "duplicate, or too late: older than the gaps that are remembered (max_gaps)"
 AFTER_LEAVE = "numbered after its sender's last message"
 
 Effect: TypeAlias = Transmit | Deliver | Hold | Release | Discard
@@ -226,10 +227,28 @@ class Protocol:
         """Return how many messages are held back; O(1) in the protocols of the registry."""
         return len(self.blocked_on())
 
+    def would_hold(self, message: Any, now: int | None = None) -> bool:
+        """Tell, without taking it in, that a message would be held and nothing be delivered.
+
+        At a small cost, whatever is held, and changing nothing. False where it would not, or
+        where only `receive` can tell. Raises what `receive` would raise.
+        """
+        return False
+
+    def comes_first(self, message: Any) -> bool:
+        """Tell whether a message is held, if at all, before all that is held now.
+
+        Where something must be heard of others before anything goes (orders by clocks, total
+        order), all that is held waits for such a message too: a host without room must take it.
+        True of one message of each member at most, until something is delivered.
+        """
+        return False
+
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
         """Return the numbers delivered here by member, as bounds (first, past the last, ...).
 
-        One's own are those sent. Everybody who ever was a member; see `Group.frontier`.
+        One's own are those sent (in total order: delivered in their turn). Everybody who ever was
+        a member; see `Group.frontier`.
         """
         raise LocalError(f"{type(self).__name__} does not tell what it has delivered")
 
@@ -339,7 +358,10 @@ class Protocol:
 
     def others(self) -> tuple[int, ...]:
         """Return every current member but oneself."""
-        return tuple(member for member in self.members if member != self.me)
+        if self.me not in self.members:
+            return self.members
+        place = self.members.index(self.me)
+        return self.members[:place] + self.members[place + 1 :]
 
 
 def _payload_bytes(payload: Any) -> int:

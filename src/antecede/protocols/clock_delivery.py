@@ -208,6 +208,23 @@ class ClockDelivery(ReceiptBuffer):
             effects.append(Hold(message, self.missing(message)))
         return effects
 
+    def would_hold(self, message: Any, now: int | None = None) -> bool:
+        """Tell it of messages after a gap: those that are next may let others go."""
+        reading, _ = self.read_clock(now)
+        if self.is_note(message) or message.sender == self.me or self.printed:
+            return False
+        self.check(message)
+        self._check_times(message, reading)
+        if self.is_old(message) or self.buffer_limit is not None:
+            return False
+        return bool(message.before > self.done(message.sender))
+
+    def comes_first(self, message: Any) -> bool:
+        """Tell whether a message is next of its sender and ranks before all that is held."""
+        if self.is_note(message) or message.sender not in self.newest or self.is_old(message):
+            return False
+        return self._is_first(message)
+
     def _is_plain(self, message: StampedMessage) -> bool:
         """Tell whether a message is right, new and the next of its sender, and there is room."""
         sender = message.sender

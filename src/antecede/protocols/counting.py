@@ -163,6 +163,16 @@ class CountingProtocol(Protocol):
         self._file(message)
         return (Hold(message, missing),)
 
+    def would_hold(self, message: Any, now: int | None = None) -> bool:
+        """Tell whether a message would be held; see the base."""
+        sender, seq = message.sender, message.seq
+        if sender == self.me:
+            return False
+        self.check(message)
+        if seq <= self.counts[sender] or (sender, seq) in self.held:
+            return False
+        return self.lacks(message) is not None
+
     def check(self, message: Any) -> None:
         """Raise UnknownMemberError or SequenceError when the message can not be right."""
         sender, seq, causes = message.sender, message.seq, message.causes

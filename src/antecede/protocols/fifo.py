@@ -60,6 +60,15 @@ class Fifo(NumberedProtocol):
             return (Hold(message, missing),)
         return self._deliver_run(message)
 
+    def would_hold(self, message: NumberedMessage, now: int | None = None) -> bool:
+        """Tell whether a message would be held; see the base."""
+        sender, seq = message.sender, message.seq
+        if sender == self.me:
+            return False
+        self.check(sender, seq)
+        known = intervals.contains(self.arrived[sender], seq)
+        return not known and bool(self._missing(sender, seq))
+
     def _deliver_run(self, message: NumberedMessage) -> Sequence[Effect]:
         effects: list[Effect] = []
         following: NumberedMessage | None = message
@@ -79,10 +88,19 @@ class Fifo(NumberedProtocol):
         return bounds[1] - 1 if bounds and bounds[0] == 1 else 0
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held messages by (sender, number), each with the nearest gap before it."""
-        return tuple(
-            Held(message, self._missing(*key)) for key, message in sorted(self.held.items())
-        )
+        """Return held messages by (sender, number), each with the nearest gap before it.
+
+        The gap is looked up once for each run of numbers that arrived, not for each message.
+        """
+        found, held = [], self.held
+        sender = stop = -1
+        missing: tuple[MessageId, ...] = ()
+        for key in sorted(held):
+            if key[0] != sender or key[1] >= stop:
+                sender, stop = key[0], intervals.run_end(self.arrived[key[0]], key[1])
+                missing = self._missing(sender, key[1])
+            found.append(Held(held[key], missing))
+        return tuple(found)
 
     def held_count(self) -> int:
         """Return how many messages are held back."""

@@ -233,6 +233,10 @@ class InternalPeer(Protocol):
         """Return (super peer, its number): numbers of the group are the super peer's."""
         return MessageId(self.super_peer, message.seq)
 
+    def is_note(self, message: Any) -> bool:
+        """Tell whether this is an acknowledgement: nothing to deliver."""
+        return isinstance(message, Acknowledgement)
+
     def blocked_on(self) -> tuple[Held, ...]:
         """Return held messages by number, each with all that it names and that is missing."""
         return tuple(

@@ -120,6 +120,12 @@ class Matrix(MatrixBase):
         self._check_note(message)
         return self._hear(message)
 
+    def would_hold(self, message: Any, now: int | None = None) -> bool:
+        """Tell whether a message would be held; see the base."""
+        if self.recovering:
+            self.own_clock.at(now, RECOVERY)
+        return isinstance(message, MatrixMessage) and super().would_hold(message, now)
+
     def _check_note(self, note: Heartbeat) -> None:
         """Raise what a next message of the same sender with these causes would raise."""
         self.check(note._replace(seq=lanes.get(note.causes, note.sender) + 1))

@@ -142,6 +142,16 @@ class SemanticOrder(SbState):
             return (Deliver(message),)
         return self._hand_over(message, Deliver(message))
 
+    def would_hold(self, message: SbMessage, now: int | None = None) -> bool:
+        """Tell whether a message would be held; see the base."""
+        self._reading(now)
+        sender, seq, parents, _ = message
+        known, rows, limit = self._check(sender, seq, parents), self.store.rows, self.policy
+        if sender == self.me or contains(known, seq) or (sender, seq) in rows or self.gone:
+            return False
+        room = limit.store_limit is None or len(rows) < limit.store_limit
+        return room and any(not self._present(parent) for parent in parents)
+
     def _check(self, sender: int, seq: int, parents: Sequence[MessageId]) -> list[int]:
         """Return the sender's ordering list; raise a RemoteError for an impossible message."""
         known = self.delivered.get(sender)

@@ -94,7 +94,10 @@ CLOCKS: dict[str, Shape] = {
 """Attributes in the state of an order by clocks, by name without the unit of time."""
 
 STATES: dict[str, Shape] = {
-    "Unordered": Record(**_NUMBERED, **_ARRIVED),
+    "Unordered": OneOf(
+        Record(**_NUMBERED, **_ARRIVED),
+        Record(**_NUMBERED, **_ARRIVED, closed=Table(MEMBER, NUMBER)),
+    ),
     "Fifo": Record(**_NUMBERED, **_ARRIVED, held=Table(ID, Named("NumberedMessage"))),
     "Bss": _counting("BssMessage", (BOOL, BOOL, BIG)),
     "Ds": _counting("DsMessage", ()),

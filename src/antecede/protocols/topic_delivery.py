@@ -41,6 +41,7 @@ from antecede.errors import LocalError, SequenceError, UnknownMemberError
 from antecede.protocols import topic_message
 from antecede.protocols.base import (
     DUPLICATE,
+    FORGOTTEN,
     NOTHING,
     OWN,
     Deliver,
@@ -52,7 +53,7 @@ from antecede.protocols.base import (
 )
 from antecede.protocols.topic_message import TopicMessage, check_times, checked_topics
 from antecede.protocols.topic_printed import vector_after_receipt_as_printed
-from antecede.protocols.topic_state import FORGOTTEN, NOT_SUBSCRIBED, TopicState, Waiting
+from antecede.protocols.topic_state import NOT_SUBSCRIBED, TopicState, Waiting
 
 
 class TopicProtocol(TopicState):

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from antecede.clocks import intervals
 from antecede.clocks.bounds import Bounds
-from antecede.clocks.intervals import NODE_BYTES
+from antecede.clocks.intervals import MAX_GAPS, NODE_BYTES
 from antecede.clocks.lanes import MAX_MEMBER, get, guards, items, pack, put, unit
 from antecede.clocks.nanoseconds import NS
 from antecede.clocks.own_clock import OwnClock
@@ -40,9 +40,6 @@ from antecede.protocols.topic_message import Parts, TopicMessage, checked_topics
 from antecede.protocols.topic_relations import ALL, Stamp, TopicRelation
 
 NOT_SUBSCRIBED = "about no topic that this member subscribes to"
-FORGOTTEN = "duplicate, or too late: older than the gaps that are remembered (max_gaps)"
-MAX_GAPS = 1 << 14
-"""Default of `max_gaps`: a source's events for others between those for this member."""
 INTEGER_BYTES = 4
 TIME_BYTES = 8
 
@@ -157,10 +154,7 @@ class TopicState(Protocol):
         bounds, most = self.arrived[sender], self.max_gaps
         if not intervals.insert(bounds, seq):
             return False
-        if most is not None and intervals.nodes(bounds) - (bounds[0] == 1) > most:
-            at = 2 * (max(1, most // 16) - (bounds[0] > 1))
-            self.closed[sender] = bounds[at] - 1
-            bounds[: at + 1] = [1]
+        intervals.bound_gaps(bounds, most, self.closed, sender)
         return True
 
     @classmethod

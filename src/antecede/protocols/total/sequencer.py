@@ -27,7 +27,7 @@ no agreement here on a new one, and nobody joins or leaves.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from antecede.clocks import intervals
@@ -137,6 +137,21 @@ class Sequencer(Protocol):
         effects = self._deliver_next()
         return effects if identity not in self.held else (Hold(message, self._lacks()), *effects)
 
+    def would_hold(self, message: AnyMessage, now: int | None = None) -> bool:
+        """Tell whether nothing would come of a message but that it waits; see the base."""
+        if message.sender == self.me or isinstance(message, Placing):
+            return False
+        self._check(message)
+        sender, seq = message.sender, message.seq
+        if seq <= self.counts[sender] or self.identity(message) in self.held:
+            return False
+        if message.place:
+            self._check_agrees(message.place, sender, seq, 1)
+            return message.place > self.delivered + 1
+        if self.me == self.sequencer:
+            return seq != self.counts[sender] + 1
+        return self.places.get(self.delivered + 1, (None, 0))[:2] != (sender, seq)
+
     # -- places -----------------------------------------------------------------------------
 
     def _place(self, message: SequencedMessage) -> Sequence[Effect]:
@@ -233,6 +248,11 @@ class Sequencer(Protocol):
     def held_count(self) -> int:
         """Return how many messages are here and not delivered."""
         return len(self.held)
+
+    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+        """Return 1 up to the newest number delivered of everybody, own in their turn."""
+        counts = self.counts.items()
+        return {member: (1, count + 1) if count else () for member, count in counts}
 
     def blocked_on(self) -> tuple[Held, ...]:
         """Return what is here and not delivered, own messages too, by (sender, number).

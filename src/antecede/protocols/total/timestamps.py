@@ -30,7 +30,7 @@ agreement of all.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from antecede.clocks.intervals import MAX_NUMBER
@@ -98,6 +98,8 @@ class AgreedTimestamps(Protocol):
         """Number of the last message of each member that left."""
         self.ahead: dict[int, dict[int, TimedMessage]] = {k: {} for k in self.others()}
         """By member and number: messages after a gap."""
+        self.ahead_count = 0
+        """How many messages are after a gap; derived."""
         self.promised: dict[int, dict[int, int]] = {k: {} for k in self.others()}
         """By member and number of its last message: LT of acknowledgements after a gap."""
         self.queue: list[tuple[int, int, TimedMessage]] = []
@@ -129,12 +131,30 @@ class AgreedTimestamps(Protocol):
         if seq <= self.newest[sender] or seq in self.ahead[sender]:
             return (Discard(message, DUPLICATE),)
         self.ahead[sender][seq] = message
+        self.ahead_count += 1
         self._follow(sender)
         self.lt = max(self.lt, lt)
         effects = (*self._acknowledged(lt), *self._deliver())
         if any(isinstance(effect, Deliver) and effect.message == message for effect in effects):
             return effects
         return (Hold(message, self._missing(message)), *effects)
+
+    def would_hold(self, message: AnyMessage, now: int | None = None) -> bool:
+        """Tell it of messages after a gap: those that are next may let others go."""
+        if message.sender == self.me or isinstance(message, Acknowledgement):
+            return False
+        self._check(message)
+        sender, seq = message.sender, message.seq
+        return seq > self.newest[sender] + 1 and seq not in self.ahead[sender]
+
+    def comes_first(self, message: AnyMessage) -> bool:
+        """Tell whether a message is next of its sender and before all that is taken in."""
+        if isinstance(message, Acknowledgement):
+            return False
+        here = self.newest.get(message.sender, message.seq)
+        return message.seq == here + 1 and (
+            not self.queue or (message.lt, message.sender) < self.queue[0][:2]
+        )
 
     # -- times ------------------------------------------------------------------------------
 
@@ -163,6 +183,7 @@ class AgreedTimestamps(Protocol):
         """Take in what follows a member's newest message without a gap."""
         ahead, promised = self.ahead[member], self.promised[member]
         while (message := ahead.pop(self.newest[member] + 1, None)) is not None:
+            self.ahead_count -= 1
             self.newest[member] = message.seq
             heapq.heappush(self.queue, (message.lt, member, message))
             floor = max(message.lt, promised.pop(message.seq, 0), self.floors[member])
@@ -209,7 +230,7 @@ class AgreedTimestamps(Protocol):
 
     def held_count(self) -> int:
         """Return how many messages are here and not delivered."""
-        return len(self.queue) + sum(map(len, self.ahead.values()))
+        return len(self.queue) + self.ahead_count
 
     def blocked_on(self) -> tuple[Held, ...]:
         """Return what is here and not delivered, own messages too, by (sender, number).
@@ -220,6 +241,13 @@ class AgreedTimestamps(Protocol):
         ahead = [message for here in self.ahead.values() for message in here.values()]
         every = [message for _, _, message in self.queue] + ahead
         return tuple(self._held(one) for one in sorted(every, key=self.identity))
+
+    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+        """Return 1 up to the newest number delivered of everybody, own in their turn. O(held)."""
+        counts = {**self.newest, self.me: self.sent}
+        for _, sender, message in self.queue:
+            counts[sender] = min(counts[sender], message.seq - 1)
+        return {member: (1, count + 1) if count else () for member, count in counts.items()}
 
     def _held(self, message: TimedMessage) -> Held:
         missing = self._missing(message)
@@ -249,6 +277,7 @@ class AgreedTimestamps(Protocol):
         ahead = self.ahead[member]
         late = sorted(seq for seq in ahead if seq > last)
         effects = tuple(Discard(ahead.pop(seq), AFTER_LEAVE) for seq in late)
+        self.ahead_count -= len(late)
         self._forget(member)
         return effects + self._deliver()
 
@@ -269,6 +298,7 @@ class AgreedTimestamps(Protocol):
         self.me, self.members, self.sent, self.lt, self.told, *tables, queue = state
         self.newest, self.floors, self.last, ahead, promised = map(dict, tables)
         self.ahead = {member: dict(here) for member, here in ahead.items()}
+        self.ahead_count = sum(map(len, self.ahead.values()))
         self.promised = {member: dict(here) for member, here in promised.items()}
         self.queue = [(message.lt, message.sender, message) for message in queue]
 

@@ -1,0 +1,183 @@
+"""Microseconds a message that `Group` adds to its protocol: `receive` and `send`.
+
+    python -m bench.groups [PROTOCOL ...]
+
+One row a protocol and size of group. The bare protocol decodes control information and receives
+the message, or sends one and encodes it; `Group` does that with frames, names, lives, digests and
+counters around it. Both are timed in the same run over the same messages in order, in turns, in
+processor time: the least of `REPEATS` rounds. `send` is what a round with one sending after each
+arrival takes beyond a round without. A third of the arrivals warm up.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from antecede import Group
+from antecede.frame import Frame, Incarnation, pack
+from antecede.group_parts import options_code, room_code
+from antecede.identity import Roster
+from antecede.protocols.base import Deliver, Protocol, Transmit
+from antecede.protocols.bss import Bss
+from antecede.protocols.idr import Idr
+from antecede.protocols.linear_physical import LinearPhysical
+from bench import counting_traffic, large_groups, sb_traffic
+
+MEMBERS = (10, 100, 300)
+MESSAGES = 3000
+REPEATS = 5
+PAYLOAD = b"twenty bytes of text"
+
+
+class Arrival(NamedTuple):
+    """A message as it arrives: the reading of the clock, and what travels."""
+
+    now: int
+    control: bytes
+    wire: bytes
+
+
+class Traffic(NamedTuple):
+    """A member, its state before anything arrives, and what arrives."""
+
+    order: str
+    protocol: Protocol
+    names: dict[int, str]
+    warm: Sequence[Arrival]
+    measured: Sequence[Arrival]
+
+
+Messages = tuple[Protocol, list[tuple[int, Any]]]
+
+
+def counting(make: counting_traffic.Make, members: int) -> Messages:
+    """Return a warm member of a mesh, and what arrives there."""
+    ((protocol, stream),) = counting_traffic.traffic(make, members, MESSAGES, (0.0,))
+    return protocol, [(number, message) for number, message in enumerate(stream)]
+
+
+def answers(members: int) -> Messages:
+    """Return a member of a group with semantic order, and what arrives there."""
+    protocol, stream = sb_traffic.traffic(members, MESSAGES)
+    return protocol, list(enumerate(stream))
+
+
+def clocked(members: int) -> Messages:
+    """Return a member of a group by clocks, and what arrives there."""
+    came, _ = large_groups.arrivals(members, large_groups.stamped)
+    return LinearPhysical(0, range(members), bounds=large_groups.BOUNDS), came
+
+
+ENTRIES: dict[str, Callable[[int], Messages]] = {
+    "bss": partial(counting, Bss),
+    "idr": partial(counting, Idr),
+    "sb": answers,
+    "linear-physical": clocked,
+}
+
+
+def traffic(order: str, members: int) -> Traffic:
+    """Return the messages of an order as bytes, each frame as its sender would write it."""
+    protocol, messages = ENTRIES[order](members)
+    names = {number: f"member{number:04}" for number in range(members)}
+    view = Roster(names).view
+    room, options = room_code(""), options_code(order, {})
+    arrivals = []
+    for now, message in messages:
+        control = protocol.encode(message)
+        by = Incarnation(0, 1_000_003 * (message.sender + 1) & 0xFFFFFFFF)
+        frame = Frame(order, room, options, view, by, {}, (), control, PAYLOAD)
+        arrivals.append(Arrival(now, control, pack(frame)))
+    third = len(arrivals) // 3
+    return Traffic(order, protocol, names, arrivals[:third], arrivals[third:])
+
+
+def bare(told: Traffic, sends: bool) -> tuple[float, int]:
+    """Return seconds of the protocol alone, and how many it delivered."""
+    protocol, delivered, before = told.protocol, 0, 0.0
+    for part in (told.warm, told.measured):
+        before = time.process_time()
+        for now, control, _ in part:
+            effects = protocol.receive(protocol.decode(control, PAYLOAD), now=now)
+            for effect in effects:
+                if type(effect) is Deliver:
+                    delivered += 1
+            if sends:
+                for effect in protocol.send(PAYLOAD, now=now):
+                    if type(effect) is Transmit:
+                        protocol.encode(effect.message)
+    return time.process_time() - before, delivered
+
+
+def grouped(told: Traffic, sends: bool) -> tuple[float, int]:
+    """Return seconds of a group around the protocol, and how many it delivered."""
+    group = Group.around(told.protocol, told.names, order=told.order, incarnation=1)
+    delivered, before = 0, 0.0
+    for part in (told.warm, told.measured):
+        before = time.process_time()
+        for now, _, wire in part:
+            delivered += len(group.receive(wire, now_ns=now))
+            if sends:
+                group.send(PAYLOAD, now_ns=now)
+    return time.process_time() - before, delivered
+
+
+class Costs(NamedTuple):
+    """Microseconds a message."""
+
+    bare_receive: float
+    receive: float
+    bare_send: float
+    send: float
+
+
+def measured(told: Traffic, repeats: int = REPEATS) -> Costs:
+    """Return the least of some rounds. Raises RuntimeError when the two do not deliver the same."""
+    start = told.protocol.snapshot()
+    kinds = [(run, sends) for sends in (False, True) for run in (bare, grouped)]
+    best = dict.fromkeys(kinds, float("inf"))
+    gc.collect()
+    gc.freeze()
+    for _ in range(repeats):
+        counts = set()
+        for run, sends in kinds:
+            told.protocol.restore(start)
+            spent, delivered = run(told, sends)
+            best[run, sends] = min(best[run, sends], spent / len(told.measured) * 1e6)
+            counts.add((sends, delivered))
+        if len(counts) > 2:
+            raise RuntimeError(f"{told.order}: the group delivers other messages than its protocol")
+    gc.unfreeze()
+    told.protocol.restore(start)
+    return Costs(
+        best[bare, False],
+        best[grouped, False],
+        best[bare, True] - best[bare, False],
+        best[grouped, True] - best[grouped, False],
+    )
+
+
+def main(names: list[str]) -> None:
+    """Print the table, for all orders or those that are named."""
+    print(f"{'':18}{'members':>8}{'receive: bare':>15}{'Group':>8}{'adds':>7}{'ratio':>7}", end="")
+    print(f"{'send: bare':>13}{'Group':>8}{'adds':>7}{'ratio':>7}")
+    for order in names or ENTRIES:
+        for members in MEMBERS:
+            cost = measured(traffic(order, members))
+            print(f"{order:18}{members:8}", end="")
+            for least, whole, width in (
+                (cost.bare_receive, cost.receive, 15),
+                (cost.bare_send, cost.send, 13),
+            ):
+                print(f"{least:{width}.2f}{whole:8.2f}{whole - least:7.2f}", end="")
+                print(f"{whole / least:7.2f}", end="")
+            print(flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

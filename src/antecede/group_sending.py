@@ -1,0 +1,132 @@
+"""Sending: what the application says becomes packets of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from antecede.clocks.nanoseconds import Seconds, group_reading
+from antecede.errors import LocalError, ProtocolError
+from antecede.group_effects import Effects
+from antecede.group_frames import Frames
+from antecede.group_state import GroupState
+from antecede.message import Id, Message, Packet, Sent
+from antecede.protocols.base import Addressing, MessageId, Transmit
+
+BYTES = bytes, bytearray, memoryview
+Answered = Message | Sent | Id | Sequence[Message | Sent | Id]
+
+
+class Sending:
+    """Gives what is said to the protocol, and its messages names and bytes."""
+
+    def __init__(self, state: GroupState, frames: Frames, effects: Effects) -> None:
+        self._state, self._frames, self._effects = state, frames, effects
+
+    def send(
+        self,
+        payload: bytes,
+        to: Sequence[str] | None,
+        topics: Sequence[str],
+        reply_to: Answered,
+        now: Seconds | None,
+        now_ns: int | None,
+    ) -> Sent:
+        """Return the one packet's bytes: see `Group.send`."""
+        state = self._state
+        packets = self.post(payload, to, topics, reply_to, now, now_ns)
+        if not packets and topics:
+            read = ", ".join(map(repr, topics))
+            raise LocalError(
+                f"{state.name}'s message {state.sent} is for nobody: no other member subscribes to "
+                f"{read}; there is nothing to transmit (post() returns an empty list)"
+            )
+        if len(packets) != 1:
+            state.outbox = packets + state.outbox
+            raise LocalError(
+                f"{state.order} has {len(packets)} packets for different members: "
+                "they wait in outgoing(); use post() instead of send()"
+            )
+        wire = packets[0].wire
+        assert isinstance(wire, Sent)
+        return wire
+
+    def post(
+        self,
+        payload: bytes,
+        to: Sequence[str] | None,
+        topics: Sequence[str],
+        reply_to: Answered,
+        now: Seconds | None,
+        now_ns: int | None,
+    ) -> list[Packet]:
+        """Return the packets that carry `payload`: see `Group.post`."""
+        state, effects = self._state, self._effects
+        effects.begin()
+        self._check_payload(payload)
+        parents = state.answered(reply_to)
+        after = tuple([MessageId(state.number(p), seq) for p, seq in parents]) if parents else ()
+        audience = self._audience(to, topics) if to is not None or topics else {}
+        reading = group_reading(now, now_ns)
+        wrapped = self._frames.wrapped(bytes(payload))
+        try:
+            asked = state.protocol.send(wrapped, now=reading, after=after, **audience)
+        except ProtocolError as error:
+            state.say_names(error)
+            raise
+        state.tally.sent += 1
+        state.sent += 1
+        effects.count(asked, reading)
+        state.inbox += effects.messages(asked)
+        packets = [self._own(one, parents) for one in asked if isinstance(one, Transmit)]
+        if state.by_reply:
+            state.threads.add((state.name, state.sent), parents)
+        if state.keep_log:
+            chosen = None if to is None else tuple(to), tuple(topics)
+            state.record("post", bytes(payload), *chosen, parents, reading)
+        return packets
+
+    def _check_payload(self, payload: bytes) -> None:
+        # A number that was given out for nothing would be waited for by everybody for ever.
+        if not isinstance(payload, BYTES):
+            raise LocalError(f"a payload is bytes, not {type(payload).__name__}: encode it first")
+        most = self._state.limits.max_packet // 2
+        if len(payload) > most:
+            raise LocalError(
+                f"a payload of {len(payload)} bytes; {most} can be (half of max_packet=)"
+            )
+
+    def _own(self, effect: Transmit, parents: tuple[Id, ...]) -> Packet:
+        """Return the packet of one's own message, with its bytes as `Sent`."""
+        state, inner = self._state, effect.message
+        to, wire = self._frames.packet(effect)
+        name = state.name
+        state.lives.hear(name, state.life, inner.seq)
+        if state.renumbers:
+            message = Message(name, state.sent, state.message(inner).payload)
+        else:
+            message = Message(name, inner.seq, inner.payload, (), parents)
+        return Packet(to, Sent(wire, message, to))
+
+    def _audience(self, to: Sequence[str] | None, topics: Sequence[str]) -> dict[str, Any]:
+        """Return what the protocol's `send` takes to say whom a message is for."""
+        state = self._state
+        # A list that came out empty must not mean everybody.
+        if to is not None and not to:
+            raise LocalError("a message to nobody: name a member, or leave out to= for all")
+        given: dict[str, Any] = {}
+        if isinstance(to, str) or isinstance(topics, str):
+            raise LocalError("to and topics are lists of names")
+        for word, names, needed in (
+            ("to", to, Addressing.MEMBERS),
+            ("topics", topics, Addressing.TOPICS),
+        ):
+            if names and state.protocol.addressing is not needed:
+                raise LocalError(f"with order {state.order!r} nobody is chosen by {word}=")
+            if names:
+                given[word] = tuple(names)
+        if to:
+            given["to"] = tuple(state.number(name) for name in to)
+            if state.protocol.me in given["to"]:
+                raise LocalError("a message to oneself needs no group")
+        return given

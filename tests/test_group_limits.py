@@ -1,0 +1,183 @@
+"""`max_held`: what is refused at the limit, that nothing changes by it, and what it costs."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antecede import Group
+from antecede.errors import LimitError, LocalError, RemoteError
+from antecede.protocols.base import Protocol
+from tests.stored_groups import NAMES, ORDERS, ROLES, START_S, TOPICS, fresh, options_of, story
+
+CHEAP = ("idr", "bss", "ds", "matrix", "fifo", "sb", "ses", "sent", "total", "total-agreed")
+CLOCKS = ("linear", "physical", "linear-physical")
+cheap = pytest.mark.parametrize("order", [o for o in ORDERS if o in (*CHEAP, *CLOCKS)])
+
+
+def limited(order: str, most: int) -> Group:
+    return Group("carol", NAMES, order=order, incarnation=5, max_held=most, **options_of(order))
+
+
+def talk(order: str, rng: random.Random, count: int) -> list[bytes]:
+    """Return what alice and bob say to carol, each having read some of the other, shuffled."""
+    groups = {name: fresh(order, name) for name in NAMES[:2]}
+    how: dict[str, Any] = {"topics": ("news",)} if order in TOPICS else {}
+    now, for_carol, under_way = START_S, list[bytes](), {name: list[bytes]() for name in groups}
+    read: dict[str, list[Any]] = {name: [] for name in groups}
+    for k in range(count):
+        now += 0.01
+        name = rng.choice(NAMES[:2])
+        group, other = groups[name], NAMES[1 - NAMES.index(name)]
+        while under_way[name] and rng.random() < 0.7:
+            read[name] += group.receive(under_way[name].pop(0), now=now)
+        if order == "sb" and read[name]:
+            how["reply_to"] = read[name][-1:]
+        packets = group.post(b"%d" % k, now=now, **how) + group.outgoing()
+        for packet in packets:
+            under_way[other] += [packet.wire] * (other in packet.to)
+            for_carol += [packet.wire] * ("carol" in packet.to)
+    places = [place + rng.choice((0, 0, 3, 6)) for place in range(len(for_carol))]
+    return [for_carol[at] for at in sorted(range(len(for_carol)), key=places.__getitem__)]
+
+
+def taken(group: Group, wire: bytes, now: float) -> Any:
+    try:
+        return group.receive(wire, now=now)
+    except RemoteError as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@given(seed=st.integers(0, 2**32), most=st.integers(1, 4))
+def test_the_quick_look_refuses_what_a_trial_would(order: str, seed: int, most: int) -> None:
+    """Step by step the same as with a snapshot before every message; a refusal changes nothing."""
+    rng = random.Random(seed)
+    quick, trial = limited(order, most), limited(order, most)
+    trial._state.protocol = _Without(trial._state.protocol)  # type: ignore[assignment]
+    now, refused = START_S + 1.0, 0
+    for wire in talk(order, rng, 12):
+        now += 0.01
+        before = quick.snapshot()
+        outcome = taken(quick, wire, now)
+        assert outcome == taken(trial, wire, now)
+        if isinstance(outcome, tuple):
+            refused += 1
+            assert quick.snapshot() == before
+        assert quick._state.protocol.held_count() == len(quick.blocked_on())
+        assert quick.stats().held <= most + len(NAMES) - 1
+        assert quick.snapshot() == trial.snapshot()
+        quick.outgoing(), trial.outgoing()
+
+
+class _Without:
+    """A protocol without the quick look: the snapshot decides."""
+
+    def __init__(self, inner: Protocol) -> None:
+        self.inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def would_hold(self, message: Any, now: int | None = None) -> bool:
+        return False
+
+
+@cheap
+def test_a_refusal_at_the_limit_costs_no_snapshot(
+    order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice, carol = fresh(order, "alice"), limited(order, 5)
+    parents: list[Any] = []
+    wires = []
+    for k in range(12):
+        wires.append(alice.send(b"%d" % k, reply_to=parents, now=START_S + k))
+        parents = [wires[-1]] if order == "sb" else []
+    for wire in wires[1:6]:
+        carol.receive(wire, now=START_S + 20)
+
+    def costly(self: Any, *state: Any) -> Any:
+        raise AssertionError("a snapshot of everything, to refuse one message")
+
+    kind = type(carol._state.protocol)
+    monkeypatch.setattr(kind, "snapshot", costly)
+    monkeypatch.setattr(kind, "restore", costly)
+    for wire in wires[6:]:
+        with pytest.raises(LimitError, match="5 messages are held back"):
+            carol.receive(wire, now=START_S + 21)
+    monkeypatch.undo()
+    carol.receive(wires[0], now=START_S + 22)
+    assert carol.stats().held <= 6, "what all that is held waits for is taken in"
+    assert carol.missing() == [] or carol.missing()[0].seq is None
+    assert carol.stats().refused == {"LimitError": 6}
+
+
+class NoWalk(dict[Any, Any]):
+    """A table that nobody may walk through."""
+
+    def __iter__(self) -> Any:
+        raise AssertionError("O(members)")
+
+    values = items = keys = __iter__
+
+
+@pytest.mark.parametrize("order", [*CLOCKS, "total-agreed"])
+def test_the_count_of_held_messages_walks_through_no_member(order: str) -> None:
+    alice, carol = fresh(order, "alice"), fresh(order, "carol")
+    wires = [alice.send(b"%d" % k, now=START_S + k) for k in range(4)]
+    for wire in wires[1:]:
+        carol.receive(wire, now=START_S + 5)
+    protocol: Any = carol._state.protocol
+    ahead, protocol.ahead = protocol.ahead, NoWalk(protocol.ahead)
+    assert protocol.held_count() == 3
+    protocol.ahead = ahead
+    again = fresh(order, "carol")
+    again.restore(carol.snapshot())
+    assert again._state.protocol.held_count() == 3, "derived anew from a state"
+
+
+def test_who_forgets_the_time_is_told_so_at_the_limit_too() -> None:
+    alice, carol = fresh("linear", "alice"), limited("linear", 1)
+    wires = [alice.send(b"%d" % k, now=START_S + k) for k in range(3)]
+    carol.receive(wires[1], now=START_S + 5)
+    with pytest.raises(LocalError, match="goes by the clock"):
+        carol.receive(wires[2])
+
+
+@pytest.mark.parametrize("order", [*CLOCKS, "total-agreed"])
+def test_a_full_group_takes_what_all_that_is_held_waits_for(order: str) -> None:
+    """It refused the very message that `missing` names, for ever, and nothing went any more."""
+    alice, bob = fresh(order, "alice"), fresh(order, "bob")
+    carol = limited(order, 3)
+    wires = [alice.send(b"%d" % k, now=START_S + k / 100) for k in range(4)]
+    for wire in wires[1:]:
+        carol.receive(wire, now=START_S + 1)
+    assert [(one.sender, one.seq) for one in carol.missing()] == [("alice", 1)]
+    delivered = carol.receive(wires[0], now=START_S + 1)
+    for wire in wires:
+        bob.receive(wire, now=START_S + 1)
+    last = bob.send(b"bob's", now=START_S + 2)
+    delivered += carol.receive(last, now=START_S + 3)
+    assert [message.payload for message in delivered][:4] == [b"0", b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize("order", [*ORDERS, *ROLES])
+@given(data=st.data())
+def test_bytes_that_are_refused_leave_everything_as_it_was(order: str, data: st.DataObject) -> None:
+    """In every order and role, with messages held: a typed error, and the same state to the bit."""
+    told = story(order)
+    group, wire = told.group, bytearray(told.late[0])
+    end = len(wire) - 6
+    for _ in range(data.draw(st.integers(1, 3))):
+        wire[data.draw(st.integers(9, end - 1))] = data.draw(st.integers(0, 255))
+    before, blocked = group.snapshot(), group.blocked_on()
+    try:
+        group.receive(bytes(wire), now=START_S + 14.0)
+    except RemoteError:
+        assert group.snapshot() == before
+        assert group.blocked_on() == blocked
+        assert group.effects() == []
