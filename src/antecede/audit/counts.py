@@ -88,6 +88,7 @@ def by_clocks(events: pa.Table) -> Counts:
         "repeated_counters": defects.repeated,
         "mutual_events": defects.mutual,
         "unmerged_events": defects.unmerged,
+        **_unlogged(events, log),
     }
     return Counts(events, log.row[edges.sender], log.row[edges.receiver], keys, None, details)
 
@@ -168,6 +169,49 @@ def _cycle_reasons(events: pa.Table, of: graph.Graph, cycle: graph.Ints) -> list
         more = f" <- ... ({len(circle)} in all)" if len(circle) > SHOWN_IDS else ""
         reasons[number] = f"causes form a cycle: {shown}{more} <- {circle[0]}"
     return [reasons[int(number)] for number in cycle[cycle >= 0]]
+
+
+def _unlogged(events: pa.Table, log: clocks.ClockLog) -> dict[str, Any]:
+    """Count entries beyond a host's last number in the log, and say where each host's first is.
+
+    Empty where there are none. Places are one a host, in the order of the rows; `logged` is 0
+    for a host that has no event at all.
+    """
+    event = np.repeat(np.arange(len(log.row)), np.diff(log.entry_start))
+    logged = np.zeros(len(log.start) - 1, np.int64)
+    there = log.start[1:] > log.start[:-1]
+    logged[there] = log.sorted_own[log.start[1:][there] - 1]
+    beyond = np.flatnonzero(log.entry_count > logged[log.entry_member])
+    if not len(beyond):
+        return {}
+    beyond = beyond[np.argsort(log.row[event[beyond]], kind="stable")]
+    _, first = np.unique(log.entry_member[beyond], return_index=True)
+    shown = beyond[np.sort(first)]
+    rows = events.take(log.row[event[shown]]).to_pylist()
+    places = []
+    for entry, row, host in zip(shown, rows, _hosts(events, log, shown, event[shown]), strict=True):
+        numbers = {
+            "count": int(log.entry_count[entry]),
+            "logged": int(logged[log.entry_member[entry]]),
+        }
+        where = {column: row[column] for column in ("member", "run", "id", "source", "line")}
+        places.append({"host": host, **numbers, **where})
+    return {"unlogged_entries": len(beyond), "unlogged_hosts": places}
+
+
+def _hosts(
+    events: pa.Table, log: clocks.ClockLog, entry: graph.Ints, event: graph.Ints
+) -> list[str]:
+    """Return the names in some entries of a log: those of an event stand in the log as numbers."""
+    lists = events["clock_members"].combine_chunks()
+    names = pa.array(events["member"].to_pylist(), pa.string())
+    known = pa.concat_arrays([names, pc.list_flatten(lists).cast(pa.string())]).unique()
+    number = {name: k for k, name in enumerate(known.to_pylist())}
+    places = (entry - log.entry_start[event]).tolist()
+    rows = events["clock_members"].take(log.row[event]).to_pylist()
+    return [
+        str(sorted(row, key=number.__getitem__)[k]) for row, k in zip(rows, places, strict=True)
+    ]
 
 
 def _clock_defects(
