@@ -91,6 +91,7 @@ from antecede.protocols.base import (
     Release,
     Transmit,
 )
+from antecede.protocols.given import check_flags
 from antecede.protocols.registry import ENTRIES, flat_class
 from antecede.protocols.shapes import (
     misfit,
@@ -141,6 +142,7 @@ class Group(metaclass=_Documented):
         keep_log: bool = False,
         **options: Any,
     ) -> None:
+        check_flags(keep_log=keep_log)
         names = list_of(name, members)
         protocol_name = resolved(order)
         numbers = {member: number for number, member in enumerate(names)}
@@ -818,6 +820,7 @@ class Group(metaclass=_Documented):
         Raises DecodeError for bytes that are no invitation, MismatchError for one to another room
         or to a group with other options, and LocalError for options that cannot be.
         """
+        check_flags(keep_log=keep_log)
         head, table, lives, frontier = unpack_state(invitation, 4)
         if misfit((head, lives), (GROUP, Lives.SHAPE)):
             raise DecodeError("an invitation that does not say of what group")
@@ -958,8 +961,10 @@ class Group(metaclass=_Documented):
         new life of the member begins (see the module text), whose nonce is `incarnation`;
         `resume=True` goes on with the old one, which is safe only where nothing was sent, nor
         could be, since state and log were written. Raises DecodeError when the bytes are no
-        snapshot, LocalError when it is of another group or member, or made with other options.
+        snapshot or a record is no input (its number is named, from 1), LocalError when it is of
+        another group or member, or made with other options.
         """
+        check_flags(resume=resume)
         fields = unpack_state(state, len(SNAPSHOT))
         if where := misfit(fields, SNAPSHOT):
             raise DecodeError(f"a snapshot of no group: {where}")
@@ -978,10 +983,10 @@ class Group(metaclass=_Documented):
             self._ahead = {w: (Message(*shown), at, now) for w, *shown, at, now in ahead}
             self._tally, self._recent = Tallies.of(tally), {}
             self._threads = Threads(self._limits.threads, links)
-            self._replay(log)
         except (TypeError, ValueError, LookupError, ProtocolError, ArithmeticError) as error:
             self._go_back(before)
             raise DecodeError(f"a snapshot whose state is none of {self.order}: {error}") from error
+        self._replay(log, before)
         if not resume:
             first = max(self._sent, self._lives.heard(self.name)) + 1
             self._begin(Incarnation(self._life.generation + 1, checked_nonce(incarnation), first))
@@ -1032,8 +1037,8 @@ class Group(metaclass=_Documented):
                 raise ValueError("a held message that nobody can have sent")
             self._message(held.message)
 
-    def _replay(self, log: Iterable[bytes]) -> None:
-        """Do again what the log of inputs says."""
+    def _replay(self, log: Iterable[bytes], before: tuple[Any, ...]) -> None:
+        """Do again what the log of inputs says, or go back and raise DecodeError."""
         doors: dict[str, Callable[..., Any]] = {
             "receive": lambda wire, now: self.receive(wire, now_ns=now),
             "post": lambda payload, to, topics, parents, now: self.post(
@@ -1047,8 +1052,12 @@ class Group(metaclass=_Documented):
             "delivered": self.delivered,
         }
         keep, self._keep_log = self._keep_log, False
-        for record in log:
-            journal.replay(record, doors)
+        for number, record in enumerate(log, 1):
+            try:
+                journal.replay(record, doors)
+            except (TypeError, ValueError, LookupError, ProtocolError, ArithmeticError) as error:
+                self._go_back(before)
+                raise DecodeError(f"record {number} of the log of inputs: {error}") from error
         self._keep_log = keep
 
     def _record(self, kind: str, *values: Any) -> None:

@@ -208,7 +208,7 @@ def _hosts(
     known = pa.concat_arrays([names, pc.list_flatten(lists).cast(pa.string())]).unique()
     number = {name: k for k, name in enumerate(known.to_pylist())}
     places = (entry - log.entry_start[event]).tolist()
-    rows = events["clock_members"].take(log.row[event]).to_pylist()
+    rows: list[Any] = events["clock_members"].take(log.row[event]).to_pylist()
     return [
         str(sorted(row, key=number.__getitem__)[k]) for row, k in zip(rows, places, strict=True)
     ]

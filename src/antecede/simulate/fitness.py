@@ -19,6 +19,7 @@ from typing import Any
 from antecede.check.loader import is_file_target
 from antecede.errors import LocalError
 from antecede.protocols.base import Addressing, Protocol
+from antecede.protocols.given import with_trial
 from antecede.protocols.registry import ENTRIES, Entry
 from antecede.simulate.scenario import Scenario
 from antecede.simulate.table_reading import choices, fault
@@ -114,7 +115,7 @@ def _smallest(found: Entry, made: Any, options: Mapping[str, Any]) -> None:
         made(module.Topology({0: (1,)}, (2,)), **options)  # type: ignore[union-attr]
         return
     cls: type[Protocol] = made
-    cls(0, (0, 1), **{**cls.trial_options((0, 1)), **options})
+    cls(0, (0, 1), **with_trial(cls, (0, 1), options))
 
 
 def _check_workload(found: Entry, scenario: Scenario) -> None:
