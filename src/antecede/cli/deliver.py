@@ -15,6 +15,7 @@ import pyarrow
 import pyarrow.parquet
 
 from antecede.cli.output import check_writable, draft_of
+from antecede.cli.unused import refuse_unused
 from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError
 from antecede.order.arrivals import Talk, recorded
@@ -92,13 +93,20 @@ def run(args: argparse.Namespace) -> int:
     spec = _spec(args)
     path = Path(args.file)
     if args.example is not None:
+        used = ("file", "example", "force", "order", "members", "option")
+        refuse_unused(args, "--example makes FILE and delivers nothing", but=used)
         return _example(path, spec, args)
     out = None if args.out is None else Path(args.out)
-    if out is not None:
+    if out is None:
+        refuse_unused(args, "without -o nothing is written", unused=["force", "prefix"])
+    else:
         check_writable(out, [path], args.force)
         format_of(out)
     with Progress("reading"):
         table = read_log_file(path)
+    if args.time in table.column_names and pa.types.is_timestamp(table[args.time].type):
+        why = f"column {args.time} holds timestamps, which have a unit of their own"
+        refuse_unused(args, why, unused=["time_unit"])
     for name in ("sent", "to", "topics"):
         if getattr(args, name) is None and name in table.column_names:
             setattr(args, name, name)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 
+from antecede.cli.unused import refuse_unused
 from antecede.demo import tour
 from antecede.demo.arrivals import Arrivals, arrivals_of, events_of, with_declared_causes
 from antecede.demo.engines import SparkStart
@@ -40,6 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Take the tour and write its page."""
+    if args.trace:
+        refuse_unused(args, "with --trace nobody talks", unused=["seconds", "seed"])
+    else:
+        refuse_unused(args, "without --trace nothing is read", unused=["format"])
     try:
         args.output.mkdir(parents=True, exist_ok=True)
     except OSError as error:

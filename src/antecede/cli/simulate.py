@@ -17,6 +17,7 @@ from typing import Any
 from antecede.cli.columns import width_of_terminal
 from antecede.cli.output import check_writable, draft_of
 from antecede.cli.simulate_report import report, title
+from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError, MissingExtraError
 from antecede.interrupt import interruptible
 from antecede.progress import Progress
@@ -64,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the scenario with every seed; returns 0. Raises InputError for what can not be."""
     if args.template is not None:
+        refuse_unused(args, "--template prints a file and does nothing else", but=["template"])
         print(template(args.template), end="")
         return 0
     if args.file is None:
@@ -113,9 +115,14 @@ def _check(args: argparse.Namespace) -> None:
         raise InputError(
             "--trace: one run by the readable engine is written; no --seeds, no engine"
         )
+    if args.trace is None and args.save_plot is None:
+        why = "without --trace or --save-plot nothing is written"
+        refuse_unused(args, why, unused=["force"])
     for out in (args.trace, args.save_plot):
         if out is not None:
             check_writable(Path(out), [args.file], args.force)
+    if args.save_plot is not None and args.seeds > 1:
+        raise InputError("--save-plot draws one run: leave out --seeds, and choose it by --seed")
     if args.trace is not None:
         format_of(args.trace)
     if args.save_plot is not None and Path(args.save_plot).suffix not in (".svg", ".png"):

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from antecede.cli.columns import width_of_terminal
-from antecede.cli.study import add_spark, checked_spark, spark_engine_of, write_page
+from antecede.cli.study import add_spark, check_redraw, checked_spark, spark_engine_of, write_page
 from antecede.cli.study_report import table_text, told_runs, wrapped
 from antecede.errors import InputError
 from antecede.studies.conduct import Conducted, Engine, Interrupted, conduct
@@ -72,8 +72,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"--seed {args.seed}: seeds are 0 or more")
     if args.jobs is not None and (args.jobs < 1 or args.engine != "local"):
         raise InputError(f"--jobs {args.jobs}: 1 or more, and of --engine local")
-    if args.fresh and args.redraw:
-        raise InputError("--fresh forgets what --redraw would draw")
+    check_redraw(args)
     checked_spark(args)
     sweep = read_sweep(args.scenario, args.over, range(args.seed, args.seed + args.seeds))
     folder = Path(args.out or Path("out", "sweeps", sweep.path.stem))

@@ -218,6 +218,11 @@ class Protocol:
         """Let time pass: protocols with time-outs act on them here."""
         return NOTHING
 
+    @property
+    def wants_ticks(self) -> bool:
+        """Whether `tick` can do anything under these options: hosts call it now and then."""
+        return self.guarantee.needs_time
+
     @classmethod
     def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
         """Return options under which a group of these members can be judged.

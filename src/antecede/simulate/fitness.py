@@ -20,7 +20,7 @@ from antecede.check.loader import is_file_target
 from antecede.errors import LocalError
 from antecede.protocols.base import Addressing, Protocol
 from antecede.protocols.given import with_trial
-from antecede.protocols.registry import ENTRIES, Entry
+from antecede.protocols.registry import ENTRIES, Entry, of_order
 from antecede.simulate.scenario import Scenario
 from antecede.simulate.table_reading import choices, fault
 from antecede.simulate.topology import (
@@ -74,7 +74,8 @@ def kind_of(topology: Topology) -> str:
 
 def _entry(name: str) -> Entry:
     if name not in ENTRIES:
-        raise fault("protocol.name", f"no protocol is called {name!r}; {choices(name, ENTRIES)}")
+        near = of_order(name) or choices(name, ENTRIES)
+        raise fault("protocol.name", f"no protocol is called {name!r}; {near}")
     return ENTRIES[name]
 
 
