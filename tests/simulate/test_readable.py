@@ -327,7 +327,7 @@ def test_patience_ends_in_a_run_as_it_does_elsewhere(variant: str) -> None:
     options = {"patience_s": 0.5} if variant else {}
     links, work = Links(Delay(0.05, 0.1), loss=0.2), Workload(answers=0.9)
     lossy = Scenario(Mesh(4), "sb", variant, options, links, work, duration_s=3.0)
-    figures = run_readable(lossy, 0)[0].figures
+    figures = run_readable(lossy, 0).figures
     assert figures["lost"] > 0
     assert (figures["held_at_end"] > 0) == (variant == "")
     assert (figures.get("released", 0) > 0) == (variant == "release")
