@@ -147,7 +147,7 @@ def findings(report: AuditReport) -> Iterator[Finding]:
     if report.duplicates:
         yield Finding(
             f"{counted(report.duplicates, 'later row')} of an id already seen",
-            "the first row of an id counts",
+            "the first row of an id counts" + _conflicting(report),
         )
     if report.redundant_edges and report.format != "shiviz":
         part = count_and_part(report.redundant_edges, report.edges)
@@ -155,6 +155,11 @@ def findings(report: AuditReport) -> Iterator[Finding]:
             f"{part} of {report.edges:,} {edges} are implied by others",
             "control information could leave them out",
         )
+
+
+def _conflicting(report: AuditReport) -> str:
+    rows = report.details.get("conflicting_rows", 0)
+    return f"; {rows:,} of them, which differ from it, are set aside" if rows else ""
 
 
 def _clock_findings(report: AuditReport) -> Iterator[Finding]:

@@ -20,6 +20,7 @@ from antecede.progress import Progress
 from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.arrow import read
 from antecede.trace.writing import format_of, write_table
+from antecede.words import counted
 
 LOCAL_EVENTS = 20_000_000
 """Up to so many events the local engine is chosen: on one machine it is faster than Spark."""
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         prepared = prepare(trace, args.by)
     rows = prepared.events.num_rows
     engine = args.engine or ("local" if rows <= LOCAL_EVENTS else "spark")
-    why = "as asked" if args.engine else f"{rows:,} events; Spark above {LOCAL_EVENTS:,}"
+    why = "as asked" if args.engine else f"{counted(rows, 'event')}; Spark above {LOCAL_EVENTS:,}"
     print(f"engine      {engine} ({why})", flush=True)
     begin = time.monotonic()
     with Progress("ordering"):
@@ -110,17 +111,17 @@ def _report(prepared: Prepared, ordered: Ordered, out: Path, seconds: float) -> 
         bool(names) and status == Status.ORDERED
         for names, status in zip(waited.to_pylist(), events[spec.status].to_pylist(), strict=True)
     )
-    print(f"ordered     {events.num_rows:,} events in {seconds:.2f} s -> {out}")
+    print(f"ordered     {counted(events.num_rows, 'event')} in {seconds:.2f} s -> {out}")
     causes = "vector clocks" if spec.clock else "declared parents"
     print(f"            by {causes}; ties by {spec.time}, then identity")
-    print(f"waited      {late:,} events, by {spec.time}, until a cause was released")
+    print(f"waited      {counted(late, 'event')}, by {spec.time}, until a cause was released")
     if lacking := statuses[str(Status.MISSING_CAUSE)]:
-        print(f"missing     {lacking:,} events name causes that are nowhere in the trace")
+        print(f"missing     {counted(lacking, 'event')} with causes that are nowhere in the trace")
 
 
 def _report_columns(result: Result, topics: int) -> None:
     if topics:
-        print(f"positions   within each of {topics:,} topics; causes hold across them")
+        print(f"positions   within each of {counted(topics, 'topic')}; causes hold across them")
     for name, written in result.renamed.items():
         print(f"renamed     the added column {name} is {written}: the table has a {name}")
 
@@ -128,13 +129,16 @@ def _report_columns(result: Result, topics: int) -> None:
 def _report_aside(prepared: Prepared, ordered: Ordered, aside: Path, cleared: bool) -> None:
     if prepared.receipts or prepared.deliveries:
         print(
-            f"left out    {prepared.receipts:,} receipts and {prepared.deliveries:,} deliveries: "
+            f"left out    {counted(prepared.receipts, 'receipt')} and "
+            f"{counted(prepared.deliveries, 'delivery', 'deliveries')}: "
             "the message itself is one event"
         )
     if prepared.duplicates:
-        print(f"left out    {prepared.duplicates:,} repeated rows: the first row of an id counts")
+        rows = counted(prepared.duplicates, "repeated row")
+        print(f"left out    {rows}: the first row of an id counts")
     if ordered.quarantine.num_rows:
-        print(f"set aside   {ordered.quarantine.num_rows:,} rows, with reasons -> {aside}")
+        rows = counted(ordered.quarantine.num_rows, "row")
+        print(f"set aside   {rows}, with reasons -> {aside}")
         reasons = Counter(
             str(r).partition(":")[0] for r in ordered.quarantine["reason"].to_pylist()
         )
