@@ -24,6 +24,11 @@ def counted(number: int, thing: str, things: str | None = None) -> str:
     return f"{number:,} {thing if number == 1 else things or thing + 's'}"
 
 
+def were(number: int) -> str:
+    """Return the verb after a count."""
+    return "was" if number == 1 else "were"
+
+
 def duration(milliseconds: float | None) -> str:
     """Return a duration in the unit that reads best, as in "84 ms", "2.1 h"; a dash for None."""
     if milliseconds is None:

@@ -221,7 +221,8 @@ def _lost_rows(report: AuditReport) -> Iterator[Finding]:
     if cycles := report.details.get("cycles"):
         count = report.details["events_on_cycles"]
         yield Finding(
-            f"{count:,} events that cause each other set aside, in {counted(cycles, 'cycle')}",
+            f"{counted(count, 'event')} that cause each other set aside, "
+            f"in {counted(cycles, 'cycle')}",
             "no order has every cause first; the reasons name the ids (--quarantine FILE)",
         )
     reasons = list(report.details.get("quarantine", {}).items())

@@ -24,6 +24,7 @@ from antecede.diagram.svg import draw_svg
 from antecede.errors import LocalError
 from antecede.protocols.options import split_options
 from antecede.protocols.registry import ENTRIES
+from antecede.words import counted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -125,7 +126,7 @@ def report(verdict: Verdict, variant: str = "") -> list[str]:
     lines += explored(verdict.explorations)
     lines += [_played(part) for part in verdict.suites]
     if verdict.ok:
-        states, runs = f"{verdict.states:,} states", f"{verdict.runs:,} runs"
+        states, runs = counted(verdict.states, "state"), counted(verdict.runs, "run")
         return [*lines, "", f"PASS  {states} explored, {runs} on the adversarial network"]
     for failure in verdict.failures:
         lines += ["", f"FAIL  {failure.sentence()}", "", *_counterexample(failure)]
@@ -152,7 +153,7 @@ def _explored(parts: Sequence[Exploration]) -> str:
         extent = "stopped at the failure"
     else:
         extent = "NOT ALL: stopped there"
-    return f"  explored {what}: {states:,} states, {extent}"
+    return f"  explored {what}: {counted(states, 'state')}, {extent}"
 
 
 def _clocks(parts: Sequence[Exploration]) -> str:
@@ -169,7 +170,8 @@ def _clocks(parts: Sequence[Exploration]) -> str:
 
 
 def _played(part: Suite) -> str:
-    return f"  network  {part.setting}: {part.runs:,} runs, {part.deliveries:,} deliveries"
+    deliveries = counted(part.deliveries, "delivery", "deliveries")
+    return f"  network  {part.setting}: {counted(part.runs, 'run')}, {deliveries}"
 
 
 def _everything(args: argparse.Namespace) -> int:

@@ -24,6 +24,7 @@ from antecede.order.deliver_table import Engine, deliver_table, deliver_wide
 from antecede.progress import Progress
 from antecede.protocols.subscriptions import Subscriptions
 from antecede.trace.writing import PARQUET, format_of, write_table
+from antecede.words import counted
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pq: Any = pyarrow.parquet
@@ -184,7 +185,7 @@ def _example(path: Path, spec: DeliverSpec, args: argparse.Namespace) -> int:
     groups = {name: spec.group_of(name, None) for name in names}
     table = recorded(groups, Talk(messages=args.example, lost=0.0))
     _write(table, path)
-    print(f"example     {table.num_rows:,} rows of {', '.join(names)} -> {path}")
+    print(f"example     {counted(table.num_rows, 'row')} of {', '.join(names)} -> {path}")
     return 0
 
 
@@ -202,7 +203,7 @@ def _report(
 
     statuses, waited = column("status"), column("waited_ms")
     where = "" if out is None else f" -> {out}"
-    print(f"read        {done.num_rows:,} rows in {seconds:.2f} s, {engine} engine{where}")
+    print(f"read        {counted(done.num_rows, 'row')} in {seconds:.2f} s, {engine} engine{where}")
     counts = Counter(statuses)
     for status in DeliverStatus:
         if counts[status]:
@@ -234,7 +235,7 @@ def _report_reasons(reasons: list[str | None], statuses: list[str]) -> None:
     for (status, reason), count in found.most_common(SHOWN):
         print(f"{status:<11} {count:,}: {reason}")
     if len(found) > SHOWN:
-        print(f"            and {len(found) - SHOWN:,} other reasons")
+        print(f"            and {counted(len(found) - SHOWN, 'other reason')}")
 
 
 def _report_lacking(done: pyarrow.Table, spec: DeliverSpec) -> None:
@@ -251,4 +252,5 @@ def _report_lacking(done: pyarrow.Table, spec: DeliverSpec) -> None:
         if (group, observer, cause) not in held
     )
     for (observer, cause), count in lacking.most_common(SHOWN):
-        print(f"lacking     {cause} never came to {observer}; {count:,} rows wait for it directly")
+        rows = counted(count, "row")
+        print(f"lacking     {cause} never came to {observer}; waited for directly by {rows}")

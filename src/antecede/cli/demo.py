@@ -20,7 +20,7 @@ from antecede.errors import InputError
 from antecede.live.recorder import record, summary
 from antecede.progress import Progress
 from antecede.trace.arrow import read, to_batch
-from antecede.words import count_and_part
+from antecede.words import count_and_part, counted, were
 
 MEMBERS = 8
 
@@ -92,12 +92,13 @@ def _own(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
     tour.heading(1, "Your trace")
     trace = read(args.trace, format=args.format)
     names = ", ".join(args.trace)
-    line = f"{trace.events.num_rows:,} events read from {names} as {trace.format}"
+    line = f"{counted(trace.events.num_rows, 'event')} read from {names} as {trace.format}"
     tour.say(line)
     if trace.quarantine.num_rows:
         target = args.output / "quarantine.parquet"
         pyarrow.parquet.write_table(trace.quarantine, target, compression="zstd")
-        tour.say(f"{trace.quarantine.num_rows:,} rows were not usable: see {target}")
+        bad = trace.quarantine.num_rows
+        tour.say(f"{counted(bad, 'row')} {were(bad)} not usable: see {target}")
     return with_declared_causes(trace.events), f"{line}."
 
 

@@ -24,6 +24,7 @@ from antecede.protocols.subscriptions import Subscriptions
 from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.arrow import read
 from antecede.trace.schema import DELIVER, RECEIVE
+from antecede.words import counted
 
 LABEL = 12
 """Columns of the word in front of a line."""
@@ -90,8 +91,8 @@ def run(args: argparse.Namespace) -> int:
     if columns := trace.details.get("without_causes"):
         note = f"no column is known to hold causes or vector clocks: {columns}; say --after COLUMN"
         print(_wrapped(f"no causes   {note}", width))
-    if trace.quarantine.num_rows:
-        print(f"set aside   {trace.quarantine.num_rows:,} bad records; antecede audit names them")
+    if bad := trace.quarantine.num_rows:
+        print(f"set aside   {counted(bad, 'bad record')}; antecede audit names them")
     return 0
 
 

@@ -23,6 +23,7 @@ from antecede.studies.processes import Processes, cores
 from antecede.studies.sweep import Sweep, read_sweep, sweep_study
 from antecede.studies.sweep_findings import table_csv
 from antecede.studies.whole_files import write_whole
+from antecede.words import counted
 
 SHOWN_ROWS = 40
 """Most settings printed; the page and the CSV file have all."""
@@ -121,7 +122,7 @@ def _report(done: Conducted, sweep: Sweep, folder: Path, seconds: float, redraw:
             rows = section.table[:SHOWN_ROWS]
             print(table_text(section.columns, rows, width, keep=len(sweep.over)))
             if len(section.table) > len(rows):
-                print(f"  and {len(section.table) - len(rows):,} more settings")
+                print(f"  and {counted(len(section.table) - len(rows), 'more setting')}")
     print()
     told_runs(done, seconds, redraw)
     print(f"table       {folder / 'sweep.csv'}")

@@ -88,8 +88,9 @@ class Summary:
     def _rest(self, witnesses: int) -> Iterator[str]:
         if self.deliveries:
             label = "early"
+            all_of_them = counted(self.deliveries, "delivery", "deliveries")
             for relation, early in self.early_by.items():
-                part = f"{count_and_part(early, self.deliveries)} of {self.deliveries:,} deliveries"
+                part = f"{count_and_part(early, self.deliveries)} of {all_of_them}"
                 yield f"{label:12}{part} came before a cause, by {relation}"
                 label = ""
         for row in self.early.slice(0, witnesses).to_pylist():
