@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 from antecede.cli.output import check_writable, draft_of
 from antecede.cli.quarantine import check_aside, is_quarantine, save_quarantine
+from antecede.kernels.compile_time import Spent, timed
 from antecede.order.result import Result, result_of, within_topics
 from antecede.order.spec import Status
 from antecede.order.table import order_table
@@ -57,16 +57,14 @@ def run(args: argparse.Namespace) -> int:
     engine = args.engine or ("local" if rows <= LOCAL_EVENTS else "spark")
     why = "as asked" if args.engine else f"{counted(rows, 'event')}; Spark above {LOCAL_EVENTS:,}"
     print(f"engine      {engine} ({why})", flush=True)
-    begin = time.monotonic()
-    with Progress("ordering"):
+    with Progress("ordering"), timed() as spent:
         ordered, topics = order_trace(prepared, _engine(engine)), 0
         if args.topic:
             events, topics = within_topics(ordered.events, prepared.spec)
             ordered = ordered._replace(events=events)
-    seconds = time.monotonic() - begin
     result = result_of(ordered.events, trace.own, prepared.spec)
     cleared = _write(result, ordered, out, aside)
-    _report(prepared, ordered, out, seconds)
+    _report(prepared, ordered, out, spent)
     if columns := trace.details.get("without_causes"):
         print(
             "no causes   no column is known to hold causes or vector clocks: the order is by ties"
@@ -103,7 +101,7 @@ def _write(result: Result, ordered: Ordered, out: Path, aside: Path) -> bool:
     return True
 
 
-def _report(prepared: Prepared, ordered: Ordered, out: Path, seconds: float) -> None:
+def _report(prepared: Prepared, ordered: Ordered, out: Path, spent: Spent) -> None:
     spec, events = prepared.spec, ordered.events
     waited: Any = events[spec.waited_for]
     statuses = Counter(events[spec.status].to_pylist())
@@ -111,7 +109,8 @@ def _report(prepared: Prepared, ordered: Ordered, out: Path, seconds: float) -> 
         bool(names) and status == Status.ORDERED
         for names, status in zip(waited.to_pylist(), events[spec.status].to_pylist(), strict=True)
     )
-    print(f"ordered     {counted(events.num_rows, 'event')} in {seconds:.2f} s -> {out}")
+    took = f"{spent.working_s:.2f} s{spent.words()}"
+    print(f"ordered     {counted(events.num_rows, 'event')} in {took} -> {out}")
     causes = "vector clocks" if spec.clock else "declared parents"
     print(f"            by {causes}; ties by {spec.time}, then identity")
     print(f"waited      {counted(late, 'event')}, by {spec.time}, until a cause was released")

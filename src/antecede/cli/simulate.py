@@ -78,13 +78,13 @@ def run(args: argparse.Namespace) -> int:
     engine = _engine(args, scenario)
     with _said_of(args.file):
         check_memory(scenario, engine)
-        results, seconds = _results(scenario, args, engine)
+        results, seconds, compiled = _timed(scenario, args, engine)
     if args.save_plot is not None:
         _plot(results[0], Path(args.save_plot))
     if args.json:
         print(json.dumps(_plain(results), indent=2, ensure_ascii=False))
     else:
-        print("\n".join(report(results, seconds, width_of_terminal())))
+        print("\n".join(report(results, seconds, width_of_terminal(), compiled)))
     sys.stdout.flush()
     return 0
 
@@ -136,10 +136,21 @@ def _engine(args: argparse.Namespace, scenario: Scenario) -> str:
     return str(args.engine)
 
 
-def _results(
+def _timed(
     scenario: Scenario, args: argparse.Namespace, engine: str
-) -> tuple[list[Result], float]:
-    begin = time.monotonic()
+) -> tuple[list[Result], float, str]:
+    """Return the results, the seconds of running, and what to say of compiling."""
+    if engine == READABLE and not args.meter:  # no kernels, so none are loaded for their time
+        begin = time.monotonic()
+        return _results(scenario, args, engine), time.monotonic() - begin, ""
+    from antecede.kernels.compile_time import timed
+
+    with timed() as spent:
+        results = _results(scenario, args, engine)
+    return results, spent.working_s, spent.words()
+
+
+def _results(scenario: Scenario, args: argparse.Namespace, engine: str) -> list[Result]:
     results: list[Result] = []
     with Progress("simulating") as progress:
         for seed in range(args.seed, args.seed + args.seeds):
@@ -156,7 +167,7 @@ def _results(
                 results.append(result._replace(caveats={**result.caveats, "causal.vain": IN_VAIN}))
             if args.meter:
                 results[-1] = _metered(results[-1])
-    return results, time.monotonic() - begin
+    return results
 
 
 IN_VAIN = "only what the readable engine records tells it; give --engine readable"

@@ -34,10 +34,15 @@ PROMISES = {
 METER = ("causal", "ordered", "unnecessary", "missed")
 
 
-def report(results: Sequence[Result], seconds: float, width: int) -> Iterator[str]:
-    """Yield the figures in groups; means over the runs, with the standard deviation."""
+def report(
+    results: Sequence[Result], seconds: float, width: int, compiled: str = ""
+) -> Iterator[str]:
+    """Yield the figures in groups; means over the runs, with the standard deviation.
+
+    `compiled` is what to say of time that went into compiling, which `seconds` leaves out.
+    """
     figures = _Figures([result.figures for result in results])
-    for line in _head(results, seconds):
+    for line in _head(results, seconds, compiled):
         yield from textwrap.wrap(line, width, break_on_hyphens=False)
     yield ""
     pairs = [*_messages(figures), *_waits(figures)]
@@ -101,7 +106,7 @@ class _Figures:
                 yield name, self.words(name, 2)
 
 
-def _head(results: Sequence[Result], seconds: float) -> Iterator[str]:
+def _head(results: Sequence[Result], seconds: float, compiled: str) -> Iterator[str]:
     first = results[0]
     scenario = first.scenario
     yield title(scenario)
@@ -112,7 +117,7 @@ def _head(results: Sequence[Result], seconds: float) -> Iterator[str]:
         seeds = f"seeds {first.seed} to {results[-1].seed}, mean ± standard deviation"
     yield f"{scenario.duration_s:g} s of sending{warm}; {seeds}"
     rate = sum(result.figures.get("deliveries", 0) for result in results) / max(seconds, 1e-6)
-    yield f"{first.engine} engine, {seconds:.1f} s, {short(rate, 0)} deliveries a second"
+    yield f"{first.engine} engine, {seconds:.1f} s, {short(rate, 0)} deliveries a second{compiled}"
 
 
 def _network(links: Links) -> Iterator[str]:
