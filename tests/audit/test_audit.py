@@ -361,3 +361,18 @@ def test_events_of_a_host_in_another_execution_are_not_those_of_this_one() -> No
     (place,) = report(one, two).details["unlogged_hosts"]
     assert (place["host"], place["count"], place["logged"], place["run"]) == ("a", 2, 0, "two")
     assert "2 of host 'a' of two, none in the log" in report(one, two).summary()
+
+
+@pytest.mark.parametrize("separator", [";", ",", "|", " "])
+def test_several_ids_in_one_cell_get_a_hint(
+    separator: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f'id,after\na,\nc,\nd,"a{separator}c"\ne,"a{separator}gone"\n')
+    other = "," if separator == ";" else ";"
+    assert main(["audit", str(path), "--separator", other]) == 0
+    said = capsys.readouterr().out
+    assert f"1 of these references is several ids in one, as in 'a{separator}c'" in said
+    assert f"say --separator {separator!r}" in said
+    assert main(["audit", str(path), "--separator", separator]) == 0
+    assert "several ids in one" not in capsys.readouterr().out

@@ -15,6 +15,8 @@ from antecede.trace.schema import ORDERS
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
+SEPARATORS = (";", ",", "|", " ", "/")
+"""What people write between several ids in one cell."""
 SHOWN_IDS = 8
 """Ids of a cycle that its reason names."""
 
@@ -52,6 +54,7 @@ def by_causes(events: pa.Table) -> Counts:
     counted = pairs.pair_counts(of)
     redundant = int(counted.redundant.sum())
     details["missing_ids"] = _missing_ids(events, edges)
+    details |= _several_in_one(events, edges)
     keys = {
         "edges": len(of.parent),
         "immediate_edges": len(of.parent) - redundant,
@@ -150,6 +153,19 @@ def _missing_ids(events: pa.Table, edges: Any) -> int:
     return len(
         pa.table({"run": run, "id": nowhere["parent_id"]}).group_by(["run", "id"]).aggregate([])
     )
+
+
+def _several_in_one(events: pa.Table, edges: Any) -> dict[str, Any]:
+    """Tell whether ids that are nowhere are several ids, with something between them."""
+    nowhere = edges.filter(edges["parent"].is_null())["parent_id"].to_pylist()
+    known = {*events["id"].to_pylist()} if nowhere else set()
+    for separator in SEPARATORS:
+        parts = ((name, name.split(separator)) for name in nowhere if separator in name)
+        found = [name for name, few in parts if all(part.strip() in known for part in few)]
+        if found:
+            hint = {"separator": separator, "references": len(found), "example": found[0]}
+            return {"separator_hint": hint}
+    return {}
 
 
 def _codes(values: Any) -> Any:

@@ -137,6 +137,12 @@ def findings(report: AuditReport) -> Iterator[Finding]:
             f"{counted(report.missing_parents, 'reference')}{to} not in the trace",
             "a consumer that waits for them waits for ever: --missing lists the ids",
         )
+    if hint := report.details.get("separator_hint"):
+        yield Finding(
+            f"{counted(hint['references'], 'of these references is', 'of these references are')} "
+            f"several ids in one, as in {hint['example']!r}: all of its parts are there",
+            f"say --separator {hint['separator']!r}, then audit again",
+        )
     if report.details.get("shallow"):
         yield Finding(
             "the repository is a shallow clone: its oldest commits lack their parents",

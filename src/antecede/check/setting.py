@@ -102,7 +102,9 @@ def _timing(factory: Callable[..., Any], setting: Setting) -> dict[str, Any]:
         found["bounds"] = setting.bounds.numbered(everybody)
     if setting.subscriptions:
         found["subscriptions"] = Subscriptions(dict(setting.subscriptions)).numbered(everybody)
-    return {name: value for name, value in found.items() if name in options_of(factory)}
+    if unused := sorted(found.keys() - options_of(factory).keys()):
+        raise ScenarioError(f"{setting.protocol} takes no {unused[0]}: leave these lines out")
+    return found
 
 
 def _hierarchy(factory: Callable[..., Any], setting: Setting, options: Mapping[str, Any]) -> Cast:

@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
-from antecede.clocks.nanoseconds import LONGEST_NS, Seconds, span_ns, up_ns
+from antecede.clocks.nanoseconds import LONGEST_NS, Seconds, seconds_text, span_ns, up_ns
 from antecede.errors import DecodeError, LocalError, ProtocolError
 from antecede.message import Message
 from antecede.order.deliver_rows import Arrival, Outcome, Recorder, Waiting, own_message
@@ -286,7 +286,7 @@ class Observer:
         if held is None:
             return Outcome(ticket, status, None, waited_ms, waits_for, reason)
         missing, message = self._ids(held.missing), self.group._message(held.message)
-        said = (reason, held.reason or self._silent(held))
+        said = (reason, held.reason or self._silent(held), self._early(held))
         reason = "; ".join(words for words in said if words) or None
         return Outcome(ticket, status, None, waited_ms, missing, reason, *_shown(message))
 
@@ -294,6 +294,11 @@ class Observer:
         """Say from whom something must still be heard, where no message can be named."""
         names = ", ".join(self.group._names[member] for member in held.silent)
         return f"nothing heard yet of {names} that lets it go" if names else None
+
+    def _early(self, held: Held) -> str | None:
+        """Say how much time must still pass, where a message waits for time."""
+        left_ns = 0 if held.until_ns is None else held.until_ns - (self._clock or 0)
+        return f"{seconds_text(left_ns)} s too early for it to go" if left_ns > 0 else None
 
     def _blocked(self) -> dict[MessageId, Held]:
         """Return what is held, by id, with what it lacks now."""
