@@ -18,7 +18,7 @@ from antecede.check.mutants import EACH_S, TIMES_ORIGINAL, Outcome, judge_mutant
 from antecede.check.run import find_target, run_check
 from antecede.check.verdict import RIGHT, Exploration, Failure, Suite, Verdict
 from antecede.cli.explain import write_svg
-from antecede.cli.output import check_not_read
+from antecede.cli.output import check_apart, check_writable
 from antecede.diagram.steps import from_run
 from antecede.diagram.svg import draw_svg
 from antecede.errors import LocalError
@@ -85,8 +85,10 @@ def run(args: argparse.Namespace) -> int:
     options = split_options(args.options)
     if args.mutants:
         return _mutants(args, options)
+    check_apart(args.save, args.svg)
     for out in filter(None, (args.save, args.svg)):
-        check_not_read(Path(out), [args.target.rpartition(":")[0]])
+        read = [args.target.rpartition(":")[0]] if ":" in args.target else []
+        check_writable(Path(out), read, force=True)
     verdict = run_check(
         args.target,
         variant=args.variant,

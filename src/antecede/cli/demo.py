@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 
+from antecede.cli.output import check_folder, draft_of
 from antecede.cli.unused import refuse_unused
 from antecede.demo import tour
 from antecede.demo.arrivals import Arrivals, arrivals_of, events_of, with_declared_causes
@@ -45,6 +46,8 @@ def run(args: argparse.Namespace) -> int:
         refuse_unused(args, "with --trace nobody talks", unused=["seconds", "seed"])
     else:
         refuse_unused(args, "without --trace nothing is read", unused=["format"])
+    written = ("index.html", "quarantine.parquet" if args.trace else "trace.parquet")
+    check_folder(args.output, written, args.trace or ())
     try:
         args.output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -84,7 +87,8 @@ def _recorded(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
         tour.say(line)
     events = pyarrow.Table.from_batches([to_batch(recording.events)])
     target = args.output / "trace.parquet"
-    pyarrow.parquet.write_table(events, target, compression="zstd")
+    with draft_of(target) as draft:
+        pyarrow.parquet.write_table(events, draft, compression="zstd")
     return events, f"{lines[0]}. {lines[1].strip('()').capitalize()}. Seed {args.seed}."
 
 
@@ -96,7 +100,8 @@ def _own(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
     tour.say(line)
     if trace.quarantine.num_rows:
         target = args.output / "quarantine.parquet"
-        pyarrow.parquet.write_table(trace.quarantine, target, compression="zstd")
+        with draft_of(target) as draft:
+            pyarrow.parquet.write_table(trace.quarantine, draft, compression="zstd")
         bad = trace.quarantine.num_rows
         tour.say(f"{counted(bad, 'row')} {were(bad)} not usable: see {target}")
     return with_declared_causes(trace.events), f"{line}."

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from antecede.cli.columns import width_of_terminal
-from antecede.cli.output import check_writable, draft_of
+from antecede.cli.output import check_apart, check_writable, draft_of
 from antecede.cli.simulate_report import report, title
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError, MissingExtraError
@@ -118,6 +118,7 @@ def _check(args: argparse.Namespace) -> None:
     if args.trace is None and args.save_plot is None:
         why = "without --trace or --save-plot nothing is written"
         refuse_unused(args, why, unused=["force"])
+    check_apart(args.trace, args.save_plot)
     for out in (args.trace, args.save_plot):
         if out is not None:
             check_writable(Path(out), [args.file], args.force)

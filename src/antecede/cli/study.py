@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow
 
 from antecede.cli.columns import width_of_terminal
+from antecede.cli.output import check_folder
 from antecede.cli.study_report import report
 from antecede.cli.unused import refuse_unused
 from antecede.errors import AntecedeError, InputError, SetupError
@@ -95,12 +96,25 @@ def run(args: argparse.Namespace) -> int:
         return 0
     check_redraw(args)
     checked_spark(args)
+    _check_folders(args)
     with _engine(args) as engine:
         if args.name == ALL:
             return _run_all(args, engine)
         study = _studied(args.name, args.traces)
         folder = Path(args.out or Path("out", "studies", study.name))
         return _run_one(args.name, study, folder, engine, args).code
+
+
+WRITTEN = ("index.html", "summary.json", "results", "figures", ".lock")
+"""What a study keeps in its folder."""
+
+
+def _check_folders(args: argparse.Namespace) -> None:
+    folder = Path(args.out or Path("out", "studies", "" if args.name == ALL else args.name))
+    read = [*args.traces, args.name.rpartition(":")[0]]
+    names = STUDIES if args.name == ALL else [""]
+    for name in names:
+        check_folder(folder / name, WRITTEN, filter(None, read))
 
 
 def check_redraw(args: argparse.Namespace) -> None:

@@ -15,7 +15,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from antecede.cli.columns import width_of_terminal
-from antecede.cli.study import add_spark, check_redraw, checked_spark, spark_engine_of, write_page
+from antecede.cli.output import check_folder
+from antecede.cli.study import (
+    WRITTEN,
+    add_spark,
+    check_redraw,
+    checked_spark,
+    spark_engine_of,
+    write_page,
+)
 from antecede.cli.study_report import table_text, told_runs, wrapped
 from antecede.errors import InputError
 from antecede.studies.conduct import Conducted, Engine, Interrupted, conduct
@@ -77,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
     checked_spark(args)
     sweep = read_sweep(args.scenario, args.over, range(args.seed, args.seed + args.seeds))
     folder = Path(args.out or Path("out", "sweeps", sweep.path.stem))
+    check_folder(folder, (*WRITTEN, "sweep.csv"), [args.scenario])
     begin = time.monotonic()
     study = sweep_study(sweep)
     with _engine(args) as engine:
