@@ -35,6 +35,10 @@ CHOICES = (*(name for name in NAMES if name not in ("file_order", "source", "lin
 """Names under which a user may give a column."""
 
 
+MAX_COLUMNS = 4096
+"""Different columns in a table of JSON lines."""
+
+
 class Columns:
     """The user's columns by column of the schema, and the unit of their times."""
 
@@ -87,23 +91,32 @@ class Columns:
         for name in self.options.columns:
             _found(name, list(self.known), self.options, self.source)
 
-    def _widen(self, record: Mapping[str, object]) -> None:
+    def _widen(self, record: Mapping[str, object], line: int | None) -> None:
         """Take in columns that this record is the first to have, as JSON leaves out what is null.
 
-        What was found before stays as it is: no record until here had the new ones.
+        What was found before stays as it is: no record until here had the new ones. Raise
+        FormatError for more columns than any table has: the work would grow with their square.
         """
+        new = [column for column in record if column not in self.known]
+        if len(self.known) + len(new) > MAX_COLUMNS:
+            raise FormatError(
+                f"more than {MAX_COLUMNS:,} different columns up to here; the last is "
+                f"{text.shorten(new[-1])[:60]!r}: do names hold what values should?",
+                path=self.source,
+                line=line,
+            )
         timed = any(column in self.known for name in TIMES for column in self.of[name])
-        self.known.update(dict.fromkeys(record))
+        self.known.update(dict.fromkeys(new))
         for name in CHOICES:
             if not self.of[name] and name not in self.options.columns:
-                self.of[name] = _found(name, list(self.known), self.options, self.source)
+                self.of[name] = _found(name, new, self.options, self.source)
         if not timed and not self.options.time_unit:
             self.unit = self._unit([record])
 
     def event(self, record: Mapping[str, object], line: int | None) -> Event | Quarantined:
         """Return the record as an event, or what is wrong with it."""
         if not record.keys() <= self.known.keys():
-            self._widen(record)
+            self._widen(record, line)
         try:
             return self._event(record, line)
         except ValueError as error:
