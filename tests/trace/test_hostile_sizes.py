@@ -45,6 +45,8 @@ CASES: dict[str, Callable[[int], str]] = {
     "blanks.json": lambda n: SPAN + "}" + " " * n + "]",
     "digits.json": lambda n: SPAN + ',"timestamp":' + "9" * n + "}]",
     "brackets.json": lambda n: SPAN + "}" + ",[" * n,
+    "bad objects.json": lambda n: SPAN + "}" + ",{" * (n // 10),
+    "bad keys.json": lambda n: SPAN + "}" + ',{"a" ' * (n // 20),
     "otlp.json": lambda n: '{"resourceSpans":[{"scopeSpans":[' + "{" * n,
 }
 SIZE = 100_000
