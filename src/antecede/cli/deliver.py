@@ -252,5 +252,5 @@ def _report_lacking(done: pyarrow.Table, spec: DeliverSpec) -> None:
         if (group, observer, cause) not in held
     )
     for (observer, cause), count in lacking.most_common(SHOWN):
-        rows = counted(count, "row")
-        print(f"lacking     {cause} never came to {observer}; waited for directly by {rows}")
+        waiting = counted(count, "row")
+        print(f"lacking     {cause} never came to {observer}; waited for directly by {waiting}")
