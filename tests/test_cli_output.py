@@ -281,3 +281,41 @@ def test_an_option_that_a_protocol_lacks_is_named_in_a_sentence() -> None:
 def test_one_more_order_errs(folder: Path) -> None:
     (folder / "times.csv").write_text("id,after,time\nb,a,1\na,,2\n")
     assert "; 1 more order errs, see below" in audit(["times.csv"]).summary()
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        ("check bss --variant as-published --save gone/x.scenario", "does not exist"),
+        ("check bss --variant as-published --svg s", "is a folder"),
+        ("check bss --variant as-published --save /dev/null", "no ordinary file"),
+        ("check own.py:Own --save own.py", "is read by this command"),
+        ("check bss --variant as-published --save x --svg ./x", "is to be written twice"),
+        ("simulate mesh.toml --trace x.csv --save-plot ./x.csv", "is to be written twice"),
+        ("study topics --quick --engine local -o t.csv", "is no folder"),
+        ("study topics --quick --engine local -o t.csv/x", "t.csv is a file"),
+        ("study semantic --quick --engine local --traces s/index.html -o s", "is read by this"),
+        ("study all --quick --engine local -o t.csv", "t.csv"),
+        ("study topics --quick --engine local -o odd", "is no ordinary file"),
+        ("sweep s/index.html --over members=2,3 -o s", "is read by this command"),
+        ("sweep mesh.toml --over members=2,3 -o t.csv", "is no folder"),
+        ("demo --engine local -o t.csv", "is no folder"),
+        ("demo --engine local --trace s/index.html -o s", "is read by this command"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_any_work(
+    call: str, says: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mesh = '[topology]\nkind="mesh"\npeers=3\n[run]\nduration_s=0.2\n'
+    (folder / "mesh.toml").write_text(mesh)
+    (folder / "own.py").write_text("from antecede.protocols.fifo import Fifo as Own\n")
+    (folder / "s").mkdir()
+    (folder / "s" / "index.html").write_text(mesh)
+    (folder / "odd").mkdir()
+    os.mkfifo(folder / "odd" / "index.html")
+    before = {p: p.stat().st_mtime_ns for p in folder.rglob("*")}
+    assert main(call.split()) == 2
+    said = capsys.readouterr()
+    assert says in said.err
+    assert not said.out
+    assert {p: p.stat().st_mtime_ns for p in folder.rglob("*")} == before

@@ -274,3 +274,23 @@ def unpack_all(data: bytes) -> tuple[Any, ...]:
     values = storage._read(reader, 0)
     assert isinstance(values, tuple)
     return values
+
+
+def test_a_bad_record_of_the_log_is_named_and_changes_nothing() -> None:
+    names = ("a", "b")
+    sender, receiver = Group("a", names), Group("b", names, keep_log=True)
+    state = receiver.snapshot()
+    for text in (b"one", b"two"):
+        receiver.receive(sender.send(text))
+    good = receiver.log()
+    assert len(good) == 2
+    again = Group("b", names)
+    for log, number in (([b"junk"], 1), ([good[0], b"", good[1]], 2), ([*good, b"\0" * 9], 3)):
+        before = again.snapshot()
+        with pytest.raises(DecodeError, match=f"^record {number} of the log of inputs: "):
+            again.restore(state, log)
+        assert again.snapshot() == before
+    with pytest.raises(DecodeError, match=r"^not a stored state"):
+        again.restore(b"junk", good)
+    again.restore(state, good)
+    assert again.frontier() == receiver.frontier()

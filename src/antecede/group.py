@@ -82,6 +82,7 @@ from antecede.message import (
     Thread,
 )
 from antecede.protocols.base import Addressing, Guarantee, Protocol
+from antecede.protocols.given import check_flags
 from antecede.protocols.registry import ENTRIES, flat_class
 
 
@@ -123,6 +124,7 @@ class Group(metaclass=_Documented):
         keep_log: bool = False,
         **options: Any,
     ) -> None:
+        check_flags(keep_log=keep_log)
         names = list_of(name, members)
         protocol_name = resolved(order)
         numbers = {member: number for number, member in enumerate(names)}
@@ -474,6 +476,7 @@ class Group(metaclass=_Documented):
         Raises DecodeError for bytes that are no invitation, MismatchError for one to another room
         or to a group with other options, and LocalError for options that cannot be.
         """
+        check_flags(keep_log=keep_log)
         group = cls.__new__(cls)
         group._set_up(accepted(name, invitation, room, keep_log, options), incarnation)
         return group
@@ -531,8 +534,10 @@ class Group(metaclass=_Documented):
         new life of the member begins (see the module text), whose nonce is `incarnation`;
         `resume=True` goes on with the old one, which is safe only where nothing was sent, nor
         could be, since state and log were written. Raises DecodeError when the bytes are no
-        snapshot, LocalError when it is of another group or member, or made with other options.
+        snapshot or a record is no input (its number is named, from 1), LocalError when it is of
+        another group or member, or made with other options.
         """
+        check_flags(resume=resume)
         doors: dict[str, Callable[..., Any]] = {
             "receive": lambda wire, now: self.receive(wire, now_ns=now),
             "post": lambda payload, to, topics, parents, now: self.post(

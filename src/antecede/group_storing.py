@@ -19,6 +19,8 @@ from antecede.tallies import Tallies
 from antecede.threads import Threads
 
 Doors = Mapping[str, Callable[..., Any]]
+_BROKEN = (TypeError, ValueError, LookupError, ProtocolError, ArithmeticError)
+"""What a protocol raises when it is given a state or an input that cannot be."""
 
 
 class Storing:
@@ -84,13 +86,12 @@ class Storing:
             state.ahead = {w: (Message(*shown), at, now) for w, *shown, at, now in ahead}
             state.tally, state.recent = Tallies.of(tally), OrderedDict()
             state.threads = Threads(state.limits.threads, links)
-            self._replay(log, doors)
-        except (TypeError, ValueError, LookupError, ProtocolError, ArithmeticError) as error:
-            state.protocol.restore(before[0])
-            vars(state).update(before[1])
+        except _BROKEN as error:
+            self._go_back(before)
             raise DecodeError(
                 f"a snapshot whose state is none of {state.order}: {error}"
             ) from error
+        self._replay(log, doors, before)
         if not resume:
             first = max(state.sent, state.lives.heard(state.name)) + 1
             nonce = checked_nonce(incarnation)
@@ -137,10 +138,18 @@ class Storing:
                 raise ValueError("a held message that nobody can have sent")
             state.message(held.message)
 
-    def _replay(self, log: Iterable[bytes], doors: Doors) -> None:
-        """Do again what the log of inputs says."""
+    def _replay(self, log: Iterable[bytes], doors: Doors, before: tuple[Any, Any]) -> None:
+        """Do again what the log of inputs says, or go back and raise DecodeError."""
         state = self._state
         keep, state.keep_log = state.keep_log, False
-        for record in log:
-            journal.replay(record, doors)
+        for number, record in enumerate(log, 1):
+            try:
+                journal.replay(record, doors)
+            except _BROKEN as error:
+                self._go_back(before)
+                raise DecodeError(f"record {number} of the log of inputs: {error}") from error
         state.keep_log = keep
+
+    def _go_back(self, before: tuple[Any, Any]) -> None:
+        self._state.protocol.restore(before[0])
+        vars(self._state).update(before[1])

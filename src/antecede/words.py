@@ -19,9 +19,14 @@ def count_and_part(count: int, total: int) -> str:
     return f"{count:,} ({count / total:.1%})" if count and total else f"{count:,}"
 
 
-def counted(number: int, thing: str) -> str:
-    """Return a number of things, as in "1 peer", "2,000 peers"."""
-    return f"{number:,} {thing}{'s' * (number != 1)}"
+def counted(number: int, thing: str, things: str | None = None) -> str:
+    """Return a number of things, as in "1 peer", "2,000 peers"; `things`: the plural, if no "s"."""
+    return f"{number:,} {thing if number == 1 else things or thing + 's'}"
+
+
+def were(number: int) -> str:
+    """Return the verb after a count."""
+    return "was" if number == 1 else "were"
 
 
 def duration(milliseconds: float | None) -> str:

@@ -330,3 +330,49 @@ def test_missing_says_that_clocks_declare_no_causes(
     assert "this trace has vector clocks, so no ids are listed" in capsys.readouterr().err
     assert main(["audit", str(log)]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_clocks_that_count_events_which_the_log_lacks_are_a_finding(tmp_path: Path) -> None:
+    log = tmp_path / "clocks.log"
+    log.write_text(
+        'a {"a":1}\nstart\nb {"b":1,"a":9}\nheard of nine\nb {"b":2,"a":9,"ghost":3}\nand ghosts\n'
+    )
+    found = audit([log])
+    assert found.details["unlogged_entries"] == 3
+    hosts = found.details["unlogged_hosts"]
+    assert [(one["host"], one["count"], one["logged"], one["line"]) for one in hosts] == [
+        ("a", 9, 1, 3),
+        ("ghost", 3, 0, 5),
+    ]
+    assert found.ordered_pairs == 3  # a:1 before b:1 before b:2
+    text = found.summary()
+    assert "3 clock entries beyond the last event that the log has of a host" in text
+    assert f"{log}, line 3: 9 of host 'a', its last one in the log is 1" in text
+    assert f"{log}, line 5: 3 of host 'ghost', none in the log" in text
+    log.write_text('a {"a":1}\nstart\nb {"b":1,"a":1}\nheard\n')
+    sound = audit([log])
+    assert "unlogged_hosts" not in sound.details
+    assert "beyond" not in sound.summary()
+
+
+def test_events_of_a_host_in_another_execution_are_not_those_of_this_one() -> None:
+    one = clocked("a", 1, a=9)._replace(run="one")
+    two = clocked("b", 2, b=1, a=2)._replace(run="two")
+    (place,) = report(one, two).details["unlogged_hosts"]
+    assert (place["host"], place["count"], place["logged"], place["run"]) == ("a", 2, 0, "two")
+    assert "2 of host 'a' of two, none in the log" in report(one, two).summary()
+
+
+@pytest.mark.parametrize("separator", [";", ",", "|", " "])
+def test_several_ids_in_one_cell_get_a_hint(
+    separator: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f'id,after\na,\nc,\nd,"a{separator}c"\ne,"a{separator}gone"\n')
+    other = "," if separator == ";" else ";"
+    assert main(["audit", str(path), "--separator", other]) == 0
+    said = capsys.readouterr().out
+    assert f"1 of these references is several ids in one, as in 'a{separator}c'" in said
+    assert f"say --separator {separator!r}" in said
+    assert main(["audit", str(path), "--separator", separator]) == 0
+    assert "several ids in one" not in capsys.readouterr().out

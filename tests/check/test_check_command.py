@@ -135,3 +135,14 @@ def test_mutants_refuse_what_they_do_not_use(
 def test_limits_of_mutants_are_for_mutants(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "fifo", option, "5"]) == 2
     assert f"{option} is for --mutants" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("limit", ["0.001", "0.2"])
+def test_mutants_that_the_limit_for_all_leaves_no_time_are_left_out(
+    limit: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", "fifo", "--mutants", "--limit", limit]) == 1
+    said = capsys.readouterr().out
+    assert "longer than 0 s" not in said
+    assert "0 took too long, for " in said
+    assert "no time was left" in said

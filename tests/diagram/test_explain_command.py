@@ -104,3 +104,25 @@ def test_promises_and_topics_are_told(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "clocks: B's is -0.5 s off\n" in out
     assert "topics: B reads x and y; C reads y\n" in out
     assert "1  A sends m about x and y to B and C." in out
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("title x\n\nprotocol bss diff=true\nmembers A B\n", 3, "has no option 'diff'"),
+        ("# x\nprotocol bss differences=maybe\nmembers A B\n", 2, "true or false is allowed"),
+        ("protocol matrix heartbeat_s=3\nmembers A B\n", 1, "heartbeat_s has no effect"),
+        ("\nprotocol causal\nmembers A B\n", 2, "is an order, not a protocol"),
+        ("protocol bss\nmembers A B\nbounds accuracy=1\n", 1, "takes no bounds"),
+        ("protocol bss\nmembers A B\nsubscribe A x\n", 1, "takes no subscriptions"),
+    ],
+)
+def test_what_is_wrong_with_the_protocol_names_its_line(
+    text: str, line: int, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.scenario"
+    path.write_text(text)
+    assert main(["explain", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"antecede: {path}:{line}: ")
+    assert says in said

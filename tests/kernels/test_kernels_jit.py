@@ -73,3 +73,23 @@ def test_configuration_of_numba_is_left_alone() -> None:
 
 def abs_difference(a: int, b: int) -> int:
     return abs(a - b)
+
+
+def test_compiling_is_told_apart_from_work() -> None:
+    from antecede.kernels.compile_time import timed
+
+    @jit.inlined
+    def sum_up_to(n: int) -> int:
+        total = 0
+        for k in range(n):
+            total += k
+        return total
+
+    with timed() as cold:
+        assert sum_up_to(10) == 45
+    with timed() as warm:
+        assert sum_up_to(10) == 45
+    assert cold.compiling_s > 0.01
+    assert cold.working_s < cold.compiling_s + 1
+    assert (warm.compiling_s, warm.words()) == (0.0, "")
+    assert "s to compile the kernels, once" in cold.words() or cold.compiling_s < 0.05

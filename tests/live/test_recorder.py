@@ -90,7 +90,7 @@ def test_what_arrived_and_was_not_delivered_is_told(tmp_path: Path, monkeypatch:
     assert (of.expected, of.received, of.delivered) == (2, 2, 1)
     assert of.undelivered == (("a-1", "b"),)
     told = recorder.summary(of, 3)
-    assert "1 copies that arrived were not delivered by the end, a-1 to b the first" in told
+    assert "1 copy that arrived was not delivered by the end, a-1 to b the first" in told
     assert "no message names a cause" in told
     monkeypatch.setattr("antecede.cli.record.record", lambda *_, **__: of)
     assert main(["record", "-o", str(tmp_path / "r.csv")]) == 1

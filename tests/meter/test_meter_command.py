@@ -163,3 +163,39 @@ def test_what_cannot_be_done_is_said(
 ) -> None:
     assert main(["meter", trace, *options]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_causes_that_are_nowhere_are_counted_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    path = tmp_path / "t.csv"
+    path.write_text("id,after\na,gone\nb,gone\nc,lost\nd,a\n")
+    assert main(["meter", str(path)]) == 0
+    said = "3 references to causes that no row has: a names gone, b names gone, c names lost\n"
+    assert f"absent      {said}" in capsys.readouterr().out
+    assert main(["meter", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["absent_causes"] == [
+        {"run": None, "message": "a", "cause": "gone"},
+        {"run": None, "message": "b", "cause": "gone"},
+        {"run": None, "message": "c", "cause": "lost"},
+    ]
+    path.write_text("id,after\na,\nb,a\n" + "".join(f"m{k},x{k}\n" for k in range(7)))
+    assert main(["meter", str(path)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "m4 names x4 and 2 more, see antecede audit --missing" in shown
+    path.write_text("id,after\na,\nb,a\n")
+    assert main(["meter", str(path)]) == 0
+    assert "absent" not in capsys.readouterr().out
+
+
+def test_messages_that_came_and_were_never_sent_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "id,sender,kind\nm,a,send\nm,b,receive\nghost,b,receive\nwhat,a,receive\nghost,a,receive\n"
+    )
+    assert main(["meter", str(path)]) == 0
+    said = "left out    3 rows: received or delivered, never sent (ghost, what)"
+    assert said in capsys.readouterr().out

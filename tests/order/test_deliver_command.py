@@ -124,3 +124,17 @@ def test_options_are_python_values_or_words() -> None:
     assert option("subscriptions={'topics': {'a': ['x']}}")[1] == Subscriptions({"a": ["x"]})
     with pytest.raises(InputError, match="NAME=VALUE"):
         option("5.0")
+
+
+def test_what_is_held_for_time_says_how_much_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "wire.parquet", tmp_path / "out.csv"
+    group = ["--order", "physical", "--members", "ann,bob,cat", "--option", "delivery='bound'"]
+    group += ["--option", "bounds={'accuracy_s': 0.001, 'least_s': 0.004, 'most_s': 90}"]
+    assert main(["deliver", str(path), "--example", "6", *group]) == 0
+    assert main(["deliver", str(path), *group, "--finish-s", "1", "-o", str(out)]) == 0
+    assert "held" in capsys.readouterr().out
+    assert "s too early for it to go" in out.read_text()
+    assert main(["deliver", str(path), *group, "--finish-s", "200", "-o", str(out), "--force"]) == 0
+    assert "too early" not in out.read_text()

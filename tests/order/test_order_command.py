@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from antecede.cli import main
 from antecede.cli import order as command
 from antecede.errors import InputError
 from antecede.trace.arrow import read
@@ -56,7 +57,7 @@ def test_writes_causal_order_and_quarantine(
     assert aside.num_rows + table.num_rows == 9  # and one repeated row, which says nothing new
     printed = capsys.readouterr().out
     assert "engine      local (7 events" in printed
-    assert "1 events name causes that are nowhere" in printed
+    assert "1 event with causes that are nowhere" in printed
     assert "2 is its own cause" in printed
 
 
@@ -235,3 +236,37 @@ def test_the_neighbour_that_is_read_stays(own: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is read by this command"):
         run(trace, "-o", tmp_path / "x.jsonl", "--force")
     assert trace.read_text() == OWN
+
+
+def test_a_row_in_conflict_is_counted_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "t.csv", tmp_path / "o.csv"
+    path.write_text("id,after,text\na,,x\nb,a,y\nb,a,again\nb,,else\nc,b,q\n")
+    assert main(["order", str(path), "-o", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "left out    1 repeated row: the first row of an id counts" in said
+    assert "set aside   1 row, with reasons" in said
+    assert "1 an earlier row of this id differs in parents" in said
+    assert main(["audit", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "2 later rows of an id already seen" in said
+    assert "the first row of an id counts; 1 of them, which differ from it, are set aside" in said
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".txt"])
+def test_a_named_column_may_begin_late_in_json_lines(
+    suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / f"late{suffix}", tmp_path / "o.csv"
+    lines = [f'{{"id":"r{k}"}}' for k in range(1500)]
+    path.write_text("\n".join([*lines, '{"id":"z","because":"r1","when":1700000000}']))
+    call = ["order", str(path), "-o", str(out), "--format", "table"]
+    assert main([*call, "--after", "because", "--time", "when"]) == 0
+    rows = {row["id"]: row for row in csv.DictReader(out.read_text().splitlines())}
+    assert rows["z"]["because"] == "r1"
+    assert int(rows["z"]["position"]) > int(rows["r1"]["position"])
+    assert len(rows) == 1501
+    assert main([*call, "--after", "never", "--force"]) == 2
+    assert "no column 'never'; columns are id, because, when" in capsys.readouterr().err
+    assert len(out.read_text().splitlines()) == 1502  # what was there stays

@@ -32,7 +32,7 @@ def settings_of(draw: st.DrawFn) -> dict[str, Any]:
     if kind == "hierarchy":
         topology: Any = Hierarchy(draw(SIZES), draw(st.integers(0, 9)))
         choices = [("hierarchical", ""), ("hierarchical", "no-pruning")]
-        options: dict[str, Any] = draw(st.sampled_from(({}, {"ack_after": 3})))
+        options: dict[str, Any] = draw(st.sampled_from(({}, {"ack_after": 0})))
     elif kind == "pubsub":
         topics = draw(st.integers(1, 6))
         topology = PubSub(draw(SIZES), topics, draw(st.none() | st.integers(1, topics)))
@@ -46,7 +46,7 @@ def settings_of(draw: st.DrawFn) -> dict[str, Any]:
     if kind == "mesh":
         some: tuple[dict[str, Any], ...] = (
             {},
-            {"heartbeat_s": None, "printed": ("equal-times",), "keep": 3},
+            {"heartbeat_s": None, "printed": ("equal-times",), "max_jump": 300},
         )
         options = draw(st.sampled_from(some)) if protocol == "linear" else {}
     return {

@@ -49,7 +49,8 @@ def anything(seed: int) -> Scenario:
     )
     options: dict[str, Any] = {"pruning": r.choice(("safe", "none", "published"))}
     if r.random() < 0.5:
-        options["ack_after"] = r.choice((0, 1, 3, 7))
+        chosen = r.choice((0, 1, 3, 7))
+        options["ack_after"] = 0 if options["pruning"] == "none" else chosen
     duration_s = r.choice((0.5, 1.0))
     return Scenario(
         topology,

@@ -319,3 +319,15 @@ def test_a_protocol_of_ones_own(tmp_path: Path) -> None:
         run_readable(replace(scenario, protocol=f"{path}:Eager", topology=Hierarchy((2,), 1)), 1)
     with pytest.raises(InputError, match="no class Lazy"):
         run_readable(replace(scenario, protocol=f"{path}:Lazy"), 1)
+
+
+@pytest.mark.parametrize("variant", ["release", "set-aside", ""])
+def test_patience_ends_in_a_run_as_it_does_elsewhere(variant: str) -> None:
+    """S_b promises nothing about time, yet it acts on it: its host ticks where it has patience."""
+    options = {"patience_s": 0.5} if variant else {}
+    links, work = Links(Delay(0.05, 0.1), loss=0.2), Workload(answers=0.9)
+    lossy = Scenario(Mesh(4), "sb", variant, options, links, work, duration_s=3.0)
+    figures = run_readable(lossy, 0).figures
+    assert figures["lost"] > 0
+    assert (figures["held_at_end"] > 0) == (variant == "")
+    assert (figures.get("released", 0) > 0) == (variant == "release")

@@ -33,7 +33,7 @@ external = 4
 
 [protocol]
 name = "hierarchical"
-variant = "no-pruning"
+variant = "published-pruning"
 options = { ack_after = 3 }
 
 [links]
@@ -76,7 +76,7 @@ def test_every_table_is_read(tmp_path: Path) -> None:
     assert read(tmp_path, WHOLE) == Scenario(
         Hierarchy((3, 2), 4),
         "hierarchical",
-        "no-pruning",
+        "published-pruning",
         {"ack_after": 3},
         Links(
             Delay(0.05, 0.25),

@@ -25,7 +25,8 @@ TOY, BROKEN = "tests.studies.toy:STUDY", "tests.studies.toy:BROKEN"
 
 
 def study(name: str, folder: Path, *more: str) -> int:
-    return main(["study", name, "-o", str(folder), "--engine", "local", *more])
+    where = () if "--redraw" in more else ("--engine", "local")
+    return main(["study", name, "-o", str(folder), *where, *more])
 
 
 def test_results_summary_and_page_are_written(

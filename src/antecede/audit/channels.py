@@ -18,7 +18,7 @@ import pyarrow.compute
 from antecede.errors import CycleError
 from antecede.kernels import channels, graph
 from antecede.trace.schema import DELIVER, RECEIVE, SEND
-from antecede.words import count_and_part
+from antecede.words import count_and_part, counted
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
@@ -181,10 +181,10 @@ def sentence(found: Mapping[str, Any]) -> str:
     if model == CIRCULAR:
         return "neither order can be told, as receipts come before their sends in a circle"
     if model == CAUSAL:
-        return f"causal, all {copies:,} copies"
+        return f"causal, {'all ' * (copies > 1)}{counted(copies, 'copy', 'copies')}"
     count = found["overtaken_in_channel"] if model == NON_FIFO else found["overtaken_causally"]
     words = model if model == NON_FIFO else "FIFO, not causal"
-    late = f"{count_and_part(count, copies)} of {copies:,} copies too late"
+    late = f"{count_and_part(count, copies)} of {counted(copies, 'copy', 'copies')} too late"
     return f"{words} (first {_first(found['witness'])}), {late}"
 
 

@@ -15,6 +15,8 @@ from antecede.trace.schema import ORDERS
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
+SEPARATORS = (";", ",", "|", " ", "/")
+"""What people write between several ids in one cell."""
 SHOWN_IDS = 8
 """Ids of a cycle that its reason names."""
 
@@ -52,6 +54,7 @@ def by_causes(events: pa.Table) -> Counts:
     counted = pairs.pair_counts(of)
     redundant = int(counted.redundant.sum())
     details["missing_ids"] = _missing_ids(events, edges)
+    details |= _several_in_one(events, edges)
     keys = {
         "edges": len(of.parent),
         "immediate_edges": len(of.parent) - redundant,
@@ -88,6 +91,7 @@ def by_clocks(events: pa.Table) -> Counts:
         "repeated_counters": defects.repeated,
         "mutual_events": defects.mutual,
         "unmerged_events": defects.unmerged,
+        **_unlogged(events, log),
     }
     return Counts(events, log.row[edges.sender], log.row[edges.receiver], keys, None, details)
 
@@ -151,6 +155,19 @@ def _missing_ids(events: pa.Table, edges: Any) -> int:
     )
 
 
+def _several_in_one(events: pa.Table, edges: Any) -> dict[str, Any]:
+    """Tell whether ids that are nowhere are several ids, with something between them."""
+    nowhere = edges.filter(edges["parent"].is_null())["parent_id"].to_pylist()
+    known = {*events["id"].to_pylist()} if nowhere else set()
+    for separator in SEPARATORS:
+        parts = ((name, name.split(separator)) for name in nowhere if separator in name)
+        found = [name for name, few in parts if all(part.strip() in known for part in few)]
+        if found:
+            hint = {"separator": separator, "references": len(found), "example": found[0]}
+            return {"separator_hint": hint}
+    return {}
+
+
 def _codes(values: Any) -> Any:
     return values.dictionary_encode().indices
 
@@ -168,6 +185,49 @@ def _cycle_reasons(events: pa.Table, of: graph.Graph, cycle: graph.Ints) -> list
         more = f" <- ... ({len(circle)} in all)" if len(circle) > SHOWN_IDS else ""
         reasons[number] = f"causes form a cycle: {shown}{more} <- {circle[0]}"
     return [reasons[int(number)] for number in cycle[cycle >= 0]]
+
+
+def _unlogged(events: pa.Table, log: clocks.ClockLog) -> dict[str, Any]:
+    """Count entries beyond a host's last number in the log, and say where each host's first is.
+
+    Empty where there are none. Places are one a host, in the order of the rows; `logged` is 0
+    for a host that has no event at all.
+    """
+    event = np.repeat(np.arange(len(log.row)), np.diff(log.entry_start))
+    logged = np.zeros(len(log.start) - 1, np.int64)
+    there = log.start[1:] > log.start[:-1]
+    logged[there] = log.sorted_own[log.start[1:][there] - 1]
+    beyond = np.flatnonzero(log.entry_count > logged[log.entry_member])
+    if not len(beyond):
+        return {}
+    beyond = beyond[np.argsort(log.row[event[beyond]], kind="stable")]
+    _, first = np.unique(log.entry_member[beyond], return_index=True)
+    shown = beyond[np.sort(first)]
+    rows = events.take(log.row[event[shown]]).to_pylist()
+    places = []
+    for entry, row, host in zip(shown, rows, _hosts(events, log, shown, event[shown]), strict=True):
+        numbers = {
+            "count": int(log.entry_count[entry]),
+            "logged": int(logged[log.entry_member[entry]]),
+        }
+        where = {column: row[column] for column in ("member", "run", "id", "source", "line")}
+        places.append({"host": host, **numbers, **where})
+    return {"unlogged_entries": len(beyond), "unlogged_hosts": places}
+
+
+def _hosts(
+    events: pa.Table, log: clocks.ClockLog, entry: graph.Ints, event: graph.Ints
+) -> list[str]:
+    """Return the names in some entries of a log: those of an event stand in the log as numbers."""
+    lists = events["clock_members"].combine_chunks()
+    names = pa.array(events["member"].to_pylist(), pa.string())
+    known = pa.concat_arrays([names, pc.list_flatten(lists).cast(pa.string())]).unique()
+    number = {name: k for k, name in enumerate(known.to_pylist())}
+    places = (entry - log.entry_start[event]).tolist()
+    rows: list[Any] = events["clock_members"].take(log.row[event]).to_pylist()
+    return [
+        str(sorted(row, key=number.__getitem__)[k]) for row, k in zip(rows, places, strict=True)
+    ]
 
 
 def _clock_defects(

@@ -88,6 +88,8 @@ def audit_events(
     if named is not None:
         found |= witnesses(counts, format, clocked, aside, named)
     found |= {"rows": len(events), "quarantined": len(aside), "quarantine": _reasons(aside)}
+    if rows.conflicts:
+        found["conflicting_rows"] = rows.conflicts
     if rows.receipts or rows.deliveries:
         found |= {"receipts": rows.receipts, "deliveries": rows.deliveries}
         if models := channel_models(table):

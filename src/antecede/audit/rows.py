@@ -32,6 +32,9 @@ class Rows(NamedTuple):
     events: pa.Table
     quarantine: pa.Table
     duplicates: int
+    """Later rows of an id, those in conflict with the first among them."""
+    conflicts: int
+    """Of these, the rows that say something else than the first: they are in the quarantine."""
     receipts: int
     deliveries: int
 
@@ -79,11 +82,12 @@ def distinct(table: pa.Table, by_clock: bool) -> Rows:
     first = _first_rows(table, second_hand, by_clock)
     own = np.arange(len(table))
     later = np.flatnonzero((first != own) & ~second_hand)
-    if not by_clock:
-        bad += _conflicts(table, later, first)
+    conflicts = [] if by_clock else _conflicts(table, later, first)
+    bad += conflicts
     chosen = table if not len(table) else table.take(np.flatnonzero(first == own))
     quarantine = pa.Table.from_batches([quarantine_batch(bad)], QUARANTINE_SCHEMA)
-    return Rows(chosen, quarantine, len(later), int(receipt.sum()), int(delivery.sum()))
+    second = int(receipt.sum()), int(delivery.sum())
+    return Rows(chosen, quarantine, len(later), len(conflicts), *second)
 
 
 def _first_rows(table: pa.Table, second_hand: graph.Bools, by_clock: bool) -> graph.Ints:

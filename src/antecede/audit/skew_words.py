@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from antecede.audit.skew import STARTS
-from antecede.words import table
+from antecede.words import counted, table
 
 SHOWN_PAIRS = 8
 SHOWN_SHIFTS = 4
@@ -48,7 +48,7 @@ def pair_table(skew: Mapping[str, Any]) -> str | None:
         return None
     chosen = [pair for pair in pairs if pair["violations"]]
     if not chosen:
-        of = "1 pair" if len(pairs) == 1 else f"{len(pairs):,} pairs"
+        of = counted(len(pairs), "pair")
         return f"Clocks: {of} of processes connected, no shift needed (bounds in --json)"
     rows = [
         (
@@ -62,7 +62,7 @@ def pair_table(skew: Mapping[str, Any]) -> str | None:
     ]
     header = ("Clocks: a shift of", "least", "from", "to", "violated")
     more = len(pairs) - len(rows)
-    rest = f"\n{more:,} more {'pair' if more == 1 else 'pairs'} in --json" if more else ""
+    rest = f"\n{counted(more, 'more pair')} in --json" if more else ""
     return table(header, rows, indent="") + rest
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antecede.audit import receipt_words, skew_words
 from antecede.audit.channels import lines as channel_lines
-from antecede.words import count_and_part, duration, table
+from antecede.words import count_and_part, counted, duration, table
 
 if TYPE_CHECKING:
     from antecede.audit.report import AuditReport
@@ -103,7 +103,7 @@ def _missing_table(missing: list[dict[str, Any]], ids: int) -> str:
     ]
     shown = table(("Ids that are nowhere", "references", "first named by"), rows, indent="")
     more = ids - len(rows)
-    return shown + (f"\n{_many(more, 'more id')} (--missing {ids} lists all)" if more else "")
+    return shown + (f"\n{counted(more, 'more id')} (--missing {ids} lists all)" if more else "")
 
 
 def _nothing_found(report: AuditReport) -> str:
@@ -132,10 +132,16 @@ def findings(report: AuditReport) -> Iterator[Finding]:
     _, _, edges = _words(report)
     if report.missing_parents:
         ids = report.details.get("missing_ids")
-        to = "" if ids is None else f" to {_many(ids, 'id')}"
+        to = "" if ids is None else f" to {counted(ids, 'id')}"
         yield Finding(
-            f"{_many(report.missing_parents, 'reference')}{to} not in the trace",
+            f"{counted(report.missing_parents, 'reference')}{to} not in the trace",
             "a consumer that waits for them waits for ever: --missing lists the ids",
+        )
+    if hint := report.details.get("separator_hint"):
+        yield Finding(
+            f"{counted(hint['references'], 'of these references is', 'of these references are')} "
+            f"several ids in one, as in {hint['example']!r}: all of its parts are there",
+            f"say --separator {hint['separator']!r}, then audit again",
         )
     if report.details.get("shallow"):
         yield Finding(
@@ -143,11 +149,11 @@ def findings(report: AuditReport) -> Iterator[Finding]:
             "`git fetch --unshallow`, then audit again",
         )
     if report.self_parents:
-        yield Finding(f"{_many(report.self_parents, 'event')} named as its own cause", "left out")
+        yield Finding(f"{counted(report.self_parents, 'event')} named as its own cause", "left out")
     if report.duplicates:
         yield Finding(
-            f"{_many(report.duplicates, 'later row')} of an id already seen",
-            "the first row of an id counts",
+            f"{counted(report.duplicates, 'later row')} of an id already seen",
+            "the first row of an id counts" + _conflicting(report),
         )
     if report.redundant_edges and report.format != "shiviz":
         part = count_and_part(report.redundant_edges, report.edges)
@@ -157,48 +163,79 @@ def findings(report: AuditReport) -> Iterator[Finding]:
         )
 
 
+def _conflicting(report: AuditReport) -> str:
+    rows = report.details.get("conflicting_rows", 0)
+    return f"; {rows:,} of them, which differ from it, are set aside" if rows else ""
+
+
 def _clock_findings(report: AuditReport) -> Iterator[Finding]:
     defects = report.clock_defects or []
     if defects:
         shown = ", ".join(_defect(defect) for defect in defects[:SHOWN_DEFECTS])
         more = f" and {len(defects) - SHOWN_DEFECTS:,} more" if len(defects) > SHOWN_DEFECTS else ""
         yield Finding(
-            f"{_many(len(defects), 'clock')} with an entry lost or lowered: {shown}{more}",
+            f"{counted(len(defects), 'clock')} with an entry lost or lowered: {shown}{more}",
             "a restart, or several executions in one file (--delimiter)? pairs are not counted",
         )
     if count := report.details.get("repeated_counters"):
         yield Finding(
-            f"{_many(count, 'event')} with the same number as the one before at the host",
+            f"{counted(count, 'event')} with the same number as the one before at the host",
             "such events cannot be told apart by their clocks: pairs are not counted",
         )
     if count := report.details.get("mutual_events"):
         yield Finding(
-            f"{_many(count, 'event')} before itself, by the clocks",
+            f"{counted(count, 'event')} before itself, by the clocks",
             "two events know each other: a merge gone wrong; pairs are not counted",
         )
     if count := report.details.get("unmerged_events"):
         yield Finding(
-            f"{_many(count, 'event')} aware of another, but not of all that it knew",
+            f"{counted(count, 'event')} aware of another, but not of all that it knew",
             "their clocks were not merged entry by entry: order may be lost",
         )
     if count := report.details.get("clock_gaps"):
         yield Finding(
-            f"{_many(count, 'gap')} in the hosts' own numbers", "events are missing in the log"
+            f"{counted(count, 'gap')} in the hosts' own numbers", "events are missing in the log"
         )
+    yield from _unlogged(report)
+
+
+def _unlogged(report: AuditReport) -> Iterator[Finding]:
+    if hosts := report.details.get("unlogged_hosts"):
+        entries = counted(report.details["unlogged_entries"], "clock entry", "clock entries")
+        shown = "; ".join(_place(place) for place in hosts[:SHOWN_DEFECTS])
+        rest = len(hosts) - SHOWN_DEFECTS
+        more = f"; and {counted(rest, 'more host')}" if rest > 0 else ""
+        yield Finding(
+            f"{entries} beyond the last event that the log has of a host: {shown}{more}",
+            "the log is cut off or lacks a host, or a clock is wrong: events that are not there "
+            "order nothing",
+        )
+
+
+def _place(place: dict[str, Any]) -> str:
+    """Say where a clock first counts more events of a host than are there."""
+    where = [str(place["source"])] if place["source"] else []
+    where += [f"line {place['line']}"] if place["line"] else [str(place["id"])]
+    run = f" of {place['run']}" if place["run"] else ""
+    last = (
+        f"its last one in the log is {place['logged']:,}" if place["logged"] else "none in the log"
+    )
+    return f"{', '.join(where)}: {place['count']:,} of host {place['host']!r}{run}, {last}"
 
 
 def _lost_rows(report: AuditReport) -> Iterator[Finding]:
     if cycles := report.details.get("cycles"):
         count = report.details["events_on_cycles"]
         yield Finding(
-            f"{count:,} events that cause each other set aside, in {_many(cycles, 'cycle')}",
+            f"{counted(count, 'event')} that cause each other set aside, "
+            f"in {counted(cycles, 'cycle')}",
             "no order has every cause first; the reasons name the ids (--quarantine FILE)",
         )
     reasons = list(report.details.get("quarantine", {}).items())
     if reasons:
         shown = "; ".join(f"{count:,} x {reason}" for reason, count in reasons[:SHOWN_REASONS])
         yield Finding(
-            f"{_many(report.details['quarantined'], 'bad row')} set aside: {shown}",
+            f"{counted(report.details['quarantined'], 'bad row')} set aside: {shown}",
             "the others were counted; see them with --quarantine FILE",
         )
     if columns := report.details.get("without_causes"):
@@ -208,7 +245,7 @@ def _lost_rows(report: AuditReport) -> Iterator[Finding]:
         )
     if unreadable := report.details.get("unreadable_times", 0):
         yield Finding(
-            f"{_many(unreadable, 'time')} not readable",
+            f"{counted(unreadable, 'time')} not readable",
             "left out of the clocks' inversions; times are numbers or ISO 8601 of 1677 to 2262",
         )
 
@@ -217,12 +254,12 @@ def _reading(report: AuditReport) -> Iterator[Finding]:
     """Yield what a reader found out about its file."""
     if resets := report.details.get("counter_resets"):
         yield Finding(
-            f"{_many(resets, 'time')} a device began to count again from a lower number",
+            f"{counted(resets, 'time')} a device began to count again from a lower number",
             "the counter tells no order across that: uplinks on both sides count as concurrent",
         )
     if lost := report.details.get("lost_changes"):
         yield Finding(
-            f"{_many(lost, 'change')} lost in damaged places, by the positions named after them",
+            f"{counted(lost, 'change')} lost in damaged places, by the positions named after them",
             "positions there are what the changes that follow say; see --quarantine FILE",
         )
 
@@ -282,10 +319,6 @@ def _counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
 
 def _program_order(report: AuditReport) -> str:
     return "program order included" if report.format == "shiviz" else ""
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _defect(defect: dict[str, object]) -> str:

@@ -16,6 +16,7 @@ from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import signed_text
 from antecede.errors import LocalError
 from antecede.protocols.base import Guarantee, Protocol, Relation
+from antecede.protocols.given import with_trial
 from antecede.protocols.options import option_text
 from antecede.protocols.subscriptions import Subscriptions
 
@@ -144,9 +145,7 @@ def flat(
     """
     if not 2 <= size <= len(FLAT_NAMES):
         raise LocalError(f"a group to check has 2 to {len(FLAT_NAMES)} members, not {size}")
-    chosen = dict(options or {})
-    asked = getattr(cls, "trial_options", None)
-    options = {**(asked(range(MOST_MEMBERS)) if asked is not None else {}), **chosen}
+    options = with_trial(cls, range(MOST_MEMBERS), options or {})
     names = dict(enumerate(FLAT_NAMES[:size]))
 
     def newcomer(me: int, members: Iterable[int]) -> Protocol:

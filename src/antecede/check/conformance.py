@@ -24,6 +24,7 @@ from antecede.check.trial import Trial
 from antecede.check.verdict import ENDLESS, HUNG, SNAPSHOT, Failure, Suite
 from antecede.check.world import InFlight
 from antecede.protocols.base import Addressing, Relation
+from antecede.words import counted
 
 LONG_S = 3600.0
 ROUNDS = 20
@@ -58,7 +59,7 @@ def conform(
 ) -> Suite:
     """Run the suite with all randomness from `seed`; stop at the first failure."""
     deliveries = 0
-    words = f"{company.describe()}, {plan.messages} messages, seed {seed}"
+    words = f"{company.describe()}, {counted(plan.messages, 'message')}, seed {seed}"
     for run in range(plan.runs):
         trial = play(company, plan, f"{seed}/{run}")
         failure = trial.failure or trial.judge() or (_twin(trial) if plan.twins else None)

@@ -28,6 +28,7 @@ from antecede.check.trial import Trial
 from antecede.check.verdict import ENDLESS, RIGHT, Exploration, Failure
 from antecede.clocks.nanoseconds import seconds_text
 from antecede.protocols.base import Relation
+from antecede.words import counted
 
 __all__ = ["Explorer", "Limits", "Move", "explore"]
 
@@ -118,7 +119,7 @@ class Explorer:
     def _result(self, failure: Failure | None, *, complete: bool = False) -> Exploration:
         limits = self.limits
         company = self.company
-        words = f"{company.size()}, {limits.messages} messages"
+        words = f"{company.size()}, {counted(limits.messages, 'message')}"
         words += f", {limits.duplicates} arriving twice" if limits.duplicates else ""
         words += f", {limits.losses} lost" if limits.losses else ""
         if limits.script:

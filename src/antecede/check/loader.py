@@ -13,6 +13,7 @@ from antecede.check.calls import called, in_words, is_own, said, watching
 from antecede.check.company import MOST_MEMBERS
 from antecede.errors import InputError
 from antecede.protocols.base import Guarantee, Protocol
+from antecede.protocols.given import with_trial
 from antecede.protocols.options import read_options
 
 LOADING_S = 60.0
@@ -75,8 +76,8 @@ def _try(cls: type[Protocol], file: str, options: Mapping[str, Any]) -> None:
     try:
         # What it can not be made without (bounds, subscriptions), it says itself.
         with watching():
-            asked = called(cls.trial_options, range(MOST_MEMBERS))
-            member = called(cls, 0, (0, 1), **{**asked, **options})
+            tried = called(with_trial, cls, range(MOST_MEMBERS), options)
+            member = called(cls, 0, (0, 1), **tried)
             state = called(member.snapshot)
     except BaseException as error:
         if is_own(error):

@@ -213,10 +213,14 @@ def _judged(
     mutants = find_mutants(bodies.sources)
     asked = mutants[::every]
     for mutant in asked:
-        if monotonic() > deadline.at:
+        left_s = deadline.at - monotonic()
+        if left_s <= 0:
             break
-        until = _Deadline(min(each_s, deadline.at - monotonic()))
-        outcomes.append(_outcome(targets, originals, bodies, mutant, reasons, until))
+        until = _Deadline(min(each_s, left_s))
+        outcome = _outcome(targets, originals, bodies, mutant, reasons, until)
+        if outcome.unjudged and left_s < each_s:
+            break  # it did not take too long: the time for all was over, and it is left out
+        outcomes.append(outcome)
         if told is not None:
             told(outcomes[-1], len(outcomes), len(asked))
     # A module that several protocols share: what survives in one may only send otherwise in
@@ -270,7 +274,7 @@ def _outcome(
     try:
         failure = next((f for f in _examinations(changed, until) if f is not None), None)
     except _TimeUpError:
-        return Outcome(mutant, None, unjudged=f"took longer than {until.seconds:.0f} s")
+        return Outcome(mutant, None, unjudged=f"took longer than {until.seconds:.3g} s")
     except BaseException as error:
         if is_own(error):
             raise

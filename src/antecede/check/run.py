@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from antecede.check.budget import Size, Target, searches, suites
 from antecede.check.calls import LIMIT_S, in_words, watching
-from antecede.check.company import Company, UnmadeError, promise
+from antecede.check.company import MOST_MEMBERS, Company, UnmadeError, promise
 from antecede.check.conformance import Plan, conform
 from antecede.check.explorer import explore
 from antecede.check.loader import is_file_target, load_class
@@ -24,7 +24,8 @@ from antecede.check.verdict import (
     Verdict,
     kind_of,
 )
-from antecede.errors import LocalError
+from antecede.errors import LocalError, OptionError
+from antecede.protocols.given import with_trial
 from antecede.protocols.options import read_options
 from antecede.protocols.registry import entry
 
@@ -40,8 +41,8 @@ def find_target(name: str, variant: str = "", options: Iterable[tuple[str, str]]
     """Return a built-in protocol by name, or the user's FILE.py:CLASS.
 
     `options` are names and texts of options, read by the types of the class. Raises InputError
-    for a file or class that cannot be used, OptionError for an option that there is not,
-    LocalError for an unknown name or variant.
+    for a file or class that cannot be used, OptionError for an option that there is not or
+    that the protocol refuses, LocalError for an unknown name or variant.
     """
     given = tuple(options)
     if is_file_target(name):
@@ -53,6 +54,13 @@ def find_target(name: str, variant: str = "", options: Iterable[tuple[str, str]]
     topology = None if found.flat else importlib.import_module(found.module).Topology
     factory = found.load()
     chosen = {**found.options(variant), **read_options(name, factory, given)}
+    try:
+        if topology is None:
+            factory(0, (0, 1), **with_trial(factory, range(MOST_MEMBERS), chosen))
+        else:
+            factory(topology({0: (1,)}, (2,)), **chosen)
+    except LocalError as error:
+        raise OptionError(f"protocol {name} refuses these options: {error}") from error
     return Target(name, factory, topology, chosen)
 
 

@@ -85,7 +85,8 @@ class _Runner:
         try:
             self.cast: Cast = cast_members(scenario.setting, Path(scenario.path).parent)
         except ScenarioError as error:
-            raise ScenarioError(str(error), path=scenario.path) from error
+            line = scenario.protocol_line
+            raise ScenarioError(str(error), path=scenario.path, line=line) from error
         self.world = World(self.cast.protocols, self.cast.physics)
         self.before: set[int] = set()
         self.addressed: dict[str, tuple[str, ...]] = {}

@@ -71,6 +71,8 @@ class Scenario(NamedTuple):
     source: str
     setting: Setting
     commands: tuple[Command, ...]
+    protocol_line: int | None = None
+    """Where the protocol and its options are named."""
 
 
 def load_scenario(path: str | Path) -> Scenario:
@@ -95,6 +97,7 @@ class _Parser:
     def __init__(self, path: str) -> None:
         self.path = path
         self.line = 0
+        self.protocol_line: int | None = None
         self.head: dict[str, str] = {}
         self.options: tuple[tuple[str, str], ...] = ()
         self.members: tuple[str, ...] = ()
@@ -114,7 +117,8 @@ class _Parser:
                 self._command(line)
         setting = self._setting()
         title, source = self.head.get("title", ""), self.head.get("source", "")
-        return Scenario(self.path, title, source, setting, tuple(self.commands))
+        commands = tuple(self.commands)
+        return Scenario(self.path, title, source, setting, commands, self.protocol_line)
 
     def error(self, message: str) -> ScenarioError:
         return ScenarioError(message, path=self.path, line=self.line or None)
@@ -169,6 +173,7 @@ class _Parser:
             raise self.error("write 'protocol NAME [option=value ...]'")
         if "protocol" in self.head:
             raise self.error("the protocol is named already; a scenario has one")
+        self.protocol_line = self.line
         # The path of a file may have spaces; its class does not.
         words = next((k for k, one in enumerate(arguments, 1) if ".py:" in one), 1)
         self.head["protocol"] = " ".join(arguments[:words])

@@ -20,7 +20,7 @@ from antecede.check.scenario_parse import Setting
 from antecede.errors import LocalError, OptionError, ScenarioError
 from antecede.protocols.base import Protocol, Relation
 from antecede.protocols.options import options_of, read_options
-from antecede.protocols.registry import ENTRIES, entry
+from antecede.protocols.registry import ENTRIES, entry, of_order
 from antecede.protocols.subscriptions import Subscriptions
 
 
@@ -102,7 +102,9 @@ def _timing(factory: Callable[..., Any], setting: Setting) -> dict[str, Any]:
         found["bounds"] = setting.bounds.numbered(everybody)
     if setting.subscriptions:
         found["subscriptions"] = Subscriptions(dict(setting.subscriptions)).numbered(everybody)
-    return {name: value for name, value in found.items() if name in options_of(factory)}
+    if unused := sorted(found.keys() - options_of(factory).keys()):
+        raise ScenarioError(f"{setting.protocol} takes no {unused[0]}: leave these lines out")
+    return found
 
 
 def _hierarchy(factory: Callable[..., Any], setting: Setting, options: Mapping[str, Any]) -> Cast:
@@ -133,10 +135,8 @@ def _factory(
         found = entry(name)
         return found.load(), found.flat
     except LocalError as error:
-        known = ", ".join(ENTRIES)
-        raise ScenarioError(
-            f"no protocol is called '{name}'; there are {known}, or your own FILE.py:CLASS"
-        ) from error
+        known = of_order(name) or f"there are {', '.join(ENTRIES)}, or your own FILE.py:CLASS"
+        raise ScenarioError(f"no protocol is called '{name}'; {known}") from error
 
 
 def _options(factory: Callable[..., Any], setting: Setting) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
 from antecede import __version__
+from antecede.cli.unused import given_of
 from antecede.errors import AntecedeError, MissingExtraError
 
 
@@ -88,6 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if parsed.command is None:
             parser.print_help()
             return 0
+        parsed.given = given_of(parser, arguments)
         code = int(importlib.import_module(COMMANDS[parsed.command].module).run(parsed))
         if sys.stdout is not None:
             sys.stdout.flush()  # so that a full disk or a closed pipe is met here

@@ -12,6 +12,7 @@ import pyarrow as pa
 from antecede.audit.engine import audit
 from antecede.cli.output import check_writable, draft_of
 from antecede.cli.quarantine import save_quarantine
+from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
 from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.writing import format_of
@@ -41,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the report; 0 when it could be made."""
     aside = None if args.quarantine is None else Path(args.quarantine)
-    if aside is not None:
+    if aside is None:
+        refuse_unused(args, "without --quarantine nothing is written", unused=["force"])
+    else:
         check_writable(aside, args.paths, args.force)
         format_of(aside)
     if args.missing < 0:

@@ -18,12 +18,13 @@ from antecede.check.mutants import EACH_S, TIMES_ORIGINAL, Outcome, judge_mutant
 from antecede.check.run import find_target, run_check
 from antecede.check.verdict import RIGHT, Exploration, Failure, Suite, Verdict
 from antecede.cli.explain import write_svg
-from antecede.cli.output import check_not_read
+from antecede.cli.output import check_apart, check_writable
 from antecede.diagram.steps import from_run
 from antecede.diagram.svg import draw_svg
 from antecede.errors import LocalError
 from antecede.protocols.options import split_options
 from antecede.protocols.registry import ENTRIES
+from antecede.words import counted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,8 +85,10 @@ def run(args: argparse.Namespace) -> int:
     options = split_options(args.options)
     if args.mutants:
         return _mutants(args, options)
+    check_apart(args.save, args.svg)
     for out in filter(None, (args.save, args.svg)):
-        check_not_read(Path(out), [args.target.rpartition(":")[0]])
+        read = [args.target.rpartition(":")[0]] if ":" in args.target else []
+        check_writable(Path(out), read, force=True)
     verdict = run_check(
         args.target,
         variant=args.variant,
@@ -125,7 +128,7 @@ def report(verdict: Verdict, variant: str = "") -> list[str]:
     lines += explored(verdict.explorations)
     lines += [_played(part) for part in verdict.suites]
     if verdict.ok:
-        states, runs = f"{verdict.states:,} states", f"{verdict.runs:,} runs"
+        states, runs = counted(verdict.states, "state"), counted(verdict.runs, "run")
         return [*lines, "", f"PASS  {states} explored, {runs} on the adversarial network"]
     for failure in verdict.failures:
         lines += ["", f"FAIL  {failure.sentence()}", "", *_counterexample(failure)]
@@ -152,7 +155,7 @@ def _explored(parts: Sequence[Exploration]) -> str:
         extent = "stopped at the failure"
     else:
         extent = "NOT ALL: stopped there"
-    return f"  explored {what}: {states:,} states, {extent}"
+    return f"  explored {what}: {counted(states, 'state')}, {extent}"
 
 
 def _clocks(parts: Sequence[Exploration]) -> str:
@@ -169,7 +172,8 @@ def _clocks(parts: Sequence[Exploration]) -> str:
 
 
 def _played(part: Suite) -> str:
-    return f"  network  {part.setting}: {part.runs:,} runs, {part.deliveries:,} deliveries"
+    deliveries = counted(part.deliveries, "delivery", "deliveries")
+    return f"  network  {part.setting}: {counted(part.runs, 'run')}, {deliveries}"
 
 
 def _everything(args: argparse.Namespace) -> int:

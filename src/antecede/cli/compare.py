@@ -18,11 +18,13 @@ from antecede.cli.compare_measures import Compared, Ran, compared
 from antecede.cli.compare_scenarios import Asked, as_option, protocols_of, scenario_of, sizes_of
 from antecede.cli.compare_table import csv_lines, markdown, plain_values, report
 from antecede.cli.output import check_writable, save_text
+from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError, ScenarioError
 from antecede.progress import Progress
 from antecede.protocols.base import Protocol
 from antecede.simulate.cast import cast
 from antecede.simulate.certainty import half_widths
+from antecede.simulate.fitness import kind_of
 from antecede.simulate.hindsight import outcomes
 from antecede.simulate.memory import check_memory
 from antecede.simulate.readable import run_readable
@@ -89,7 +91,9 @@ def run(args: argparse.Namespace) -> int:
     if args.seed < 0:
         raise InputError(f"--seed {args.seed}: seeds are 0 or more")
     asked, sizes = protocols_of(args.protocols), sizes_of(args.members)
-    if args.csv is not None:
+    if args.csv is None:
+        refuse_unused(args, "without --csv nothing is written", unused=["force"])
+    else:
         own = [one.target for one in asked if is_file_target(one.target)]
         read = [target.rpartition(":")[0] for target in own]
         check_writable(Path(args.csv), read, args.force)
@@ -117,6 +121,7 @@ def _all_cells(
 ) -> list[Compared]:
     """Run every cell; what members refuse is met before the first of them runs."""
     members = {cell: _members(scenario, args.seed) for cell, scenario in scenarios.items()}
+    _check_used(args, scenarios, members)
     done: list[Compared] = []
     with Progress("simulating") as progress:
         for cell, scenario in scenarios.items():
@@ -128,6 +133,22 @@ def _all_cells(
                 runs.append(_ran(scenario, seed, progress))
             done.append(compared(one.name, scenario, members[cell], runs, args.topology))
     return done
+
+
+def _check_used(
+    args: argparse.Namespace,
+    scenarios: Mapping[tuple[Asked, int], Scenario],
+    members: Mapping[tuple[Asked, int], Mapping[int, Protocol]],
+) -> None:
+    """Refuse options that none of the protocols looks at; of one's own nobody knows that."""
+    if not any(
+        is_file_target(cell[0].target) or any(one.wants_ticks for one in made.values())
+        for cell, made in members.items()
+    ):
+        refuse_unused(args, "none of these protocols goes by clocks", unused=["accuracy"])
+    if all(kind_of(one.topology) != args.topology for one in scenarios.values()):
+        why = f"none of these protocols runs on a {args.topology}"
+        refuse_unused(args, why, unused=["topology"])
 
 
 def _members(scenario: Scenario, seed: int) -> Mapping[int, Protocol]:

@@ -14,6 +14,7 @@ from antecede.simulate.certainty import half_width
 from antecede.simulate.judge import FULL
 from antecede.simulate.scenario import Scenario
 from antecede.simulate.topology import EXTERNAL, INTERNAL, PEER, Hierarchy, Mesh
+from antecede.words import counted, were
 
 ORDERS = {
     "NONE": ("none", "no order"),
@@ -191,14 +192,21 @@ def _what_went_wrong(found: Compared) -> list[str]:
     if owed := found.total("undelivered"):
         links = found.scenario.links
         why = _unrecovered(found.scenario) if links.loss else "messages are stuck"
-        remarks.append(f"{owed:,.0f} deliveries never happened: {why}")
+        remarks.append(f"{counted(round(owed), 'delivery', 'deliveries')} never happened: {why}")
     if broken := found.total("violations"):
         checked = found.total("violations.checked")
-        remarks.append(f"its own order was broken by {broken:,.0f} of {checked:,.0f} deliveries")
+        of = counted(round(checked), "delivery", "deliveries")
+        remarks.append(f"its own order was broken by {broken:,.0f} of {of}")
     if refused := found.total("refused") + found.total("discarded"):
-        remarks.append(f"{refused:,.0f} messages were refused or given up on arrival")
+        remarks.append(
+            f"{counted(round(refused), 'message')} {were(round(refused))} refused or given up "
+            "on arrival"
+        )
     if unsent := found.total("unsent"):
-        remarks.append(f"{unsent:,.0f} answers were never sent: what they answer never came")
+        remarks.append(
+            f"{counted(round(unsent), 'answer')} {were(round(unsent))} never sent: "
+            "what is answered never came"
+        )
     return remarks
 
 

@@ -14,7 +14,7 @@ from antecede.check.loader import is_file_target, load_class
 from antecede.errors import InputError, ScenarioError
 from antecede.protocols.base import Addressing
 from antecede.protocols.options import read_options, split_options
-from antecede.protocols.registry import ENTRIES, entry
+from antecede.protocols.registry import ENTRIES, entry, of_order
 from antecede.simulate.delay_text import parse_delay
 from antecede.simulate.delays import LONGEST_S, Delay
 from antecede.simulate.fitness import check_fit, topologies_of
@@ -74,7 +74,7 @@ def _asked(word: str) -> Asked:
         return Asked(word)
     protocol, _, variant = word.partition("/")
     if protocol not in ENTRIES:
-        near = choices(protocol, ENTRIES)
+        near = of_order(protocol) or choices(protocol, ENTRIES)
         raise InputError(f"no protocol is called {protocol!r}; {near}; or your own, FILE.py:CLASS")
     if variant and variant not in entry(protocol).variants:
         near = choices(variant, entry(protocol).variants)

@@ -107,7 +107,8 @@ def _question(done: Sequence[Compared], args: argparse.Namespace) -> Iterator[st
     answers = scenario.workload.answers
     told = (f", {answers:.0%} of them answers" if answers else "") if len(sizes) == 1 else ""
     runs = [f"{_messages(one)} within {one.scenario.duration_s:g} s" for one in first]
-    sends = f"each sends {args.rate:g} messages a second, one every {every}: "
+    rate = f"{args.rate:g} message{'s' * (args.rate != 1)}"
+    sends = f"each sends {rate} a second, one every {every}: "
     yield sends + ", ".join(runs) + told
     measured = [f"{one.scenario.duration_s - one.scenario.warm_s:.3g}" for one in first]
     spans = ", ".join(dict.fromkeys(measured))
@@ -123,8 +124,7 @@ def _question(done: Sequence[Compared], args: argparse.Namespace) -> Iterator[st
 
 
 def _messages(one: Compared) -> str:
-    sent = one.total("sent") / len(one.runs)
-    return f"{sent:,.0f} message" + "s" * (round(sent) != 1)
+    return counted(round(one.total("sent") / len(one.runs)), "message")
 
 
 def _rows(one: Compared) -> Iterator[tuple[str, ...]]:

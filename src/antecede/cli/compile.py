@@ -8,7 +8,6 @@ compiled here is compiled when it is used for the first time.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from antecede.audit import audit_events
 from antecede.errors import InputError
+from antecede.kernels.compile_time import timed
 from antecede.kernels.jit import cache_folder
 from antecede.kernels.release_warm import warm_up
 from antecede.meter.count import count_rules
@@ -75,15 +75,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compile the parts asked for and say where the code went. Raises InputError."""
-    begin = time.monotonic()
     jobs = _jobs(args.parts)
-    with Progress("compiling") as progress:
+    with timed() as spent, Progress("compiling") as progress:
         for done, job in enumerate(jobs):
             progress(done / len(jobs))
             job()
     folder = cache_folder()
     where = f"cached in {folder}" if folder else "but no folder can be written: not kept"
-    print(f"kernels compiled in {time.monotonic() - begin:.1f} s, {where}")
+    if spent.compiling_s:
+        print(f"kernels compiled in {spent.compiling_s:.1f} s, {where}")
+    else:
+        print(f"nothing to compile: all kernels asked for are there, {where}")
     return 0
 
 

@@ -21,6 +21,7 @@ from antecede.trace.columns import TIMES
 from antecede.trace.reader import ReadOptions
 from antecede.trace.shiviz_writer import write_log_file
 from antecede.trace.with_own import Appender, UnlikeError, with_own
+from antecede.words import counted
 
 SHIVIZ = "shiviz"
 ENDINGS = {**writing.ENDINGS, ".log": SHIVIZ, ".shiviz": SHIVIZ}
@@ -66,7 +67,7 @@ def _shiviz(paths: Sequence[str], format: str | None, options: ReadOptions, out:
     trace = read(paths, format, options)
     log = with_clocks(trace.events, trace.format)
     written = write_log_file(log.entries, out, log.several_runs)
-    lines = [f"{written:,} events as a log for ShiViz"]
+    lines = [f"{counted(written, 'event')} as a log for ShiViz"]
     if any(trace.events[name].null_count < trace.events.num_rows for name in TIMES):
         lines.append("times are left out: a log holds hosts, clocks and what the events say")
     if log.computed:
@@ -105,7 +106,7 @@ def _piecewise(
 
 
 def _told(rows: int, own: Sequence[str], reasons: Counter[str]) -> list[str]:
-    lines = [f"{rows:,} events in the schema of antecede"]
+    lines = [f"{counted(rows, 'event')} in the schema of antecede"]
     if own:
         lines.append(f"beside it your own columns: {', '.join(own)}")
     return lines + _aside(reasons)

@@ -15,6 +15,7 @@ import pyarrow
 import pyarrow.parquet
 
 from antecede.cli.output import check_writable, draft_of
+from antecede.cli.unused import refuse_unused
 from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError
 from antecede.order.arrivals import Talk, recorded
@@ -23,6 +24,7 @@ from antecede.order.deliver_table import Engine, deliver_table, deliver_wide
 from antecede.progress import Progress
 from antecede.protocols.subscriptions import Subscriptions
 from antecede.trace.writing import PARQUET, format_of, write_table
+from antecede.words import counted
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pq: Any = pyarrow.parquet
@@ -92,13 +94,20 @@ def run(args: argparse.Namespace) -> int:
     spec = _spec(args)
     path = Path(args.file)
     if args.example is not None:
+        used = ("file", "example", "force", "order", "members", "option")
+        refuse_unused(args, "--example makes FILE and delivers nothing", but=used)
         return _example(path, spec, args)
     out = None if args.out is None else Path(args.out)
-    if out is not None:
+    if out is None:
+        refuse_unused(args, "without -o nothing is written", unused=["force", "prefix"])
+    else:
         check_writable(out, [path], args.force)
         format_of(out)
     with Progress("reading"):
         table = read_log_file(path)
+    if args.time in table.column_names and pa.types.is_timestamp(table[args.time].type):
+        why = f"column {args.time} holds timestamps, which have a unit of their own"
+        refuse_unused(args, why, unused=["time_unit"])
     for name in ("sent", "to", "topics"):
         if getattr(args, name) is None and name in table.column_names:
             setattr(args, name, name)
@@ -176,7 +185,7 @@ def _example(path: Path, spec: DeliverSpec, args: argparse.Namespace) -> int:
     groups = {name: spec.group_of(name, None) for name in names}
     table = recorded(groups, Talk(messages=args.example, lost=0.0))
     _write(table, path)
-    print(f"example     {table.num_rows:,} rows of {', '.join(names)} -> {path}")
+    print(f"example     {counted(table.num_rows, 'row')} of {', '.join(names)} -> {path}")
     return 0
 
 
@@ -194,7 +203,7 @@ def _report(
 
     statuses, waited = column("status"), column("waited_ms")
     where = "" if out is None else f" -> {out}"
-    print(f"read        {done.num_rows:,} rows in {seconds:.2f} s, {engine} engine{where}")
+    print(f"read        {counted(done.num_rows, 'row')} in {seconds:.2f} s, {engine} engine{where}")
     counts = Counter(statuses)
     for status in DeliverStatus:
         if counts[status]:
@@ -226,7 +235,7 @@ def _report_reasons(reasons: list[str | None], statuses: list[str]) -> None:
     for (status, reason), count in found.most_common(SHOWN):
         print(f"{status:<11} {count:,}: {reason}")
     if len(found) > SHOWN:
-        print(f"            and {len(found) - SHOWN:,} other reasons")
+        print(f"            and {counted(len(found) - SHOWN, 'other reason')}")
 
 
 def _report_lacking(done: pyarrow.Table, spec: DeliverSpec) -> None:
@@ -243,4 +252,5 @@ def _report_lacking(done: pyarrow.Table, spec: DeliverSpec) -> None:
         if (group, observer, cause) not in held
     )
     for (observer, cause), count in lacking.most_common(SHOWN):
-        print(f"lacking     {cause} never came to {observer}; {count:,} rows wait for it directly")
+        waiting = counted(count, "row")
+        print(f"lacking     {cause} never came to {observer}; waited for directly by {waiting}")

@@ -11,6 +11,8 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 
+from antecede.cli.output import check_folder, draft_of
+from antecede.cli.unused import refuse_unused
 from antecede.demo import tour
 from antecede.demo.arrivals import Arrivals, arrivals_of, events_of, with_declared_causes
 from antecede.demo.engines import SparkStart
@@ -19,7 +21,7 @@ from antecede.errors import InputError
 from antecede.live.recorder import record, summary
 from antecede.progress import Progress
 from antecede.trace.arrow import read, to_batch
-from antecede.words import count_and_part, counted
+from antecede.words import count_and_part, counted, were
 
 MEMBERS = 8
 
@@ -40,6 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Take the tour and write its page."""
+    if args.trace:
+        refuse_unused(args, "with --trace nobody talks", unused=["seconds", "seed"])
+    else:
+        refuse_unused(args, "without --trace nothing is read", unused=["format"])
+    written = ("index.html", "quarantine.parquet" if args.trace else "trace.parquet")
+    check_folder(args.output, written, args.trace or ())
     try:
         args.output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -79,7 +87,8 @@ def _recorded(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
         tour.say(line)
     events = pyarrow.Table.from_batches([to_batch(recording.events)])
     target = args.output / "trace.parquet"
-    pyarrow.parquet.write_table(events, target, compression="zstd")
+    with draft_of(target) as draft:
+        pyarrow.parquet.write_table(events, draft, compression="zstd")
     return events, f"{lines[0]}. {lines[1].strip('()').capitalize()}. Seed {args.seed}."
 
 
@@ -87,12 +96,14 @@ def _own(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
     tour.heading(1, "Your trace")
     trace = read(args.trace, format=args.format)
     names = ", ".join(args.trace)
-    line = f"{trace.events.num_rows:,} events read from {names} as {trace.format}"
+    line = f"{counted(trace.events.num_rows, 'event')} read from {names} as {trace.format}"
     tour.say(line)
     if trace.quarantine.num_rows:
         target = args.output / "quarantine.parquet"
-        pyarrow.parquet.write_table(trace.quarantine, target, compression="zstd")
-        tour.say(f"{trace.quarantine.num_rows:,} rows were not usable: see {target}")
+        with draft_of(target) as draft:
+            pyarrow.parquet.write_table(trace.quarantine, draft, compression="zstd")
+        bad = trace.quarantine.num_rows
+        tour.say(f"{counted(bad, 'row')} {were(bad)} not usable: see {target}")
     return with_declared_causes(trace.events), f"{line}."
 
 

@@ -24,7 +24,7 @@ from antecede.clocks.nanoseconds import seconds_text, signed_text
 from antecede.diagram.steps import from_run
 from antecede.diagram.svg import draw_svg
 from antecede.diagram.text import draw_text
-from antecede.errors import ScenarioError
+from antecede.errors import InputError, ScenarioError
 
 MIN_WIDTH, MAX_WIDTH = 40, 100
 
@@ -39,6 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the explanation, write the SVG; returns the exit code."""
+    if args.width is not None and args.width < MIN_WIDTH:
+        raise InputError(f"--width {args.width}: {MIN_WIDTH} columns or more")
     svg = Path(args.svg) if args.svg else None
     if svg is not None:
         check_writable(svg, [args.scenario], force=True)

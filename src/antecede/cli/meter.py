@@ -12,16 +12,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from antecede.cli.columns import width_of_terminal
+from antecede.cli.unused import refuse_unused
 from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError, LocalError
 from antecede.interrupt import interruptible
-from antecede.meter.rules import CAUSAL, RULES, TOPIC_CAUSAL
+from antecede.meter.rules import CAUSAL, RULES, TOPIC_CAUSAL, rule_named
 from antecede.meter.summary import summarize
 from antecede.meter.trace import RELATIONS
 from antecede.progress import Progress
 from antecede.protocols.subscriptions import Subscriptions
 from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.arrow import read
+from antecede.trace.schema import DELIVER, RECEIVE
+from antecede.words import counted
 
 LABEL = 12
 """Columns of the word in front of a line."""
@@ -59,9 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the counts; 0 when they could be made."""
     bounds, subscriptions = _bounds(args), _subscriptions(args.subscribe)
+    _check_used(args)
     with Progress("reading"):
         trace = read(args.paths, args.format, read_options(args))
     _check_known(trace.events, args.against, subscriptions)
+    if args.to_everybody and not {RECEIVE, DELIVER} & {*trace.events["kind"].to_pylist()}:
+        raise InputError("--to-everybody: this trace tells of nothing that was received")
     with Progress("counting"):
         found = interruptible(
             partial(
@@ -80,13 +86,13 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
         return 0
     width = width_of_terminal()
-    for line in found.lines(each=args.each, witnesses=max(args.witnesses, 0)):
+    for line in found.lines(each=args.each, witnesses=args.witnesses):
         print(_wrapped(line, width))
     if columns := trace.details.get("without_causes"):
         note = f"no column is known to hold causes or vector clocks: {columns}; say --after COLUMN"
         print(_wrapped(f"no causes   {note}", width))
-    if trace.quarantine.num_rows:
-        print(f"set aside   {trace.quarantine.num_rows:,} bad records; antecede audit names them")
+    if bad := trace.quarantine.num_rows:
+        print(f"set aside   {counted(bad, 'bad record')}; antecede audit names them")
     return 0
 
 
@@ -106,6 +112,23 @@ def _list(option: str, text: str | None) -> list[str] | None:
     if not found:
         raise InputError(f"{option} {text!r}: names nothing; leave it out for all")
     return found
+
+
+def _check_used(args: argparse.Namespace) -> None:
+    """Refuse options that what is asked for does not look at."""
+    if args.json:
+        refuse_unused(args, "--json prints everything", unused=["each", "witnesses"])
+    if args.witnesses < 0:
+        raise InputError(f"--witnesses {args.witnesses}: a number of deliveries, 0 or more")
+    names = _list("--rules", args.rules)
+    if names is None:
+        return
+    rules = [rule_named(name) for name in names]
+    if not any(rule.physical for rule in rules):
+        why = "none of these --rules goes by physical time"
+        refuse_unused(args, why, unused=["accuracy", "least", "most"])
+    if not any(rule.topics for rule in rules) and args.against != TOPIC_CAUSAL:
+        refuse_unused(args, "none of these --rules goes by topics", unused=["subscribe"])
 
 
 def _check_known(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 from antecede.cli.output import check_writable, draft_of
 from antecede.cli.quarantine import check_aside, is_quarantine, save_quarantine
+from antecede.kernels.compile_time import Spent, timed
 from antecede.order.result import Result, result_of, within_topics
 from antecede.order.spec import Status
 from antecede.order.table import order_table
@@ -20,6 +20,7 @@ from antecede.progress import Progress
 from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.arrow import read
 from antecede.trace.writing import format_of, write_table
+from antecede.words import counted
 
 LOCAL_EVENTS = 20_000_000
 """Up to so many events the local engine is chosen: on one machine it is faster than Spark."""
@@ -54,18 +55,16 @@ def run(args: argparse.Namespace) -> int:
         prepared = prepare(trace, args.by)
     rows = prepared.events.num_rows
     engine = args.engine or ("local" if rows <= LOCAL_EVENTS else "spark")
-    why = "as asked" if args.engine else f"{rows:,} events; Spark above {LOCAL_EVENTS:,}"
+    why = "as asked" if args.engine else f"{counted(rows, 'event')}; Spark above {LOCAL_EVENTS:,}"
     print(f"engine      {engine} ({why})", flush=True)
-    begin = time.monotonic()
-    with Progress("ordering"):
+    with Progress("ordering"), timed() as spent:
         ordered, topics = order_trace(prepared, _engine(engine)), 0
         if args.topic:
             events, topics = within_topics(ordered.events, prepared.spec)
             ordered = ordered._replace(events=events)
-    seconds = time.monotonic() - begin
     result = result_of(ordered.events, trace.own, prepared.spec)
     cleared = _write(result, ordered, out, aside)
-    _report(prepared, ordered, out, seconds)
+    _report(prepared, ordered, out, spent)
     if columns := trace.details.get("without_causes"):
         print(
             "no causes   no column is known to hold causes or vector clocks: the order is by ties"
@@ -102,7 +101,7 @@ def _write(result: Result, ordered: Ordered, out: Path, aside: Path) -> bool:
     return True
 
 
-def _report(prepared: Prepared, ordered: Ordered, out: Path, seconds: float) -> None:
+def _report(prepared: Prepared, ordered: Ordered, out: Path, spent: Spent) -> None:
     spec, events = prepared.spec, ordered.events
     waited: Any = events[spec.waited_for]
     statuses = Counter(events[spec.status].to_pylist())
@@ -110,17 +109,18 @@ def _report(prepared: Prepared, ordered: Ordered, out: Path, seconds: float) -> 
         bool(names) and status == Status.ORDERED
         for names, status in zip(waited.to_pylist(), events[spec.status].to_pylist(), strict=True)
     )
-    print(f"ordered     {events.num_rows:,} events in {seconds:.2f} s -> {out}")
+    took = f"{spent.working_s:.2f} s{spent.words()}"
+    print(f"ordered     {counted(events.num_rows, 'event')} in {took} -> {out}")
     causes = "vector clocks" if spec.clock else "declared parents"
     print(f"            by {causes}; ties by {spec.time}, then identity")
-    print(f"waited      {late:,} events, by {spec.time}, until a cause was released")
+    print(f"waited      {counted(late, 'event')}, by {spec.time}, until a cause was released")
     if lacking := statuses[str(Status.MISSING_CAUSE)]:
-        print(f"missing     {lacking:,} events name causes that are nowhere in the trace")
+        print(f"missing     {counted(lacking, 'event')} with causes that are nowhere in the trace")
 
 
 def _report_columns(result: Result, topics: int) -> None:
     if topics:
-        print(f"positions   within each of {topics:,} topics; causes hold across them")
+        print(f"positions   within each of {counted(topics, 'topic')}; causes hold across them")
     for name, written in result.renamed.items():
         print(f"renamed     the added column {name} is {written}: the table has a {name}")
 
@@ -128,13 +128,16 @@ def _report_columns(result: Result, topics: int) -> None:
 def _report_aside(prepared: Prepared, ordered: Ordered, aside: Path, cleared: bool) -> None:
     if prepared.receipts or prepared.deliveries:
         print(
-            f"left out    {prepared.receipts:,} receipts and {prepared.deliveries:,} deliveries: "
+            f"left out    {counted(prepared.receipts, 'receipt')} and "
+            f"{counted(prepared.deliveries, 'delivery', 'deliveries')}: "
             "the message itself is one event"
         )
     if prepared.duplicates:
-        print(f"left out    {prepared.duplicates:,} repeated rows: the first row of an id counts")
+        rows = counted(prepared.duplicates, "repeated row")
+        print(f"left out    {rows}: the first row of an id counts")
     if ordered.quarantine.num_rows:
-        print(f"set aside   {ordered.quarantine.num_rows:,} rows, with reasons -> {aside}")
+        rows = counted(ordered.quarantine.num_rows, "row")
+        print(f"set aside   {rows}, with reasons -> {aside}")
         reasons = Counter(
             str(r).partition(":")[0] for r in ordered.quarantine["reason"].to_pylist()
         )

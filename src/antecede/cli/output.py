@@ -49,6 +49,42 @@ def check_free(out: Path, force: bool) -> None:
         raise InputError("exists already; name another file or give --force", path=str(out))
 
 
+def check_folder(folder: Path, names: Iterable[str], read: Iterable[str | Path]) -> None:
+    """Raise InputError unless a command can keep files of these names in a folder.
+
+    The folder need not be there yet. No file of these names may be one that is read, and nothing
+    there may be replaced but ordinary files.
+    """
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise InputError("is no folder; name one to write into", path=str(folder))
+        there = folder.absolute()
+        while not there.exists():
+            there = there.parent
+        if not there.is_dir():
+            raise InputError(f"no folder can be made: {there} is a file", path=str(folder))
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise InputError(f"nothing can be made in {there}", path=str(folder))
+    except (OSError, ValueError) as error:
+        what = f"no folder can have this name: {error}"
+        raise InputError(what, path=ascii(str(folder))) from error
+    paths = [Path(path) for path in read]
+    for name in names:
+        out = folder / name
+        check_not_read(out, [path for path in paths if not path.is_dir()])
+        if folder.is_dir() and not out.is_dir():
+            check_free(out, force=True)
+
+
+def check_apart(*outs: str | Path | None) -> None:
+    """Raise InputError where two outputs of a command have the same name."""
+    seen: set[Path] = set()
+    for out in (Path(one) for one in outs if one is not None):
+        if out.absolute() in seen:
+            raise InputError("is to be written twice; name two files", path=str(out))
+        seen.add(out.absolute())
+
+
 def check_not_read(out: Path, read: Iterable[str | Path]) -> None:
     """Raise InputError where `out` is one of the files that are read, by whatever name.
 

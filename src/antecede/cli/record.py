@@ -11,6 +11,7 @@ from antecede.live.recorder import record, summary
 from antecede.progress import Progress
 from antecede.trace.arrow import write_events
 from antecede.trace.writing import format_of
+from antecede.words import counted, were
 
 OUT = "file to write: .parquet, .csv, .jsonl"
 ORDER = "causal, fifo, reply, none, or a protocol's name; `antecede protocols` lists them (causal)"
@@ -36,8 +37,11 @@ def run(args: argparse.Namespace) -> int:
     with draft_of(args.output) as draft:
         write_events(recording.events, draft, format)
     print(summary(recording, args.members))
-    print(f"{len(recording.events):,} events written to {args.output}")
+    print(f"{counted(len(recording.events), 'event')} written to {args.output}")
     if not recording.complete:
         missing = recording.expected - recording.delivered
-        print(f"antecede: {missing:,} copies were not delivered", file=sys.stderr)
+        print(
+            f"antecede: {counted(missing, 'copy', 'copies')} {were(missing)} not delivered",
+            file=sys.stderr,
+        )
     return 0 if recording.complete else 1

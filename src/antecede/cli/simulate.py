@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from antecede.cli.columns import width_of_terminal
-from antecede.cli.output import check_writable, draft_of
+from antecede.cli.output import check_apart, check_writable, draft_of
 from antecede.cli.simulate_report import report, title
+from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError, MissingExtraError
 from antecede.interrupt import interruptible
 from antecede.progress import Progress
@@ -64,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the scenario with every seed; returns 0. Raises InputError for what can not be."""
     if args.template is not None:
+        refuse_unused(args, "--template prints a file and does nothing else", but=["template"])
         print(template(args.template), end="")
         return 0
     if args.file is None:
@@ -76,13 +78,13 @@ def run(args: argparse.Namespace) -> int:
     engine = _engine(args, scenario)
     with _said_of(args.file):
         check_memory(scenario, engine)
-        results, seconds = _results(scenario, args, engine)
+        results, seconds, compiled = _timed(scenario, args, engine)
     if args.save_plot is not None:
         _plot(results[0], Path(args.save_plot))
     if args.json:
         print(json.dumps(_plain(results), indent=2, ensure_ascii=False))
     else:
-        print("\n".join(report(results, seconds, width_of_terminal())))
+        print("\n".join(report(results, seconds, width_of_terminal(), compiled)))
     sys.stdout.flush()
     return 0
 
@@ -113,9 +115,15 @@ def _check(args: argparse.Namespace) -> None:
         raise InputError(
             "--trace: one run by the readable engine is written; no --seeds, no engine"
         )
+    if args.trace is None and args.save_plot is None:
+        why = "without --trace or --save-plot nothing is written"
+        refuse_unused(args, why, unused=["force"])
+    check_apart(args.trace, args.save_plot)
     for out in (args.trace, args.save_plot):
         if out is not None:
             check_writable(Path(out), [args.file], args.force)
+    if args.save_plot is not None and args.seeds > 1:
+        raise InputError("--save-plot draws one run: leave out --seeds, and choose it by --seed")
     if args.trace is not None:
         format_of(args.trace)
     if args.save_plot is not None and Path(args.save_plot).suffix not in (".svg", ".png"):
@@ -129,10 +137,21 @@ def _engine(args: argparse.Namespace, scenario: Scenario) -> str:
     return str(args.engine)
 
 
-def _results(
+def _timed(
     scenario: Scenario, args: argparse.Namespace, engine: str
-) -> tuple[list[Result], float]:
-    begin = time.monotonic()
+) -> tuple[list[Result], float, str]:
+    """Return the results, the seconds of running, and what to say of compiling."""
+    if engine == READABLE and not args.meter:  # no kernels, so none are loaded for their time
+        begin = time.monotonic()
+        return _results(scenario, args, engine), time.monotonic() - begin, ""
+    from antecede.kernels.compile_time import timed
+
+    with timed() as spent:
+        results = _results(scenario, args, engine)
+    return results, spent.working_s, spent.words()
+
+
+def _results(scenario: Scenario, args: argparse.Namespace, engine: str) -> list[Result]:
     results: list[Result] = []
     with Progress("simulating") as progress:
         for seed in range(args.seed, args.seed + args.seeds):
@@ -149,7 +168,7 @@ def _results(
                 results.append(result._replace(caveats={**result.caveats, "causal.vain": IN_VAIN}))
             if args.meter:
                 results[-1] = _metered(results[-1])
-    return results, time.monotonic() - begin
+    return results
 
 
 IN_VAIN = "only what the readable engine records tells it; give --engine readable"

@@ -34,10 +34,15 @@ PROMISES = {
 METER = ("causal", "ordered", "unnecessary", "missed")
 
 
-def report(results: Sequence[Result], seconds: float, width: int) -> Iterator[str]:
-    """Yield the figures in groups; means over the runs, with the standard deviation."""
+def report(
+    results: Sequence[Result], seconds: float, width: int, compiled: str = ""
+) -> Iterator[str]:
+    """Yield the figures in groups; means over the runs, with the standard deviation.
+
+    `compiled` is what to say of time that went into compiling, which `seconds` leaves out.
+    """
     figures = _Figures([result.figures for result in results])
-    for line in _head(results, seconds):
+    for line in _head(results, seconds, compiled):
         yield from textwrap.wrap(line, width, break_on_hyphens=False)
     yield ""
     pairs = [*_messages(figures), *_waits(figures)]
@@ -101,7 +106,7 @@ class _Figures:
                 yield name, self.words(name, 2)
 
 
-def _head(results: Sequence[Result], seconds: float) -> Iterator[str]:
+def _head(results: Sequence[Result], seconds: float, compiled: str) -> Iterator[str]:
     first = results[0]
     scenario = first.scenario
     yield title(scenario)
@@ -112,7 +117,7 @@ def _head(results: Sequence[Result], seconds: float) -> Iterator[str]:
         seeds = f"seeds {first.seed} to {results[-1].seed}, mean ± standard deviation"
     yield f"{scenario.duration_s:g} s of sending{warm}; {seeds}"
     rate = sum(result.figures.get("deliveries", 0) for result in results) / max(seconds, 1e-6)
-    yield f"{first.engine} engine, {seconds:.1f} s, {short(rate, 0)} deliveries a second"
+    yield f"{first.engine} engine, {seconds:.1f} s, {short(rate, 0)} deliveries a second{compiled}"
 
 
 def _network(links: Links) -> Iterator[str]:
@@ -171,17 +176,34 @@ _COUNTS = {
 }
 
 
+_SINGULAR = {
+    "arrivals": "arrival",
+    "deliveries": "delivery",
+    "copies": "copy",
+    "answers": "answer",
+    "messages": "message",
+}
+
+
+def _of(figures: _Figures, name: str, words: str) -> str:
+    """Return what a figure counts; its first word in the singular where it is 1."""
+    first, space, rest = words.partition(" ")
+    one = figures.mean(name) == 1
+    return (_SINGULAR.get(first, first) if one else first) + space + rest
+
+
 def _messages(figures: _Figures) -> Iterator[tuple[str, str]]:
     found = []
     if figures.any_of("sent"):
-        found.append(f"{figures.count('sent')} message{'s' * (figures.mean('sent') != 1)}")
+        found.append(f"{figures.count('sent')} {_of(figures, 'sent', 'messages')}")
     for name, words in _COUNTS.items():
         if name in figures.names and (figures.mean(name) or name in ("arrivals", "deliveries")):
-            found.append(f"{figures.count(name)} {words}")
+            found.append(f"{figures.count(name)} {_of(figures, name, words)}")
         figures.told.add(name)
     yield "sent", ", ".join(found)
     if figures.any_of("notes"):
-        text = f"{figures.count('notes')} copies of the protocol's own messages"
+        copies = _of(figures, "notes", "copies")
+        text = f"{figures.count('notes')} {copies} of the protocol's own messages"
         size = figures.count("note_bytes")
         yield "notes", f"{text}, {size} B of control information" if size else text
 
@@ -206,7 +228,7 @@ def _role(figures: _Figures, role: str) -> list[str]:
 
 def _judged(figures: _Figures, relation: Relation | None) -> Iterator[tuple[str, str]]:
     if figures.any_of("violations.checked"):
-        of = figures.total("violations.checked")
+        of = _deliveries(figures.total("violations.checked"))
         ways = (
             ("early.by_delivery", "a cause: what its sender had sent or been handed"),
             ("early.by_receipt", "a cause by receipt: what had arrived at its sender"),
@@ -214,7 +236,7 @@ def _judged(figures: _Figures, relation: Relation | None) -> Iterator[tuple[str,
         for name, what in ways:
             if name in figures.names:
                 early = figures.total(name)
-                words = f"{early} of {of} deliveries came before {what}"
+                words = f"{early} of {of} came before {what}"
                 yield ("too early" if name == ways[0][0] else ""), words
         yield from _in_vain(figures)
         broken = figures.total("violations")
@@ -224,12 +246,15 @@ def _judged(figures: _Figures, relation: Relation | None) -> Iterator[tuple[str,
             what = "broke the order that the protocol itself promises"
             yield (
                 "promise",
-                f"{broken} of {of} deliveries {what}"
-                + (PROMISES.get(relation, "") if relation else ""),
+                f"{broken} of {of} {what}" + (PROMISES.get(relation, "") if relation else ""),
             )
     if figures.any_of("lemma3."):
         missing, extra = figures.total("lemma3.missing"), figures.total("lemma3.extra")
         yield "Lemma 3", f"{missing} bits missing, {extra} too many (Evropeytsev et al. 2016)"
+
+
+def _deliveries(total: str) -> str:
+    return f"{total} {'delivery' if total == '1' else 'deliveries'}"
 
 
 def _in_vain(figures: _Figures) -> Iterator[tuple[str, str]]:
@@ -241,7 +266,7 @@ def _in_vain(figures: _Figures) -> Iterator[tuple[str, str]]:
     figures.told.add("causal.early")  # by delivery, or by topic where that is the promise
     yield (
         "in vain",
-        f"{vain} of {of} deliveries were held after all their causes were there, for {late} ms "
+        f"{vain} of {_deliveries(of)} were held after all their causes were there, for {late} ms "
         f"together; {held} were held at all",
     )
 

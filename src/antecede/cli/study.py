@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow
 
 from antecede.cli.columns import width_of_terminal
+from antecede.cli.output import check_folder
 from antecede.cli.study_report import report
+from antecede.cli.unused import refuse_unused
 from antecede.errors import AntecedeError, InputError, SetupError
 from antecede.studies.conduct import Engine, Interrupted, conduct
 from antecede.studies.findings import Findings
@@ -89,17 +91,39 @@ def add_spark(parser: argparse.ArgumentParser, default: str, local: str) -> None
 def run(args: argparse.Namespace) -> int:
     """Carry out what is missing, write, print. Raises InputError, SetupError."""
     if args.name is None:
+        refuse_unused(args, "without NAME the studies are listed", but=[""])
         print(listed())
         return 0
-    if args.fresh and args.redraw:
-        raise InputError("--fresh forgets what --redraw would draw")
+    check_redraw(args)
     checked_spark(args)
+    _check_folders(args)
     with _engine(args) as engine:
         if args.name == ALL:
             return _run_all(args, engine)
         study = _studied(args.name, args.traces)
         folder = Path(args.out or Path("out", "studies", study.name))
         return _run_one(args.name, study, folder, engine, args).code
+
+
+WRITTEN = ("index.html", "summary.json", "results", "figures", ".lock")
+"""What a study keeps in its folder."""
+
+
+def _check_folders(args: argparse.Namespace) -> None:
+    folder = Path(args.out or Path("out", "studies", "" if args.name == ALL else args.name))
+    read = [*args.traces, args.name.rpartition(":")[0]]
+    names = STUDIES if args.name == ALL else [""]
+    for name in names:
+        check_folder(folder / name, WRITTEN, filter(None, read))
+
+
+def check_redraw(args: argparse.Namespace) -> None:
+    """Raise InputError for options that --redraw, which runs nothing, does not look at."""
+    if args.redraw:
+        if args.fresh:
+            raise InputError("--fresh forgets what --redraw would draw")
+        where = ("engine", "master", "py_files", "conf", "jobs", "only")
+        refuse_unused(args, "--redraw runs nothing and draws all that there is", unused=where)
 
 
 def checked_spark(args: argparse.Namespace) -> None:

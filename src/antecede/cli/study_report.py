@@ -8,7 +8,7 @@ from pathlib import Path
 
 from antecede.studies.conduct import Conducted
 from antecede.studies.findings import Findings, Row
-from antecede.words import duration
+from antecede.words import counted, duration, were
 
 SHOWN = 5
 """So many failed runs are printed; `summary.json` and the page have all."""
@@ -26,7 +26,7 @@ def report(done: Conducted, folder: Path, seconds: float, redraw: bool, width: i
 
 def told_runs(done: Conducted, seconds: float, redraw: bool) -> None:
     """Print what became of the runs."""
-    earlier = f", {done.stored:,} were there before" if done.stored else ""
+    earlier = f", {done.stored:,} {were(done.stored)} there before" if done.stored else ""
     left = f", {done.left:,} left out" if done.left else ""
     print(f"runs        {done.carried_out:,} in {duration(1000 * seconds)}{earlier}{left}")
     if done.failures:
@@ -34,10 +34,11 @@ def told_runs(done: Conducted, seconds: float, redraw: bool) -> None:
         for text in done.findings.failed[:SHOWN]:
             print(f"            {text}")
         if len(done.findings.failed) > SHOWN:
-            print(f"            and {len(done.findings.failed) - SHOWN:,} others: see summary.json")
+            more = counted(len(done.findings.failed) - SHOWN, "other")
+            print(f"            and {more}: see summary.json")
     if done.stale:
         what = "used" if redraw else "not used"
-        print(f"other code  made the results of {done.stale:,} runs here: {what}")
+        print(f"other code  made the results of {counted(done.stale, 'run')} here: {what}")
     for path in done.unreadable:
         print(f"set aside   {path}: no results that can be read")
 

@@ -15,7 +15,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from antecede.cli.columns import width_of_terminal
-from antecede.cli.study import add_spark, checked_spark, spark_engine_of, write_page
+from antecede.cli.output import check_folder
+from antecede.cli.study import (
+    WRITTEN,
+    add_spark,
+    check_redraw,
+    checked_spark,
+    spark_engine_of,
+    write_page,
+)
 from antecede.cli.study_report import table_text, told_runs, wrapped
 from antecede.errors import InputError
 from antecede.studies.conduct import Conducted, Engine, Interrupted, conduct
@@ -23,6 +31,7 @@ from antecede.studies.processes import Processes, cores
 from antecede.studies.sweep import Sweep, read_sweep, sweep_study
 from antecede.studies.sweep_findings import table_csv
 from antecede.studies.whole_files import write_whole
+from antecede.words import counted
 
 SHOWN_ROWS = 40
 """Most settings printed; the page and the CSV file have all."""
@@ -72,11 +81,11 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"--seed {args.seed}: seeds are 0 or more")
     if args.jobs is not None and (args.jobs < 1 or args.engine != "local"):
         raise InputError(f"--jobs {args.jobs}: 1 or more, and of --engine local")
-    if args.fresh and args.redraw:
-        raise InputError("--fresh forgets what --redraw would draw")
+    check_redraw(args)
     checked_spark(args)
     sweep = read_sweep(args.scenario, args.over, range(args.seed, args.seed + args.seeds))
     folder = Path(args.out or Path("out", "sweeps", sweep.path.stem))
+    check_folder(folder, (*WRITTEN, "sweep.csv"), [args.scenario])
     begin = time.monotonic()
     study = sweep_study(sweep)
     with _engine(args) as engine:
@@ -122,7 +131,7 @@ def _report(done: Conducted, sweep: Sweep, folder: Path, seconds: float, redraw:
             rows = section.table[:SHOWN_ROWS]
             print(table_text(section.columns, rows, width, keep=len(sweep.over)))
             if len(section.table) > len(rows):
-                print(f"  and {len(section.table) - len(rows):,} more settings")
+                print(f"  and {counted(len(section.table) - len(rows), 'more setting')}")
     print()
     told_runs(done, seconds, redraw)
     print(f"table       {folder / 'sweep.csv'}")

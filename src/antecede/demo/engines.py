@@ -11,6 +11,7 @@ import pyarrow
 
 from antecede.demo.arrivals import Arrivals, widths
 from antecede.errors import AntecedeError
+from antecede.kernels.compile_time import timed
 from antecede.order.alternatives import (
     Outcome,
     as_they_come,
@@ -45,9 +46,9 @@ def spec_of(arrivals: Arrivals) -> OrderSpec:
 
 def order_locally(arrivals: Arrivals) -> Ordered:
     """Put the rows in causal order in this process."""
-    begin = time.monotonic()
-    table = order_table(arrivals.table, spec_of(arrivals))
-    return Ordered(table, time.monotonic() - begin)
+    with timed() as spent:
+        table = order_table(arrivals.table, spec_of(arrivals))
+    return Ordered(table, spent.working_s)
 
 
 class SparkStart:

@@ -21,6 +21,7 @@ from antecede.live.driving import drain_s, group_of
 from antecede.live.member import Plan, run_member
 from antecede.live.regions import REGIONS
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
+from antecede.words import counted, were
 
 START_TIMEOUT_S = 30.0
 MAX_MEMBERS = 64
@@ -146,18 +147,24 @@ def _recording(gathered: list[Event], members: int) -> Recording:
 def summary(recording: Recording, members: int) -> str:
     """Return what was recorded, in two to four lines."""
     lines = [
-        f"{members} processes sent {recording.sent:,} messages over UDP; "
-        f"{recording.received:,} copies arrived, {recording.delivered:,} were delivered",
+        f"{counted(members, 'process', 'processes')} sent "
+        f"{counted(recording.sent, 'message')} over UDP; "
+        f"{counted(recording.received, 'copy', 'copies')} arrived, "
+        f"{recording.delivered:,} {were(recording.delivered)} delivered",
         f"({EMULATED})",
     ]
     if recording.received < recording.expected:
         lost = recording.expected - recording.received
-        lines.append(f"{lost:,} copies were lost by UDP: what depends on them stayed held back")
+        lines.append(
+            f"{counted(lost, 'copy', 'copies')} {were(lost)} lost by UDP: "
+            "what depends on them stayed held back"
+        )
     if recording.undelivered:
         message, member = recording.undelivered[0]
+        late = len(recording.undelivered)
         lines.append(
-            f"{len(recording.undelivered):,} copies that arrived were not delivered by the end, "
-            f"{message} to {member} the first by name"
+            f"{counted(late, 'copy', 'copies')} that arrived {were(late)} not delivered by "
+            f"the end, {message} to {member} the first by name"
         )
     if recording.sent and not any(event.parents for event in recording.events):
         lines.append("no message names a cause: this order carries none, or nothing was answered")

@@ -14,13 +14,15 @@ from antecede.errors import InputError
 from antecede.meter.count import Counts
 from antecede.meter.measure import observed, rows_of, table_of
 from antecede.meter.rules import RULES, rule_named
-from antecede.meter.trace import DELIVERY, RECEIPT, runs_of
+from antecede.meter.trace import ABSENT, DELIVERY, NEVER_SENT, RECEIPT, runs_of
 from antecede.meter.violations import SCHEMA as EARLY
 from antecede.meter.violations import Found, found_in
 from antecede.protocols.subscriptions import Subscriptions
 from antecede.trace.schema import DELIVER, RECEIVE
-from antecede.words import count_and_part, table
+from antecede.words import count_and_part, counted, table
 
+SHOWN = 5
+"""Absent causes, and messages that were never sent, that the terminal names."""
 _COUNTED = ("ordered", "causal", "unnecessary", "missed", "events")
 
 
@@ -44,6 +46,10 @@ class Summary:
     the trace tells of."""
     partial: int = 0
     """Messages that came to some receiving members only."""
+    absent: pa.Table = field(default_factory=ABSENT.empty_table)
+    """As `trace.ABSENT`: declared causes that are nowhere."""
+    never_sent: Sequence[str] = ()
+    """Ids of messages that came and that no row says to be sent."""
     contradictions: int = 0
     """Events whose vector clocks contradict others'; the counts go by what the clocks say."""
 
@@ -57,6 +63,8 @@ class Summary:
             "early_by": self.early_by,
             "messages_to_some": self.partial,
             "left_out": self.left_out,
+            "never_sent": list(self.never_sent),
+            "absent_causes": self.absent.to_pylist(),
             "contradictions": self.contradictions,
             "not_measured": self.not_measured,
         }
@@ -65,24 +73,24 @@ class Summary:
         """Yield lines for people; `each`: a table for each observer, too."""
         rows = self.counts.to_pylist()
         observers = {(row["run"], row["observer"]): row["events"] for row in rows}
-        who = "1 observer" if len(observers) == 1 else f"{len(observers):,} observers"
-        yield f"{who}, {_messages(sum(observers.values()))} received; causal by " + (
-            ", ".join(self.relations) or "nothing"
-        )
+        who = counted(len(observers), "observer")
+        received = counted(sum(observers.values()), "message")
+        yield f"{who}, {received} received; causal by " + (", ".join(self.relations) or "nothing")
         yield table(_HEADER, _cells(rows))
         if each and len(observers) > 1:
             for run, observer in observers:
                 own = [row for row in rows if (row["run"], row["observer"]) == (run, observer)]
                 where = "" if run is None else f" of {run}"
-                yield f"\n{observer}{where}: {_messages(own[0]['events'])}"
+                yield f"\n{observer}{where}: {counted(own[0]['events'], 'message')}"
                 yield table(_HEADER, _cells(own))
         yield from self._rest(witnesses)
 
     def _rest(self, witnesses: int) -> Iterator[str]:
         if self.deliveries:
             label = "early"
+            all_of_them = counted(self.deliveries, "delivery", "deliveries")
             for relation, early in self.early_by.items():
-                part = f"{count_and_part(early, self.deliveries)} of {self.deliveries:,} deliveries"
+                part = f"{count_and_part(early, self.deliveries)} of {all_of_them}"
                 yield f"{label:12}{part} came before a cause, by {relation}"
                 label = ""
         for row in self.early.slice(0, witnesses).to_pylist():
@@ -90,17 +98,18 @@ class Summary:
             where = f"{row['member']}" + ("" if row["run"] is None else f" of {row['run']}")
             yield f"            {row['message']} at {where}: its cause {row['cause']} {when}"
         if self.deliveries and self.partial:
-            what = "message" if self.partial == 1 else "messages"
             yield (
-                f"in part     {self.partial:,} {what} did not come to every member that received "
-                "any; no row says whom a message was for, so a cause that was lost on its way to a "
-                "member is not missed there (--to-everybody: all were for all)"
+                f"in part     {counted(self.partial, 'message')} did not come to every member "
+                "that received any; no row says whom a message was for, so a cause that was lost "
+                "on its way to a member is not missed there (--to-everybody: all were for all)"
             )
         for reason, count in self.left_out.items():
-            yield f"left out    {count:,} {'row' if count == 1 else 'rows'}: {reason}"
+            yield f"left out    {counted(count, 'row')}: {reason}" + self._which(reason)
+        yield from self._absent()
         if self.contradictions:
+            events = counted(self.contradictions, "event")
             yield (
-                f"doubtful    {self.contradictions:,} events have clocks that contradict others; "
+                f"doubtful    {events} with a clock that contradicts others; "
                 "antecede audit says how"
             )
         reasons: dict[str, list[str]] = {}
@@ -109,12 +118,28 @@ class Summary:
         for reason, rules in reasons.items():
             yield f"unmeasured  {', '.join(rules)}: {reason}"
 
+    def _which(self, reason: str) -> str:
+        if reason != NEVER_SENT:
+            return ""
+        more = len(self.never_sent) - SHOWN
+        rest = f" and {more:,} more" if more > 0 else ""
+        return f" ({', '.join(self.never_sent[:SHOWN])}{rest})"
+
+    def _absent(self) -> Iterator[str]:
+        if not len(self.absent):
+            return
+        named = [
+            f"{row['message']} names {row['cause']}"
+            + ("" if row["run"] is None else f" (run {row['run']})")
+            for row in self.absent.slice(0, SHOWN).to_pylist()
+        ]
+        more = len(self.absent) - len(named)
+        rest = f" and {more:,} more, see antecede audit --missing" if more else ""
+        causes = counted(len(self.absent), "reference")
+        yield f"absent      {causes} to causes that no row has: {', '.join(named)}{rest}"
+
 
 _HEADER = ("rule", "ordered", "causal", "needless", "missed", "each: ordered", "needless", "missed")
-
-
-def _messages(count: int) -> str:
-    return "1 message" if count == 1 else f"{count:,} messages"
 
 
 def _cells(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
@@ -152,10 +177,14 @@ def summarize(
     relations: dict[str, None] = {}
     received: set[str] = set()
     measured: set[str] = set()
+    absent = [ABSENT.empty_table()]
+    never_sent: list[str] = []
     contradictions = 0
     for run in runs_of(events, relation):
         relations[run.source] = None
         received.update(run.arrivals)
+        absent.append(run.absent)
+        never_sent += run.never_sent
         contradictions += run.contradictions
         for reason, count in run.notes.items():
             left_out[reason] = left_out.get(reason, 0) + count
@@ -176,6 +205,8 @@ def summarize(
         {} if wanted else {name: why for name, why in lacking.items() if name not in measured},
         _early_by(events, relation, found, to_everybody),
         0 if to_everybody else sum(one.partial for one in found),
+        pa.concat_tables(absent),
+        never_sent,
         contradictions,
     )
 

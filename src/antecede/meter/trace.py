@@ -30,11 +30,19 @@ from antecede.trace.schema import DELIVER, RECEIVE, SEND
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
+NEVER_SENT = "received or delivered, never sent"
 DELIVERY, RECEIPT, REPLY = "delivery", "receipt", "reply"
 RELATIONS = (DELIVERY, RECEIPT, REPLY)
 EVERYTHING = "(file order)"
 """The observer of a trace in which nobody receives."""
 MAX_BYTES = 4 << 30
+_ABSENT: list[Any] = [
+    pa.field("run", pa.string()),
+    pa.field("message", pa.string(), nullable=False),
+    pa.field("cause", pa.string(), nullable=False),
+]
+ABSENT = pa.schema(_ABSENT)
+"""One row a declared cause that no row of its run has: the message that names it, and its id."""
 
 
 @dataclass
@@ -69,6 +77,10 @@ class Run:
     """[messages, members] of a vector-clock log."""
     notes: dict[str, int] = field(default_factory=dict)
     """What was left out: reason -> rows."""
+    absent: pa.Table = field(default_factory=ABSENT.empty_table)
+    """As `ABSENT`: declared causes that are nowhere, so that nothing is ordered after them."""
+    never_sent: Sequence[str] = ()
+    """Ids of messages that were received or delivered, and that no row says to be sent."""
     contradictions: int = 0
     """Events whose clocks contradict others', and that were counted all the same."""
 
@@ -177,7 +189,7 @@ def _told(name: str | None, table: pa.Table, relation: str) -> Run:
     number = np.full(len(ids), -1, np.int64)
     number[code[send]] = np.arange(len(send))
     keep = (number[code] >= 0) & (~kind[SEND] | np.isin(np.arange(len(code)), send))
-    note(notes, "received or delivered, never sent", number[code] < 0)
+    note(notes, NEVER_SENT, number[code] < 0)
     note(notes, "sent twice", (number[code] >= 0) & ~keep)
     place = np.flatnonzero(keep)
     kind = {one: rows[place] for one, rows in kind.items()}
@@ -205,6 +217,7 @@ def _told(name: str | None, table: pa.Table, relation: str) -> Run:
         file_order=whole(table["file_order"]),
         declared=_graph(declared) if "parents" in declared.column_names else None,
         notes=notes,
+        never_sent=[str(ids[one]) for one in np.flatnonzero(number < 0)],
     )
 
 
@@ -244,7 +257,7 @@ def _declared(name: str | None, table: pa.Table) -> Run:
     _, first = np.unique(code, return_index=True)
     note(notes, "an earlier row has this id", len(table) - len(first))
     table = table.take(np.sort(first)).combine_chunks()
-    of = _graph(table)
+    of, absent = _graph(table), _absent(name, table)
     circular = graph.on_cycles(of) >= 0
     if circular.any():
         note(notes, "causes go in a circle", circular)
@@ -265,13 +278,29 @@ def _declared(name: str | None, table: pa.Table) -> Run:
         {EVERYTHING: np.argsort(whole(table["file_order"]), kind="stable").astype(np.int64)},
         past=of,
         notes=notes,
+        absent=absent,
     )
 
 
-def _graph(table: pa.Table) -> Graph:
+def _edges(table: pa.Table) -> Any:
     if "run" in table.column_names:  # ids are those of one run anyway
         table = table.drop_columns(["run"])
-    edges = graph.edge_table(table)
+    return graph.edge_table(table)
+
+
+def _absent(name: str | None, table: pa.Table) -> pa.Table:
+    """Return the declared causes that no row has, in the order of the rows that name them."""
+    edges = _edges(table)
+    edges = edges.filter(edges["parent"].is_null())
+    edges = edges.take(np.argsort(edges["child"].to_numpy(), kind="stable"))
+    run = pa.array([name] * len(edges), pa.string())
+    message = table["id"].take(edges["child"]).cast(pa.string())
+    cause = edges["parent_id"].cast(pa.string())
+    return pa.Table.from_arrays([run, message, cause], schema=ABSENT)
+
+
+def _graph(table: pa.Table) -> Graph:
+    edges = _edges(table)
     edges = edges.filter(edges["parent"].is_valid())
     child, parent = (edges[column].to_numpy().astype(np.int64) for column in ("child", "parent"))
     return graph.graph(len(table), child, parent)

@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from antecede.clocks.nanoseconds import LONGEST_NS, Seconds, span_ns, up_ns
+from antecede.clocks.nanoseconds import LONGEST_NS, Seconds, seconds_text, span_ns, up_ns
 from antecede.errors import DecodeError, LocalError, ProtocolError
 from antecede.message import Blocked, GroupEffect, Id, Message
 from antecede.order.deliver_rows import Arrival, Outcome, Waiting
@@ -241,7 +241,7 @@ class Observer:
         ticket, waits_for, reason = waiting.ticket, waiting.waits_for, waiting.reason
         if held is None:
             return Outcome(ticket, status, None, waited_ms, waits_for, reason)
-        said = (reason, held.reason or _silent(held))
+        said = (reason, held.reason or _silent(held), _early(held, self._clock or 0))
         reason = "; ".join(words for words in said if words) or None
         shown = _shown(held.message)
         return Outcome(ticket, status, None, waited_ms, _ids(held.waits_for), reason, *shown)
@@ -318,6 +318,12 @@ def _shown(message: Message) -> tuple[str, int, bytes]:
 
 def _ids(ids: Iterable[Id]) -> tuple[str, ...]:
     return tuple(f"{sender}:{seq}" for sender, seq in ids)
+
+
+def _early(held: Blocked, now_ns: int) -> str | None:
+    """Say how much time must still pass, where a message waits for time."""
+    left_ns = 0 if held.until_ns is None else held.until_ns - now_ns
+    return f"{seconds_text(left_ns)} s too early for it to go" if left_ns > 0 else None
 
 
 def _silent(held: Blocked) -> str | None:

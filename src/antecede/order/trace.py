@@ -91,7 +91,9 @@ def prepare(trace: Trace, by: str | None = None) -> Prepared:
     else:
         spec = OrderSpec(id="id", after=("parents",), **common)
     aside = pyarrow.concat_tables([trace.quarantine, rows.quarantine])
-    return Prepared(events, spec, aside, rows.duplicates, rows.receipts, rows.deliveries)
+    return Prepared(
+        events, spec, aside, rows.duplicates - rows.conflicts, rows.receipts, rows.deliveries
+    )
 
 
 def order_trace(prepared: Prepared, engine: Engine = order_table) -> Ordered:

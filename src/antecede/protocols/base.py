@@ -45,9 +45,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from antecede.errors import LocalError
+from antecede.protocols.given import Needs, check_given
 from antecede.protocols.state import freeze, thaw
 
 
@@ -180,10 +181,18 @@ class Protocol:
     addressing: ClassVar[Addressing] = Addressing.ALL
     own_options: ClassVar[frozenset[str]] = frozenset()
     """Options that each member may choose for itself; all others must agree in a group."""
+    dependent_options: ClassVar[tuple[Needs, ...]] = ()
+    """Options that do nothing without another one: refused where they stand alone."""
     application: ClassVar[bool] = True
     """False for roles that only forward (super peers): they neither send nor deliver."""
     note_payload: Any = b""
     """What the protocol's own messages (heartbeats, requests) carry in place of a payload."""
+
+    def __new__(cls, *arguments: Any, **options: Any) -> Self:
+        """Refuse options of a wrong type, or without an effect, before a constructor sees them."""
+        if options:
+            check_given(cls, options)
+        return super().__new__(cls)
 
     def __init__(self, me: int, members: Iterable[int]) -> None:
         self.me = me
@@ -209,6 +218,11 @@ class Protocol:
     def tick(self, now: int) -> Sequence[Effect]:
         """Let time pass: protocols with time-outs act on them here."""
         return NOTHING
+
+    @property
+    def wants_ticks(self) -> bool:
+        """Whether `tick` can do anything under these options: hosts call it now and then."""
+        return self.guarantee.needs_time
 
     @classmethod
     def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:

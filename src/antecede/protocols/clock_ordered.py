@@ -36,6 +36,7 @@ from antecede.protocols.base import (
 from antecede.protocols.base import Relation as CausalRelation
 from antecede.protocols.clock_delivery import ClockDelivery
 from antecede.protocols.clock_relations import Floor, Relation, Separation
+from antecede.protocols.given import ANYTHING, Needs
 from antecede.protocols.jumps import MAX_AHEAD_S, MAX_JUMP, Limits
 from antecede.protocols.transmission import KEEP
 from antecede.protocols.transmission_messages import AnyMessage, StampedMessage
@@ -66,6 +67,13 @@ class ClockOrdered(ClockDelivery):
 
     own_options: ClassVar[frozenset[str]] = frozenset(
         {"keep", "buffer_limit", "max_jump", "max_ahead_s"}
+    )
+
+    dependent_options: ClassVar[tuple[Needs, ...]] = (
+        Needs("keep", (("retry_s", ANYTHING),)),
+        Needs("recovery_s", (("retry_s", ANYTHING),), off=0),
+        Needs("recovery_s", (("delivery", "bound"),), off=0),
+        Needs("heartbeat_s", (("delivery", "null"), ("retry_s", ANYTHING)), off=None),
     )
 
     def __init__(
@@ -112,6 +120,8 @@ class ClockOrdered(ClockDelivery):
         if unknown := sorted(self.printed - self.misprints):
             known = ", ".join(sorted(self.misprints))
             raise LocalError(f"{name} has no misprint {unknown[0]!r}; there are {known}")
+        if "exclusive-end" in self.printed and self.retry_ns is None:
+            raise LocalError("printed 'exclusive-end' is of answers to requests: it needs retry_s")
         if self.buffer_limit is not None and (self.buffer_limit < 1 or self.retry_ns is None):
             raise LocalError("buffer_limit is 1 or more, and needs recovery (retry_s)")
         if self.delivery == "bound" and self.retry_ns is None:

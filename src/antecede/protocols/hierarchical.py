@@ -101,6 +101,10 @@ def hierarchical(
     unknown = sorted(set(printed) - set(PRINTED))
     if unknown or pruning not in PRUNING:
         raise LocalError(f"pruning {pruning!r} of {PRUNING}, printed {unknown} of {PRINTED}")
+    if pruning == NONE and ack_after:
+        raise LocalError("ack_after is of pruning, and pruning is 'none': leave it out")
+    if ack_payload != b"" and (pruning == NONE or ack_after == 0):
+        raise LocalError("ack_payload is carried by acknowledgements, and there are none here")
     if ack_after is None:
         ack_after = 1 if pruning == PUBLISHED else ACK_AFTER
     external, super_peers = topology.external, topology.super_peers

@@ -24,7 +24,7 @@ no decision of the group: when somebody turns out to have it, it is asked for ag
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from antecede.clocks import intervals, lanes
 from antecede.clocks.nanoseconds import span_ns
@@ -41,6 +41,7 @@ from antecede.protocols.base import (
     Relation,
     Transmit,
 )
+from antecede.protocols.given import ANYTHING, Needs
 from antecede.protocols.matrix_base import MatrixBase
 from antecede.protocols.matrix_message import AnyMessage, Heartbeat, MatrixMessage, Request
 
@@ -88,6 +89,11 @@ class Matrix(MatrixBase):
                 needs_time=True,
                 remark="every member ticks; what reached nobody before its sender left is given up",
             )
+
+    dependent_options: ClassVar[tuple[Needs, ...]] = (
+        Needs("heartbeat_s", (("recovering", ANYTHING),)),
+        Needs("retry_s", (("recovering", ANYTHING),)),
+    )
 
     @classmethod
     def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:

@@ -52,6 +52,14 @@ def options_of(factory: Callable[..., Any]) -> dict[str, Option]:
     return found
 
 
+def declared_types(factory: Callable[..., Any]) -> dict[str, Any]:
+    """Return the types of a class's or function's options by name, where they are declared."""
+    found: dict[str, Any] = {}
+    for made in reversed(_constructors(factory)):  # those of the class itself count
+        found |= _hints(made)
+    return {name: hint for name, hint in found.items() if name in options_of(factory)}
+
+
 def split_options(words: Iterable[str]) -> list[tuple[str, str]]:
     """Return name and text of each NAME=VALUE; raises OptionError for what is not written so."""
     found: list[tuple[str, str]] = []

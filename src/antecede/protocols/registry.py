@@ -356,10 +356,27 @@ ENTRIES: Mapping[str, Entry] = {
 }
 
 
+ORDERS: Mapping[str, str] = {
+    "causal": "idr is causal broadcast (what Group(order='causal') runs), ses is for chosen "
+    "receivers, tv-lt by topics, linear for large groups",
+    "reply": "sb orders answers after what they answer (what Group(order='reply') runs)",
+    "none": "unordered is each message once, as it comes (what Group(order='none') runs)",
+}
+"""Orders that several protocols keep, or that `Group` has a word for -> the protocols to name."""
+
+
+def of_order(name: str) -> str:
+    """Return what to say of an order that is taken for a protocol's name; "" if it is none."""
+    if name not in ORDERS:
+        return ""
+    return f"{name!r} is an order, not a protocol: {ORDERS[name]}; see docs/protocols/README.md"
+
+
 def entry(name: str) -> Entry:
     """Return the protocol of that name; raises LocalError with the names there are."""
     if name not in ENTRIES:
-        raise LocalError(f"no protocol is called {name!r}; there are {', '.join(ENTRIES)}")
+        known = of_order(name) or f"there are {', '.join(ENTRIES)}"
+        raise LocalError(f"no protocol is called {name!r}; {known}")
     return ENTRIES[name]
 
 

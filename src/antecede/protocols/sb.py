@@ -258,6 +258,11 @@ class SemanticOrder(SbState):
             return 0, self.own_clock
         return self.own_clock.at(now, "an order with patience_s")
 
+    @property
+    def wants_ticks(self) -> bool:
+        """Whether messages are given up after a time."""
+        return self.policy.patience_s is not None
+
     def tick(self, now: int) -> Sequence[Effect]:
         """Act on messages held for `patience_s` (`now` in nanoseconds, never going back)."""
         patience_ns = self.policy.patience_ns

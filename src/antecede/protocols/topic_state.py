@@ -84,6 +84,11 @@ class TopicState(Protocol):
         if max_gaps is not None and max_gaps < MAX_GAPS:
             remark = f"an event that more than {max_gaps} gaps have followed is not delivered"
             self.guarantee = self.guarantee._replace(never_stuck=False, remark=remark)
+        if as_published and not any(self.parts):
+            raise LocalError(
+                f"as_published shows misprints of linear, physical and vector time; messages of "
+                f"{type(self).__name__} carry none of these"
+            )
         if bounds is None:
             raise LocalError(
                 "topic-based order waits by the clock: give bounds=Bounds(accuracy_s=..., "

@@ -52,7 +52,7 @@ def cast(scenario: Scenario, seed: int) -> Cast:
         relation = relation_of(members)
     except (LocalError, TypeError) as error:
         raise ScenarioError(f"protocol.options: {scenario.protocol}: {error}") from error
-    timed = any(member.guarantee.needs_time for member in members.values())
+    timed = any(member.wants_ticks for member in members.values())
     recovers = any(member.guarantee.survives_loss for member in members.values())
     most_us = int(of.quantiles.max()) + int(of.places.max())
     tick_us = min(max(most_us // TICKS_A_DELAY, LEAST_TICK_US), MOST_TICK_US) if timed else None

@@ -19,7 +19,8 @@ from typing import Any
 from antecede.check.loader import is_file_target
 from antecede.errors import LocalError
 from antecede.protocols.base import Addressing, Protocol
-from antecede.protocols.registry import ENTRIES, Entry
+from antecede.protocols.given import with_trial
+from antecede.protocols.registry import ENTRIES, Entry, of_order
 from antecede.simulate.scenario import Scenario
 from antecede.simulate.table_reading import choices, fault
 from antecede.simulate.topology import (
@@ -73,7 +74,8 @@ def kind_of(topology: Topology) -> str:
 
 def _entry(name: str) -> Entry:
     if name not in ENTRIES:
-        raise fault("protocol.name", f"no protocol is called {name!r}; {choices(name, ENTRIES)}")
+        near = of_order(name) or choices(name, ENTRIES)
+        raise fault("protocol.name", f"no protocol is called {name!r}; {near}")
     return ENTRIES[name]
 
 
@@ -114,7 +116,7 @@ def _smallest(found: Entry, made: Any, options: Mapping[str, Any]) -> None:
         made(module.Topology({0: (1,)}, (2,)), **options)  # type: ignore[union-attr]
         return
     cls: type[Protocol] = made
-    cls(0, (0, 1), **{**cls.trial_options((0, 1)), **options})
+    cls(0, (0, 1), **with_trial(cls, (0, 1), options))
 
 
 def _check_workload(found: Entry, scenario: Scenario) -> None:

@@ -47,7 +47,7 @@ WAITING: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "vector clock (BSS)": ("bss", {}),
 }
 """Name in plots -> protocol and options: what the orders cost in time, over the same messages."""
-RECOVERY = {"retry_s": 0.5, "recovery_s": 5.0}
+RECOVERY = {"retry_s": 0.5}
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
 
 

@@ -24,7 +24,7 @@ from antecede.studies.sources import code_digest, modules_of
 from antecede.studies.store import Store, opened, texts
 from antecede.studies.study import Run, Study, checked, plain_text
 from antecede.studies.work import Failure
-from antecede.words import duration
+from antecede.words import counted, duration, were
 
 pc: Any = pyarrow.compute  # its stubs know too few of the types that meet here
 
@@ -100,9 +100,11 @@ def conduct(
         stale = len({run.digest() for run in runs} & store.stale)
     results = Results(table, runs)
     left = len(runs) - len(results.runs) - len(failures)
-    notes = [f"{left:,} runs were left out by choice."] if left else []
+    notes = [f"{counted(left, 'run')} {were(left)} left out by choice."] if left else []
     if redraw and stale:
-        notes.append(f"{stale:,} runs were carried out by other code than this version's.")
+        notes.append(
+            f"{counted(stale, 'run')} {were(stale)} carried out by other code than this version's."
+        )
     findings = _found(study, results, quick, failures, notes)
     carried = len(todo) - len(failures)
     return Conducted(findings, results, failures, carried, len(done), left, stale, store.unreadable)
@@ -114,10 +116,8 @@ def _chosen(runs: Sequence[Run], only: Sequence[str]) -> list[Run]:
     chosen = [run for run in runs if any(fnmatchcase(run.key, pattern) for pattern in only)]
     if not chosen:
         some = ", ".join(repr(run.key) for run in runs[:3])
-        raise InputError(
-            f"no run's key matches {' or '.join(map(repr, only))}; there are {len(runs):,} runs: "
-            f"{some}, ..."
-        )
+        there = f"there are {counted(len(runs), 'run')}: {some}, ..."
+        raise InputError(f"no run's key matches {' or '.join(map(repr, only))}; {there}")
     return chosen
 
 

@@ -35,13 +35,25 @@ CHOICES = (*(name for name in NAMES if name not in ("file_order", "source", "lin
 """Names under which a user may give a column."""
 
 
+MAX_COLUMNS = 4096
+"""Different columns in a table of JSON lines."""
+
+
 class Columns:
     """The user's columns by column of the schema, and the unit of their times."""
 
     def __init__(
-        self, sample: Sequence[Mapping[str, object]], options: ReadOptions, source: str
+        self,
+        sample: Sequence[Mapping[str, object]],
+        options: ReadOptions,
+        source: str,
+        *,
+        growing: bool = False,
     ) -> None:
-        """Look at the first records; FormatError if a named or needed column is not there."""
+        """Look at the first records; FormatError if a named or needed column is not there.
+
+        `growing`: later records may have further columns (JSON), so named ones may still come.
+        """
         self.source = source
         self.unreadable_times = 0
         """Times so far that are no number and not ISO 8601, or out of range: null, but counted."""
@@ -51,7 +63,8 @@ class Columns:
         known = list(dict.fromkeys(key for record in sample for key in record))
         self.known = dict.fromkeys(known)
         self.options = options
-        self.of = {name: _found(name, known, options, source) for name in CHOICES}
+        self.growing = growing
+        self.of = {name: _found(name, known, options, source, growing) for name in CHOICES}
         if not self.of["id"] and not (
             self.of["member"] and (self.of["seq"] or self.of["clock"] or self.of["clock_members"])
         ):
@@ -73,23 +86,37 @@ class Columns:
         told = any(self.of[name] for name in ("parents", "clock", "clock_members", "kind"))
         return "" if told else ", ".join(self.known)[:300]
 
-    def _widen(self, record: Mapping[str, object]) -> None:
+    def check_all_came(self) -> None:
+        """Raise FormatError for a column that the user named and that no record had."""
+        for name in self.options.columns:
+            _found(name, list(self.known), self.options, self.source)
+
+    def _widen(self, record: Mapping[str, object], line: int | None) -> None:
         """Take in columns that this record is the first to have, as JSON leaves out what is null.
 
-        What was found before stays as it is: no record until here had the new ones.
+        What was found before stays as it is: no record until here had the new ones. Raise
+        FormatError for more columns than any table has: the work would grow with their square.
         """
-        self.known.update(dict.fromkeys(record))
-        timed = any(self.of[name] for name in TIMES)
+        new = [column for column in record if column not in self.known]
+        if len(self.known) + len(new) > MAX_COLUMNS:
+            raise FormatError(
+                f"more than {MAX_COLUMNS:,} different columns up to here; the last is "
+                f"{text.shorten(new[-1])[:60]!r}: do names hold what values should?",
+                path=self.source,
+                line=line,
+            )
+        timed = any(column in self.known for name in TIMES for column in self.of[name])
+        self.known.update(dict.fromkeys(new))
         for name in CHOICES:
             if not self.of[name] and name not in self.options.columns:
-                self.of[name] = _found(name, list(self.known), self.options, self.source)
+                self.of[name] = _found(name, new, self.options, self.source)
         if not timed and not self.options.time_unit:
             self.unit = self._unit([record])
 
     def event(self, record: Mapping[str, object], line: int | None) -> Event | Quarantined:
         """Return the record as an event, or what is wrong with it."""
         if not record.keys() <= self.known.keys():
-            self._widen(record)
+            self._widen(record, line)
         try:
             return self._event(record, line)
         except ValueError as error:
@@ -203,11 +230,13 @@ def name_of(value: object) -> str | None:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _found(name: str, known: Sequence[str], options: ReadOptions, source: str) -> tuple[str, ...]:
+def _found(
+    name: str, known: Sequence[str], options: ReadOptions, source: str, growing: bool = False
+) -> tuple[str, ...]:
     """Columns that give one column of the schema; the user's if named, else a usual one."""
     if name in options.columns:
         absent = [column for column in options.columns[name] if column not in known]
-        if absent:
+        if absent and not growing:
             message = f"no column {absent[0]!r}; columns are {', '.join(known)[:300]}"
             raise FormatError(message, path=source)
         return tuple(options.columns[name])

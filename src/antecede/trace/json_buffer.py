@@ -74,14 +74,15 @@ class Structure:
         self._in_string = False
         self._escaped = False
 
-    def feed(self, text: str, at: int) -> int | None:
-        """Return where in `text` the value ends; None if it does not end in it."""
-        while at < len(text):
+    def feed(self, text: str, at: int, stop: int | None = None) -> int | None:
+        """Return where in `text` (up to `stop`) the value ends; None if it does not end there."""
+        stop = len(text) if stop is None else min(stop, len(text))
+        while at < stop:
             if self._escaped:
                 self._escaped = False
                 at += 1
                 continue
-            match = (_IN_STRING if self._in_string else _STRUCTURE).search(text, at)
+            match = (_IN_STRING if self._in_string else _STRUCTURE).search(text, at, stop)
             if match is None:
                 return None
             character, at = match[0], match.end()

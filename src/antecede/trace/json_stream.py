@@ -30,6 +30,7 @@ from antecede.trace.text import open_bytes, shorten
 
 MAX_ELEMENT = 1 << 26
 """Characters of an element; a longer one is bad."""
+LEAST_SEARCH = 1 << 6
 MAX_SEARCH = 1 << 20
 """Characters in which the end of a bad element is sought by its brackets."""
 
@@ -82,6 +83,9 @@ class _Walk:
         self.nested = nested
         self.open: list[tuple[str, int, bool]] = []
         """Open brackets: which, how many keys lead into it, is it the array (or in it)."""
+        self.search = MAX_SEARCH
+        """So far the end of the next bad element is sought: halved where there was none, so that
+        many bad elements without an end do not cost the search of each."""
         self.found = False
         """Whether the way was found to its end in the current value at the top."""
 
@@ -200,7 +204,10 @@ class _Walk:
         """Go behind a bad element; False if the file ends without another."""
         buffer = self.buffer
         beyond = error_at - buffer.at  # survives that the buffer moves
-        end = self._balanced_end(beyond + MAX_SEARCH)
+        end = self._balanced_end(beyond + self.search)
+        self.search = (
+            min(2 * self.search, MAX_SEARCH) if end else max(self.search // 2, LEAST_SEARCH)
+        )
         if end:
             buffer.advance(buffer.at + end)
             return True
@@ -227,11 +234,11 @@ class _Walk:
         scan = Structure()
         done = 0
         while True:
-            end = scan.feed(buffer.text, buffer.at + done)
+            end = scan.feed(buffer.text, buffer.at + done, buffer.at + limit)
             if end is not None:
                 return end - buffer.at if scan.sound else 0
             done = len(buffer.text) - buffer.at
-            if done > limit or not buffer.more():
+            if done >= limit or not buffer.more():
                 return 0
 
     def _skip(self) -> None:

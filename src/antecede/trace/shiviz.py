@@ -20,9 +20,7 @@ never end; the known dialects are too, where a line is so long that they would b
 from __future__ import annotations
 
 import datetime
-import itertools
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -37,6 +35,10 @@ _US_DATE = re.compile(
     r"(\d{1,2})/(\d{1,2})/(\d{4})\s+(\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d{1,9}))?\s*([AP]M)?\Z", re.I
 )
 """Month before day, as the akka and web logs among the dialects have it."""
+MAX_BYTES = 1 << 28
+"""A log may have, decompressed: expressions go over line ends, so all of it is in memory."""
+CHUNK = 1 << 20
+"""Characters that are looked at together."""
 LONG_LINE = 4096
 """Characters of a line that a known dialect may meet: it takes their square in steps."""
 
@@ -58,7 +60,11 @@ class ShivizReader:
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
         """Yield the events of all executions, file order kept."""
-        raw, breaks_off = text.read_up_to(path)
+        raw, breaks_off = text.read_up_to(path, MAX_BYTES + 1)
+        if len(raw) > MAX_BYTES:
+            line = raw.count(b"\n") + 1
+            message = f"a log of more than {MAX_BYTES >> 20} MiB is matched as a whole: split it"
+            raise FormatError(message, path=str(path), line=line)
         log = _Log(path, _text(raw), breaks_off, options)
         if log.breaks_off:
             yield log.quarantined(len(log.text), log.breaks_off, "")
@@ -79,7 +85,8 @@ class _Log:
         self.body = 0
         self.dialect = self._dialect(options)
         self.delimiter = self._delimiter(options)
-        self.line_starts = [0, *(match.end() for match in re.finditer("\n", whole))]
+        self.counted = 0, 1
+        """A position and its line: lines are counted on from it, as places mostly ascend."""
         named = self.dialect.pattern.groupindex
         self.time_group = next((name for name in TIMES if name in named), None)
         self.unread = sorted(set(named) - {*dialects.GROUPS, self.time_group})
@@ -144,6 +151,11 @@ class _Log:
         try:
             yield from matching.find(pattern, self.text, ranges)
         except matching.TooLongError as error:
+            begins = self._long_line(error.position)
+            if pattern in dialects.KNOWN_PATTERNS and begins is not None:
+                long = f"a line of more than {LONG_LINE:,} characters, for which the usual"
+                message = f"{long} expression needs too long: shorten it, or give --regex"
+                raise FormatError(message, path=self.source, line=self._line(begins)) from None
             message = (
                 f"the expression finds nothing from here on within {matching.LIMIT_S:g} s; a "
                 "repetition of a repetition, as in (a+)+, makes it slow: give another with --regex"
@@ -152,9 +164,19 @@ class _Log:
             raise FormatError(message, path=self.source, line=line) from None
 
     def _short(self) -> bool:
-        starts = [*self.line_starts, len(self.text)]
-        longest = max(b - a for a, b in itertools.pairwise(starts))
-        return longest <= LONG_LINE
+        return self._long_line(0) is None
+
+    def _long_line(self, start: int) -> int | None:
+        """Return where the first line begins that is too long to be matched here, from `start`."""
+        begins = start
+        for at in range(start, len(self.text), CHUNK):
+            parts = self.text[at : at + CHUNK].split("\n")
+            for number, part in enumerate(parts):
+                begins = begins if not number else at
+                at += len(part) + 1
+                if at - 1 - begins > LONG_LINE:
+                    return begins
+        return None
 
     def told(self) -> Iterator[Detail]:
         """Yield where times came from, and what was not read."""
@@ -198,17 +220,27 @@ class _Log:
         between = self.text[start:end]
         if not between.strip():
             return
-        for line in re.finditer(r"[^\n]*\S[^\n]*", between):
-            self.unmatched_lines += 1
-            if dialects.CLOCK_LIKE.search(line[0]):
-                problem = "holds a clock, but does not follow the expression"
-                yield self.quarantined(start + line.start(), problem, line[0])
+        at = 0
+        while at < len(between):
+            stop = between.find("\n", at)
+            line = between[at : stop if stop >= 0 else len(between)]
+            if line and not line.isspace():
+                self.unmatched_lines += 1
+                if dialects.CLOCK_LIKE.search(line):
+                    problem = "holds a clock, but does not follow the expression"
+                    yield self.quarantined(start + at, problem, line)
+            at += len(line) + 1
 
     def quarantined(self, position: int, reason: str, raw: str) -> Quarantined:
         return Quarantined(self.source, self._line(position), None, reason, text.shorten(raw))
 
     def _line(self, position: int) -> int:
-        return bisect_right(self.line_starts, position)
+        at, line = self.counted
+        if position < at:
+            at, line = 0, 1
+        line += self.text.count("\n", at, position)
+        self.counted = position, line
+        return line
 
 
 def _text(raw: bytes) -> str:

@@ -52,7 +52,7 @@ class TableReader:
             return 0.8 if any(part.suffix == ".parquet" for part in _files(path)) else 0.0
         if head.startswith(b"PAR1"):
             return 1.0
-        first = text.decode(head).lstrip("\ufeff \t\r\n").partition("\n")[0]
+        first = _first_line(head)
         if first.startswith("{"):
             return 0.5 if _json_object(first) else 0.0
         if JSON_LINES & set(path.suffixes):
@@ -74,12 +74,13 @@ class TableReader:
         if not found:
             yield from ((row, None) for row in sample if isinstance(row, Quarantined))
             return
-        columns = Columns(found, options, str(path))
+        columns = Columns(found, options, str(path), growing=_in_json(path))
         for row in itertools.chain(sample, rows):
             if isinstance(row, Quarantined):
                 yield row, None
             else:
                 yield columns.event(row.record, row.line), row.own
+        columns.check_all_came()
         if names := columns.without_causes():
             yield Detail("without_causes", names), None
         if columns.unreadable_times:
@@ -94,17 +95,30 @@ class TableReader:
         if head.startswith(b"PAR1"):
             yield from _parquet(path)
             return
-        first = text.decode(head).lstrip("\ufeff \t\r\n").partition("\n")[0]
         try:
-            by_name = bool(JSON_LINES & set(path.suffixes))
-            in_json = by_name or first.startswith("{")
-            yield from _json_lines(path) if in_json else _csv(path, _delimiter(first))
+            if _in_json(path):
+                yield from _json_lines(path)
+            else:
+                yield from _csv(path, _delimiter(_first_line(head)))
         except FormatError:
             raise
         except InputError as error:  # the file breaks off on that line
             if error.line is None:
                 raise
             yield Quarantined(str(path), error.line, None, error.message, "")
+
+
+def _first_line(head: bytes) -> str:
+    return text.decode(head).lstrip("\ufeff \t\r\n").partition("\n")[0]
+
+
+def _in_json(path: Path) -> bool:
+    """Tell whether a table is JSON lines, which name their columns in each row."""
+    if path.is_dir():
+        return False
+    if JSON_LINES & set(path.suffixes):
+        return True
+    return _first_line(text.read_up_to(path, text.HEAD_BYTES)[0]).startswith("{")
 
 
 def _until(rows: Iterator[Row | Quarantined], count: int) -> Iterator[Row | Quarantined]:

@@ -1,0 +1,58 @@
+"""How long numba compiled within a block, so that no figure of speed counts it.
+
+Kernels that come from the cache are not compiled; reading them is a matter of milliseconds and
+counts as work.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from numba.core import event
+
+_event: Any = event  # its functions are not in the stubs
+LEAST_S = 0.05
+"""Less is not worth a word."""
+
+
+class Spent:
+    """Seconds since a block began, and how many of these went into compiling."""
+
+    def __init__(self, listener: Any) -> None:
+        self._listener = listener
+        self._begin, self._end = time.monotonic(), 0.0
+
+    def stop(self) -> None:
+        """Let the block end here."""
+        self._end = time.monotonic()
+
+    @property
+    def compiling_s(self) -> float:
+        """Seconds of compiling."""
+        return float(self._listener.duration) if self._listener.done else 0.0
+
+    @property
+    def working_s(self) -> float:
+        """All other seconds."""
+        return max((self._end or time.monotonic()) - self._begin - self.compiling_s, 0.0)
+
+    def words(self) -> str:
+        """Return what to say beside a duration: nothing where nothing was compiled."""
+        if self.compiling_s < LEAST_S:
+            return ""
+        return f", and {self.compiling_s:.1f} s to compile the kernels, once"
+
+
+@contextmanager
+def timed() -> Iterator[Spent]:
+    """Give the time that a block takes, compiling apart; of all threads, as numba has it."""
+    listener = _event.TimingListener()
+    with _event.install_listener("numba:compile", listener):
+        spent = Spent(listener)
+        try:
+            yield spent
+        finally:
+            spent.stop()
