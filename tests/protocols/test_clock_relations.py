@@ -299,3 +299,9 @@ def test_too_coarse_clocks_are_refused_with_the_figures(bounds: Bounds[int], fig
 def test_the_printed_rules_are_for_homogeneous_groups() -> None:
     with pytest.raises(LocalError, match="homogeneous"):
         PrintedRelation(UNLIKE)
+
+
+def test_where_all_channels_are_alike_two_members_have_no_third_to_wait_for() -> None:
+    bounds = Bounds[int](least_s=1, most_s=3)
+    assert Separation(bounds, (0, 1)).stretch_ns(1, 0) is None
+    assert Separation(bounds, (0, 1, 2)).stretch_ns(1, 0) == s(2)

@@ -15,6 +15,7 @@ from antecede.protocols.base import Deliver, Effect, MessageId
 from antecede.protocols.clock_ordered import ClockOrdered
 from antecede.protocols.floor_index import FloorIndex
 from antecede.protocols.held_back import released
+from antecede.protocols.hold_back import HoldBackQueue
 from antecede.protocols.linear import Linear
 from antecede.protocols.linear_physical import LinearPhysical
 from antecede.protocols.physical import Physical
@@ -29,6 +30,17 @@ GOOD = Bounds[int](accuracy_s=0.1, least_s=0.3, most_s=1.5)
 UNLIKE = Bounds[int](
     0.1, 0.3, 1.5, {0: 0.05}, {(0, 1): (0.5, 2), (2, 0): (0.4, 0.4), (1, 2): (0.3, 3)}
 )
+
+
+@pytest.mark.parametrize(("apart_ns", "kept"), [(None, 0), (5, 1)])
+def test_without_physical_time_no_list_by_it_is_kept(apart_ns: int | None, kept: int) -> None:
+    queue = HoldBackQueue(lambda a, b: False, apart_ns)
+    for seq in range(1, 4):
+        key = MessageId(0, seq)
+        queue.add(key, key, (seq, 0, seq), seq)
+        assert len(queue._by_time) == kept
+        assert queue.release([key]) == [key]
+        assert queue._by_time == []
 
 
 def readable(cls: type[Any]) -> type[Any]:

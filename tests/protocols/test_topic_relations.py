@@ -397,3 +397,12 @@ def test_tv_is_cyclic_over_topics_that_overlap() -> None:
     )
     assert has_cycle(run)
     assert not any(has_cycle(run[:n] + run[n + 1 :]) for n in (1, 2, 4))
+
+
+def test_with_linear_time_a_pair_with_equal_or_falling_lt_is_not_ordered() -> None:
+    """Whatever its topic vectors say: the rank goes by LT, and nothing precedes against it."""
+    linear = relation(Parts(linear=True), Bounds[int](least_s=1, most_s=2))
+    for lt, ordered in ((3, False), (4, False), (5, True)):
+        first, then = Stamp(0, 1, {"x": 1}, 1, 4), Stamp(1, 1, {"x": 2}, 2, lt)
+        assert linear.precedes(first, then, ("x",)) is ordered
+        assert (linear.rank(first) < linear.rank(then)) or not ordered
