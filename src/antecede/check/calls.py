@@ -4,7 +4,8 @@ Theory of operation
 -------------------
 Within `watching(limit_s)` a timer looks, some times a second, whether one and the same call has
 been running for longer than the limit, and then raises `Hung` in it: where it hangs is the line
-that raises. In the main thread the timer is a signal (SIGALRM); elsewhere a thread that raises in
+that raises. What counts is the time of the processor: a busy or suspended machine makes no call
+hang. A call that waits for something uses none, and is ended after `PATIENCE` times the limit. In the main thread the timer is a signal (SIGALRM); elsewhere a thread that raises in
 the watched one. A call itself costs two readings of a clock.
 
 A Ctrl-C of the user is told from a KeyboardInterrupt that the class raises: within `watching` it
@@ -22,7 +23,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic
+from time import monotonic, process_time
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
@@ -30,6 +31,8 @@ from antecede.check.effects import MisuseError
 
 LIMIT_S = 5.0
 """A call that takes longer counts as one that never returns."""
+PATIENCE = 6
+"""Limits of the clock on the wall after which a call that uses no processor is ended, too."""
 LOOKS = 4
 """How often the timer looks during one limit."""
 
@@ -55,6 +58,8 @@ class _Watch:
 
     def __init__(self) -> None:
         self.began = 0.0
+        self.seen = self.used = 0.0
+        """The call at which the timer looked last, and the processor time at its first look."""
         self.limit_s = 0.0
         """0: nobody watches."""
         self.thread = 0
@@ -63,7 +68,13 @@ class _Watch:
         """How often the call that is running was told to end, and went on."""
 
     def overdue(self) -> bool:
-        return self.began > 0.0 and monotonic() - self.began > self.limit_s
+        """Tell whether the call that is running has used up its time. For the timer alone."""
+        if not self.began:
+            return False
+        if self.seen != self.began:
+            self.seen, self.used = self.began, process_time()
+        used, passed = process_time() - self.used, monotonic() - self.began
+        return used > self.limit_s or passed > PATIENCE * self.limit_s
 
     def error(self) -> Hung:
         return Hung(f"did not return within {self.limit_s:g} s")
