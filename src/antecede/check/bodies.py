@@ -13,7 +13,8 @@ from typing import Any
 from antecede.check.mutation import Mutant, bounded, mutate, reachable, rounds
 
 _SHARED = frozenset(
-    f"antecede.protocols.{name}" for name in ("base", "state", "storage", "registry")
+    f"antecede.protocols.{name}"
+    for name in ("base", "given", "options", "state", "storage", "registry")
 )
 """Modules under `protocols` that are part of no single protocol."""
 

@@ -5,8 +5,9 @@ Theory of operation
 Within `watching(limit_s)` a timer looks, some times a second, whether one and the same call has
 been running for longer than the limit, and then raises `Hung` in it: where it hangs is the line
 that raises. What counts is the time of the processor: a busy or suspended machine makes no call
-hang. A call that waits for something uses none, and is ended after `PATIENCE` times the limit. In the main thread the timer is a signal (SIGALRM); elsewhere a thread that raises in
-the watched one. A call itself costs two readings of a clock.
+hang. A call that waits for something uses none, and is ended after `PATIENCE` times the limit. In
+the main thread the timer is a signal (SIGALRM); elsewhere a thread that raises in the watched one.
+A call itself costs two readings of a clock.
 
 A Ctrl-C of the user is told from a KeyboardInterrupt that the class raises: within `watching` it
 arrives as `Stopped`, and stops the check.
