@@ -34,6 +34,7 @@ from antecede.protocols.base import (
     Relation,
     Transmit,
 )
+from antecede.protocols.given import with_trial
 from antecede.protocols.hierarchical import Topology
 from antecede.protocols.registry import ENTRIES, Entry
 
@@ -87,7 +88,7 @@ def cast(entry: Entry, variant: str, size: int) -> Cast:
     if not entry.flat:
         return _hierarchy(entry, size)
     cls = entry.load()
-    options = {**cls.trial_options(range(size)), **entry.options(variant)}
+    options = with_trial(cls, range(size), entry.options(variant))
     if "bounds" in options:
         options["bounds"] = BOUNDS
     curve = f"{entry.name}/{variant}" if variant else entry.name

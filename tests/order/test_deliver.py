@@ -21,6 +21,7 @@ from antecede.order.deliver_spec import DeliverSpec
 from antecede.order.deliver_table import deliver_table, deliver_wide, read_log, take_all
 from antecede.order.observer import Observer
 from antecede.protocols.base import NOTHING, Deliver, Effect, Held, Hold, Protocol
+from antecede.protocols.given import with_trial
 from antecede.protocols.registry import ENTRIES
 from antecede.protocols.subscriptions import Subscriptions
 from antecede.protocols.unordered import Unordered
@@ -73,7 +74,7 @@ def flat_specs() -> list[Any]:
     for name, entry in ENTRIES.items():
         if not entry.flat:
             continue
-        options = dict(entry.load().trial_options(range(len(NAMES))))
+        options = with_trial(entry.load(), range(len(NAMES)), {})
         if "bounds" in options:
             options["bounds"] = Bounds(accuracy_s=0.0001, least_s=0.001, most_s=0.2)
         if "subscriptions" in options:
