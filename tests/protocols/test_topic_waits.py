@@ -153,6 +153,21 @@ def test_delays_by_hand() -> None:
     assert delays.least_ns(2, 0) == s(1)
 
 
+def test_channels_that_are_alike_are_answered_as_if_each_were_spelt_out() -> None:
+    """The short cut asks no channel: the same figures, from a member to itself too."""
+    pairs = list(itertools.product(range(4), repeat=2))
+    for least_s, most_s in ((0, 3), (1, 3), (2, 2)):
+        alike = Delays(Bounds(accuracy_s=2, least_s=least_s, most_s=most_s), range(4))
+        channels = {(a, b): (least_s, most_s) for a, b in pairs if a != b}
+        spelt: Bounds[int] = Bounds(accuracy_s=2, least_s=least_s, most_s=most_s, channels=channels)
+        general = Delays(spelt, range(4))
+        for one, other in pairs:
+            assert alike.least_ns(one, other) == general.least_ns(one, other)
+            for bound in ("after_publishing_ns", "after_arrival_ns"):
+                assert getattr(alike, bound)(one, other) == getattr(general, bound)(one, other)
+        assert alike.apart_ns() == general.apart_ns() == s(least_s - 2 * 2)
+
+
 @given(seed=st.integers(0, 2**32))
 def test_least_delays_are_those_of_the_bounds(seed: int) -> None:
     """`Delays` keeps what `Bounds.least_path` finds pair by pair."""

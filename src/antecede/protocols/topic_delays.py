@@ -82,8 +82,6 @@ class Delays:
 
     def _nearest(self, target: int) -> dict[int, int]:
         """Return the least delay of a path from every member to the target (Dijkstra)."""
-        if not self.bounds.channels_ns:
-            return {k: 0 if k == target else self.bounds.least_ns for k in self.members}
         near = dict.fromkeys(self.members, 4 * LONGEST_NS)
         near[target] = 0
         open_ = set(near)
