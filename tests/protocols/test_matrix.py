@@ -315,7 +315,8 @@ def test_open_groups_give_members_numbers_of_their_own() -> None:
 def test_a_forged_frontier_that_keeps_2_to_the_60_messages_is_refused_at_once() -> None:
     sponsor, _ = group(2)
     sent(sponsor)
-    counts, rows, ((sender, first, run),) = sponsor.frontier()  # type: ignore[misc]
+    frontier: Any = sponsor.frontier()
+    counts, rows, ((sender, first, run),) = frontier
     newcomer = Matrix(2, [2])
     with pytest.raises(ValueError, match="not the last of member 0"):
         newcomer.adopt((counts, rows, ((sender, first - 2**60, run),)))

@@ -45,6 +45,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--out", metavar="DIR", help="folder for results and page (out/studies/NAME)"
     )
+    add_runs(parser)
+    parser.add_argument(
+        "--traces",
+        metavar="FILE",
+        nargs="+",
+        default=[],
+        help="real traces for a study that takes some: semantic",
+    )
+    add_spark(parser, default="spark", local="here, without Spark")
+
+
+def add_runs(parser: argparse.ArgumentParser) -> None:
+    """Declare which runs are carried out, and whether earlier results count."""
     parser.add_argument(
         "--only",
         metavar="PATTERN",
@@ -58,14 +71,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--redraw", action="store_true", help="run nothing: the page again, from what DIR has"
     )
-    parser.add_argument(
-        "--traces",
-        metavar="FILE",
-        nargs="+",
-        default=[],
-        help="real traces for a study that takes some: semantic",
-    )
-    add_spark(parser, default="spark", local="here, without Spark")
 
 
 def add_spark(parser: argparse.ArgumentParser, default: str, local: str) -> None:

@@ -18,6 +18,7 @@ from antecede.cli.columns import width_of_terminal
 from antecede.cli.output import check_folder
 from antecede.cli.study import (
     WRITTEN,
+    add_runs,
     add_spark,
     check_redraw,
     checked_spark,
@@ -54,19 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--out", metavar="DIR", help="folder for results, table and page (out/sweeps/NAME)"
     )
-    parser.add_argument(
-        "--only",
-        metavar="PATTERN",
-        action="append",
-        default=[],
-        help="only runs whose key matches, with * and ?; again for more",
-    )
-    parser.add_argument(
-        "--fresh", action="store_true", help="forget the results that DIR has and start over"
-    )
-    parser.add_argument(
-        "--redraw", action="store_true", help="run nothing: the page again, from what DIR has"
-    )
+    add_runs(parser)
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="processes of --engine local (all cores)"
     )

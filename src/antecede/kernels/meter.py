@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from antecede.kernels.fenwick import add, below
 from antecede.kernels.graph import Bools, Ints
 from antecede.kernels.jit import inlined, njit
 from antecede.kernels.meter_terms import ANY, FAR, LESS, Facts, Plan
@@ -291,32 +292,13 @@ def _tree(limit, rank, ascending, bounds, least, most, tree):  # type: ignore[no
     tree[: len(rank) + 1] = 0
     for at in range(len(bounds)):
         while inside < limit[at]:
-            _add(tree, len(rank), rank[inside], 1)
+            add(tree, len(rank), rank[inside], 1)
             inside += 1
         while inside > limit[at]:
             inside -= 1
-            _add(tree, len(rank), rank[inside], -1)
+            add(tree, len(rank), rank[inside], -1)
         first = np.searchsorted(ascending, bounds[at] - most)
         after = np.searchsorted(ascending, bounds[at] - least, side="right")
         if after > first:
-            found += _below(tree, after) - _below(tree, first)
-    return found
-
-
-@inlined
-def _add(tree, size, place, change):  # type: ignore[no-untyped-def]
-    node = place + 1
-    while node <= size:
-        tree[node] += change
-        node += node & -node
-
-
-@inlined
-def _below(tree, place):  # type: ignore[no-untyped-def]
-    """Return how many stand before a place."""
-    found = 0
-    node = place
-    while node > 0:
-        found += tree[node]
-        node -= node & -node
+            found += below(tree, after) - below(tree, first)
     return found

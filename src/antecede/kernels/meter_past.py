@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from antecede.kernels.fenwick import add, below
 from antecede.kernels.graph import Graph, Ints, causes_first, graph
 from antecede.kernels.jit import inlined, njit
 from antecede.kernels.meter_terms import FAR, LESS, NOT_MORE, Plan
@@ -144,16 +145,16 @@ def _forest(
         depth -= 1
         node = stack[depth]
         if node < 0:  # all below it is done
-            _add(tree, n, place[-node - 1], -1)
+            add(tree, n, place[-node - 1], -1)
             continue
         for term in range(len(low)):
             for source in range(len(begin) - 1):
                 least, most = low[term, source, sender[node]], high[term, source, sender[node]]
                 first, after = _stretch(ascending, begin, source, value[node], least, most)
                 if after > first:
-                    found += _below(tree, after) - _below(tree, first)
+                    found += below(tree, after) - below(tree, first)
         if kid_begin[node + 1] < kid_begin[node + 2]:
-            _add(tree, n, place[node], 1)
+            add(tree, n, place[node], 1)
             stack[depth] = -node - 1
             depth += 1
             for at in range(kid_begin[node + 1], kid_begin[node + 2]):
@@ -169,24 +170,6 @@ def _stretch(ascending, begin, source, value, least, most):  # type: ignore[no-u
     first = begin[source] + np.searchsorted(own, value - most)
     after = begin[source] + np.searchsorted(own, value - least, side="right")
     return first, after
-
-
-@inlined
-def _add(tree, size, place, change):  # type: ignore[no-untyped-def]
-    node = place + 1
-    while node <= size:
-        tree[node] += change
-        node += node & -node
-
-
-@inlined
-def _below(tree, place):  # type: ignore[no-untyped-def]
-    found = 0
-    node = place
-    while node > 0:
-        found += tree[node]
-        node -= node & -node
-    return found
 
 
 @njit
