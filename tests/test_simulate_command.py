@@ -97,7 +97,7 @@ def test_the_report_has_every_figure_of_the_run(
     seen = hindsight(run_readable(read_scenario(small), 0, True)[1])
     assert seen is not None
     assert f"{seen.vain} of {of} deliveries were held after all their causes were there" in words
-    assert f"0 of {of} deliveries broke the order that the protocol itself promises" in words
+    assert f"0 of {of} deliveries broke the order that the protocol itself keeps to" in words
 
 
 def test_what_promises_nothing_is_still_held_against_causality(
@@ -109,7 +109,7 @@ def test_what_promises_nothing_is_still_held_against_causality(
     found = re.search(r"too early (\d+) of (\d+) deliveries came before", text)
     assert found is not None
     assert 0 < int(found[1]) < int(found[2])
-    assert "the protocol promises no order, so none was broken" in text
+    assert "the protocol keeps no order, so none was broken" in text
     assert not re.search(r"\b0 of \d+ deliveries (came|broke)", text)
 
 

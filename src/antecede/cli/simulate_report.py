@@ -23,7 +23,7 @@ BY_ROLE = (
     ("storage_bytes", Column(("stored", "mean", "B"))),
     ("storage_bytes_max", Column(("", "most", "B"))),
 )
-PROMISES = {
+KEPT = {
     Relation.FIFO: ", each sender's own",
     Relation.BY_DELIVERY: ", causal by delivery",
     Relation.BY_RECEIPT: ", causal by receipt",
@@ -241,12 +241,12 @@ def _judged(figures: _Figures, relation: Relation | None) -> Iterator[tuple[str,
         yield from _in_vain(figures)
         broken = figures.total("violations")
         if relation is Relation.NONE:
-            yield "promise", "the protocol promises no order, so none was broken"
+            yield "own order", "the protocol keeps no order, so none was broken"
         else:
-            what = "broke the order that the protocol itself promises"
+            what = "broke the order that the protocol itself keeps to"
             yield (
-                "promise",
-                f"{broken} of {of} {what}" + (PROMISES.get(relation, "") if relation else ""),
+                "own order",
+                f"{broken} of {of} {what}" + (KEPT.get(relation, "") if relation else ""),
             )
     if figures.any_of("lemma3."):
         missing, extra = figures.total("lemma3.missing"), figures.total("lemma3.extra")
