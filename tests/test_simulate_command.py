@@ -55,7 +55,7 @@ def test_a_template_is_printed_parses_and_runs(
     path.write_text(text.replace("duration_s = 5.0", "duration_s = 1.5"), encoding="utf-8")
     assert kind_of(read_scenario(path).topology) == kind
     assert simulate(path) == 0
-    assert re.search(r"promise +0 of ", capsys.readouterr().out)
+    assert re.search(r"own order +0 of ", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("kind", TEMPLATES)
