@@ -9,12 +9,14 @@ property of the text is asked of all cases: it holds, or the smallest counterexa
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import permutations, product
 from typing import NamedTuple
 
 import pytest
 
 from antecede.clocks.bounds import Bounds
+from antecede.clocks.nanoseconds import NS
 from antecede.errors import LocalError
 from antecede.protocols.clock_relations import (
     Floor,
@@ -305,3 +307,32 @@ def test_where_all_channels_are_alike_two_members_have_no_third_to_wait_for() ->
     bounds = Bounds[int](least_s=1, most_s=3)
     assert Separation(bounds, (0, 1)).stretch_ns(1, 0) is None
     assert Separation(bounds, (0, 1, 2)).stretch_ns(1, 0) == s(2)
+
+
+@pytest.mark.parametrize("first", list(product(range(3), repeat=2)))
+def test_a_separation_is_that_of_its_pair_whichever_was_asked_for_first(
+    first: tuple[int, int],
+) -> None:
+    """Of a member and itself too, where all others have the same one."""
+    bounds = Bounds[int](accuracy_s=0.1, least_s=1, most_s=4)
+    separation = Separation(bounds, range(3))
+    separation.between_ns(*first)
+    for i, j in product(range(3), repeat=2):
+        assert separation.between_ns(i, j) == (s(-0.2) if i == j else s(0.8))
+        assert separation.between_s(i, j) * NS == separation.between_ns(i, j)
+    b = Stamp(1, 2, 3, s(5))
+    floor = Floor(2, s(5))
+    assert not LinearPhysicalRelation(separation).excludes(floor, 1, b)  # of the sender itself
+    assert LinearPhysicalRelation(separation).excludes(floor, 0, b)
+
+
+def test_a_separation_of_ones_own_is_asked_for_every_pair() -> None:
+    class Own(Separation):
+        def between_s(self, source: int, target: int) -> Fraction:
+            return Fraction(10 * source + target)
+
+    own = Own(Bounds[int](accuracy_s=0.1, least_s=1, most_s=4), range(3))
+    assert not own.uniform
+    assert own.least_between_ns() is None
+    for i, j in product(range(3), repeat=2):
+        assert own.between_ns(i, j) == s(10 * i + j)

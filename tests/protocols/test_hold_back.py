@@ -185,3 +185,57 @@ def test_what_has_gone_is_forgotten_although_one_of_its_times_never_comes_up(ste
         index.rise(1, number * (1 - step), (number + 1) * step)
         assert index.take_clear() == [MessageId(1, number)]
     assert len(index._limits) + len(index._far) < 200
+
+
+@pytest.mark.parametrize("step", [0, 1])
+def test_what_waits_on_is_not_forgotten_with_what_has_gone(step: int) -> None:
+    """The list by the other time is cleaned of hundreds that have gone, and of nothing else."""
+    index = FloorIndex([(1, 0, 0)])
+    waiting = MessageId(2, 1)
+    index.add(waiting, 5000, 5000)
+    for number in range(1, 1000):
+        index.add(MessageId(1, number), number * (1 - step) + step, number * step)
+        index.rise(1, number * (1 - step), (number + 1) * step)
+        assert index.take_clear() == [MessageId(1, number)]
+    index.rise(1, 5000 if step else 999, 1000 if step else 5001)
+    assert index.take_clear() == [waiting]
+
+
+def test_what_has_gone_leaves_nothing_by_its_linear_time() -> None:
+    index = FloorIndex([(1, 0, 0)])
+    for number in range(1, 200):
+        index.add(MessageId(1, number), number, 0)
+        index.rise(1, number, 0)
+        assert index.take_clear() == [MessageId(1, number)]
+        assert index._near == {}
+    assert index._far == []
+
+
+def test_a_message_that_waits_is_filed_once_however_often_it_is_asked_for() -> None:
+    index = FloorIndex([(1, 5, 0), (2, 0, 1)])
+    index.add(MessageId(3, 1), 3, 10)
+    for _ in range(50):
+        assert index.take_clear() == []
+        assert [len(heap) for heap in index._near.values()] == [1]
+        assert index._far == []
+
+
+def test_a_floor_has_one_place_among_the_lowest_however_often_it_rises() -> None:
+    index = FloorIndex([(1, 0, 0), (2, 0, 0)])
+    for number in range(1, 500):
+        index.rise(1, number, number)
+        index.take_clear()
+        assert len(index._lowest) == 2
+
+
+def test_floors_that_rise_behind_one_that_does_not_are_not_all_remembered() -> None:
+    """Member 3 stands still; what 2 was at, above it in the heap of their LT, never comes up."""
+    index = FloorIndex([(1, 9, 10), (2, 5, 20), (3, 5, 11)])
+    index.add(MessageId(4, 1), 6, 50)
+    for pt_ns in range(21, 2000):
+        index.rise(2, 5, pt_ns)
+        assert index.take_clear() == []
+    assert sum(map(len, index._floors_at.values())) < 100
+    index.rise(3, 5, 51)
+    index.rise(1, 9, 51)
+    assert index.take_clear() == [MessageId(4, 1)]

@@ -237,13 +237,14 @@ class ClockDelivery(ReceiptBuffer):
         )
 
     def _receive_next(self, message: StampedMessage, now: int) -> list[Effect]:
-        """Do what `receive` does, where nothing of the sender misses and there is room."""
+        """Do what `receive` does, where nothing of the sender misses and there is room.
+
+        Of a sender without a gap nothing was asked: `asked_ns` is left alone.
+        """
         sender, seq = message.sender, message.seq
         self._advance(message.lt)
         self._note_arrival(message, now)
         self.newest[sender] = self.high[sender] = seq
-        if self.asked_ns:
-            self.asked_ns.pop(sender, None)
         effects = self._take((Taken(message, ()),), now)
         if (sender, seq) in self.held:
             effects.append(Hold(message, self.missing(message)))
@@ -437,20 +438,18 @@ class ClockDelivery(ReceiptBuffer):
     def _newest_hiding(self, message: StampedMessage) -> int | None:
         """Return the one of `_hiding` whose gap is the newest: it will be the last to close."""
         sender, excludes, floors = message.sender, self.relation.excludes, self.floors
-        if self.last:
-            return next(reversed(self._hiding(message)), None)
         for member in reversed(self.gapped):
             if member != sender and not excludes(floors[member], member, message):
                 return member
         return None
 
     def _hiding(self, message: StampedMessage) -> list[int]:
-        """Return the members of others that have a gap, and are not clear."""
+        """Return the members of others that have a gap, and are not clear.
+
+        Of those that left too: a gap of theirs ends before or at their last message.
+        """
         sender, excludes, floors = message.sender, self.relation.excludes, self.floors
-        found = [k for k in self.gapped if k != sender and not excludes(floors[k], k, message)]
-        if not self.last:
-            return found
-        return [k for k in found if k not in self.last or self.done(k) < self.last[k]]
+        return [k for k in self.gapped if k != sender and not excludes(floors[k], k, message)]
 
     @property
     def decides_as_defined(self) -> bool:
