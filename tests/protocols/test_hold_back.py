@@ -43,6 +43,18 @@ def test_without_physical_time_no_list_by_it_is_kept(apart_ns: int | None, kept:
         assert queue._by_time == []
 
 
+def test_what_waited_behind_is_asked_anew_whether_it_may_go() -> None:
+    """A gap may have come to light since; who may not go is not taken out until named again."""
+    first, second = MessageId(0, 1), MessageId(1, 1)
+    queue = HoldBackQueue(lambda a, b: (a, b) == (first, second), None)
+    queue.add(first, first, (1, *first), 0)
+    queue.add(second, second, (2, *second), 0)
+    assert queue.release([second]) == []
+    assert queue.release([first], lambda key: key == first) == [first]
+    assert queue.release([second], lambda key: key == first) == []
+    assert queue.release([second]) == [second]
+
+
 def readable(cls: type[Any]) -> type[Any]:
     """Return the class with the release as it is defined."""
 

@@ -89,6 +89,20 @@ def test_an_unknown_reading_is_refused() -> None:
         relation(Parts(), Bounds(), reading="most")
 
 
+@pytest.mark.parametrize("part", Parts._fields)
+def test_a_relation_reads_the_times_that_it_is_made_of_and_no_others(part: str) -> None:
+    """One event is before the other in every time but one: only who reads that one objects."""
+    early = Stamp(0, 1, {"x": 1}, lt=1, pt_ns=s(10), vt=pack({0: 1}.items()))
+    late = Stamp(1, 1, {"x": 2}, lt=2, pt_ns=s(20), vt=pack({0: 1, 1: 1}.items()))
+    field = {"linear": "lt", "physical": "pt_ns", "vector": "vt"}[part]
+    changed = late._replace(**{field: 0})
+    for asked in itertools.product((False, True), repeat=len(Parts._fields)):
+        parts = Parts(*asked)
+        one = relation(parts, GROUPS["alike, good clocks"])
+        assert one.precedes(early, late, {"x"})
+        assert one.precedes(early, changed, {"x"}) is not getattr(parts, part)
+
+
 # -- rule 2: LT ------------------------------------------------------------------------------
 
 
