@@ -239,3 +239,19 @@ def test_floors_that_rise_behind_one_that_does_not_are_not_all_remembered() -> N
     index.rise(3, 5, 51)
     index.rise(1, 9, 51)
     assert index.take_clear() == [MessageId(4, 1)]
+
+
+def test_what_goes_by_its_physical_time_is_gone_by_its_linear_time_too() -> None:
+    """The first two wait by both times and go by PT; the others then go by LT, each once."""
+    index = FloorIndex([(1, 5, 0), (2, 0, 1)])
+    for seq, limit_ns in enumerate((2, 3, 10, 11), start=1):
+        index.add(MessageId(3, seq), 3, limit_ns)
+    assert index.take_clear() == []
+    index.rise(2, 0, 6)
+    index.rise(1, 5, 5)
+    assert index.take_clear() == [MessageId(3, 1), MessageId(3, 2)]
+    index.rise(2, 0, 11)
+    assert index.take_clear() == [MessageId(3, 3)]
+    index.rise(2, 0, 12)
+    assert index.take_clear() == [MessageId(3, 4)]
+    assert index.take_clear() == []
