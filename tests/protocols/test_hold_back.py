@@ -255,3 +255,15 @@ def test_what_goes_by_its_physical_time_is_gone_by_its_linear_time_too() -> None
     index.rise(2, 0, 12)
     assert index.take_clear() == [MessageId(3, 4)]
     assert index.take_clear() == []
+
+
+def test_a_floor_counts_at_a_linear_time_that_another_one_has_left() -> None:
+    index = FloorIndex([(1, 9, 0), (2, 3, 5), (3, 2, 6)])
+    index.add(MessageId(4, 1), 6, 50)
+    assert index.take_clear() == []
+    index.rise(2, 7, 5)
+    assert index.take_clear() == []
+    index.rise(3, 3, 6)
+    assert index.take_clear() == []
+    index.rise(3, 3, 51)
+    assert index.take_clear() == [MessageId(4, 1)]
