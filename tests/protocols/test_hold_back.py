@@ -75,6 +75,9 @@ class Pair:
         if isinstance(self.one, ClockOrdered):
             gaps = {member: self.one.first_gap(member) for member in self.one.newest}
             assert self.one.gapped == {member: gap for member, gap in gaps.items() if gap}
+            if self.one.index is not None:
+                for hidden in self.one.index.hidden.values():
+                    assert self.one.held.keys() >= set(hidden)
         return effects
 
     def tick(self, now: int) -> None:
