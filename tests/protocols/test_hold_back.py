@@ -28,7 +28,7 @@ from tests.protocols.topic_tools import GROUPS, TopicNetwork
 COARSE = Bounds[int](accuracy_s=0.5, least_s=0.2, most_s=1.5)
 GOOD = Bounds[int](accuracy_s=0.1, least_s=0.3, most_s=1.5)
 UNLIKE = Bounds[int](
-    0.1, 0.3, 1.5, {0: 0.05}, {(0, 1): (0.5, 2), (2, 0): (0.4, 0.4), (1, 2): (0.3, 3)}
+    0.1, 0.3, 1.5, {0: 0.05, 2: 0.02}, {(0, 1): (0.5, 2), (2, 0): (0.4, 0.4), (1, 2): (0.3, 3)}
 )
 
 
