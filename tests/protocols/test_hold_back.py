@@ -28,7 +28,7 @@ from tests.protocols.topic_tools import GROUPS, TopicNetwork
 COARSE = Bounds[int](accuracy_s=0.5, least_s=0.2, most_s=1.5)
 GOOD = Bounds[int](accuracy_s=0.1, least_s=0.3, most_s=1.5)
 UNLIKE = Bounds[int](
-    0.1, 0.3, 1.5, {0: 0.05}, {(0, 1): (0.5, 2), (2, 0): (0.4, 0.4), (1, 2): (0.3, 3)}
+    0.1, 0.3, 1.5, {0: 0.05, 2: 0.02}, {(0, 1): (0.5, 2), (2, 0): (0.4, 0.4), (1, 2): (0.3, 3)}
 )
 
 
@@ -87,6 +87,9 @@ class Pair:
         if isinstance(self.one, ClockOrdered):
             gaps = {member: self.one.first_gap(member) for member in self.one.newest}
             assert self.one.gapped == {member: gap for member, gap in gaps.items() if gap}
+            if self.one.index is not None:
+                for hidden in self.one.index.hidden.values():
+                    assert self.one.held.keys() >= set(hidden)
         return effects
 
     def tick(self, now: int) -> None:
@@ -250,4 +253,32 @@ def test_floors_that_rise_behind_one_that_does_not_are_not_all_remembered() -> N
     assert sum(map(len, index._floors_at.values())) < 100
     index.rise(3, 5, 51)
     index.rise(1, 9, 51)
+    assert index.take_clear() == [MessageId(4, 1)]
+
+
+def test_what_goes_by_its_physical_time_is_gone_by_its_linear_time_too() -> None:
+    """The first two wait by both times and go by PT; the others then go by LT, each once."""
+    index = FloorIndex([(1, 5, 0), (2, 0, 1)])
+    for seq, limit_ns in enumerate((2, 3, 10, 11), start=1):
+        index.add(MessageId(3, seq), 3, limit_ns)
+    assert index.take_clear() == []
+    index.rise(2, 0, 6)
+    index.rise(1, 5, 5)
+    assert index.take_clear() == [MessageId(3, 1), MessageId(3, 2)]
+    index.rise(2, 0, 11)
+    assert index.take_clear() == [MessageId(3, 3)]
+    index.rise(2, 0, 12)
+    assert index.take_clear() == [MessageId(3, 4)]
+    assert index.take_clear() == []
+
+
+def test_a_floor_counts_at_a_linear_time_that_another_one_has_left() -> None:
+    index = FloorIndex([(1, 9, 0), (2, 3, 5), (3, 2, 6)])
+    index.add(MessageId(4, 1), 6, 50)
+    assert index.take_clear() == []
+    index.rise(2, 7, 5)
+    assert index.take_clear() == []
+    index.rise(3, 3, 6)
+    assert index.take_clear() == []
+    index.rise(3, 3, 51)
     assert index.take_clear() == [MessageId(4, 1)]

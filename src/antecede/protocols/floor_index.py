@@ -133,6 +133,7 @@ class FloorIndex:
         return found
 
     def _drop_gone(self, heap: list[tuple[int, MessageId]]) -> None:
+        """Drop what went by its limit: all below it did, so that it is on top."""
         while heap and heap[0][1] not in self._waiting:
             heapq.heappop(heap)
 
@@ -143,7 +144,6 @@ class FloorIndex:
             key = heapq.heappop(heap)[1]
             self._waiting.remove(key)
             found.append(key)
-            self._drop_gone(heap)
         return found
 
     def _least_below(self, lt: int) -> int:
