@@ -95,8 +95,8 @@ def test_a_relation_reads_the_times_that_it_is_made_of_and_no_others(part: str) 
     early = Stamp(0, 1, {"x": 1}, lt=1, pt_ns=s(10), vt=pack({0: 1}.items()))
     late = Stamp(1, 1, {"x": 2}, lt=2, pt_ns=s(20), vt=pack({0: 1, 1: 1}.items()))
     field = {"linear": "lt", "physical": "pt_ns", "vector": "vt"}[part]
-    nothing: dict[str, Any] = {field: 0}
-    changed = late._replace(**nothing)
+    without: Any = {field: 0}
+    changed = late._replace(**without)
     for asked in itertools.product((False, True), repeat=len(Parts._fields)):
         parts = Parts(*asked)
         one = relation(parts, GROUPS["alike, good clocks"])

@@ -190,8 +190,7 @@ def test_a_due_time_of_ones_own_is_gone_by(name: str, put_on: str) -> None:
         return cls.due_s(self, waiting) + Fraction(3, 2) + Fraction(1, 3 * NS)
 
     subscriptions = Subscriptions(dict.fromkeys(range(3), ("x",)))
-    options: dict[str, Any] = {"subscriptions": subscriptions}
-    options["bounds"] = GROUPS["alike, good clocks"]
+    options: Any = {"subscriptions": subscriptions, "bounds": GROUPS["alike, good clocks"]}
     plain = cls(1, range(3), **options)
     other = type("Later", (cls,), {"due_s": later} if put_on == "the class" else {})
     own = other(1, range(3), **options)

@@ -200,7 +200,7 @@ def _judged(
     began = monotonic()
     targets = [target, *_variants(target)]
     bodies = Bodies(*(one.factory for one in targets))
-    reasons = explanations()
+    reasons = explanations(bodies.sources)
     # Rebuilt like a mutant: what fails here would fail for every mutant and count as a kill.
     for failure in _examinations(_changed(targets, bodies.build(None)), _Deadline(math.inf)):
         if failure is not None:
@@ -334,10 +334,18 @@ def _short(message: Any) -> str:
     return text if len(text) <= 100 else text[:97] + "..."
 
 
-def explanations() -> Mapping[str, str]:
-    """Return the table of survivors: key of the mutant -> why nothing can tell it."""
+def explanations(judged: Iterable[str] | None = None) -> Mapping[str, str]:
+    """Return the table of survivors: key of the mutant -> why nothing can tell it.
+
+    `judged`: names of the modules that are judged, None for the whole table. A row with `only`,
+    the last part of a module's name, counts where that module is judged too: what survives in one
+    family that shares a module may be killed in another.
+    """
     text = resources.files("antecede.check").joinpath("survivors.toml").read_text("utf-8")
     rows = tomllib.loads(text).get("survivors", [])
+    if judged is not None:
+        here = {None, *(name.rpartition(".")[2] for name in judged)}
+        rows = [row for row in rows if row.get("only") in here]
     return {mutant: row["why"] for row in rows for mutant in row["mutants"]}
 
 
