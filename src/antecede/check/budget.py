@@ -179,7 +179,7 @@ def suites(target: Target, size: Size) -> Iterator[tuple[Company, Plan]]:
     shapes = (((2,), 2), ((2, 1), 1), ((1, 1, 1), 1))
     for groups, external in shapes:
         yield _hierarchy(target, groups, external), plan
-    if "ack_after" not in target.options:
+    if "ack_after" not in target.options and target.options.get("pruning") != "none":
         often = target._replace(options={**target.options, "ack_after": 1})
         yield _hierarchy(often, (2, 1), 1), plan
 
