@@ -156,7 +156,6 @@ class Group(metaclass=_Documented):
         state.begin(Incarnation(0, checked_nonce(incarnation)))
 
     @classmethod
-    @classmethod
     def around(
         cls,
         protocol: Protocol,
@@ -460,7 +459,6 @@ class Group(metaclass=_Documented):
         return self._membership.invite(newcomer)
 
     @classmethod
-    @classmethod
     def accept(
         cls,
         name: str,
@@ -500,8 +498,9 @@ class Group(metaclass=_Documented):
         """A member left; `last` is the number of its last message (0: it sent none).
 
         That is `last()` in its own group. In an open group it may be a member of which nothing has
-        arrived here yet. Raises LocalError for a name that is not in the group, and for a `last`
-        that cannot be its last.
+        arrived here yet. What is held of it above `last` is discarded, counted in `stats` and told
+        by `effects`: nobody delivers what others never will. Raises LocalError for a name that is
+        not in the group, and for a `last` below what was delivered here.
         """
         return self._membership.leave(member, last)
 

@@ -40,7 +40,8 @@ class Membership:
         self._check_new(newcomer)
         flat_class(state.order)  # what `accept` cannot make, nobody is invited to
         frontier = state.protocol.frontier()
-        self.join(newcomer)
+        # What waited for this join is handed over by `delivered`, or with the next messages.
+        state.inbox = [*self.join(newcomer), *state.inbox]
         return pack_state(
             (
                 (state.order, state.open, state.room, state.options),
@@ -95,6 +96,8 @@ class Membership:
         change = getattr(state.protocol, "subscribe", None)
         if change is None:
             raise LocalError(f"with order {state.order!r} nobody subscribes to topics")
+        if isinstance(topics, str) or not isinstance(topics, Iterable):
+            raise LocalError(f"topics are a list of names, not {topics!r}")
         chosen = tuple(topics)
         with state.named_errors():
             effects = change(state.number(member), chosen)

@@ -244,6 +244,8 @@ class Receiving:
         most = state.limits.max_held
         if state.held >= most:
             raise LimitError(f"{most} messages are held back, and max_held={most}")
+        if now is None:
+            self._check_timeless()
         message = state.protocol.decode(parts.control, parts.payload)
         if state.renumbers:
             shown = Message(f"#{getattr(message, 'sender', 0)}", 0, parts.payload)
@@ -251,6 +253,14 @@ class Receiving:
             shown = Message(state.roster.name(message.sender), message.seq, parts.payload)
         state.ahead[wire] = shown, len(state.roster.joined) + lacking, now
         return []
+
+    def _check_timeless(self) -> None:
+        """Raise LocalError where the order goes by the clock: a join must not find that out."""
+        before = self._state.protocol.snapshot()
+        try:
+            self._state.protocol.tick(None)  # type: ignore[arg-type]
+        finally:
+            self._state.protocol.restore(before)
 
     def take_in_ahead(self) -> list[Message]:
         """Take in the frames that waited for a join which has been told."""

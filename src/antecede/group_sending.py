@@ -64,6 +64,7 @@ class Sending:
         state, effects = self._state, self._effects
         effects.begin()
         self._check_payload(payload)
+        to, topics = _listed(to), _listed(topics) or ()
         parents = state.answered(reply_to)
         after = tuple([MessageId(state.number(p), seq) for p, seq in parents]) if parents else ()
         audience = self._audience(to, topics) if to is not None or topics else {}
@@ -91,10 +92,9 @@ class Sending:
         if not isinstance(payload, BYTES):
             raise LocalError(f"a payload is bytes, not {type(payload).__name__}: encode it first")
         most = self._state.limits.max_packet // 2
-        if len(payload) > most:
-            raise LocalError(
-                f"a payload of {len(payload)} bytes; {most} can be (half of max_packet=)"
-            )
+        size = memoryview(payload).nbytes  # a view's length counts what it is made of
+        if size > most:
+            raise LocalError(f"a payload of {size} bytes; {most} can be (half of max_packet=)")
 
     def _own(self, effect: Transmit, parents: tuple[Id, ...]) -> Packet:
         """Return the packet of one's own message, with its bytes as `Sent`."""
@@ -130,3 +130,13 @@ class Sending:
             if state.protocol.me in given["to"]:
                 raise LocalError("a message to oneself needs no group")
         return given
+
+
+def _listed(names: Any) -> Any:
+    """Return names as they will be read twice: a generator is used up by the first reading."""
+    if names is None or isinstance(names, str):
+        return names
+    try:
+        return tuple(names)
+    except TypeError:
+        raise LocalError(f"to and topics are lists of names, not {names!r}") from None

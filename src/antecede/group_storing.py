@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from antecede import journal
@@ -67,6 +67,9 @@ class Storing:
         """See `Group.restore`; the records of the log go through `doors`."""
         from antecede.protocols.stored_shapes import check_state  # for those who join or restart
 
+        # Whatever can be refused is, before anything changes.
+        nonce = checked_nonce(incarnation)
+        records = _records(log)
         fields = unpack_state(stored, len(SNAPSHOT))
         if where := misfit(fields, SNAPSHOT):
             raise DecodeError(f"a snapshot of no group: {where}")
@@ -91,10 +94,9 @@ class Storing:
             raise DecodeError(
                 f"a snapshot whose state is none of {state.order}: {error}"
             ) from error
-        self._replay(log, doors, before)
+        self._replay(records, doors, before)
         if not resume:
             first = max(state.sent, state.lives.heard(state.name)) + 1
-            nonce = checked_nonce(incarnation)
             state.begin(Incarnation(state.life.generation + 1, nonce, first))
 
     def _check_head(self, head: Any, name: str) -> None:
@@ -138,7 +140,7 @@ class Storing:
                 raise ValueError("a held message that nobody can have sent")
             state.message(held.message)
 
-    def _replay(self, log: Iterable[bytes], doors: Doors, before: tuple[Any, Any]) -> None:
+    def _replay(self, log: Sequence[bytes], doors: Doors, before: tuple[Any, Any]) -> None:
         """Do again what the log of inputs says, or go back and raise DecodeError."""
         state = self._state
         keep, state.keep_log = state.keep_log, False
@@ -153,3 +155,10 @@ class Storing:
     def _go_back(self, before: tuple[Any, Any]) -> None:
         self._state.protocol.restore(before[0])
         vars(self._state).update(before[1])
+
+
+def _records(log: Iterable[bytes]) -> Sequence[bytes]:
+    """Read a whole log: where reading fails, nothing has changed yet."""
+    if isinstance(log, str | bytes) or not isinstance(log, Iterable):
+        raise LocalError(f"a log is a list of records, as log() returns it, not {log!r:.40}")
+    return list(log)

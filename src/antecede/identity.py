@@ -30,6 +30,9 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Real
 from typing import Any, ClassVar, TypeAlias
 
 from antecede.clocks.wire import block, varint
@@ -74,7 +77,22 @@ def canonical(value: Any) -> str:
     if hasattr(value, "__dataclass_fields__"):
         fields = {name: getattr(value, name) for name in value.__dataclass_fields__}
         return canonical(fields)
+    if isinstance(value, str):
+        return repr(str(value))
+    if isinstance(value, Real | Decimal) and not isinstance(value, bool):
+        return _number(value)
     return repr(value)
+
+
+def _number(value: Any) -> str:
+    """Return a number as text that goes by its value: 1, 1.0 and Decimal("1.00") are one."""
+    if isinstance(value, Integral):
+        return str(int(value))
+    try:
+        exact = Fraction(value if isinstance(value, Decimal | Fraction) else str(float(value)))
+    except (ValueError, OverflowError):  # infinite, or none
+        return repr(value)
+    return str(exact)
 
 
 def _by_member(value: Any) -> bool:
