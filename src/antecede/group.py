@@ -319,8 +319,8 @@ class Group(metaclass=_Documented):
 
         It is found by bisection, which is right where a tick at which nothing happens changes
         nothing later. An order with heartbeats counts to its first one from the first reading that
-        it is ever told: a group that was told none yet is ticked once before. `notes`: whether a heartbeat alone is something. Raises LocalError for a
-        range that is empty or falls.
+        it is ever told: tick a group that was told none yet once before. `notes`: whether a
+        heartbeat alone is something. Raises LocalError for a range that is empty or falls.
         """
         return self._time.pass_time(readings, notes)
 
