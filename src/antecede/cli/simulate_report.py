@@ -115,6 +115,7 @@ def _head(results: Sequence[Result], seconds: float, compiled: str) -> Iterator[
     seeds = f"seed {first.seed}"
     if len(results) > 1:
         seeds = f"seeds {first.seed} to {results[-1].seed}, mean ± standard deviation"
+        seeds += "; parts of so many deliveries are of all runs together"
     yield f"{scenario.duration_s:g} s of sending{warm}; {seeds}"
     rate = sum(result.figures.get("deliveries", 0) for result in results) / max(seconds, 1e-6)
     yield f"{first.engine} engine, {seconds:.1f} s, {short(rate, 0)} deliveries a second{compiled}"
