@@ -234,9 +234,12 @@ class ExternalClock:
         return *self.frontier(), held, tuple(self.last.items())
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned."""
+        """Become what `snapshot` returned. Raises ValueError for held messages of strangers."""
         counts, vectors, held, last = state
         self.counts, self.vectors, self.last = dict(counts), dict(vectors), dict(last)
+        known = self.counts.keys() | self.vectors.keys()
+        if strangers := {message.sender for message in held} - known:
+            raise ValueError(f"a held message of {min(strangers)}, who is not in the group")
         self._file(held)
 
     def _file(self, held: Iterable[External]) -> None:
