@@ -107,7 +107,7 @@ def test_what_the_tool_itself_cannot_do_is_no_kill(monkeypatch: pytest.MonkeyPat
 # One protocol of each module or family: all of them are examined together.
 ONE_EACH = {entry.family or entry.module: name for name, entry in registry.ENTRIES.items()}
 SAMPLED = {
-    "clocks": 15,
+    "clocks": 30,
     "antecede.protocols.topics": 15,
     "antecede.protocols.total.timestamps": 10,
 }
