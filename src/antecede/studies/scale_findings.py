@@ -89,17 +89,17 @@ def _finding(results: Results) -> str:
 
 
 FLAT = 0.05
-"""Overhead "does not depend on the number of peers": it grows as at most this power of it."""
+"""Overhead "does not depend on the number of peers": it goes as at most this power of it."""
 
 
-def _flat(results: Results, name: str, figure: str, **fixed: Any) -> Claim:
+def _flat(results: Results, title: str, name: str, figure: str, **fixed: Any) -> Claim:
     """Hold that overhead follows the density of messages, not the number of peers."""
     line = results.line("", figure, "peers", **fixed)
     power = growth(list(zip(line.x, line.y, strict=True)))
     ends = _ends(results, figure, **fixed)
     return Claim(
-        f"{name}: overhead depends on the density of messages, not on the number of peers (here: "
-        f"it grows as at most the power {FLAT} of it)",
+        f"{title}, {name}: overhead depends on the density of messages, not on the number of "
+        f"peers (here: it goes as the power {-FLAT} to {FLAT} of it)",
         "Scalability Analysis",
         "no run gave figures"
         if power is None or ends is None
@@ -151,7 +151,7 @@ def _section(results: Results, title: str, axis: str, **fixed: int) -> Section:
         "messages a second in all.",
         reads=("violations", "violations.checked") if checked else (),
         claims=[
-            _flat(results, name, figure, **fixed)
+            _flat(results, title.lower(), name, figure, **fixed)
             for name, figure in (("inside a group", SHOWN[0][1]), ("IDR", SHOWN[4][1]),
                                  ("between super peers", SHOWN[2][1]))
         ],
@@ -170,13 +170,18 @@ def _rows(results: Results, fixed: dict[str, Any]) -> Iterator[Row]:
                 yield Row("ours", name, f"{peers:,} peers", None, spread.mean, unit)
 
 
+def _cell(value: float) -> str:
+    """Return a figure with three significant digits; what is little is not called nothing."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def _cost_section(results: Results) -> Section:
     shapes = sorted({(run.parameters["peers"], run.parameters["groups"]) for run in results.runs})
     lines = []
     for peers, groups in shapes:
         where = {"peers": peers, "groups": groups}
         found = [results.spread(figure, **where) for _, figure, _ in COSTS]
-        cells = ["-" if one is None else f"{one.mean:,.1f}".removesuffix(".0") for one in found]
+        cells = ["-" if one is None else _cell(one.mean) for one in found]
         lines.append((f"{peers:,}", f"{groups:,}", *cells))
     rates = [
         done / spent
