@@ -414,6 +414,23 @@ def test_an_own_copy_is_discarded(name: str) -> None:
     assert member.snapshot() == before
 
 
+@pytest.mark.parametrize("ahead", [False, True])
+@every
+def test_the_reading_at_any_arrival_is_remembered(name: str, ahead: bool) -> None:
+    source, member = maker(name)(1, range(2)), maker(name)(0, range(2))
+    messages = [sent(source, now=s(10)) for _ in range(2)]
+    member.receive(messages[ahead], now=s(10))
+    assert member.own_clock.read_ns == s(10)
+
+
+@every
+def test_inside_its_accuracy_the_clock_stands_and_does_not_begin_again(name: str) -> None:
+    member = maker(name)(0, range(2))
+    member.tick(s(10))
+    member.tick(s(9))  # set back by twice its accuracy
+    assert member.own_clock == (s(10), 0)
+
+
 @every
 def test_a_stranger_is_refused_until_it_joins(name: str) -> None:
     member, stranger = maker(name)(0, range(2)), maker(name)(2, range(3))

@@ -266,8 +266,16 @@ def test_a_late_message_that_was_given_up_still_comes_in_order() -> None:
     me.receive(NullMessage(0, 0, b"", 2), now=0)
     assert me.receive(Gone(0, 0, b"", 2), now=0) == []
     assert delivered(me.receive(a, now=0)) == [a]
+    assert me.receive(Gone(0, 0, b"", 2), now=0) == []  # a copy: it is still known how far all went
     assert me.receive(c, now=0) == [Release(c, (MessageId(0, 2),))]
     assert me.receive(b, now=0) == (Discard(b, GIVEN_UP),)
+
+
+def test_without_a_limit_everything_is_kept() -> None:
+    source, me = pair(retry_s=1.0, keep=None)
+    messages = sent(source, 1100)
+    (request,) = transmitted(me.receive(messages[-1], now=0))
+    assert transmitted(source.receive(request, now=0)) == messages[:-1]
 
 
 # -- the receipt buffer ---------------------------------------------------------------------------
