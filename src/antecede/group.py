@@ -317,10 +317,12 @@ class Group(metaclass=_Documented):
         """As if `tick` were called at each of these readings (nanoseconds), up to and with the
         first at which something happens; return that reading, or the last, and what is released.
 
-        It is found by bisection, which is right where a tick at which nothing happens changes
-        nothing later. An order with heartbeats counts to its first one from the first reading that
-        it is ever told: tick a group that was told none yet once before. `notes`: whether a
-        heartbeat alone is something. Raises LocalError for a range that is empty or falls.
+        The first reading is told to the order in any case: a group that was told no time yet counts
+        to its first heartbeat from there. The others are searched by bisection, which is right
+        where a tick at which nothing happens changes nothing later. `notes`: whether a heartbeat
+        alone is something; where it is not, those between the first reading and the one that is
+        returned are left out. A log of inputs holds the first reading and the one returned. Raises
+        LocalError for what is no range, or one that is empty, falls, or holds no readings.
         """
         return self._time.pass_time(readings, notes)
 
