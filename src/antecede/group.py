@@ -84,6 +84,7 @@ from antecede.message import (
 from antecede.protocols.base import Addressing, Guarantee, Protocol
 from antecede.protocols.given import check_flags
 from antecede.protocols.registry import ENTRIES, flat_class
+from antecede.words import shown
 
 
 class _Documented(type):
@@ -171,6 +172,12 @@ class Group(metaclass=_Documented):
         protocol become groups; a super peer's group delivers nothing and forwards through
         `outgoing`. Raises LocalError when a member has no name, or two have the same.
         """
+        if not isinstance(protocol, Protocol):
+            raise LocalError(f"a group is around a protocol object, not {shown(protocol)}")
+        if not isinstance(names, Mapping):
+            raise LocalError(f"names are a table from addresses to names, not {shown(names)}")
+        if not isinstance(order, str):
+            raise LocalError(f"order= is the name of an order, not {shown(order)}")
         unnamed = sorted(set(protocol.members) - names.keys())
         if unnamed or len(set(map(checked, names.values()))) < len(names):
             raise LocalError(f"every address has a name of its own; without one: {unnamed}")

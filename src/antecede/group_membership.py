@@ -25,6 +25,7 @@ from antecede.message import Message
 from antecede.protocols.registry import ENTRIES, flat_class
 from antecede.protocols.shapes import misfit
 from antecede.protocols.storage import pack_state, unpack_state
+from antecede.words import shown
 
 
 class Membership:
@@ -72,8 +73,8 @@ class Membership:
         self._effects.begin()
         if type(last) is not int or not 0 <= last <= MAX_NUMBER:
             raise LocalError(
-                f"{member!r} left after message {last!r}: the number of its last message is a "
-                "whole number (0: it sent none), as last() in its own group tells"
+                f"{shown(member)} left after message {shown(last)}: the number of its last message "
+                "is a whole number (0: it sent none), as last() in its own group tells"
             )
         state, protocol, carry_out = self._state, self._state.protocol, self._effects.carry_out
         if not state.open or checked(member) in state.roster.numbers:
@@ -97,7 +98,7 @@ class Membership:
         if change is None:
             raise LocalError(f"with order {state.order!r} nobody subscribes to topics")
         if isinstance(topics, str) or not isinstance(topics, Iterable):
-            raise LocalError(f"topics are a list of names, not {topics!r}")
+            raise LocalError(f"topics are a list of names, not {shown(topics)}")
         chosen = tuple(topics)
         with state.named_errors():
             effects = change(state.number(member), chosen)
@@ -118,7 +119,7 @@ def accepted(
     if order not in ENTRIES or not ENTRIES[order].flat:
         raise DecodeError(f"an invitation to a group of {order!r:.40}, which is no order here")
     roster = roster_of(table)
-    if name not in roster.numbers:
+    if checked(name) not in roster.numbers:
         raise MismatchError("members", f"this invitation is not for {name!r}")
     limits, own = limits_of(options, order, is_open)
     protocol = made(order, roster.numbers[name], roster.numbers, own)

@@ -12,6 +12,7 @@ from antecede.group_frames import Frames
 from antecede.group_state import GroupState
 from antecede.message import Id, Message, Packet, Sent
 from antecede.protocols.base import Addressing, MessageId, Transmit
+from antecede.words import shown
 
 BYTES = bytes, bytearray, memoryview
 Answered = Message | Sent | Id | Sequence[Message | Sent | Id]
@@ -139,4 +140,4 @@ def _listed(names: Any) -> Any:
     try:
         return tuple(names)
     except TypeError:
-        raise LocalError(f"to and topics are lists of names, not {names!r}") from None
+        raise LocalError(f"to and topics are lists of names, not {shown(names)}") from None

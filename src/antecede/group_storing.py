@@ -17,6 +17,7 @@ from antecede.protocols.shapes import misfit
 from antecede.protocols.storage import pack_state, unpack_state
 from antecede.tallies import Tallies
 from antecede.threads import Threads
+from antecede.words import shown
 
 Doors = Mapping[str, Callable[..., Any]]
 _BROKEN = (TypeError, ValueError, LookupError, ProtocolError, ArithmeticError)
@@ -159,6 +160,6 @@ class Storing:
 
 def _records(log: Iterable[bytes]) -> Sequence[bytes]:
     """Read a whole log: where reading fails, nothing has changed yet."""
-    if isinstance(log, str | bytes) or not isinstance(log, Iterable):
-        raise LocalError(f"a log is a list of records, as log() returns it, not {log!r:.40}")
+    if isinstance(log, str | bytes | bytearray | memoryview) or not isinstance(log, Iterable):
+        raise LocalError(f"a log is a list of records, as log() returns it, not {shown(log)}")
     return list(log)

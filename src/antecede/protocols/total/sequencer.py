@@ -48,6 +48,7 @@ from antecede.protocols.base import (
     Relation,
     Transmit,
 )
+from antecede.words import shown
 
 INTEGER_BYTES = 4
 
@@ -87,7 +88,9 @@ class Sequencer(Protocol):
         super().__init__(me, members)
         self.sequencer = self.members[0] if sequencer is None else sequencer
         if self.sequencer not in self.members:
-            raise LocalError(f"the sequencer {self.sequencer} is not in the group {self.members}")
+            raise LocalError(
+                f"the sequencer {shown(self.sequencer)} is not in the group {self.members}"
+            )
         self.sent = 0
         self.delivered = 0
         """Places delivered here; at the sequencer also the last place given."""
