@@ -52,6 +52,7 @@ from antecede.group_frames import Frames
 from antecede.group_membership import Membership, accepted
 from antecede.group_parts import (
     ALIASES,
+    by_number,
     can_be_open,
     checked,
     limits_of,
@@ -105,7 +106,8 @@ class Group(metaclass=_Documented):
     """One member's end of a group: names and bytes around one protocol.
 
     `order` is "causal", "fifo", "reply", "none" or a protocol's name ("bss", "idr", "sb", ...);
-    further options go to the protocol; `bounds` and `subscriptions` speak of members by name.
+    further options go to the protocol; `bounds` and `subscriptions` speak of members by name, and
+    `sequencer` (order "total") names one.
     `room` tells groups apart that share a transport. `max_members` (open groups), `max_held`,
     `max_packet` and `threads` (order "reply") are the fields of `Limits`. `keep_log`: keep the
     inputs since the last snapshot for `log`. `incarnation`: a number for this life of the member,
@@ -130,6 +132,7 @@ class Group(metaclass=_Documented):
         protocol_name = resolved(order)
         numbers = {member: number for number, member in enumerate(names)}
         limits, options = limits_of(options, protocol_name, members is None)
+        options = by_number(protocol_name, options, numbers)
         protocol = made(protocol_name, numbers[name], numbers, options)
         if members is None and not can_be_open(protocol):
             raise LocalError(f"{protocol_name} needs a closed group: give members=")
@@ -189,15 +192,22 @@ class Group(metaclass=_Documented):
 
     @staticmethod
     def options(order: str) -> dict[str, str]:
-        """Return the options of an order, with their defaults as Python writes them."""
+        """Return the options of an order, with their defaults as Python writes them.
+
+        Where an option is a member, its default is followed by words that say so.
+        """
         import inspect
 
-        parameters = inspect.signature(flat_class(resolved(order)).__init__).parameters
-        return {
+        kind = flat_class(resolved(order))
+        parameters = inspect.signature(kind.__init__).parameters
+        found = {
             name: "(needed)" if one.default is one.empty else repr(one.default)
             for name, one in parameters.items()
             if one.kind is one.KEYWORD_ONLY
         }
+        for name in kind.member_options:
+            found[name] += " (or a member: its name or number)"
+        return found
 
     def __repr__(self) -> str:
         kind, held = "open" if self.open else "closed", self._state.held
@@ -419,7 +429,8 @@ class Group(metaclass=_Documented):
         """Return the highest number that is known of a member, held or delivered; 0: none.
 
         Of oneself (or of nobody named): how many one has sent, which is what the others give to
-        `leave` when one goes. Raises LocalError for a name that never was in the group.
+        `leave` when one goes. Of a member that left: the number that `leave` was told. Raises
+        LocalError for a name that never was in the group.
         """
         return self._questions.last(member)
 
@@ -510,7 +521,8 @@ class Group(metaclass=_Documented):
         That is `last()` in its own group. In an open group it may be a member of which nothing has
         arrived here yet. What is held of it above `last` is discarded, counted in `stats` and told
         by `effects`: nobody delivers what others never will. Raises LocalError for a name that is
-        not in the group, and for a `last` below what was delivered here.
+        not in the group, for one's own (it is the others who are told), and for a `last` below what
+        was delivered here.
         """
         return self._membership.leave(member, last)
 

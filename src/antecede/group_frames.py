@@ -7,7 +7,7 @@ from typing import Any
 
 from antecede import frame
 from antecede.clocks.wire import Reader, block, varint
-from antecede.errors import DecodeError, LocalError, MismatchError, UnknownMemberError
+from antecede.errors import DecodeError, MismatchError, UnknownMemberError
 from antecede.frame import Frame, Incarnation
 from antecede.group_state import GroupState
 from antecede.identity import Told
@@ -171,10 +171,7 @@ class Frames:
         names = parts.names if state.open else state.roster.names
         with state.named_errors(names):
             message = self.decoded(parts)
-        try:
-            causes = tuple(state.protocol.causes(message))
-        except (LocalError, NotImplementedError, AttributeError):
-            causes = ()
+        causes = tuple(state.protocol.causes(message)) if state.names_causes else ()
         for number in (message.sender, *(cause.sender for cause in causes)):
             if number not in names:
                 raise UnknownMemberError(f"a message that speaks of member {number}, a stranger")

@@ -10,6 +10,7 @@ from antecede.errors import DecodeError, LocalError, MismatchError
 from antecede.group_effects import Effects
 from antecede.group_parts import (
     GROUP,
+    by_number,
     can_be_open,
     checked,
     limits_of,
@@ -77,6 +78,11 @@ class Membership:
                 "is a whole number (0: it sent none), as last() in its own group tells"
             )
         state, protocol, carry_out = self._state, self._state.protocol, self._effects.carry_out
+        if member == state.name:
+            raise LocalError(
+                f"{member!r} is this member itself, and its own group is not told that it leaves: "
+                f"the others call leave({member!r}, last), with what last() says here"
+            )
         if not state.open or checked(member) in state.roster.numbers:
             with state.named_errors():
                 effects = protocol.leave(state.number(member), last)
@@ -122,6 +128,7 @@ def accepted(
     if checked(name) not in roster.numbers:
         raise MismatchError("members", f"this invitation is not for {name!r}")
     limits, own = limits_of(options, order, is_open)
+    own = by_number(order, own, roster.numbers)
     protocol = made(order, roster.numbers[name], roster.numbers, own)
     common = agreeing(type(protocol), own)[0]
     if told_options != options_code(order, common):

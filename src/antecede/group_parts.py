@@ -103,6 +103,28 @@ def limits_of(
     return Limits(**given), rest
 
 
+def by_number(order: str, options: Mapping[str, Any], numbers: Mapping[str, int]) -> dict[str, Any]:
+    """Return the options with the number of each member that an option names.
+
+    Raises LocalError for a name that is not in the group.
+    """
+    given = dict(options)
+    for name in flat_class(order).member_options & given.keys():
+        member = given[name]
+        if isinstance(member, str):
+            if member not in numbers:
+                raise LocalError(
+                    f"{name} is {shown(member)}, who is not in the list of members {[*numbers]}"
+                )
+            given[name] = numbers[member]
+        elif member is not None and (type(member) is not int or member not in numbers.values()):
+            raise LocalError(
+                f"{name} is {shown(member)}; it is the name of a member, or its number (its place "
+                "in the sorted list of names, from 0)"
+            )
+    return given
+
+
 def made(order: str, me: int, numbers: Mapping[str, int], options: Mapping[str, Any]) -> Protocol:
     """Return a protocol object; options that speak of members by name get their numbers."""
     protocol_class = flat_class(order)

@@ -100,13 +100,14 @@ class Questions:
         """See `Group.last`."""
         state = self._state
         name = state.name if member is None else member
-        state.number(name)
+        number = state.number(name)
         if state.renumbers and (name != state.name or not state.protocol.application):
             raise LocalError(
                 f"order {state.order!r} numbers messages anew on their way: no number of {name} is "
                 "known here. Who sends knows its own: last() in its own group"
             )
-        return state.lives.heard(name)
+        told = state.protocol.departed().get(number)
+        return state.lives.heard(name) if told is None else told
 
     def held(self) -> list[Packet]:
         """See `Group.held`."""

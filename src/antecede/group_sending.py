@@ -78,6 +78,10 @@ class Sending:
             raise
         state.tally.sent += 1
         state.sent += 1
+        if state.is_total:  # it waits for its turn from now on, maybe until the next line
+            for one in asked:
+                if isinstance(one, Transmit):
+                    state.tally.wait(state.protocol.identity(one.message), reading)
         effects.count(asked, reading)
         state.inbox += effects.messages(asked)
         packets = [self._own(one, parents) for one in asked if isinstance(one, Transmit)]

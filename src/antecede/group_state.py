@@ -50,6 +50,8 @@ class GroupState:
         self.renumbers = protocol.renumbers
         self.by_reply = relation is Relation.BY_REPLY
         self.is_total = relation is Relation.TOTAL
+        self.names_causes = type(protocol).causes is not Protocol.causes
+        """Whether control information says what must come before."""
         self.has_notes = type(protocol).is_note is not Protocol.is_note
         self.records: list[bytes] = []
         self.life = Incarnation(0, 0)
@@ -114,11 +116,7 @@ class GroupState:
 
     def causes(self, message: Any) -> tuple[Id, ...]:
         """Return what a message says it needs, by name; nothing where it names no causes."""
-        try:
-            causes = self.protocol.causes(message)
-        except LocalError:
-            return ()
-        return self.named(causes)
+        return self.named(self.protocol.causes(message)) if self.names_causes else ()
 
     def answered(self, reply_to: Any, what: str = "reply_to") -> tuple[Id, ...]:
         """Return the ids in `reply_to`; raises LocalError for what names no message.

@@ -90,6 +90,9 @@ class Storing:
             state.ahead = {w: (Message(*shown), at, now) for w, *shown, at, now in ahead}
             state.tally, state.recent = Tallies.of(tally), OrderedDict()
             state.threads = Threads(state.limits.threads, links)
+            if state.is_total:  # earlier versions did not note since when own messages wait
+                for held in state.protocol.blocked_on():
+                    state.tally.wait(state.protocol.identity(held.message), None)
         except _BROKEN as error:
             self._go_back(before)
             raise DecodeError(

@@ -248,6 +248,10 @@ class AddressedProtocol(Protocol):
         """Return the greatest number that this member knows another to have used; 0: none."""
         return 0
 
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
+
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Stop sending to the member; its messages up to `last` are still delivered.
 

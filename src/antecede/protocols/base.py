@@ -181,6 +181,8 @@ class Protocol:
     addressing: ClassVar[Addressing] = Addressing.ALL
     own_options: ClassVar[frozenset[str]] = frozenset()
     """Options that each member may choose for itself; all others must agree in a group."""
+    member_options: ClassVar[frozenset[str]] = frozenset()
+    """Options that are a member, by number; a `Group` takes its name too."""
     dependent_options: ClassVar[tuple[Needs, ...]] = ()
     """Options that do nothing without another one: refused where they stand alone."""
     application: ClassVar[bool] = True
@@ -268,6 +270,10 @@ class Protocol:
 
     # -- membership -------------------------------------------------------------------------
 
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left, as `leave` was told."""
+        return {}
+
     def frontier(self) -> Hashable:
         """As sponsor of a newcomer: what it may regard as delivered. Plain nested tuples."""
         raise LocalError(f"{type(self).__name__} does not let members join")
@@ -353,7 +359,10 @@ class Protocol:
         return False
 
     def causes(self, message: Any) -> tuple[MessageId, ...]:
-        """Return the ids that the control information says must be delivered before."""
+        """Return the ids that the control information says must be delivered before.
+
+        A protocol whose control information names none leaves this as it is.
+        """
         raise LocalError(f"{type(self).__name__} does not name causes")
 
     def mentions(self, message: Any) -> tuple[int, ...]:

@@ -209,6 +209,10 @@ class ClockOrdered(ClockDelivery):
         self.look_again()
         return ()
 
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
+
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Send to the member no more; its messages up to `last` are still delivered."""
         if member not in self.newest or member in self.last:

@@ -304,6 +304,10 @@ class CountingProtocol(Protocol):
         self.members = tuple(other for other in self.members if other not in members)
         self._lay_out()
 
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
+
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Stop sending to the member; its messages up to `last` are still delivered.
 

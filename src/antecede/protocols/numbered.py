@@ -96,6 +96,10 @@ class NumberedProtocol(Protocol):
             del self.arrived[member]
         self.members = tuple(other for other in self.members if other not in members)
 
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
+
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Stop sending to the member; its messages up to `last` are still delivered."""
         if member not in self.arrived or member in self.last:

@@ -308,6 +308,10 @@ class TopicState(Protocol):
         self._set_up()
         return NOTHING
 
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
+
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Stop sending to the member; its events up to `last` are still delivered.
 

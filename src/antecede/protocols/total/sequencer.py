@@ -28,7 +28,7 @@ no agreement here on a new one, and nobody joins or leaves.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from antecede.clocks import intervals
 from antecede.clocks.intervals import MAX_NUMBER, Intervals
@@ -83,6 +83,8 @@ class Sequencer(Protocol):
     """One member of a group with total order; needs a channel that loses nothing."""
 
     guarantee: Guarantee = Guarantee(Relation.TOTAL, never_idle=False)
+
+    member_options: ClassVar[frozenset[str]] = frozenset({"sequencer"})
 
     def __init__(self, me: int, members: Iterable[int], *, sequencer: int | None = None) -> None:
         super().__init__(me, members)

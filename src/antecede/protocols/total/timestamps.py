@@ -261,6 +261,10 @@ class AgreedTimestamps(Protocol):
 
     # -- membership -------------------------------------------------------------------------
 
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
+
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Send to the member no more, and wait for its messages up to `last` alone.
 
