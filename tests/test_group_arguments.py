@@ -165,7 +165,7 @@ def constructions(junk: Any) -> Iterator[tuple[str, Callable[[], object]]]:
         yield name, lambda name=name: Bounds(**{name: junk})  # type: ignore[misc]
     for name in ("clocks", "clocks_ns", "channels", "channels_ns"):
         key = "alice" if "clocks" in name else ("alice", "bob")
-        yield name, lambda name=name, key=key: Bounds(**{name: {key: junk}})  # type: ignore[misc]
+        yield name, lambda name=name, key=key: Bounds(**{name: {key: junk}})  # type: ignore[arg-type, misc]
     for topics in (junk, {"carol": junk}, {"carol": [junk]}):
         yield "subscriptions", lambda topics=topics: subscribed(topics)  # type: ignore[misc]
 

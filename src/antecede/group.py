@@ -36,7 +36,10 @@ sender speaks (`antecede.identity`). What is of another group, or of a member th
 too old a snapshot, is refused by name: `MismatchError`, `IncarnationError`, `ConflictError`.
 
 What a group holds is bounded: `max_held`, `max_members`, `max_packet`. A message that would exceed
-a limit is refused with `LimitError` and was not taken in; nothing is given up for it.
+a limit is refused with `LimitError` and was not taken in; nothing is given up for it. One of one's
+own that would exceed `max_packet` is refused by `send`, before it has a number. Each member goes by
+its own limits: a smaller `max_packet` at another one refuses what was sent here, so give all the
+same.
 """
 
 from __future__ import annotations
@@ -277,10 +280,11 @@ class Group(metaclass=_Documented):
         `topics`; the result's `to` tells who they are, its `id` names the message. `reply_to`
         names the message(s) this one answers (order "reply"): a delivered `Message`, what `send`
         returned, or (sender, number). `now` (seconds) or `now_ns` is what one's own clock shows;
-        orders by clocks need it. Raises LocalError when the payload is not bytes or is too large,
-        when a message in `reply_to` was never here, when the order does not let the receivers be
-        chosen in this way, keeps no answers or needs the time, or when the protocol has different
-        bytes for different members: then use `post`.
+        orders by clocks need it. Raises LocalError when the payload is not bytes, when the message,
+        everything counted, would exceed one's own `max_packet` (others go by theirs: give all the
+        same), when a message in `reply_to` was never here, when the order does not let the
+        receivers be chosen in this way, keeps no answers or needs the time, or when the protocol
+        has different bytes for different members: then use `post`.
         """
         return self._sending.send(payload, to, topics, reply_to, now, now_ns)
 

@@ -16,6 +16,10 @@ from antecede.protocols.base import Addressing, Transmit
 
 HEADS = 4096
 """Beginnings of frames that are remembered."""
+FIXED_BYTES = 256
+"""More than a frame and its control information take for what does not grow with the group."""
+NUMBER_BYTES = 10
+"""The longest that is written for a number."""
 
 
 class Frames:
@@ -31,6 +35,10 @@ class Frames:
         """Life of a sender -> how a frame begins then, if it tells of no life that began anew."""
         self._rows: dict[int, bytes] = {}
         """Member -> its row in the tables of names of an open group."""
+        self._names_bytes = 0
+        """The most that a table of names can take; worked out with the next."""
+        self._side = 0
+        """Members' numbers are less."""
         self._to: tuple[tuple[int, ...], tuple[str, ...]] = (), ()
         """The newest receivers, by number and by name: mostly everybody, again and again."""
 
@@ -45,6 +53,26 @@ class Frames:
         if self._state.roster.version is not self._roster:
             self._roster, self._written, self._to = self._state.roster.version, {}, ((), ())
             self._rows = {}
+            names = self._state.roster.names
+            self._side = max(names) + 1
+            self._names_bytes = 0
+            if self._state.open:
+                self._names_bytes = sum(_most_bytes(name) for name in names.values())
+
+    def most_beside(self, parents: int, topics: Iterable[str]) -> int | None:
+        """Return more bytes than the next own message will have beside its payload.
+
+        In O(1) but for texts, and lives that began anew. `parents`: how many messages it answers;
+        `topics`: what it is about. None where the protocol does not tell.
+        """
+        self._refresh()
+        protocol, lives = self._state.protocol, self._state.lives
+        if protocol.control_power is None:
+            return None
+        numbers: int = 2 * (self._side + 1) ** protocol.control_power + 2 * parents
+        told = sum(len(lives.chains[name]) * _most_bytes(name) for name in lives.restarted)
+        texts = sum(_most_bytes(text) for text in (*protocol.control_texts(), *topics))
+        return FIXED_BYTES + NUMBER_BYTES * numbers + self._names_bytes + told + texts
 
     def receivers(self, to: tuple[int, ...]) -> tuple[str, ...]:
         """Return members' names."""
@@ -217,6 +245,11 @@ class Frames:
         if protocol.addressing is Addressing.TOPICS:
             said = said._replace(topics=message.topics)
         return said
+
+
+def _most_bytes(text: str) -> int:
+    """Return more bytes than a text takes, with its length and three numbers beside."""
+    return 4 * len(text) + 4 * NUMBER_BYTES
 
 
 def _unwrapped(payload: bytes) -> Said | None:

@@ -54,6 +54,8 @@ class AddressedProtocol(Protocol):
     Subclasses implement `send` and the methods that are abstract here.
     """
 
+    control_power: ClassVar[int | None] = 2
+
     addressing: ClassVar[Addressing] = Addressing.MEMBERS
     highest: ClassVar[int] = MAX_MEMBER
     """Highest member number there can be."""

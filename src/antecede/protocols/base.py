@@ -187,6 +187,9 @@ class Protocol:
     """Options that do nothing without another one: refused where they stand alone."""
     application: ClassVar[bool] = True
     """False for roles that only forward (super peers): they neither send nor deliver."""
+    control_power: ClassVar[int | None] = None
+    """Control information has so many numbers at most as there are members, to this power (and a
+    few): a host knows by it when a message cannot be too large. None: not known."""
     note_payload: Any = b""
     """What the protocol's own messages (heartbeats, requests) carry in place of a payload."""
 
@@ -357,6 +360,10 @@ class Protocol:
     def is_note(self, message: Any) -> bool:
         """Tell whether a message is between protocols only and carries nothing to deliver."""
         return False
+
+    def control_texts(self) -> Iterable[str]:
+        """Return the texts that the control information of a message sent now may carry."""
+        return ()
 
     def causes(self, message: Any) -> tuple[MessageId, ...]:
         """Return the ids that the control information says must be delivered before.

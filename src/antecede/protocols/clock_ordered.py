@@ -59,6 +59,8 @@ class ClockOrdered(ClockDelivery):
     defects of Tsuneizumi et al. to show. Raises LocalError.
     """
 
+    control_power: ClassVar[int | None] = 0
+
     guarantee: Guarantee = PROMISE
     misprints: ClassVar[frozenset[str]] = frozenset(
         {"dropped", "dseq", "exclusive-end", "no-null-messages"}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from antecede.clocks.intervals import MAX_NUMBER
 from antecede.clocks.wire import Reader, varint
@@ -35,6 +35,8 @@ class NumberedProtocol(Protocol):
 
     Subclasses implement `receive`, `newest`, `frontier` and `causes`.
     """
+
+    control_power: ClassVar[int | None] = 0
 
     def __init__(self, me: int, members: Iterable[int]) -> None:
         super().__init__(me, members)

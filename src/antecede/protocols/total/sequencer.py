@@ -82,6 +82,8 @@ AnyMessage: TypeAlias = SequencedMessage | Placing
 class Sequencer(Protocol):
     """One member of a group with total order; needs a channel that loses nothing."""
 
+    control_power: ClassVar[int | None] = 0
+
     guarantee: Guarantee = Guarantee(Relation.TOTAL, never_idle=False)
 
     member_options: ClassVar[frozenset[str]] = frozenset({"sequencer"})
