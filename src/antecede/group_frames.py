@@ -35,10 +35,8 @@ class Frames:
         """Life of a sender -> how a frame begins then, if it tells of no life that began anew."""
         self._rows: dict[int, bytes] = {}
         """Member -> its row in the tables of names of an open group."""
-        self._names_bytes = 0
-        """The most that a table of names can take; worked out with the next."""
-        self._side = 0
-        """Members' numbers are less."""
+        self._beside: int | None = None
+        """The most beside a payload, but for what `most_beside` adds; worked out with the next."""
         self._to: tuple[tuple[int, ...], tuple[str, ...]] = (), ()
         """The newest receivers, by number and by name: mostly everybody, again and again."""
 
@@ -53,11 +51,17 @@ class Frames:
         if self._state.roster.version is not self._roster:
             self._roster, self._written, self._to = self._state.roster.version, {}, ((), ())
             self._rows = {}
-            names = self._state.roster.names
-            self._side = max(names) + 1
-            self._names_bytes = 0
-            if self._state.open:
-                self._names_bytes = sum(_most_bytes(name) for name in names.values())
+            self._beside = self._most_fixed()
+
+    def _most_fixed(self) -> int | None:
+        """Return what `most_beside` returns, but for lives, answers and topics; O(members)."""
+        state = self._state
+        names, power = state.roster.names, state.protocol.control_power
+        if power is None:
+            return None
+        numbers: int = 2 * (max(names) + 2) ** power
+        table = sum(map(_most_bytes, names.values())) if state.open else 0
+        return FIXED_BYTES + NUMBER_BYTES * numbers + table
 
     def most_beside(self, parents: int, topics: Iterable[str]) -> int | None:
         """Return more bytes than the next own message will have beside its payload.
@@ -66,13 +70,15 @@ class Frames:
         `topics`: what it is about. None where the protocol does not tell.
         """
         self._refresh()
-        protocol, lives = self._state.protocol, self._state.lives
-        if protocol.control_power is None:
+        most, state = self._beside, self._state
+        if most is None:
             return None
-        numbers: int = 2 * (self._side + 1) ** protocol.control_power + 2 * parents
-        told = sum(len(lives.chains[name]) * _most_bytes(name) for name in lives.restarted)
-        texts = sum(_most_bytes(text) for text in (*protocol.control_texts(), *topics))
-        return FIXED_BYTES + NUMBER_BYTES * numbers + self._names_bytes + told + texts
+        lives, protocol = state.lives, state.protocol
+        if lives.restarted:
+            most += sum(len(lives.chains[name]) * _most_bytes(name) for name in lives.restarted)
+        if protocol.addressing is Addressing.TOPICS:
+            most += sum(map(_most_bytes, (*protocol.control_texts(), *topics)))
+        return most + 2 * NUMBER_BYTES * parents
 
     def receivers(self, to: tuple[int, ...]) -> tuple[str, ...]:
         """Return members' names."""

@@ -100,7 +100,7 @@ class Sending:
         """
         state = self._state
         most, protocol = state.limits.max_packet, state.protocol
-        beside = self._frames.most_beside(len(after), topics)
+        beside = self._frames.most_beside(len(after), topics)  # None: see `_check_payload`
         safe = beside is None or len(payload) + beside <= most
         before = None if safe else protocol.snapshot()
         try:
@@ -109,9 +109,12 @@ class Sending:
         except ProtocolError as error:
             state.say_names(error)
             raise
-        packets = [(e, self._frames.packet(e)) for e in asked if isinstance(e, Transmit)]
+        frames = self._frames
+        packets = [(one, frames.packet(one)) for one in asked if isinstance(one, Transmit)]
+        if before is None:
+            return asked, packets
         largest = max((len(packet.wire) for _, packet in packets), default=0)
-        if before is not None and largest > most:
+        if largest > most:
             protocol.restore(before)
             raise LocalError(
                 f"a payload of {len(payload)} bytes, and {largest - len(payload)} beside it: "

@@ -362,7 +362,7 @@ class Protocol:
         return False
 
     def control_texts(self) -> Iterable[str]:
-        """Return the texts that the control information of a message sent now may carry."""
+        """Return the topics that the control information of a message sent now may carry."""
         return ()
 
     def causes(self, message: Any) -> tuple[MessageId, ...]:
