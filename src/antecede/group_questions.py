@@ -120,7 +120,7 @@ class Questions:
         state = self._state
         if not state.by_reply:
             raise LocalError(f"order {state.order!r} keeps no answers, so it has no threads")
-        named = state.answered(message, "message")
+        named = state.answered(message, "a thread's message")
         if len(named) != 1:
             raise LocalError(
                 f"a thread is that of one message, not of {len(named)}: give one delivered "
