@@ -41,6 +41,7 @@ from antecede.frame import Incarnation, View
 from antecede.message import Id
 from antecede.protocols.base import Protocol
 from antecede.protocols.shapes import NUMBER, TEXT, Many, Shape
+from antecede.words import shown
 
 FEW = 64
 """So many members that began anew are named in every frame; beyond, causes alone."""
@@ -394,5 +395,5 @@ def checked_nonce(value: int | None) -> int:
     if value is None:
         return new_nonce()
     if type(value) is not int or not 0 <= value < 1 << 32:
-        raise LocalError(f"incarnation={value!r}: a whole number from 0 to 2**32 - 1, or None")
+        raise LocalError(f"incarnation={shown(value)}: a whole number from 0 to 2**32 - 1, or None")
     return value

@@ -181,10 +181,15 @@ class Protocol:
     addressing: ClassVar[Addressing] = Addressing.ALL
     own_options: ClassVar[frozenset[str]] = frozenset()
     """Options that each member may choose for itself; all others must agree in a group."""
+    member_options: ClassVar[frozenset[str]] = frozenset()
+    """Options that are a member, by number; a `Group` takes its name too."""
     dependent_options: ClassVar[tuple[Needs, ...]] = ()
     """Options that do nothing without another one: refused where they stand alone."""
     application: ClassVar[bool] = True
     """False for roles that only forward (super peers): they neither send nor deliver."""
+    control_power: ClassVar[int | None] = None
+    """Control information has so many numbers at most as there are members, to this power (and a
+    few): a host knows by it when a message cannot be too large. None: not known."""
     note_payload: Any = b""
     """What the protocol's own messages (heartbeats, requests) carry in place of a payload."""
 
@@ -267,6 +272,10 @@ class Protocol:
         raise LocalError(f"{type(self).__name__} does not tell what it has delivered")
 
     # -- membership -------------------------------------------------------------------------
+
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left, as `leave` was told."""
+        return {}
 
     def frontier(self) -> Hashable:
         """As sponsor of a newcomer: what it may regard as delivered. Plain nested tuples."""
@@ -352,8 +361,15 @@ class Protocol:
         """Tell whether a message is between protocols only and carries nothing to deliver."""
         return False
 
+    def control_texts(self) -> Iterable[str]:
+        """Return the topics that the control information of a message sent now may carry."""
+        return ()
+
     def causes(self, message: Any) -> tuple[MessageId, ...]:
-        """Return the ids that the control information says must be delivered before."""
+        """Return the ids that the control information says must be delivered before.
+
+        A protocol whose control information names none leaves this as it is.
+        """
         raise LocalError(f"{type(self).__name__} does not name causes")
 
     def mentions(self, message: Any) -> tuple[int, ...]:

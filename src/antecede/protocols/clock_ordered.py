@@ -59,6 +59,8 @@ class ClockOrdered(ClockDelivery):
     defects of Tsuneizumi et al. to show. Raises LocalError.
     """
 
+    control_power: ClassVar[int | None] = 0
+
     guarantee: Guarantee = PROMISE
     misprints: ClassVar[frozenset[str]] = frozenset(
         {"dropped", "dseq", "exclusive-end", "no-null-messages"}
@@ -208,6 +210,10 @@ class ClockOrdered(ClockDelivery):
         self.floors[member] = Floor()
         self.look_again()
         return ()
+
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Send to the member no more; its messages up to `last` are still delivered."""

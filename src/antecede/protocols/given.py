@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from antecede.errors import LocalError
 from antecede.protocols.options import allowed, declared_types, option_text, options_of
+from antecede.words import shown
 
 ANYTHING = object()
 """In `Needs.any_of`: set at all, that is neither None nor false."""
@@ -50,7 +51,7 @@ def check_given(made: Any, options: Mapping[str, Any]) -> None:
     hints = _types(made)
     for name, value in options.items():
         if name in hints and not fits(value, hints[name]):
-            raise LocalError(f"{name} is {value!r}; {_words(hints[name])} is allowed")
+            raise LocalError(f"{name} is {shown(value)}; {_words(hints[name])} is allowed")
     for name, words in idle(made, options).items():
         raise LocalError(f"{name} has no effect without {words}: leave it out, or give both")
 
@@ -104,7 +105,7 @@ def check_flags(**flags: Any) -> None:
     """Raise LocalError for an argument that is neither True nor False."""
     for name, value in flags.items():
         if not isinstance(value, bool):
-            raise LocalError(f"{name} is {value!r}; True or False is allowed")
+            raise LocalError(f"{name} is {shown(value)}; True or False is allowed")
 
 
 def _words(hint: Any) -> str:

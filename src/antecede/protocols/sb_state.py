@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from antecede.clocks.intervals import MAX_NUMBER, NODE_BYTES, nodes
 from antecede.clocks.own_clock import OwnClock
@@ -29,6 +29,8 @@ STILL_HERE = -1
 
 class SbState(Protocol):
     """Everything of a member of an S_b group but the rules for messages."""
+
+    control_power: ClassVar[int | None] = 0
 
     guarantee: Guarantee = guarantee_of(Policy())
     """What the default policy promises; an object with another policy has its own."""
@@ -126,6 +128,10 @@ class SbState(Protocol):
                 del self.printed[member]
         self.members = tuple(other for other in self.members if other not in members)
         self.receivers = self.others()
+
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Stop sending to the member; its messages up to `last` and answers to them may come.

@@ -56,6 +56,8 @@ class Waiting(NamedTuple):
 class TopicState(Protocol):
     """Everything of a peer but the rules for events; see `TopicProtocol` for the options."""
 
+    control_power: ClassVar[int | None] = 1
+
     parts: ClassVar[Parts] = Parts()
     """Which times the messages carry and the relation reads, beside the topic vector."""
     guarantee: Guarantee = Guarantee(
@@ -308,6 +310,10 @@ class TopicState(Protocol):
         self._set_up()
         return NOTHING
 
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
+
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Stop sending to the member; its events up to `last` are still delivered.
 
@@ -387,6 +393,10 @@ class TopicState(Protocol):
         members = (len(self.arrived) + 1) * self.parts.vector
         in_lists = NODE_BYTES * sum(map(intervals.nodes, self.arrived.values()))
         return INTEGER_BYTES * (len(self.tv) + self.parts.linear + members) + in_lists
+
+    def control_texts(self) -> Iterable[str]:
+        """Return the topics that are known."""
+        return self.tv
 
     def causes(self, message: TopicMessage) -> tuple[MessageId, ...]:
         """Return nothing: the times name no event that must come before."""

@@ -28,7 +28,7 @@ no agreement here on a new one, and nobody joins or leaves.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from antecede.clocks import intervals
 from antecede.clocks.intervals import MAX_NUMBER, Intervals
@@ -48,6 +48,7 @@ from antecede.protocols.base import (
     Relation,
     Transmit,
 )
+from antecede.words import shown
 
 INTEGER_BYTES = 4
 
@@ -81,13 +82,19 @@ AnyMessage: TypeAlias = SequencedMessage | Placing
 class Sequencer(Protocol):
     """One member of a group with total order; needs a channel that loses nothing."""
 
+    control_power: ClassVar[int | None] = 0
+
     guarantee: Guarantee = Guarantee(Relation.TOTAL, never_idle=False)
+
+    member_options: ClassVar[frozenset[str]] = frozenset({"sequencer"})
 
     def __init__(self, me: int, members: Iterable[int], *, sequencer: int | None = None) -> None:
         super().__init__(me, members)
         self.sequencer = self.members[0] if sequencer is None else sequencer
         if self.sequencer not in self.members:
-            raise LocalError(f"the sequencer {self.sequencer} is not in the group {self.members}")
+            raise LocalError(
+                f"the sequencer {shown(self.sequencer)} is not in the group {self.members}"
+            )
         self.sent = 0
         self.delivered = 0
         """Places delivered here; at the sequencer also the last place given."""
