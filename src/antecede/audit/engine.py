@@ -18,6 +18,7 @@ import pyarrow.compute
 from antecede.audit.channels import channel_models
 from antecede.audit.counts import add_common, by_causes, by_clocks
 from antecede.audit.details import of_format
+from antecede.audit.early import early_details
 from antecede.audit.report import AuditReport
 from antecede.audit.rows import conform, distinct, refuse
 from antecede.audit.witnesses import Named, witnesses
@@ -92,6 +93,7 @@ def audit_events(
         found["conflicting_rows"] = rows.conflicts
     if rows.receipts or rows.deliveries:
         found |= {"receipts": rows.receipts, "deliveries": rows.deliveries}
+        found["early"] = early_details(table)
         if models := channel_models(table):
             found["channels"] = models
     keys = {"clock_defects": None, **dict.fromkeys(DECLARED_ONLY), **counts.keys}
