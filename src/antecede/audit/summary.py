@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antecede.audit import early, receipt_words, skew_words
 from antecede.audit.channels import lines as channel_lines
+from antecede.trace.causes import Causes
 from antecede.words import count_and_part, counted, duration, table
 
 if TYPE_CHECKING:
@@ -160,8 +161,8 @@ def findings(report: AuditReport) -> Iterator[Finding]:
             "the repository is a shallow clone: its oldest commits lack their parents",
             "`git fetch --unshallow`, then audit again",
         )
-    if report.self_parents:
-        yield Finding(f"{counted(report.self_parents, 'event')} named as its own cause", "left out")
+    causes = Causes(report.self_parents or 0).with_read(report.details)
+    yield from (Finding(*note) for note in causes.notes())
     if report.duplicates:
         yield Finding(
             f"{counted(report.duplicates, 'later row')} of an id already seen",

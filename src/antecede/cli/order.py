@@ -115,7 +115,11 @@ def _report(prepared: Prepared, ordered: Ordered, out: Path, spent: Spent) -> No
     print(f"            by {causes}; ties by {spec.time}, then identity")
     print(f"waited      {counted(late, 'event')}, by {spec.time}, until a cause was released")
     if lacking := statuses[str(Status.MISSING_CAUSE)]:
-        print(f"missing     {counted(lacking, 'event')} with causes that are nowhere in the trace")
+        names = sum(len(causes or ()) for causes in events[spec.missing_causes].to_pylist())
+        print(
+            f"missing     {counted(lacking, 'event')} with causes that are nowhere in the trace: "
+            f"{counted(names, 'reference')}"
+        )
 
 
 def _report_columns(result: Result, topics: int) -> None:
@@ -135,6 +139,8 @@ def _report_aside(prepared: Prepared, ordered: Ordered, aside: Path, cleared: bo
     if prepared.duplicates:
         rows = counted(prepared.duplicates, "repeated row")
         print(f"left out    {rows}: the first row of an id counts")
+    for what, fate in prepared.causes.notes():
+        print(f"causes      {what}, {fate}")
     if ordered.quarantine.num_rows:
         rows = counted(ordered.quarantine.num_rows, "row")
         print(f"set aside   {rows}, with reasons -> {aside}")

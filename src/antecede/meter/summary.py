@@ -16,6 +16,7 @@ from antecede.meter.measure import observed, rows_of, table_of
 from antecede.meter.rules import RULES, rule_named
 from antecede.meter.trace import ABSENT, NEVER_SENT, runs_of
 from antecede.protocols.subscriptions import Subscriptions
+from antecede.trace.causes import BLANK, REPEATED, Causes
 from antecede.words import counted, table
 
 SHOWN = 5
@@ -39,9 +40,11 @@ class Summary:
     to_everybody: bool = False
     """Whether every message counted as one for every member."""
     absent: pa.Table = field(default_factory=ABSENT.empty_table)
-    """As `trace.ABSENT`: declared causes that are nowhere."""
+    """As `trace.ABSENT`: declared causes that are nowhere, or set aside."""
     never_sent: Sequence[str] = ()
     """Ids of messages that came and that no row says to be sent."""
+    causes: Causes = field(default_factory=Causes)
+    """What was declared beside causes, and is left out."""
     contradictions: int = 0
     """Events whose vector clocks contradict others'; the counts go by what the clocks say."""
 
@@ -61,6 +64,9 @@ class Summary:
             "messages_to_some": self.partial,
             "left_out": self.left_out,
             "never_sent": list(self.never_sent),
+            "self_parents": self.causes.self_named,
+            REPEATED: self.causes.repeated,
+            BLANK: self.causes.blank,
             "absent_causes": self.absent.to_pylist(),
             "contradictions": self.contradictions,
             "not_measured": self.not_measured,
@@ -99,6 +105,8 @@ class Summary:
             )
         for reason, count in self.left_out.items():
             yield f"left out    {counted(count, 'row')}: {reason}" + self._which(reason)
+        for what, fate in self.causes.notes():
+            yield f"causes      {what}, {fate}"
         yield from self._absent()
         if self.contradictions:
             events = counted(self.contradictions, "event")
@@ -130,7 +138,7 @@ class Summary:
         more = len(self.absent) - len(named)
         rest = f" and {more:,} more, see antecede audit --missing" if more else ""
         causes = counted(len(self.absent), "reference")
-        yield f"absent      {causes} to causes that no row has: {', '.join(named)}{rest}"
+        yield f"absent      {causes} to causes that no counted row has: {', '.join(named)}{rest}"
 
 
 _HEADER = ("rule", "ordered", "causal", "needless", "missed", "each: ordered", "needless", "missed")
@@ -174,12 +182,14 @@ def summarize(
     absent = [ABSENT.empty_table()]
     never_sent: list[str] = []
     contradictions = 0
+    causes = Causes()
     for run in runs_of(events, relation):
         relations[run.source] = None
         received.update(run.arrivals)
         absent.append(run.absent)
         never_sent += run.never_sent
         contradictions += run.contradictions
+        causes = Causes(*(a + b for a, b in zip(causes, run.causes, strict=True)))
         for reason, count in run.notes.items():
             left_out[reason] = left_out.get(reason, 0) + count
         for seen in observed(run, observers, bounds, subscriptions):
@@ -198,5 +208,6 @@ def summarize(
         to_everybody,
         pa.concat_tables(absent),
         never_sent,
+        causes,
         contradictions,
     )

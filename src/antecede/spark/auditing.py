@@ -30,10 +30,10 @@ from antecede.audit.channels import merged as merged_channels
 from antecede.audit.counts import by_causes
 from antecede.audit.early import merged as merged_early
 from antecede.audit.engine import audit_events
-from antecede.audit.rows import conform, distinct
 from antecede.errors import InputError
 from antecede.trace import schema
 from antecede.trace.arrow import SCHEMA
+from antecede.trace.rows import conform, distinct
 
 _TIMES = tuple(name for name in schema.NAMES if name.endswith("_time") or name == "arrival")
 _ADDED = (
