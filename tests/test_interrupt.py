@@ -44,12 +44,17 @@ def test_an_interrupt_ends_the_wait_and_not_the_work() -> None:
 def test_the_signal_to_end_is_raised_within_a_block_and_left_alone_outside() -> None:
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     cleaned = []
-    with pytest.raises(Terminated), terminable(), terminable():
-        try:
-            signal.raise_signal(signal.SIGTERM)
-        finally:
-            signal.raise_signal(signal.SIGTERM)  # a second one does not disturb this
-            cleaned.append(True)
+
+    def ended() -> None:
+        with terminable(), terminable():
+            try:
+                signal.raise_signal(signal.SIGTERM)
+            finally:
+                signal.raise_signal(signal.SIGTERM)  # a second one does not disturb this
+                cleaned.append(True)
+
+    with pytest.raises(Terminated):
+        ended()
     assert cleaned
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
