@@ -41,7 +41,7 @@ def expected(given: list[Event]) -> tuple[int, int, int, int, int]:
     for key, row in first.items():
         named = [name for name in row.parents if name.strip()]
         blank += len(row.parents) - len(named)
-        selfish += row.id in named
+        selfish += int(row.id in named)
         others = [name for name in named if name != row.id]
         repeated += len(others) - len({*others})
         causes[key] = {(row.run, name) for name in others}
@@ -79,7 +79,7 @@ def test_all_three_count_the_same_sets(given: list[tuple[str, str, str, tuple[st
 
     prepared = prepare(Trace(table, QUARANTINE_SCHEMA.empty_table(), "table"))
     ordered = order_trace(prepared).events
-    missing = sum(len(names) for names in ordered[prepared.spec.missing_causes].to_pylist())
+    missing = sum(len(names or ()) for names in ordered[prepared.spec.missing_causes].to_pylist())
     assert wanted == (ordered.num_rows, missing, *prepared.causes)
 
 

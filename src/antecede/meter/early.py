@@ -54,7 +54,7 @@ def early_deliveries(
     found = list(found_in(events, relation, to_everybody=to_everybody))
     if not found:
         return Early()
-    kinds = {*events["kind"].unique().to_pylist()}
+    kinds = {str(kind) for kind in events["kind"].unique().to_pylist()}
     return Early(
         sum(one.checked for one in found),
         _by(events, relation, found, to_everybody, kinds),

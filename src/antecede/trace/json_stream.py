@@ -30,7 +30,7 @@ from antecede.trace.text import open_bytes, shorten
 
 MAX_ELEMENT = 1 << 26
 """Characters of an element; a longer one is bad."""
-LEAST_SEARCH = 1 << 6
+LEAST_SEARCH = 1 << 4
 MAX_SEARCH = 1 << 20
 """Characters in which the end of a bad element is sought by its brackets."""
 

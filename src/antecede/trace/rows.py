@@ -130,7 +130,8 @@ def _with_causes(events: Any) -> tuple[Any, Bools, Causes]:
         return events, selfish, causes
     start = np.zeros(len(events) + 1, np.int32)
     np.cumsum(np.bincount(child[~left], minlength=len(events)), out=start[1:])
-    kept = pa.ListArray.from_arrays(pa.array(start), names.filter(pa.array(~left)))
+    offsets: Any = pa.array(start)
+    kept = pa.ListArray.from_arrays(offsets, names.filter(pa.array(~left)))
     at = events.column_names.index("parents")
     field = events.schema.field(at)
     return events.set_column(at, field, kept.cast(field.type)), selfish, causes
