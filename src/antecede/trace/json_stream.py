@@ -173,6 +173,7 @@ class _Walk:
         raw = shorten(buffer.text[buffer.at : buffer.at + 600])
         if not self._past_bad(error_at):
             reason += "; nothing after it can be read as an element"
+        buffer.forget()
         return Broken(reason, raw, line, byte)
 
     def _decode(self) -> tuple[Any, str, int]:
