@@ -29,7 +29,6 @@ import pyarrow.compute
 import pyarrow.parquet
 
 from antecede.errors import InputError
-from antecede.interrupt import terminable
 from antecede.studies.study import Run, plain_text
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
@@ -198,19 +197,16 @@ def _write(table: pyarrow.Table, path: Path) -> None:
     """Let a file appear whole, and only when it is on the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.draft")
-    with terminable():
-        try:
-            with draft.open("wb") as file:
-                pq.write_table(table, file, compression="zstd")
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
-        except OSError as error:
-            what = f"cannot be written: {error.strerror or error}"
-            raise InputError(what, path=str(path)) from error
-        finally:
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)  # where the disk is full, this is room
+    try:
+        with draft.open("wb") as file:
+            pq.write_table(table, file, compression="zstd")
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)  # where the disk is full, this is room
+        raise InputError(f"cannot be written: {error.strerror or error}", path=str(path)) from error
 
 
 def texts(table: pyarrow.Table, name: str) -> list[str]:
