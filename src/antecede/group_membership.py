@@ -122,7 +122,7 @@ def accepted(
         raise MismatchError("members", f"this invitation is not for {name!r}")
     limits, own = limits_of(options, order, is_open)
     protocol = made(order, roster.numbers[name], roster.numbers, own)
-    common = agreeing(type(protocol), own)[0]
+    common = agreeing(protocol, own)[0]
     if told_options != options_code(order, common):
         raise MismatchError(
             "options", f"an invitation to a group of {order} made with other options: {common}"
