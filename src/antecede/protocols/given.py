@@ -26,6 +26,13 @@ NEVER = object()
 """In `Needs.off`: there is no value that says the same as leaving the option out."""
 
 
+class Idle(NamedTuple):
+    """Why an option has no effect beside the others, and what to do."""
+
+    words: str
+    advice: str
+
+
 class Needs(NamedTuple):
     """An option that has an effect only beside another one."""
 
@@ -35,15 +42,15 @@ class Needs(NamedTuple):
     off: Any = NEVER
     """The value that is no request for anything, so that it may stand alone."""
 
-    def lacking(self, made: Any, options: Mapping[str, Any]) -> str:
-        """Return why the option has no effect beside these options; empty: it has one."""
+    def lacking(self, made: Any, options: Mapping[str, Any]) -> Idle | None:
+        """Return why the option has no effect beside these options; None: it has one."""
         if any(_is(_value(made, options, other), value) for other, value in self.any_of):
-            return ""
+            return None
         words = (
             other if value is ANYTHING else f"{other}={option_text(value)}"
             for other, value in self.any_of
         )
-        return f"without {' or '.join(words)}: leave it out, or give both"
+        return Idle(f"without {' or '.join(words)}", "leave it out, or give both")
 
 
 class Excludes(NamedTuple):
@@ -55,12 +62,12 @@ class Excludes(NamedTuple):
     off: Any = NEVER
     """The value that is no request for anything, so that it may stand beside the word."""
 
-    def lacking(self, made: Any, options: Mapping[str, Any]) -> str:
-        """Return why the option has no effect beside these options; empty: it has one."""
+    def lacking(self, made: Any, options: Mapping[str, Any]) -> Idle | None:
+        """Return why the option has no effect beside these options; None: it has one."""
         words = _value(made, options, self.other) or ()
         if self.word not in words:
-            return ""
-        return f"beside {self.other}={option_text(self.word)}: leave one of them out"
+            return None
+        return Idle(f"beside {self.other}={self.word}", "leave one of them out")
 
 
 def check_given(made: Any, options: Mapping[str, Any]) -> None:
@@ -73,10 +80,10 @@ def check_given(made: Any, options: Mapping[str, Any]) -> None:
         if name in hints and not fits(value, hints[name]) and not _is_default(made, name, value):
             raise LocalError(f"{name} is {value!r}; {_words(hints[name])} is allowed")
     for name, why in idle(made, options).items():
-        raise LocalError(f"{name} has no effect {why}")
+        raise LocalError(f"{name} has no effect {why.words}: {why.advice}")
 
 
-def idle(made: Any, options: Mapping[str, Any]) -> dict[str, str]:
+def idle(made: Any, options: Mapping[str, Any]) -> dict[str, Idle]:
     """Return which of these options have no effect beside the others, and why.
 
     Raises LocalError for a class whose `dependent_options` are none.
