@@ -10,6 +10,7 @@ import pytest
 
 from antecede.cli import main
 from antecede.errors import ScenarioError
+from antecede.simulate.cast import cast
 from antecede.simulate.scenario import Clocks, Links, Partition, Scenario
 from antecede.simulate.scenario_file import read_scenario, write_scenario
 from antecede.simulate.scenario_values import scenario_using, scenario_with
@@ -141,3 +142,48 @@ def test_what_is_written_leaves_out_what_does_nothing(tmp_path: Path) -> None:
     write_scenario(odd, tmp_path / "run.toml")
     again = read_scenario(tmp_path / "run.toml")
     assert again == Scenario(Mesh(3), "bss", clocks=Clocks(1.0))
+
+
+MINE = """
+from antecede.protocols.bss import Bss
+from antecede.protocols.given import ANYTHING, Needs
+
+
+class Mine(Bss):
+    dependent_options = (Needs("k", (("deep", ANYTHING),)),)
+
+    def __init__(self, me, members, *, k: int = 3, deep: bool = False, table: dict | None = None):
+        super().__init__(me, members)
+        self.table = tuple((table or {}).items())
+"""
+
+
+def test_options_of_ones_own_are_left_out_likewise(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    protocol = {"name": "mine.py:Mine", "options": {"k": 4}}
+    path = str(tmp_path / "run.toml")
+    scenario, left = scenario_using(values({"protocol": protocol}), {"options.deep": True}, path)
+    assert (scenario.options, left) == ({"k": 4, "deep": True}, {})
+    scenario, left = scenario_using(values({"protocol": protocol}), {"options.deep": False}, path)
+    assert scenario.options == {"deep": False}
+    assert left == {"protocol.options.k": "no effect without deep"}
+
+
+def test_a_table_is_an_option_in_a_file_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    path = tmp_path / "run.toml"
+    path.write_text(
+        '[topology]\nkind = "mesh"\npeers = 3\n[run]\nduration_s = 0.2\n'
+        '[protocol]\nname = "mine.py:Mine"\noptions = { table = { a = 1, b = [2, 3] } }\n'
+    )
+    scenario = read_scenario(path)
+    assert scenario.options == {"table": {"a": 1, "b": (2, 3)}}
+    assert cast(scenario, 1).members[0].table == (("a", 1), ("b", (2, 3)))  # type: ignore[attr-defined]
+    write_scenario(scenario, tmp_path / "again.toml")
+    assert read_scenario(tmp_path / "again.toml") == scenario
+    path.write_text(path.read_text().replace("table = {", "k = {"))
+    assert main(["simulate", str(path)]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "mine.py:9: Mine(me, members, k={'a': 1, 'b': (2, 3)}) fails: LocalError: k is" in told

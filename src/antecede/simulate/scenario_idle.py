@@ -11,9 +11,12 @@ that recover what is lost, that give places or that forward messages go on for a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
-from antecede.check.loader import is_file_target
+from antecede.check.loader import is_file_target, load_class
+from antecede.errors import InputError
 from antecede.protocols.base import Protocol, Relation
 from antecede.protocols.given import idle, with_trial
 from antecede.protocols.options import options_of
@@ -72,22 +75,47 @@ def idle_keys(values: Mapping[str, Any], scenario: Scenario) -> dict[str, str]:
 
 
 def idle_options(scenario: Scenario) -> dict[str, str]:
-    """Return the options of a built-in protocol that it does not have, or that do nothing."""
-    found = ENTRIES.get(scenario.protocol)
-    if found is None or (scenario.variant and scenario.variant not in found.variants):
+    """Return the options that the protocol does not have, or that do nothing, and why.
+
+    Of a protocol that cannot be loaded there are none: what it lacks is said when it is to run.
+    """
+    found = _loaded(scenario)
+    if found is None:
         return {}
-    made = found.load()
+    made, variant = found
     known = options_of(made)
     lacking = {
-        name: f"{found.name} has no such option" for name in scenario.options if name not in known
+        name: f"{scenario.protocol} has no such option"
+        for name in scenario.options
+        if name not in known
     }
-    chosen = {**found.options(scenario.variant), **scenario.options}
+    chosen = {**variant, **scenario.options}
     without = {
         name: f"no effect {one.words}"
         for name, one in idle(made, chosen).items()
         if name in scenario.options
     }
     return lacking | without
+
+
+def _loaded(scenario: Scenario) -> tuple[Any, Mapping[str, Any]] | None:
+    """Return what makes members, and the options of the variant."""
+    if is_file_target(scenario.protocol):
+        try:
+            file = Path(scenario.protocol.rpartition(":")[0])
+            return _own(scenario.protocol, file.stat().st_mtime_ns), {}
+        except (OSError, InputError):
+            return None
+    found = ENTRIES.get(scenario.protocol)
+    if found is None or (scenario.variant and scenario.variant not in found.variants):
+        return None
+    return found.load(), found.options(scenario.variant)
+
+
+@lru_cache(maxsize=16)
+def _own(target: str, changed_ns: int) -> type[Protocol]:
+    del changed_ns  # part of the key: a sweep asks once a setting
+    return load_class(target)
 
 
 def without_keys(values: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
