@@ -139,7 +139,7 @@ class Group(metaclass=_Documented):
         protocol = made(protocol_name, numbers[name], numbers, options)
         if members is None and not can_be_open(protocol):
             raise LocalError(f"{protocol_name} needs a closed group: give members=")
-        common, by_member = agreeing(type(protocol), options)
+        common, by_member = agreeing(protocol, options)
         roster = Roster(dict(enumerate(names)), extra=canonical(by_member))
         state = GroupState(
             *(protocol_name, protocol, roster, members is None),

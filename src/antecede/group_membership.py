@@ -130,7 +130,7 @@ def accepted(
     limits, own = limits_of(options, order, is_open)
     own = by_number(order, own, roster.numbers)
     protocol = made(order, roster.numbers[name], roster.numbers, own)
-    common = agreeing(type(protocol), own)[0]
+    common = agreeing(protocol, own)[0]
     if told_options != options_code(order, common):
         raise MismatchError(
             "options", f"an invitation to a group of {order} made with other options: {common}"

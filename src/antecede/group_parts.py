@@ -14,6 +14,7 @@ from antecede.clocks.intervals import MAX_NUMBER as GREATEST
 from antecede.errors import DecodeError, LocalError
 from antecede.identity import Lives, Roster, canonical, fingerprint
 from antecede.protocols.base import Protocol, Relation
+from antecede.protocols.given import plain_options
 from antecede.protocols.options import options_of
 from antecede.protocols.registry import ENTRIES, flat_class
 from antecede.protocols.shapes import (
@@ -93,6 +94,7 @@ def limits_of(
 
     Raises LocalError for what is no limit, and for a limit that this group would never use.
     """
+    options = plain_options(options)
     given = {name: options[name] for name in Limits._fields if name in options}
     for name, value in given.items():
         least = int(name != "threads")

@@ -118,6 +118,19 @@ class Bounds(Generic[Member]):
             delays == (self.least_ns, self.most_ns) for delays in self.channels_ns.values()
         )
 
+    def in_one_writing(self) -> Bounds[Member]:
+        """Return the same, without clocks and channels that only repeat what holds for all."""
+        usual = self.least_ns, self.most_ns
+        clocks = {one: a for one, a in self.clocks_ns.items() if a != self.accuracy_ns}
+        channels = {ends: two for ends, two in self.channels_ns.items() if tuple(two) != usual}
+        return Bounds(
+            accuracy_ns=self.accuracy_ns,
+            least_ns=self.least_ns,
+            most_ns=self.most_ns,
+            clocks_ns=clocks,
+            channels_ns=channels,
+        )
+
     def error_ns(self, member: Member) -> int:
         """Return the accuracy of a member's clock, in nanoseconds (lambda_i)."""
         return self.clocks_ns.get(member, self.accuracy_ns)

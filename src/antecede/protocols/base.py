@@ -48,7 +48,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from antecede.errors import LocalError
-from antecede.protocols.given import Needs, check_given
+from antecede.protocols.given import Excludes, Needs, check_given, effective
 from antecede.protocols.state import freeze, thaw
 
 
@@ -183,8 +183,8 @@ class Protocol:
     """Options that each member may choose for itself; all others must agree in a group."""
     member_options: ClassVar[frozenset[str]] = frozenset()
     """Options that are a member, by number; a `Group` takes its name too."""
-    dependent_options: ClassVar[tuple[Needs, ...]] = ()
-    """Options that do nothing without another one: refused where they stand alone."""
+    dependent_options: ClassVar[tuple[Needs | Excludes, ...]] = ()
+    """Options that do nothing without another one, or beside one: refused there."""
     application: ClassVar[bool] = True
     """False for roles that only forward (super peers): they neither send nor deliver."""
     control_power: ClassVar[int | None] = None
@@ -237,6 +237,14 @@ class Protocol:
         which the checker makes clocks and a network that keep them), subscriptions.
         """
         return {}
+
+    def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return those of the options that this object was made with which say something.
+
+        What says the same as leaving it out is left out: members of whom one names a default and
+        another does not are of one group. Asked when the object is new.
+        """
+        return effective(type(self), options)
 
     def blocked_on(self) -> tuple[Held, ...]:
         """Return every held-back message with the ids known to be missing for it."""

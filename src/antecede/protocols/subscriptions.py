@@ -14,14 +14,28 @@ from antecede.words import shown
 Member = TypeVar("Member", bound=Hashable)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Subscriptions(Generic[Member]):
     """Topics by member (a number, or a name until `numbered`); who is not named has none."""
 
     topics: Mapping[Member, Collection[str]] = field(default_factory=dict)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Subscriptions):
+            return NotImplemented
+        return self._sets() == other._sets()
+
     def __hash__(self) -> int:
-        return hash(frozenset((member, frozenset(own)) for member, own in self.topics.items()))
+        return hash(frozenset(self._sets().items()))
+
+    def _sets(self) -> dict[Member, frozenset[str]]:
+        return {member: frozenset(own) for member, own in self.topics.items() if own}
+
+    def in_one_writing(self) -> Subscriptions[Member]:
+        """Return the same, written as all that are equal are: lists, sets and [] are told apart by
+        nobody.
+        """
+        return Subscriptions({one: tuple(sorted(own)) for one, own in self._sets().items()})
 
     def of(self, member: Member) -> frozenset[str]:
         """Return the topics a member subscribes to (p_i.S)."""

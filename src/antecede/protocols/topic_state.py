@@ -18,6 +18,7 @@ from antecede.clocks.intervals import MAX_GAPS, NODE_BYTES
 from antecede.clocks.lanes import MAX_MEMBER, get, guards, items, pack, put, unit
 from antecede.clocks.nanoseconds import NS
 from antecede.clocks.own_clock import OwnClock
+from antecede.clocks.plain import plain
 from antecede.errors import LocalError
 from antecede.protocols import topic_message
 from antecede.protocols.base import (
@@ -80,6 +81,7 @@ class TopicState(Protocol):
     ) -> None:
         super().__init__(me, members)
         self.limits = Limits.of(max_jump)
+        max_gaps = plain(max_gaps)
         if max_gaps is not None and (type(max_gaps) is not int or max_gaps < 1):
             raise LocalError(f"max_gaps is {max_gaps!r}; it is 1 or more, or None for all")
         self.max_gaps = max_gaps
@@ -114,6 +116,14 @@ class TopicState(Protocol):
         """Number of the last message of each member that left."""
         self.held: dict[MessageId, Waiting] = {}
         self._set_up()
+
+    def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the options; that nobody subscribes to anything need not be said."""
+        found = dict(super().settled(options))
+        told = found.get("subscriptions")
+        if told is not None and not told.all_topics():
+            del found["subscriptions"]
+        return found
 
     def _set_up(self) -> None:
         """Derive what follows from members, subscriptions and options."""
