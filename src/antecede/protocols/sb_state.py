@@ -178,6 +178,8 @@ class SbState(Protocol):
         self.own_clock = clock
         self.gone = {member: list(bounds) for member, bounds in gone}
         for message, since, missing in held:
+            if message.sender not in self.delivered or not missing:
+                raise ValueError(f"held: message {message.seq} of member {message.sender}")
             self.store.put(message, missing, since)
         if dict(counts).keys() != self.counts.keys():
             raise ValueError(f"counts of {sorted(dict(counts))}")
