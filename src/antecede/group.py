@@ -280,9 +280,9 @@ class Group(metaclass=_Documented):
         `topics`; the result's `to` tells who they are, its `id` names the message. `reply_to`
         names the message(s) this one answers (order "reply"): a delivered `Message`, what `send`
         returned, or (sender, number). `now` (seconds) or `now_ns` is what one's own clock shows;
-        orders by clocks need it. Raises LocalError when the payload is not bytes, when the message,
-        everything counted, would exceed one's own `max_packet` (others go by theirs: give all the
-        same), when a message in `reply_to` was never here, when the order does not let the
+        orders by clocks need it. Raises LocalError when the payload is not bytes, when the message
+        would exceed one's own `max_packet` (with all that is beside the payload but for what frames
+        tell of restarts and joins; others go by theirs: give all the same), when a message in `reply_to` was never here, when the order does not let the
         receivers be chosen in this way, keeps no answers or needs the time, or when the protocol
         has different bytes for different members: then use `post`.
         """

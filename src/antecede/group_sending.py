@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from antecede import frame
 from antecede.clocks.nanoseconds import Seconds, group_reading
 from antecede.errors import LocalError, ProtocolError
 from antecede.group_effects import Effects
@@ -113,7 +114,9 @@ class Sending:
         packets = [(one, frames.packet(one)) for one in asked if isinstance(one, Transmit)]
         if before is None:
             return asked, packets
-        largest = max((len(packet.wire) for _, packet in packets), default=0)
+        # As everybody counts: the same when it is written again, by whomever (`frame.counted`).
+        wires = [packet.wire for _, packet in packets]
+        largest = max((frame.counted(frame.unpack(state.order, w)) for w in wires), default=0)
         if largest > most:
             protocol.restore(before)
             raise LocalError(
