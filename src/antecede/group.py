@@ -282,9 +282,10 @@ class Group(metaclass=_Documented):
         returned, or (sender, number). `now` (seconds) or `now_ns` is what one's own clock shows;
         orders by clocks need it. Raises LocalError when the payload is not bytes, when the message
         would exceed one's own `max_packet` (with all that is beside the payload but for what frames
-        tell of restarts and joins; others go by theirs: give all the same), when a message in `reply_to` was never here, when the order does not let the
-        receivers be chosen in this way, keeps no answers or needs the time, or when the protocol
-        has different bytes for different members: then use `post`.
+        tell of restarts and joins; others go by theirs: give all the same), when a message in
+        `reply_to` was never here, when the order does not let the receivers be chosen in this way,
+        keeps no answers or needs the time, or when the protocol has different bytes for different
+        members: then use `post`.
         """
         return self._sending.send(payload, to, topics, reply_to, now, now_ns)
 
@@ -497,7 +498,9 @@ class Group(metaclass=_Documented):
         """As newcomer: begin from a sponsor's invitation, with the options of the group.
 
         Raises DecodeError for bytes that are no invitation, MismatchError for one to another room
-        or to a group with other options, and LocalError for options that cannot be.
+        or to a group with other options, and LocalError for options that cannot be. `bounds` are
+        those that the group began with, beside the newcomer's own; `subscriptions` too, or the
+        newcomer's own alone where no first member's were changed since.
         """
         check_flags(keep_log=keep_log)
         group = cls.__new__(cls)

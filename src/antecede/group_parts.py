@@ -54,8 +54,8 @@ class Limits(NamedTuple):
     """Bytes of a message: of others' when they come, of one's own before a number is given out.
     Payload, control information, names and the head of the frame are counted; what a frame tells
     of restarts and joins is not, since it grows when the message is written again (retransmissions,
-    `held`), by whoever hands it on. Each member goes by its own limit alone, so all should give the same: what
-    is refused by a member with a smaller one, that member waits for in vain. In the hierarchical
+    `held`). Each member goes by its own limit alone, so all should give the same: what is refused
+    by a member with a smaller one, that member waits for in vain. In the hierarchical
     roles a payload of one's own may have half, since messages are made anew on their way."""
     threads: int = 1000
     """Messages whose answers are remembered for `thread` (order "reply")."""
