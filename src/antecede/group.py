@@ -188,7 +188,8 @@ class Group(metaclass=_Documented):
         if unnamed or len(set(map(checked, names.values()))) < len(names):
             raise LocalError(f"every address has a name of its own; without one: {unnamed}")
         codes = room_code(room), options_code(order, {})
-        state = GroupState(order, protocol, Roster(names), False, room=codes[0], options=codes[1])
+        texts = {number: checked(name) for number, name in names.items()}
+        state = GroupState(order, protocol, Roster(texts), False, room=codes[0], options=codes[1])
         group = cls.__new__(cls)
         group._set_up(state, incarnation)
         return group
@@ -285,7 +286,9 @@ class Group(metaclass=_Documented):
         tell of restarts and joins; others go by theirs: give all the same), when a message in
         `reply_to` was never here, when the order does not let the receivers be chosen in this way,
         keeps no answers or needs the time, or when the protocol has different bytes for different
-        members: then use `post`.
+        members: then use `post` (the number is out then, and the packets wait in `outgoing`).
+        Topics that no other member reads are refused before there is a number. Who is alone sends
+        to nobody: the result's `to` is empty, and in orders by clocks it has no bytes.
         """
         return self._sending.send(payload, to, topics, reply_to, now, now_ns)
 

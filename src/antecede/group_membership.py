@@ -41,7 +41,7 @@ class Membership:
         """See `Group.invite`."""
         state = self._state
         self._effects.begin()
-        self._check_new(newcomer)
+        newcomer = self._checked_new(newcomer)
         flat_class(state.order)  # what `accept` cannot make, nobody is invited to
         frontier = state.protocol.frontier()
         # What waited for this join is handed over by `delivered`, or with the next messages.
@@ -59,7 +59,7 @@ class Membership:
         """See `Group.join`."""
         state = self._state
         self._effects.begin()
-        self._check_new(newcomer)
+        newcomer = self._checked_new(newcomer)
         number = state.roster.next_number
         with state.named_errors():
             delivered = self._effects.carry_out(state.protocol.join(number), None)
@@ -67,9 +67,11 @@ class Membership:
         state.record("join", newcomer)
         return delivered + self._receiving.take_in_ahead()
 
-    def _check_new(self, newcomer: str) -> None:
-        if checked(newcomer) in self._state.roster.numbers:
-            raise LocalError(f"{newcomer!r} is or was in the group; a name is never reused")
+    def _checked_new(self, newcomer: str) -> str:
+        name = checked(newcomer)
+        if name in self._state.roster.numbers:
+            raise LocalError(f"{name!r} is or was in the group; a name is never reused")
+        return name
 
     def leave(self, member: str, last: int) -> list[Message]:
         """See `Group.leave`."""
@@ -93,7 +95,7 @@ class Membership:
             with state.unchanged_by_errors(), state.named_errors():
                 number = state.roster.next_number
                 delivered = carry_out(protocol.join(number), None)
-                state.roster.add(number, member)
+                state.roster.add(number, checked(member))
                 delivered += carry_out(protocol.leave(number, last), None)
         state.record("leave", member, last)
         return delivered

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from antecede import frame
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.intervals import MAX_NUMBER as GREATEST
+from antecede.clocks.plain import plain
 from antecede.errors import DecodeError, LocalError
 from antecede.identity import Lives, Roster, canonical, fingerprint
 from antecede.protocols.base import Protocol, Relation
@@ -225,14 +226,14 @@ def is_id(value: Any) -> bool:
 
 
 def checked(name: str) -> str:
-    """Return a member's name. Raises LocalError for what can be none."""
+    """Return a member's name, as Python's own text. Raises LocalError for what can be none."""
     if not isinstance(name, str):
         raise LocalError(f"a member's name is text, not {type(name).__name__}")
     if not can_be_name(name):
         raise LocalError(
             f"a member's name has 1 to {frame.MAX_NAME_BYTES} bytes as UTF-8, not {shown(name)}"
         )
-    return name
+    return str(plain(name))
 
 
 def can_be_name(name: str) -> bool:
