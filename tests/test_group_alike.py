@@ -127,7 +127,7 @@ def test_a_newcomer_has_the_bounds_of_the_first_members(table: Any, fits: bool) 
 
 @pytest.mark.parametrize("began", [None, {"bob": ["news"]}])
 def test_a_newcomer_may_say_its_own_subscriptions_alone(began: Any) -> None:
-    first = {} if began is None else {"subscriptions": Subscriptions(began)}
+    first: dict[str, Any] = {} if began is None else {"subscriptions": Subscriptions(began)}
     alice = Group("alice", NAMES, order="tv", bounds=BOUNDS, **first)
     if began is None:
         alice.subscribe("alice", ["sport"])
