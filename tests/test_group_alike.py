@@ -98,3 +98,42 @@ def test_subscriptions_that_mean_the_same_are_equal() -> None:
     assert hash(one) == hash(Subscriptions({1: ("a", "b")}))
     assert one != Subscriptions({1: {"a"}})
     assert one != {1: {"a", "b"}}
+
+
+SLOW = {("bob", "alice"): (0.0, 5.0)}
+
+
+@pytest.mark.parametrize(
+    ("table", "fits"),
+    [
+        ({"channels": SLOW}, True),
+        ({"channels": {**SLOW, ("bob", "dave"): (0.0, 5.0)}, "clocks": {"dave": 0.5}}, True),
+        ({}, False),
+        ({"channels": SLOW, "clocks": {"alice": 0.5}}, False),
+    ],
+)
+def test_a_newcomer_has_the_bounds_of_the_first_members(table: Any, fits: bool) -> None:
+    def options(**table: Any) -> dict[str, Any]:
+        return {"delivery": "bound", "bounds": Bounds(0.01, 0.0, 1.0, **table)}
+
+    alice = Group("alice", NAMES, order="linear-physical", **options(channels=SLOW))
+    invitation = alice.invite("dave")
+    if fits:
+        assert "dave" in Group.accept("dave", invitation, **options(**table)).members
+        return
+    with pytest.raises(MismatchError, match=r"other bounds .*first members"):
+        Group.accept("dave", invitation, **options(**table))
+
+
+@pytest.mark.parametrize("began", [None, {"bob": ["news"]}])
+def test_a_newcomer_may_say_its_own_subscriptions_alone(began: Any) -> None:
+    first: dict[str, Any] = {} if began is None else {"subscriptions": Subscriptions(began)}
+    alice = Group("alice", NAMES, order="tv", bounds=BOUNDS, **first)
+    if began is None:
+        alice.subscribe("alice", ["sport"])
+    invitation = alice.invite("dave")
+    own: Any = Subscriptions({"dave": ["sport"]})
+    assert "dave" in Group.accept("dave", invitation, bounds=BOUNDS, subscriptions=own).members
+    other: Any = Subscriptions({"bob": ["sport"], "dave": ["sport"]})
+    with pytest.raises(MismatchError, match="other"):
+        Group.accept("dave", invitation, bounds=BOUNDS, subscriptions=other)

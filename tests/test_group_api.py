@@ -444,10 +444,10 @@ def test_options_of_a_wrong_kind_say_what_is_right() -> None:
 def test_a_topic_that_nobody_else_reads_is_said() -> None:
     topics = Subscriptions({"alice": ["x"], "bob": ["x"]})
     alice = Group("alice", NAMES, order="htbc", bounds=CLOCKED, subscriptions=topics)
-    with pytest.raises(LocalError, match=r"alice's message 1 is for nobody.*subscribes to 'typo'"):
+    with pytest.raises(LocalError, match=r"message of alice for nobody.*subscribes to 'typo'"):
         alice.send(b"hi", topics=["typo"], now=1)
     assert alice.outgoing() == []
-    assert alice.send(b"hi", topics=["x"], now=2).id == ("alice", 2)
+    assert alice.send(b"hi", topics=["x"], now=2).id == ("alice", 1)
 
 
 @pytest.mark.parametrize("wrong", ["news", b"news", 3])
@@ -552,3 +552,44 @@ def test_a_log_that_is_none_is_refused_whole() -> None:
         assert again.snapshot() == before
     with pytest.raises(LocalError, match="keep_log=True"):
         again.log()
+
+
+def test_who_is_alone_sends_to_nobody_and_keeps_its_numbers() -> None:
+    alone = Group("alice", ["alice"], order="linear")
+    sent = alone.send(b"x", now=1.0)
+    assert (bytes(sent), sent.id, sent.to) == (b"", ("alice", 1), ())
+    assert (alone.last(), alone.stats().sent) == (1, 1)
+
+
+def test_topics_nobody_reads_spend_no_number_and_posted_ones_count_as_the_last() -> None:
+    bounds: Bounds[str] = Bounds(accuracy_s=0.01, least_s=0.0, most_s=0.1)
+    read: Subscriptions[str] = Subscriptions({"bob": ["news"]})
+    alice = Group("alice", ["alice", "bob"], order="tv", bounds=bounds, subscriptions=read)
+    with pytest.raises(LocalError, match="No number was given out"):
+        alice.send(b"x", topics=["typo"], now=1.0)
+    assert (alice.last(), alice.stats().sent) == (0, 0)
+    assert alice.post(b"x", topics=["typo"], now=1.0) == []
+    assert (alice.last(), alice.stats().sent) == (1, 1)
+
+
+def test_numbers_and_names_of_other_libraries_are_taken_as_ones_own() -> None:
+    import enum
+    from fractions import Fraction
+
+    import numpy as np
+
+    ns: Any = np.int64(10**6)
+    given: Bounds[str] = Bounds(accuracy_ns=ns, least_ns=ns, most_ns=ns, clocks_ns={"bob": ns})
+    assert type(given.most_ns) is type(given.clocks_ns["bob"]) is int
+
+    class Who(enum.StrEnum):
+        ALICE = "alice"
+        BOB = "bob"
+
+    third = Group(Who.ALICE, [*Who], order="linear", heartbeat_s=Fraction(1, 3))
+    other = Group("bob", ["alice", "bob"], order="linear", heartbeat_s=1 / 3)
+    third.invite(enum.StrEnum("More", {"CAROL": "carol"}).CAROL)  # type: ignore[attr-defined]
+    assert {type(name) for name in third.members} == {str}
+    other.join("carol")
+    assert other._state.options == third._state.options
+    other.receive(third.send(b"x", now=1.0), now=1.0)

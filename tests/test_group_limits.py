@@ -295,3 +295,58 @@ def test_bytes_that_are_refused_leave_everything_as_it_was(order: str, data: st.
         assert group.snapshot() == before
         assert group.blocked_on() == blocked
         assert group.effects() == []
+
+
+# -- max_packet: what just fits, fits in every copy of it ------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{"recovering": True}, {"retry_s": 0.5}])
+def test_a_message_that_just_fits_is_taken_when_it_is_sent_again(options: dict[str, Any]) -> None:
+    """Its receiver began anew in between, and the frame that is written again tells that."""
+    order = "matrix" if "recovering" in options else "linear"
+    pair = ["alice", "bob"]
+
+    def member(name: str, **more: Any) -> Group:
+        return Group(name, pair, order=order, incarnation=1, **options, **more)
+
+    exact = len(member("alice").send(bytes(300), now=START_S))
+    alice, bob = member("alice", max_packet=exact), member("bob", max_packet=exact)
+    stored = bob.snapshot()
+    alice.send(bytes(300), now=START_S)  # lost on its way
+    bob = member("bob", max_packet=exact)
+    bob.restore(stored, incarnation=3)
+    got: list[int] = []
+    longest = 0
+    for step in range(40):
+        now = START_S + (step + 1) / 2
+        for one, other in ((alice, bob), (bob, alice)):
+            one.tick(now)
+            for packet in one.outgoing():
+                longest = max(longest, len(packet.wire))
+                got += [m.seq for m in other.receive(packet.wire, now=now) if other is bob]
+    assert longest > exact
+    assert got == [1]
+
+
+def test_a_message_that_just_fits_is_handed_over_by_a_sponsor_that_began_anew() -> None:
+    exact = len(Group("alice", ["alice", "bob"]).send(bytes(100)))
+    limit: dict[str, Any] = {"max_packet": exact}
+    alice = Group("alice", ["alice", "bob"], incarnation=1, **limit)
+    bob = Group("bob", ["alice", "bob"], incarnation=2, **limit)
+    first, second = alice.send(bytes(99)), alice.send(bytes(100))
+    bob.receive(second)
+    stored = bob.snapshot()
+    bob = Group("bob", ["alice", "bob"], **limit)
+    bob.restore(stored, incarnation=9)
+    dave = Group.accept("dave", bob.invite("dave"), **limit)
+    (copy,) = bob.held()
+    assert len(copy.wire) > exact
+    assert dave.receive(copy.wire) == []
+    assert [m.seq for m in dave.receive(first)] == [1, 2]
+
+
+def test_what_a_frame_may_tell_of_lives_is_bounded_too() -> None:
+    alice = Group("alice", NAMES, max_packet=100)
+    with pytest.raises(LimitError, match="max_packet=100"):
+        alice.receive(bytes(30_000_000))
+    assert alice.stats().refused == {"LimitError": 1}

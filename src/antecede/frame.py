@@ -95,6 +95,18 @@ def sizes(wire: bytes) -> Sizes:
     )
 
 
+def counted(frame: Frame) -> int:
+    """Return the bytes of a frame as `max_packet` counts them: the same in every copy of it.
+
+    Lives that began anew and joins are left out: whoever writes the message again (a
+    retransmission, what a sponsor hands over) tells those that are known by then.
+    """
+    view = None if frame.view is None else View(0, 0)
+    plain = head(frame._replace(by=Incarnation(0, 0), known=(), view=view))
+    table_size = len(_table(frame.names)) if frame.view is None else 0
+    return len(plain) + table_size + len(block(frame.control)) + len(frame.payload)
+
+
 def head(frame: Frame) -> bytes:
     """Return what stands before the table of names: who speaks, and of which group."""
     by, view = frame.by, frame.view

@@ -188,7 +188,8 @@ class Group(metaclass=_Documented):
         if unnamed or len(set(map(checked, names.values()))) < len(names):
             raise LocalError(f"every address has a name of its own; without one: {unnamed}")
         codes = room_code(room), options_code(order, {})
-        state = GroupState(order, protocol, Roster(names), False, room=codes[0], options=codes[1])
+        texts = {number: checked(name) for number, name in names.items()}
+        state = GroupState(order, protocol, Roster(texts), False, room=codes[0], options=codes[1])
         group = cls.__new__(cls)
         group._set_up(state, incarnation)
         return group
@@ -280,11 +281,14 @@ class Group(metaclass=_Documented):
         `topics`; the result's `to` tells who they are, its `id` names the message. `reply_to`
         names the message(s) this one answers (order "reply"): a delivered `Message`, what `send`
         returned, or (sender, number). `now` (seconds) or `now_ns` is what one's own clock shows;
-        orders by clocks need it. Raises LocalError when the payload is not bytes, when the message,
-        everything counted, would exceed one's own `max_packet` (others go by theirs: give all the
-        same), when a message in `reply_to` was never here, when the order does not let the
-        receivers be chosen in this way, keeps no answers or needs the time, or when the protocol
-        has different bytes for different members: then use `post`.
+        orders by clocks need it. Raises LocalError when the payload is not bytes, when the message
+        would exceed one's own `max_packet` (with all that is beside the payload but for what frames
+        tell of restarts and joins; others go by theirs: give all the same), when a message in
+        `reply_to` was never here, when the order does not let the receivers be chosen in this way,
+        keeps no answers or needs the time, or when the protocol has different bytes for different
+        members: then use `post` (the number is out then, and the packets wait in `outgoing`).
+        Topics that no other member reads are refused before there is a number. Who is alone sends
+        to nobody: the result's `to` is empty, and in orders by clocks it has no bytes.
         """
         return self._sending.send(payload, to, topics, reply_to, now, now_ns)
 
@@ -497,7 +501,9 @@ class Group(metaclass=_Documented):
         """As newcomer: begin from a sponsor's invitation, with the options of the group.
 
         Raises DecodeError for bytes that are no invitation, MismatchError for one to another room
-        or to a group with other options, and LocalError for options that cannot be.
+        or to a group with other options, and LocalError for options that cannot be. `bounds` are
+        those that the group began with, beside the newcomer's own; `subscriptions` too, or the
+        newcomer's own alone where no first member's were changed since.
         """
         check_flags(keep_log=keep_log)
         group = cls.__new__(cls)

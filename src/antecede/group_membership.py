@@ -21,11 +21,13 @@ from antecede.group_parts import (
 )
 from antecede.group_receiving import Receiving
 from antecede.group_state import GroupState
-from antecede.identity import Lives, agreeing
+from antecede.identity import Lives, Roster, agreeing, canonical
 from antecede.message import Message
+from antecede.protocols.base import Protocol
 from antecede.protocols.registry import ENTRIES, flat_class
 from antecede.protocols.shapes import misfit
 from antecede.protocols.storage import pack_state, unpack_state
+from antecede.protocols.subscriptions import Subscriptions
 from antecede.words import shown
 
 
@@ -39,7 +41,7 @@ class Membership:
         """See `Group.invite`."""
         state = self._state
         self._effects.begin()
-        self._check_new(newcomer)
+        newcomer = self._checked_new(newcomer)
         flat_class(state.order)  # what `accept` cannot make, nobody is invited to
         frontier = state.protocol.frontier()
         # What waited for this join is handed over by `delivered`, or with the next messages.
@@ -57,7 +59,7 @@ class Membership:
         """See `Group.join`."""
         state = self._state
         self._effects.begin()
-        self._check_new(newcomer)
+        newcomer = self._checked_new(newcomer)
         number = state.roster.next_number
         with state.named_errors():
             delivered = self._effects.carry_out(state.protocol.join(number), None)
@@ -65,9 +67,11 @@ class Membership:
         state.record("join", newcomer)
         return delivered + self._receiving.take_in_ahead()
 
-    def _check_new(self, newcomer: str) -> None:
-        if checked(newcomer) in self._state.roster.numbers:
-            raise LocalError(f"{newcomer!r} is or was in the group; a name is never reused")
+    def _checked_new(self, newcomer: str) -> str:
+        name = checked(newcomer)
+        if name in self._state.roster.numbers:
+            raise LocalError(f"{name!r} is or was in the group; a name is never reused")
+        return name
 
     def leave(self, member: str, last: int) -> list[Message]:
         """See `Group.leave`."""
@@ -91,7 +95,7 @@ class Membership:
             with state.unchanged_by_errors(), state.named_errors():
                 number = state.roster.next_number
                 delivered = carry_out(protocol.join(number), None)
-                state.roster.add(number, member)
+                state.roster.add(number, checked(member))
                 delivered += carry_out(protocol.leave(number, last), None)
         state.record("leave", member, last)
         return delivered
@@ -130,11 +134,7 @@ def accepted(
     limits, own = limits_of(options, order, is_open)
     own = by_number(order, own, roster.numbers)
     protocol = made(order, roster.numbers[name], roster.numbers, own)
-    common = agreeing(protocol, own)[0]
-    if told_options != options_code(order, common):
-        raise MismatchError(
-            "options", f"an invitation to a group of {order} made with other options: {common}"
-        )
+    agreed = _Agreed(made(order, roster.numbers[name], roster.numbers, own), order, roster)
     if room is not None and told_room != room_code(room):
         raise MismatchError("room", f"an invitation to another room than {room!r}")
     check_frontier(protocol, frontier, roster.names)
@@ -146,6 +146,7 @@ def accepted(
         raise DecodeError(f"an invitation whose frontier is none of {order}") from error
     if not set(protocol.members) <= roster.names.keys():
         raise DecodeError("an invitation whose frontier speaks of members without a name")
+    agreed.check(own, getattr(protocol, "subscriptions", None), told_options, is_open)
     state = GroupState(
         *(order, protocol, roster, is_open),
         room=told_room,
@@ -155,3 +156,52 @@ def accepted(
     )
     state.lives = Lives.of_state(lives)
     return state
+
+
+class _Agreed:
+    """What a newcomer is told of the options, beside what it was made with itself."""
+
+    def __init__(self, fresh: Protocol, order: str, roster: Roster) -> None:
+        self._fresh, self._order, self._roster = fresh, order, roster
+        joined = set(roster.joined)
+        self._first = {k: name for k, name in roster.names.items() if k not in joined}
+
+    def check(
+        self,
+        own: Mapping[str, Any],
+        subscribed: Subscriptions[int] | None,
+        told: int,
+        is_open: bool,
+    ) -> None:
+        """Raise MismatchError where the group was not made with these options.
+
+        What is said of the first members is compared; of later ones the invitation's fingerprints
+        say nothing. `subscribed`: the subscriptions now, as the sponsor told them. They stand for
+        the first ones where a newcomer speaks of nobody's but its own.
+        """
+        first = self._first.values()
+        options = dict(own)
+        if (bounds := options.get("bounds")) is not None:
+            options["bounds"] = bounds.among(set(first))
+        tried = [options]
+        if subscribed is not None:
+            given = own.get("subscriptions") or Subscriptions()
+            mine = {one: topics for one, topics in given.topics.items() if one in first and topics}
+            names = self._roster.names
+            now = {names[k]: t for k, t in subscribed.topics.items() if k in self._first}
+            chosen = [mine] if mine else [mine, now]
+            tried = [{**options, "subscriptions": Subscriptions(one)} for one in chosen]
+        found = [agreeing(self._fresh, one) for one in tried]
+        fitting = [pair for pair in found if options_code(self._order, pair[0]) == told]
+        if not fitting:
+            raise MismatchError(
+                "options",
+                f"an invitation to a group of {self._order} made with other options: {found[0][0]}",
+            )
+        lists = (Roster(self._first, extra=canonical(tables)) for _, tables in fitting)
+        if not is_open and self._roster.digests[0] not in {one.digests[0] for one in lists}:
+            raise MismatchError(
+                "members",
+                "an invitation to a group made with other bounds or subscriptions of its first "
+                f"members ({', '.join(self._first.values())}): give those that it began with",
+            )

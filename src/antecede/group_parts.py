@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from antecede import frame
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.intervals import MAX_NUMBER as GREATEST
+from antecede.clocks.plain import plain
 from antecede.errors import DecodeError, LocalError
 from antecede.identity import Lives, Roster, canonical, fingerprint
 from antecede.protocols.base import Protocol, Relation
@@ -51,9 +52,11 @@ class Limits(NamedTuple):
     max_held: int = 100_000
     """Messages that wait, for causes or for a join."""
     max_packet: int = 1 << 26
-    """Bytes of a message, everything counted: of others' when they come, of one's own before a
-    number is given out. Each member goes by its own limit alone, so all should give the same: what
-    is refused by a member with a smaller one, that member waits for in vain. In the hierarchical
+    """Bytes of a message: of others' when they come, of one's own before a number is given out.
+    Payload, control information, names and the head of the frame are counted; what a frame tells
+    of restarts and joins is not, since it grows when the message is written again (retransmissions,
+    `held`). Each member goes by its own limit alone, so all should give the same: what is refused
+    by a member with a smaller one, that member waits for in vain. In the hierarchical
     roles a payload of one's own may have half, since messages are made anew on their way."""
     threads: int = 1000
     """Messages whose answers are remembered for `thread` (order "reply")."""
@@ -223,14 +226,14 @@ def is_id(value: Any) -> bool:
 
 
 def checked(name: str) -> str:
-    """Return a member's name. Raises LocalError for what can be none."""
+    """Return a member's name, as Python's own text. Raises LocalError for what can be none."""
     if not isinstance(name, str):
         raise LocalError(f"a member's name is text, not {type(name).__name__}")
     if not can_be_name(name):
         raise LocalError(
             f"a member's name has 1 to {frame.MAX_NAME_BYTES} bytes as UTF-8, not {shown(name)}"
         )
-    return name
+    return str(plain(name))
 
 
 def can_be_name(name: str) -> bool:

@@ -107,7 +107,10 @@ class Questions:
                 "known here. Who sends knows its own: last() in its own group"
             )
         told = state.protocol.departed().get(number)
-        return state.lives.heard(name) if told is None else told
+        if told is not None:
+            return told
+        heard = state.lives.heard(name)
+        return max(heard, state.sent) if name == state.name else heard  # one's own to nobody too
 
     def held(self) -> list[Packet]:
         """See `Group.held`."""

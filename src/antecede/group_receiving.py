@@ -20,10 +20,12 @@ from antecede.frame import Frame
 from antecede.group_effects import Effects
 from antecede.group_frames import Frames
 from antecede.group_state import RECENT, GroupState
-from antecede.identity import Told
+from antecede.identity import MAX_LIVES, Told
 from antecede.message import Id, Message
 from antecede.protocols.base import Effect, Hold, Protocol
 
+LIFE_BYTES = frame.MAX_NAME_BYTES + 32
+"""More than a frame takes to tell of one life."""
 SUPERSEDED = "of a life of its sender that is over"
 
 
@@ -51,11 +53,13 @@ class Receiving:
         state = self._state
         if not isinstance(wire, bytes):
             wire = frame.as_bytes(wire)
-        if len(wire) > state.limits.max_packet:
-            raise LimitError(
-                f"a message of {len(wire)} bytes; max_packet={state.limits.max_packet} is the most"
-            )
+        most = state.limits.max_packet
+        large = len(wire) > most
+        if large:
+            self._check_size(len(wire), most + self._room_for_lives())
         parts = self._frames.unpack(wire)
+        if large:
+            self._check_size(frame.counted(parts), most)
         if state.open:
             return self._from_open(parts, now)
         assert parts.view is not None
@@ -66,6 +70,16 @@ class Receiving:
         except ProtocolError as error:
             state.say_names(error)
             raise
+
+    def _room_for_lives(self) -> int:
+        """Return more bytes than an honest frame has of what `frame.counted` leaves out."""
+        state = self._state
+        return (len(state.roster.numbers) + state.limits.max_members) * MAX_LIVES * LIFE_BYTES
+
+    def _check_size(self, size: int, at_most: int) -> None:
+        if size > at_most:
+            most = self._state.limits.max_packet
+            raise LimitError(f"a message of {size} bytes; max_packet={most} is the most")
 
     # -- open groups: names in every frame ----------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from antecede import frame
 from antecede.clocks.nanoseconds import Seconds, group_reading
 from antecede.errors import LocalError, ProtocolError
 from antecede.group_effects import Effects
@@ -35,13 +36,12 @@ class Sending:
     ) -> Sent:
         """Return the one packet's bytes: see `Group.send`."""
         state = self._state
+        topics = _listed(topics) or ()
+        self._check_read(topics)
         packets = self.post(payload, to, topics, reply_to, now, now_ns)
-        if not packets and topics:
-            read = ", ".join(map(repr, topics))
-            raise LocalError(
-                f"{state.name}'s message {state.sent} is for nobody: no other member subscribes to "
-                f"{read}; there is nothing to transmit (post() returns an empty list)"
-            )
+        if not packets:  # alone: what is sent has a number, and nothing to transmit
+            message = Message(state.name, state.sent, bytes(payload))
+            return Sent(b"", message, ())
         if len(packets) != 1:
             state.outbox = packets + state.outbox
             raise LocalError(
@@ -51,6 +51,20 @@ class Sending:
         wire = packets[0].wire
         assert isinstance(wire, Sent)
         return wire
+
+    def _check_read(self, topics: Sequence[str]) -> None:
+        """Raise LocalError, before there is a number, for topics that no other member reads."""
+        state = self._state
+        subscriptions = getattr(state.protocol, "subscriptions", None)
+        sound = isinstance(topics, tuple) and all(isinstance(topic, str) for topic in topics)
+        if not topics or subscriptions is None or not sound:  # `_audience` judges what is unsound
+            return
+        if not subscriptions.targets(topics, state.protocol.others()):
+            read = ", ".join(map(repr, topics))
+            raise LocalError(
+                f"a message of {state.name} for nobody: no other member subscribes to {read}. No "
+                "number was given out (post() gives one, and returns an empty list)"
+            )
 
     def post(
         self,
@@ -113,7 +127,9 @@ class Sending:
         packets = [(one, frames.packet(one)) for one in asked if isinstance(one, Transmit)]
         if before is None:
             return asked, packets
-        largest = max((len(packet.wire) for _, packet in packets), default=0)
+        # As everybody counts: the same when it is written again, by whomever (`frame.counted`).
+        wires = [packet.wire for _, packet in packets]
+        largest = max((frame.counted(frame.unpack(state.order, w)) for w in wires), default=0)
         if largest > most:
             protocol.restore(before)
             raise LocalError(

@@ -34,6 +34,7 @@ from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeAlias
 
+from antecede.clocks.nanoseconds import NS
 from antecede.clocks.plain import plain
 from antecede.clocks.wire import block, varint
 from antecede.errors import DecodeError, IncarnationError, LocalError, MismatchError
@@ -108,6 +109,14 @@ def _by_member(value: Any) -> bool:
     return hasattr(value, "numbered")
 
 
+def _settled_seconds(protocol: Protocol, name: str, value: Any) -> Any:
+    """Return seconds as the whole nanoseconds that a protocol made of them, where it says so."""
+    settled = getattr(protocol, f"{name.removesuffix('_s')}_ns", None)
+    if not name.endswith("_s") or type(settled) is not int or not isinstance(value, Real | Decimal):
+        return value
+    return Fraction(settled, NS)
+
+
 def agreeing(
     protocol: Protocol, options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -124,6 +133,7 @@ def agreeing(
     members: dict[str, Any] = {}
     for name, value in agree.items():
         if not _by_member(value):
+            value = _settled_seconds(protocol, name, value)
             common[name] = _words(value) if is_word_set(known[name].hint) else plain(value)
             continue
         value = value.in_one_writing()

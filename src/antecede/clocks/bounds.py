@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from antecede.clocks.nanoseconds import LONGEST_NS, NS, Seconds, down_ns, seconds_text, up_ns
+from antecede.clocks.plain import plain
 from antecede.errors import LocalError
 from antecede.words import shown
 
@@ -69,7 +70,7 @@ class Bounds(Generic[Member]):
             "channels_ns": _once("channels", channels, channels_ns, {}, _channels),
         }
         for name, value in given.items():
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, _plain(value))
         _check_table(self.clocks_ns, "bounds: clocks")
         _check_table(self.channels_ns, "bounds: channels")
         _check_pairs(self.channels_ns, "bounds: channels")
@@ -231,6 +232,15 @@ def _check_pairs(channels: Mapping[Any, Any], what: str) -> None:
                 raise LocalError(
                     f"{what} are (from, to): (least, most), not {shown(channel)}: {shown(delays)}"
                 )
+
+
+def _plain(value: Any) -> Any:
+    """Return a bound, or a table of them, in Python's own numbers and texts."""
+    if isinstance(value, Mapping):
+        return {_plain(key): _plain(item) for key, item in value.items()}
+    if type(value) in (tuple, list):
+        return type(value)(map(_plain, value))
+    return plain(value)
 
 
 def _whole(*values: object) -> bool:
