@@ -11,7 +11,7 @@ import pyarrow as pa
 from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError
 from antecede.meter.count import Counts
-from antecede.meter.early import Early, early_deliveries
+from antecede.meter.early import WORDS, Early, early_deliveries
 from antecede.meter.measure import observed, rows_of, table_of
 from antecede.meter.rules import RULES, rule_named
 from antecede.meter.trace import ABSENT, NEVER_SENT, runs_of
@@ -61,6 +61,9 @@ class Summary:
             "deliveries": self.early.deliveries,
             "early": self.early.table.to_pylist(),
             "early_by": self.early.by,
+            "early_of": self.early.to_dict(),
+            "early_not_counted": self.early.not_counted,
+            "early_rows": {name: rows.to_pylist() for name, rows in self.early.tables.items()},
             "messages_to_some": self.partial,
             "left_out": self.left_out,
             "never_sent": list(self.never_sent),
@@ -89,14 +92,7 @@ class Summary:
         yield from self._rest(witnesses)
 
     def _rest(self, witnesses: int) -> Iterator[str]:
-        label = "early"
-        for sentence in self.early.sentences():
-            yield f"{label:12}{sentence}"
-            label = ""
-        for row in self.early.table.slice(0, witnesses).to_pylist():
-            when = "never came" if row["cause_order"] is None else "came later"
-            where = f"{row['member']}" + ("" if row["run"] is None else f" of {row['run']}")
-            yield f"            {row['message']} at {where}: its cause {row['cause']} {when}"
+        yield from self._early(witnesses)
         if self.early.deliveries and self.partial:
             yield (
                 f"in part     {counted(self.partial, 'message')} did not come to every member "
@@ -119,6 +115,23 @@ class Summary:
             reasons.setdefault(reason, []).append(rule)
         for reason, rules in reasons.items():
             yield f"unmeasured  {', '.join(rules)}: {reason}"
+
+    def _early(self, witnesses: int) -> Iterator[str]:
+        label = "early"
+        for sentence, rows in self.early.blocks(witnesses) if self.early.deliveries else ():
+            yield f"{label:12}{sentence}"
+            label = ""
+            for row in rows:
+                when = "never came" if row["cause_order"] is None else "came later"
+                where = f"{row['member']}" + ("" if row["run"] is None else f" of {row['run']}")
+                yield f"            {row['message']} at {where}: its cause {row['cause']} {when}"
+        for relation, why in self.early.not_counted.items():
+            yield f"uncompared  what came before a cause {WORDS[relation]} is not counted: {why}"
+        if (unsent := self.early.unsent).of:
+            yield (
+                f"uncompared  {unsent.judged()}: in {counted(unsent.runs, 'run')} no row tells of "
+                "a sending"
+            )
 
     def _which(self, reason: str) -> str:
         if reason != NEVER_SENT:
