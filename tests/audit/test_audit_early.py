@@ -14,6 +14,8 @@ from antecede.audit import audit_events
 from antecede.audit.early import NOTHING_SENT, merged
 from antecede.cli import main
 from antecede.meter.early import Tally, early_deliveries
+from antecede.meter.listing import merged as merged_steps
+from antecede.meter.listing import steps_back
 from antecede.trace.arrow import to_batch, write_events
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.oracle.executions import executions
@@ -96,14 +98,15 @@ CAUSE_LATE = [
         ),
         (
             CAUSE_LATE[:4],
-            "and none of 2 deliveries came before a cause, by delivery and by declared causes "
-            "(1 message did not come to every member, and a cause that was lost on its way is not "
-            "missed: ",
+            "and none of 2 deliveries came before a cause, by delivery and by declared causes, "
+            "the rows of each member as listed (1 message did not come to every member, and a "
+            "cause that was lost on its way is not missed: ",
         ),
         (
             [*CAUSE_LATE[:3], CAUSE_LATE[4], CAUSE_LATE[3]],
             "none: no effect is sent before its cause as the file lists them; no times to check, "
-            "and none of 3 deliveries came before a cause, by delivery and by declared causes",
+            "and none of 3 deliveries came before a cause, by delivery and by declared causes, "
+            "the rows of each member as listed",
         ),
         (
             [*CAUSE_LATE[:4], Event(kind=RECEIVE, id="a", member="R")],
@@ -253,3 +256,46 @@ def test_a_relation_that_nothing_tells_of_is_said() -> None:
     found = early_deliveries(table(EARLY_BY_RECEIPT), "reply")
     assert found.not_counted == {"reply": "no message declares a cause"}
     assert "reply" not in found.tallies
+
+
+def timed(rows: Sequence[Event]) -> list[Event]:
+    return [row._replace(arrival=10**9 * (k + 1)) for k, row in enumerate(rows)]
+
+
+def test_rows_that_contradict_their_own_times_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Defect A2: the same rows listed backward have no early delivery, and nothing said why."""
+    path = tmp_path / "backward.csv"
+    lines = [f"{row.kind},{row.id},{row.member},{k}" for k, row in enumerate(CAUSE_LATE, start=1)]
+    path.write_text("\n".join(["kind,id,member,arrival", *reversed(lines)]))
+    place = f"the first is {path}, line 3, b at R"
+    words = said(path, capsys, "audit")
+    assert "2 rows with an earlier arrival than the row of the same member listed b" in words
+    assert place in words
+    assert "a member's rows go as listed, never by their times" in words
+    found = json.loads(said(path, capsys, "meter", "--json"))
+    assert found["listed_back"]["arrival"]["rows"] == 2
+    assert "listed      2 rows with" in said(path, capsys, "meter")
+
+
+def test_rows_in_the_order_of_their_times_contradict_nothing() -> None:
+    rows = timed(CAUSE_LATE)
+    assert steps_back(table(rows)) == {}
+    apart = [*rows, rows[0]._replace(run="other"), rows[1]._replace(member="S")]
+    assert steps_back(table(apart)) == {}
+    again = [*rows, rows[2]._replace(arrival=None), rows[2]]  # Q's third row, and later its second
+    assert steps_back(table([*again, rows[1]]))["arrival"]["rows"] == 1
+    assert steps_back(table([row._replace(kind="event") for row in reversed(rows)])) == {}
+
+
+def test_rows_that_step_back_add_up_over_runs() -> None:
+    back = timed(CAUSE_LATE)[::-1]
+    runs = [[row._replace(run=str(k)) for row in back] for k in range(2)]
+    placed = [
+        event._replace(file_order=k) for k, event in enumerate(row for run in runs for row in run)
+    ]
+    whole = pa.Table.from_batches([to_batch(placed)])
+    assert steps_back(whole)["arrival"]["rows"] == 4
+    parts = [whole.slice(0, 5), whole.slice(5)]
+    assert merged_steps(map(steps_back, parts)) == steps_back(whole)

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from antecede.errors import InputError
+from antecede.meter import listing
 from antecede.meter.early import WORDS, Early, Tally, added, early_deliveries, judged, way
 from antecede.meter.trace import RELATIONS, by_run
 from antecede.trace.schema import DELIVER, RECEIVE, SEND
@@ -33,7 +34,8 @@ def early_details(table: pa.Table) -> dict[str, Any]:
     many "runs", with the count again as "early"), `first` (the first early one as a row of
     `meter.violations.SCHEMA` with what it goes by as `relation`, or None), `in_part` (messages
     that came to some receiving members only: where one never came it is not missed),
-    `rows_not_counted` (as `rows`), and `not_counted` (why those could not be counted, or None).
+    `rows_not_counted` (as `rows`), `not_counted` (why those could not be counted, or None), and
+    `listed_back` (see `meter.listing.steps_back`).
     """
     rows = _rows(table)
     why, found = None, Early()
@@ -59,6 +61,7 @@ def early_details(table: pa.Table) -> dict[str, Any]:
         "in_part": found.partial,
         "rows_not_counted": lost if why else _plain(Tally()),
         "not_counted": why,
+        "listed_back": listing.steps_back(table),
     }
 
 
@@ -114,6 +117,7 @@ def merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
         "in_part": sum(part["in_part"] for part in given),
         "rows_not_counted": _summed(given, "rows_not_counted"),
         "not_counted": next((part["not_counted"] for part in given if part["not_counted"]), None),
+        "listed_back": listing.merged(part["listed_back"] for part in given),
     }
 
 
@@ -129,13 +133,19 @@ def findings(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield (what, advice) on deliveries before a cause, and on what was not compared."""
     if any(found["by"].values()):
         what = f"{_early(found)}{_first(found['first'])}"
-        yield what, "not in the table of edges, which goes by the rows of sends: see antecede meter"
+        yield (
+            what,
+            "a member's rows go as listed; not in the table of edges, which goes by the rows of "
+            "sends: see antecede meter",
+        )
     if found["not_counted"]:
         yield (
             f"{judged(**found['rows_not_counted'])} not compared with causes: "
             f"{found['not_counted']}",
             "the counts below go by the messages themselves",
         )
+    if said := listing.words(found["listed_back"]):
+        yield said
 
 
 def nothing_early(found: Mapping[str, Any]) -> str:
@@ -146,6 +156,7 @@ def nothing_early(found: Mapping[str, Any]) -> str:
         f", and none of {of} came before a cause, {' and '.join(ways)}"
         for of, ways in _alike(found).items()
     )
+    none += ", the rows of each member as listed"
     if not found["in_part"]:
         return none
     return (

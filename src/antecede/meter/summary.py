@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError
+from antecede.meter import listing
 from antecede.meter.count import Counts
 from antecede.meter.early import WORDS, Early, early_deliveries
 from antecede.meter.measure import observed, rows_of, table_of
@@ -45,6 +46,8 @@ class Summary:
     """Ids of messages that came and that no row says to be sent."""
     causes: Causes = field(default_factory=Causes)
     """What was declared beside causes, and is left out."""
+    listed_back: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """As `listing.steps_back`."""
     contradictions: int = 0
     """Events whose vector clocks contradict others'; the counts go by what the clocks say."""
 
@@ -71,6 +74,7 @@ class Summary:
             REPEATED: self.causes.repeated,
             BLANK: self.causes.blank,
             "absent_causes": self.absent.to_pylist(),
+            "listed_back": self.listed_back,
             "contradictions": self.contradictions,
             "not_measured": self.not_measured,
         }
@@ -101,6 +105,8 @@ class Summary:
             )
         for reason, count in self.left_out.items():
             yield f"left out    {counted(count, 'row')}: {reason}" + self._which(reason)
+        if said := listing.words(self.listed_back):
+            yield f"listed      {'; '.join(said)}"
         for what, fate in self.causes.notes():
             yield f"causes      {what}, {fate}"
         yield from self._absent()
@@ -222,5 +228,6 @@ def summarize(
         pa.concat_tables(absent),
         never_sent,
         causes,
+        listing.steps_back(events),
         contradictions,
     )
