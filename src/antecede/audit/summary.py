@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antecede.audit import early, receipt_words, skew_words
 from antecede.audit.channels import lines as channel_lines
+from antecede.trace import time_words
 from antecede.trace.causes import Causes
 from antecede.words import count_and_part, counted, duration, table
 
@@ -72,6 +73,8 @@ def summary(report: AuditReport) -> str:
         if finding.advice:
             lines.append(f"    {finding.advice}")
     lines += ["", "Counts", table(("",) * 3, _counts(report)).partition("\n")[2]]
+    if guessed := time_words.guessed(report.details):
+        lines += ["", f"Times {guessed}"]
     if unread := report.details.get("groups_not_read"):
         lines += ["", f"Groups of the expression that nothing is read from: {unread}"]
     if models := report.details.get("channels"):
@@ -256,10 +259,9 @@ def _lost_rows(report: AuditReport) -> Iterator[Finding]:
             "no column is known to hold causes or vector clocks, so no event has any",
             f"columns are {columns}; say --after COLUMN",
         )
-    if unreadable := report.details.get("unreadable_times", 0):
+    if unreadable := time_words.unreadable(report.details):
         yield Finding(
-            f"{counted(unreadable, 'time')} not readable",
-            "left out of the clocks' inversions; times are numbers or ISO 8601 of 1677 to 2262",
+            unreadable, f"left out of the clocks' inversions; {time_words.WHAT_IS_READABLE}"
         )
 
 

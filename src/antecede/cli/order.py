@@ -18,6 +18,7 @@ from antecede.order.spec import Status
 from antecede.order.table import order_table
 from antecede.order.trace import TIMES, Engine, Ordered, Prepared, order_trace, prepare
 from antecede.progress import Progress
+from antecede.trace import time_words
 from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.arrow import read
 from antecede.trace.own_columns import Changed
@@ -72,6 +73,8 @@ def run(args: argparse.Namespace) -> int:
             "no causes   no column is known to hold causes or vector clocks: the order is by ties"
         )
         print(f"            columns are {columns}; say --after COLUMN")
+    for said in time_words.notes(trace.details):
+        print(f"times       {said}")
     _report_columns(result, topics, changed)
     _report_aside(prepared, ordered, aside, cleared)
     return 0

@@ -58,6 +58,8 @@ class Columns:
         self.source = source
         self.unreadable_times = 0
         """Times so far that are no number and not ISO 8601, or out of range: null, but counted."""
+        self.guessed_unit = ""
+        """The unit of times so far that are numbers, where their size told it."""
         self.causes = {REPEATED: 0, BLANK: 0}
         """Causes so far that an event names again, and blanks in lists of causes: left out."""
         self.separator = options.separator
@@ -77,12 +79,18 @@ class Columns:
             )
             raise FormatError(message, path=source)
         own_schema = set(NAMES) <= set(known)
+        self._by_size = not (options.time_unit or own_schema)
         self.unit = options.time_unit or ("ns" if own_schema else self._unit(sample))
 
     def _unit(self, sample: Iterable[Mapping[str, object]]) -> str:
+        """Return the unit that the size of the largest number tells.
+
+        Of those that are a time in some unit: what is refused says nothing of the others.
+        """
         columns = [column for name in TIMES for column in self.of[name]]
         numbers = (_finite(record.get(column)) for record in sample for column in columns)
-        return text.unit_by_size(max((abs(n) for n in numbers if n is not None), default=0))
+        sizes = (abs(n) for n in numbers if n is not None)
+        return text.unit_by_size(max((n for n in sizes if n < text.MAX_TIME), default=0))
 
     def without_causes(self) -> str:
         """Return the names of the columns if none is known to hold causes, clocks or receipts."""
@@ -180,6 +188,8 @@ class Columns:
         if isinstance(value, datetime.datetime | datetime.date):
             value = value.isoformat()
         number = text.nanoseconds(value, self.unit)
+        if number is not None and self._by_size:
+            self.guessed_unit = self.unit
         if number is None and isinstance(value, str):
             number = text.iso_time(value)
         if number is None and value is not None and value != "":

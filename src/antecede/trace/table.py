@@ -25,6 +25,7 @@ from antecede.trace.columns import USUAL, Columns
 from antecede.trace.own_columns import Own, Place
 from antecede.trace.reader import Detail, Item, ReadOptions
 from antecede.trace.schema import Quarantined
+from antecede.trace.time_words import GUESSED, UNREADABLE
 
 SAMPLE_ROWS = 1000
 PARQUET_ROWS = 16_384
@@ -87,7 +88,9 @@ class TableReader:
             if count:
                 yield Detail(name, count), None
         if columns.unreadable_times:
-            yield Detail("unreadable_times", columns.unreadable_times), None
+            yield Detail(UNREADABLE, columns.unreadable_times), None
+        if columns.guessed_unit:
+            yield Detail(GUESSED, columns.guessed_unit), None
 
     def _rows(self, path: Path) -> Iterator[Row | Quarantined]:
         if path.is_dir():
