@@ -17,7 +17,7 @@ from antecede.meter.measure import observed, rows_of, table_of
 from antecede.meter.rules import RULES, rule_named
 from antecede.meter.trace import ABSENT, NEVER_SENT, runs_of
 from antecede.protocols.subscriptions import Subscriptions
-from antecede.trace.causes import BLANK, REPEATED, Causes
+from antecede.trace.causes import BLANK, REPEATED, ROUNDED, Causes
 from antecede.words import counted, table
 
 SHOWN = 5
@@ -73,6 +73,7 @@ class Summary:
             "self_parents": self.causes.self_named,
             REPEATED: self.causes.repeated,
             BLANK: self.causes.blank,
+            ROUNDED: self.causes.rounded,
             "absent_causes": self.absent.to_pylist(),
             "listed_back": self.listed_back,
             "contradictions": self.contradictions,
@@ -208,7 +209,7 @@ def summarize(
         absent.append(run.absent)
         never_sent += run.never_sent
         contradictions += run.contradictions
-        causes = Causes(*(a + b for a, b in zip(causes, run.causes, strict=True)))
+        causes = causes.plus(run.causes)
         for reason, count in run.notes.items():
             left_out[reason] = left_out.get(reason, 0) + count
         for seen in observed(run, observers, bounds, subscriptions):

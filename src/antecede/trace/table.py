@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from antecede.errors import FormatError, InputError
 from antecede.trace import text
+from antecede.trace.causes import ROUNDED, ROUNDED_IN
 from antecede.trace.columns import USUAL, Columns
 from antecede.trace.own_columns import Own, Place
 from antecede.trace.reader import Detail, Item, ReadOptions
@@ -89,6 +90,9 @@ class TableReader:
                 yield Detail(name, count), None
         if columns.unreadable_times:
             yield Detail(UNREADABLE, columns.unreadable_times), None
+        if columns.rounded_causes:
+            yield Detail(ROUNDED, columns.rounded_causes), None
+            yield Detail(ROUNDED_IN, " and ".join(columns.of["parents"])), None
         if columns.guessed_unit:
             yield Detail(GUESSED, columns.guessed_unit), None
 
