@@ -21,6 +21,7 @@ from antecede.trace.arrow import read, read_batches
 from antecede.trace.columns import TIMES
 from antecede.trace.reader import ReadOptions
 from antecede.trace.shiviz_writer import write_log_file
+from antecede.trace.table import absent_keys
 from antecede.trace.with_own import Appender, UnlikeError, with_own
 from antecede.words import counted
 
@@ -92,6 +93,8 @@ def _table(
     changed = writing.write_table(table, out, to)
     reasons = Counter(map(_short, trace.quarantine["reason"].to_pylist()))
     lines = _told(table.num_rows, own, reasons) + [f"changed: {one.words()}" for one in changed]
+    if said := absent_keys(trace.details, to):
+        lines.append(f"changed: {said}")
     return lines + _times(trace.details)
 
 
@@ -108,7 +111,10 @@ def _piecewise(
             details = batch.details  # the last one has those of all
     if not appender.rows:
         raise InputError("not one event could be read; `antecede audit` says why", path=paths[0])
-    return _told(appender.rows, appender.own, reasons) + _times(details)
+    lines = _told(appender.rows, appender.own, reasons)
+    if said := absent_keys(details, to):
+        lines.append(f"changed: {said}")
+    return lines + _times(details)
 
 
 def _times(details: Mapping[str, Any]) -> list[str]:

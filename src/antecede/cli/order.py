@@ -22,6 +22,7 @@ from antecede.trace import separators, time_words
 from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.arrow import read
 from antecede.trace.own_columns import Changed
+from antecede.trace.table import absent_keys
 from antecede.trace.writing import format_of, write_table
 from antecede.words import counted
 
@@ -77,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
     for said in time_words.notes(trace.details):
         print(f"times       {said}")
     _report_columns(result, topics, changed)
+    if said := absent_keys(trace.details, format_of(out)):
+        print(f"changed     {said}")
     _report_aside(prepared, ordered, aside, cleared)
     return 0
 
