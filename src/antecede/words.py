@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 _UNITS = (
+    (0.001, 0.000001, "ns"),
     (1.0, 0.001, "µs"),
     (1_000.0, 1.0, "ms"),
     (60_000.0, 1_000.0, "s"),

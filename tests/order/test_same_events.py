@@ -75,12 +75,12 @@ def test_all_three_count_the_same_sets(given: list[tuple[str, str, str, tuple[st
     )
     meter = summarize(table)
     counted = {row["run"]: row["events"] for row in meter.counts.to_pylist()}
-    assert wanted == (sum(counted.values()), len(meter.absent), *meter.causes)
+    assert wanted == (sum(counted.values()), len(meter.absent), *meter.causes[:3])
 
     prepared = prepare(Trace(table, QUARANTINE_SCHEMA.empty_table(), "table"))
     ordered = order_trace(prepared).events
     missing = sum(len(names or ()) for names in ordered[prepared.spec.missing_causes].to_pylist())
-    assert wanted == (ordered.num_rows, missing, *prepared.causes)
+    assert wanted == (ordered.num_rows, missing, *prepared.causes[:3])
 
 
 def test_a_table_as_read_is_counted_alike_and_each_summary_says_what_is_left_out(

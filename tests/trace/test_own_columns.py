@@ -94,3 +94,17 @@ def test_columns_of_one_type_have_the_type_of_arrow() -> None:
     table = as_table([{"s": "a", "i": 1, "f": 0.5, "b": True, "l": ["x"], "r": {"k": 1}}, {}])
     assert [str(field.type) for field in table.schema][:4] == ["string", "int64", "double", "bool"]
     assert not any(map(is_json, table.schema))
+
+
+@pytest.mark.parametrize("command", ["order", "convert"])
+def test_keys_that_records_lack_are_said_to_become_null(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Defect B6: a record that lacks a key had it as null, and nothing said so."""
+    path, out = tmp_path / "t.jsonl", tmp_path / "out.jsonl"
+    path.write_text('{"id": "a", "x": null}\n{"id": "b"}\n{"id": "c", "after": "a"}\n')
+    assert main([command, str(path), "-o", str(out)]) == 0
+    assert "4 keys that records lack came out as null" in capsys.readouterr().out
+    path.write_text('{"id": "a", "x": null}\n{"id": "b", "x": 1}\n')
+    assert main([command, str(path), "-o", str(out), "--force"]) == 0
+    assert "came out as null" not in capsys.readouterr().out

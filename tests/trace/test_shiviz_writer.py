@@ -39,7 +39,8 @@ def counts(path: Path) -> dict[str, Any]:
     found = audit([path]).to_dict()
     for name in OF_THE_FILE:
         found["details"].pop(name, None)
-    found["details"].pop("clock_skew", None)  # a log for ShiViz holds no times
+    for name in ("clock_skew", "guessed_time_unit"):  # a log for ShiViz holds no times
+        found["details"].pop(name, None)
     for name in ("inversions", "max_inversions", "worst_inversions"):
         of = found if name in found else found["details"]
         of[name] = {order: count for order, count in of[name].items() if order == "file_order"}

@@ -12,11 +12,10 @@ import pyarrow.compute
 from antecede.kernels import clocks, graph, pairs
 from antecede.trace.rows import refuse
 from antecede.trace.schema import ORDERS
+from antecede.trace.separators import several_in_one
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
-SEPARATORS = (";", ",", "|", " ", "/")
-"""What people write between several ids in one cell."""
 SHOWN_IDS = 8
 """Ids of a cycle that its reason names."""
 
@@ -40,8 +39,7 @@ def by_causes(events: pa.Table, selfish: graph.Bools | None = None) -> Counts:
 
     `selfish`: events that named themselves, too (`trace.rows` leaves that out) [n].
     """
-    alone = np.zeros(len(events), np.bool_) if selfish is None else selfish
-    named_self = int(np.count_nonzero(alone))
+    named_self = 0 if selfish is None else int(np.count_nonzero(selfish))
     of, edges = _graph(events)
     cycle = graph.on_cycles(of)
     details: dict[str, Any] = {}
@@ -50,7 +48,7 @@ def by_causes(events: pa.Table, selfish: graph.Bools | None = None) -> Counts:
         bad = np.flatnonzero(cycle >= 0)
         quarantine = refuse(events.take(bad), _cycle_reasons(events, of, cycle))
         details = {"cycles": int(cycle.max()) + 1, "events_on_cycles": len(bad)}
-        events, alone = events.take(np.flatnonzero(cycle < 0)), alone[cycle < 0]
+        events = events.take(np.flatnonzero(cycle < 0))
         of, edges = _graph(events)
     child, parent = edges["child"].to_numpy(), edges["parent"]
     declared = np.bincount(child, minlength=len(events))
@@ -62,7 +60,7 @@ def by_causes(events: pa.Table, selfish: graph.Bools | None = None) -> Counts:
         "edges": len(of.parent),
         "immediate_edges": len(of.parent) - redundant,
         "redundant_edges": redundant,
-        "roots": int(np.count_nonzero((declared == 0) & ~alone)),
+        "roots": int(np.count_nonzero(declared == 0)),
         "merges": int(np.count_nonzero(declared > 1)),
         "max_parents": int(declared.max(initial=0)),
         "missing_parents": int(parent.null_count),
@@ -160,15 +158,10 @@ def _missing_ids(events: pa.Table, edges: Any) -> int:
 
 def _several_in_one(events: pa.Table, edges: Any) -> dict[str, Any]:
     """Tell whether ids that are nowhere are several ids, with something between them."""
-    nowhere = edges.filter(edges["parent"].is_null())["parent_id"].to_pylist()
-    known = {*events["id"].to_pylist()} if nowhere else set()
-    for separator in SEPARATORS:
-        parts = ((name, name.split(separator)) for name in nowhere if separator in name)
-        found = [name for name, few in parts if all(part.strip() in known for part in few)]
-        if found:
-            hint = {"separator": separator, "references": len(found), "example": found[0]}
-            return {"separator_hint": hint}
-    return {}
+    nowhere: list[Any] = edges.filter(edges["parent"].is_null())["parent_id"].to_pylist()
+    known: set[Any] = {*events["id"].to_pylist()} if nowhere else set()
+    hint = several_in_one(nowhere, known)
+    return {"separator_hint": hint} if hint else {}
 
 
 def _codes(values: Any) -> Any:

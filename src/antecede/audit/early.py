@@ -8,14 +8,17 @@ passed over: what could not be counted says why.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
 
 from antecede.errors import InputError
-from antecede.meter.early import Early, early_deliveries
+from antecede.meter import listing
+from antecede.meter.early import WORDS, Early, Tally, added, early_deliveries, judged, way
+from antecede.meter.trace import RELATIONS, by_run
 from antecede.trace.schema import DELIVER, RECEIVE, SEND
-from antecede.words import count_and_part, counted
+from antecede.words import counted
 
 NOTHING_SENT = "no row tells of a sending"
 NOT_OF_OTHERS = "none is of a message that a row says another member to have sent"
@@ -24,76 +27,136 @@ NOT_OF_OTHERS = "none is of a message that a row says another member to have sen
 def early_details(table: pa.Table) -> dict[str, Any]:
     """Return what `details.early` of a report is, for a table with receipts or deliveries.
 
-    Keys: `judged` ("deliveries", or "receipts" where no row tells of a delivery), `rows` (how many
-    rows are of that kind), `count` (how many messages that came to another member were looked at),
-    `by` (what causality goes by -> how many came before a cause), `first` (the first of them as a
-    row of `meter.violations.SCHEMA`, or None), `in_part` (messages that came to some receiving
-    members only: where one never came it is not missed), and `not_counted` (why nothing could be
-    counted, or None).
+    A run that tells of deliveries is judged by them, any other by its receipts. Keys: `rows` (how
+    many "deliveries" and "receipts" there are so), `count` (how many of a message that came to
+    another member were looked at), `runs` (in how many runs), `by` (what causality goes by -> how
+    many came before a cause), `of` (the same -> of how many "deliveries" and "receipts" in how
+    many "runs", with the count again as "early"), `first` (the first early one as a row of
+    `meter.violations.SCHEMA` with what it goes by as `relation`, or None), `in_part` (messages
+    that came to some receiving members only: where one never came it is not missed),
+    `rows_not_counted` (as `rows`), `not_counted` (why those could not be counted, or None), and
+    `listed_back` (see `meter.listing.steps_back`).
     """
-    kinds = table["kind"].to_pylist()
-    judged = DELIVER if DELIVER in kinds else RECEIVE
+    rows = _rows(table)
     why, found = None, Early()
     try:
         found = early_deliveries(table)
     except InputError as error:
         why = error.message
-    if not found.deliveries and why is None:
-        why = NOT_OF_OTHERS if SEND in kinds else NOTHING_SENT
-    first = found.table.sort_by("file_order").slice(0, 1).to_pylist()
+    lost = rows
+    if found.not_counted and why is None:
+        relation, reason = next(iter(found.not_counted.items()))
+        why = f"{WORDS[relation]}: {reason}"
+    elif found.deliveries and found.unsent.of:
+        why, lost = NOTHING_SENT, _plain(found.unsent)
+    elif not found.deliveries and why is None:
+        why = NOT_OF_OTHERS if SEND in table["kind"].to_pylist() else NOTHING_SENT
     return {
-        "judged": "deliveries" if judged == DELIVER else "receipts",
-        "rows": kinds.count(judged),
+        "rows": rows,
         "count": found.deliveries,
-        "by": dict(found.by) if found.deliveries else {},
-        "first": first[0] if first else None,
+        "runs": found.total.runs if found.deliveries else 0,
+        "by": found.by if found.deliveries else {},
+        "of": found.to_dict() if found.deliveries else {},
+        "first": _first_of(found.tables),
         "in_part": found.partial,
+        "rows_not_counted": lost if why else _plain(Tally()),
         "not_counted": why,
+        "listed_back": listing.steps_back(table),
     }
+
+
+def _rows(table: pa.Table) -> dict[str, int]:
+    """Count the rows that are judged: of each run its deliveries, else its receipts."""
+    total = {"deliveries": 0, "receipts": 0}
+    for _, run in by_run(table):
+        kinds = run["kind"].to_pylist()
+        if DELIVER in kinds:
+            total["deliveries"] += kinds.count(DELIVER)
+        else:
+            total["receipts"] += kinds.count(RECEIVE)
+    return total
+
+
+def _plain(tally: Tally) -> dict[str, int]:
+    return {"deliveries": tally.deliveries, "receipts": tally.receipts}
+
+
+def _first_of(tables: Mapping[str, pa.Table]) -> dict[str, Any] | None:
+    """Return the first early one by any way, and by which; None of none."""
+    firsts = [
+        row | {"relation": relation}
+        for relation, table in tables.items()
+        for row in table.sort_by("file_order").slice(0, 1).to_pylist()
+    ]
+    return _earliest(firsts)
+
+
+def _earliest(firsts: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
+    return min(
+        firsts,
+        key=lambda row: (row["file_order"], RELATIONS.index(row["relation"])),
+        default=None,
+    )
 
 
 def merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return `details.early` of a trace from those of disjoint sets of its runs; None of none.
-
-    Only what every part counts is added up, so that no sum stands for a part of the trace.
-    """
+    """Return `details.early` of a trace from those of disjoint sets of its runs; None of none."""
     given = list(parts)
-    counting = [part for part in given if part["count"]] or given[:1]
     if not given:
         return None
-    firsts = [part["first"] for part in counting if part["first"]]
-    judged = {part["judged"] for part in counting}
-    common = [name for name in counting[0]["by"] if all(name in part["by"] for part in counting)]
-    why = next((part["not_counted"] for part in given if part["not_counted"]), None)
+    tallies = [{name: Tally(**of) for name, of in part["of"].items()} for part in given]
+    named = [name for name in RELATIONS if any(name in part for part in tallies)]
+    total = added(tallies, named)
     return {
-        "judged": "receipts" if judged == {"receipts"} else "deliveries",
-        "rows": sum(part["rows"] for part in given),
-        "count": sum(part["count"] for part in counting),
-        "by": {name: sum(part["by"][name] for part in counting) for name in common},
-        "first": min(firsts, key=lambda row: row["file_order"], default=None),
+        "rows": _summed(given, "rows"),
+        "count": sum(part["count"] for part in given),
+        "runs": sum(part["runs"] for part in given),
+        "by": {name: tally.early for name, tally in total.items()},
+        "of": {name: asdict(tally) for name, tally in total.items()},
+        "first": _earliest(part["first"] for part in given if part["first"]),
         "in_part": sum(part["in_part"] for part in given),
-        "not_counted": why,
+        "rows_not_counted": _summed(given, "rows_not_counted"),
+        "not_counted": next((part["not_counted"] for part in given if part["not_counted"]), None),
+        "listed_back": listing.merged(part["listed_back"] for part in given),
     }
+
+
+def _summed(parts: Iterable[Mapping[str, Any]], key: str) -> dict[str, int]:
+    total = {"deliveries": 0, "receipts": 0}
+    for part in parts:
+        for name, count in part[key].items():
+            total[name] += count
+    return total
 
 
 def findings(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield (what, advice) on deliveries before a cause, and on what was not compared."""
     if any(found["by"].values()):
-        what = f"{_early(found)} came before a cause{_first(found['first'])}"
-        yield what, "not in the table of edges, which goes by the rows of sends: see antecede meter"
+        what = f"{_early(found)}{_first(found['first'])}"
+        yield (
+            what,
+            "a member's rows go as listed; not in the table of edges, which goes by the rows of "
+            "sends: see antecede meter",
+        )
     if found["not_counted"]:
         yield (
-            f"{_words(found, found['rows'])} not compared with causes: {found['not_counted']}",
+            f"{judged(**found['rows_not_counted'])} not compared with causes: "
+            f"{found['not_counted']}",
             "the counts below go by the messages themselves",
         )
+    if said := listing.words(found["listed_back"]):
+        yield said
 
 
 def nothing_early(found: Mapping[str, Any]) -> str:
     """Return what an audit without findings adds of deliveries; "" where none were counted."""
     if not found["count"]:
         return ""
-    ways = " and ".join(f"by {name}" for name in found["by"])
-    none = f", and none of {_words(found, found['count'])} came before a cause, {ways}"
+    none = "".join(
+        f", and none of {of} came before a cause, {' and '.join(ways)}"
+        for of, ways in _alike(found).items()
+    )
+    none += ", the rows of each member as listed"
     if not found["in_part"]:
         return none
     return (
@@ -104,23 +167,40 @@ def nothing_early(found: Mapping[str, Any]) -> str:
 
 def counts(found: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield rows of the table of counts."""
-    for name, early in found["by"].items():
-        part = f"{early / found['count']:.1%} of {found['count']:,}"
-        yield f"{found['judged']} before a cause, by {name}", f"{early:,}", part
+    for name, tally in _tallies(found).items():
+        what = "deliveries" if tally.deliveries or not tally.receipts else ""
+        what = " and ".join(word for word in (what, "receipts" if tally.receipts else "") if word)
+        label = f"{what} before a cause, {way(name, tally, found['runs'])}"
+        yield label, f"{tally.early:,}", f"{tally.early / max(tally.of, 1):.1%} of {tally.of:,}"
     if found["count"] and found["in_part"]:
         yield "messages that came to some members only", f"{found['in_part']:,}", ""
 
 
+def _tallies(found: Mapping[str, Any]) -> dict[str, Tally]:
+    return {name: Tally(**of) for name, of in found["of"].items()}
+
+
+def _alike(found: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the ways of telling causes by what each looked at, in words."""
+    ways: dict[str, list[str]] = {}
+    for name, tally in _tallies(found).items():
+        ways.setdefault(tally.judged(), []).append(way(name, tally, found["runs"]))
+    return ways
+
+
 def _early(found: Mapping[str, Any]) -> str:
-    (name, early), *others = found["by"].items()
-    also = "".join(f", {count:,} by {other}" for other, count in others)
-    part = count_and_part(early, found["count"])
-    return f"{part} of {_words(found, found['count'])} (by {name}{also})"
-
-
-def _words(found: Mapping[str, Any], count: int) -> str:
-    one = "receipt" if found["judged"] == "receipts" else "delivery"
-    return counted(count, one, found["judged"])
+    """Say how many came before a cause, in each way: each names what it looked at."""
+    tallies = _tallies(found)
+    first = next(name for name, tally in tallies.items() if tally.early)
+    others = [
+        f", {tally.early:,} {way(name, tally, found['runs'])}"
+        if tally.judged() == tallies[first].judged()
+        else f", {tally.early:,} of {tally.judged()} {way(name, tally, found['runs'])}"
+        for name, tally in tallies.items()
+        if name != first
+    ]
+    ways = way(first, tallies[first], found["runs"]) + "".join(others)
+    return f"{tallies[first].part()} ({ways}) came before a cause"
 
 
 def _first(first: Mapping[str, Any] | None) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antecede.audit import early, receipt_words, skew_words
 from antecede.audit.channels import lines as channel_lines
+from antecede.trace import separators, time_words
 from antecede.trace.causes import Causes
 from antecede.words import count_and_part, counted, duration, table
 
@@ -72,6 +73,8 @@ def summary(report: AuditReport) -> str:
         if finding.advice:
             lines.append(f"    {finding.advice}")
     lines += ["", "Counts", table(("",) * 3, _counts(report)).partition("\n")[2]]
+    if guessed := time_words.guessed(report.details):
+        lines += ["", f"Times {guessed}"]
     if unread := report.details.get("groups_not_read"):
         lines += ["", f"Groups of the expression that nothing is read from: {unread}"]
     if models := report.details.get("channels"):
@@ -151,11 +154,8 @@ def findings(report: AuditReport) -> Iterator[Finding]:
             "a consumer that waits for them waits for ever: --missing lists the ids",
         )
     if hint := report.details.get("separator_hint"):
-        yield Finding(
-            f"{counted(hint['references'], 'of these references is', 'of these references are')} "
-            f"several ids in one, as in {hint['example']!r}: all of its parts are there",
-            f"say --separator {hint['separator']!r}, then audit again",
-        )
+        what, say = separators.words(hint)
+        yield Finding(what, f"{say}, then audit again")
     if report.details.get("shallow"):
         yield Finding(
             "the repository is a shallow clone: its oldest commits lack their parents",
@@ -168,7 +168,7 @@ def findings(report: AuditReport) -> Iterator[Finding]:
             f"{counted(report.duplicates, 'later row')} of an id already seen",
             "the first row of an id counts" + _conflicting(report),
         )
-    if report.redundant_edges and report.format != "shiviz":
+    if report.redundant_edges and report.roots is not None:  # by clocks they are steps of members
         part = count_and_part(report.redundant_edges, report.edges)
         yield Finding(
             f"{part} of {report.edges:,} {edges} are implied by others",
@@ -256,10 +256,9 @@ def _lost_rows(report: AuditReport) -> Iterator[Finding]:
             "no column is known to hold causes or vector clocks, so no event has any",
             f"columns are {columns}; say --after COLUMN",
         )
-    if unreadable := report.details.get("unreadable_times", 0):
+    if unreadable := time_words.unreadable(report.details):
         yield Finding(
-            f"{counted(unreadable, 'time')} not readable",
-            "left out of the clocks' inversions; times are numbers or ISO 8601 of 1677 to 2262",
+            unreadable, f"left out of the clocks' inversions; {time_words.WHAT_IS_READABLE}"
         )
 
 
@@ -305,10 +304,11 @@ def _worst_first(report: AuditReport) -> list[tuple[str, int]]:
 
 def _counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
     _, members, edges = _words(report)
+    steps = _program_order(report)
     shown = (
-        (edges, report.edges, ""),
-        (f"between {members}", report.cross_member_edges, ""),
-        ("immediate dependencies", report.immediate_edges, _program_order(report)),
+        (edges, report.edges, "program order not included" if steps else ""),
+        (f"of these between {members}", report.cross_member_edges, ""),
+        ("immediate dependencies", report.immediate_edges, steps),
         ("roots", report.roots, ""),
         ("merges", report.merges, ""),
         ("most parents of an event", report.max_parents, ""),
@@ -333,7 +333,8 @@ def _counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
 
 
 def _program_order(report: AuditReport) -> str:
-    return "program order included" if report.format == "shiviz" else ""
+    """Say what is among the immediate dependencies by clocks: each event's own one before."""
+    return "program order included" if report.roots is None else ""
 
 
 def _defect(defect: dict[str, object]) -> str:
@@ -345,7 +346,7 @@ def _largest(report: AuditReport, order: str) -> str:
     value = report.details.get("max_inversions", {}).get(order)
     if value is None:
         return ""
-    return f"{value:,} places" if order in _POSITIONS else duration(value / 1e6)
+    return counted(value, "place") if order in _POSITIONS else duration(value / 1e6)
 
 
 def _words(report: AuditReport) -> tuple[str, str, str]:

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from antecede.audit.clocked import with_clocks
 from antecede.cli.output import check_writable, draft_of
 from antecede.errors import InputError
 from antecede.progress import Progress
-from antecede.trace import writing
+from antecede.trace import time_words, writing
 from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.arrow import read, read_batches
 from antecede.trace.columns import TIMES
 from antecede.trace.reader import ReadOptions
 from antecede.trace.shiviz_writer import write_log_file
+from antecede.trace.table import absent_keys
 from antecede.trace.with_own import Appender, UnlikeError, with_own
 from antecede.words import counted
 
@@ -75,6 +77,7 @@ def _shiviz(paths: Sequence[str], format: str | None, options: ReadOptions, out:
             "vector clocks computed from the causes; a member's events follow each other in them"
         )
     lines += [f"left out: {count:,} x {reason}" for reason, count in log.left_out.items()]
+    lines += _times(trace.details)
     return lines + _aside(Counter(_short(r) for r in trace.quarantine["reason"].to_pylist()))
 
 
@@ -89,21 +92,33 @@ def _table(
     table, own = with_own(trace.events, trace.own)
     changed = writing.write_table(table, out, to)
     reasons = Counter(map(_short, trace.quarantine["reason"].to_pylist()))
-    return _told(table.num_rows, own, reasons) + [f"changed: {one.words()}" for one in changed]
+    lines = _told(table.num_rows, own, reasons) + [f"changed: {one.words()}" for one in changed]
+    if said := absent_keys(trace.details, to):
+        lines.append(f"changed: {said}")
+    return lines + _times(trace.details)
 
 
 def _piecewise(
     paths: Sequence[str], format: str | None, options: ReadOptions, out: Path, to: str
 ) -> list[str]:
     reasons: Counter[str] = Counter()
+    details: Mapping[str, Any] = {}
     with Appender(out, to) as appender:
         for batch in read_batches(paths, format, options, own=True):
             if batch.events.num_rows:
                 appender.add(batch.events, batch.own)
             reasons.update(_short(r) for r in batch.quarantine["reason"].to_pylist())
+            details = batch.details  # the last one has those of all
     if not appender.rows:
         raise InputError("not one event could be read; `antecede audit` says why", path=paths[0])
-    return _told(appender.rows, appender.own, reasons)
+    lines = _told(appender.rows, appender.own, reasons)
+    if said := absent_keys(details, to):
+        lines.append(f"changed: {said}")
+    return lines + _times(details)
+
+
+def _times(details: Mapping[str, Any]) -> list[str]:
+    return [f"times: {said}" for said in time_words.notes(details)]
 
 
 def _told(rows: int, own: Sequence[str], reasons: Counter[str]) -> list[str]:

@@ -21,6 +21,7 @@ from antecede.meter.summary import summarize
 from antecede.meter.trace import RELATIONS
 from antecede.progress import Progress
 from antecede.protocols.subscriptions import Subscriptions
+from antecede.trace import time_words
 from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.arrow import read
 from antecede.trace.schema import DELIVER, RECEIVE
@@ -92,6 +93,8 @@ def run(args: argparse.Namespace) -> int:
     if columns := trace.details.get("without_causes"):
         note = f"no column is known to hold causes or vector clocks: {columns}; say --after COLUMN"
         print(_wrapped(f"no causes   {note}", width))
+    for said in time_words.notes(trace.details):
+        print(_wrapped(f"times       {said}", width))
     if bad := trace.quarantine.num_rows:
         print(f"set aside   {counted(bad, 'bad record')}; antecede audit names them")
     return 0

@@ -18,9 +18,11 @@ from antecede.order.spec import Status
 from antecede.order.table import order_table
 from antecede.order.trace import TIMES, Engine, Ordered, Prepared, order_trace, prepare
 from antecede.progress import Progress
+from antecede.trace import separators, time_words
 from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.arrow import read
 from antecede.trace.own_columns import Changed
+from antecede.trace.table import absent_keys
 from antecede.trace.writing import format_of, write_table
 from antecede.words import counted
 
@@ -71,8 +73,13 @@ def run(args: argparse.Namespace) -> int:
         print(
             "no causes   no column is known to hold causes or vector clocks: the order is by ties"
         )
-        print(f"            columns are {columns}; say --after COLUMN")
+        print(f"            columns are {columns}; say --after COLUMN (ids of causes) or")
+        print("            --clock COLUMN (a vector clock); --member and --seq name events alone")
+    for said in time_words.notes(trace.details):
+        print(f"times       {said}")
     _report_columns(result, topics, changed)
+    if said := absent_keys(trace.details, format_of(out)):
+        print(f"changed     {said}")
     _report_aside(prepared, ordered, aside, cleared)
     return 0
 
@@ -128,6 +135,15 @@ def _report(prepared: Prepared, ordered: Ordered, out: Path, spent: Spent) -> No
             f"missing     {counted(lacking, 'event')} with causes that are nowhere in the trace: "
             f"{counted(names, 'reference')}"
         )
+        for said in _hint(events, spec.missing_causes):
+            print(f"            {said}")
+
+
+def _hint(events: Any, missing_causes: str) -> Sequence[str]:
+    """Say whether causes that are nowhere are several ids in one cell."""
+    nowhere = [name for names in events[missing_causes].to_pylist() for name in names or ()]
+    hint = separators.several_in_one(nowhere, {*events["id"].to_pylist()})
+    return separators.words(hint) if hint else ()
 
 
 def _report_columns(result: Result, topics: int, changed: Sequence[Changed]) -> None:

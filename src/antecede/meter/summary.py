@@ -10,13 +10,14 @@ import pyarrow as pa
 
 from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError
+from antecede.meter import listing
 from antecede.meter.count import Counts
-from antecede.meter.early import Early, early_deliveries
+from antecede.meter.early import WORDS, Early, early_deliveries
 from antecede.meter.measure import observed, rows_of, table_of
 from antecede.meter.rules import RULES, rule_named
 from antecede.meter.trace import ABSENT, NEVER_SENT, runs_of
 from antecede.protocols.subscriptions import Subscriptions
-from antecede.trace.causes import BLANK, REPEATED, Causes
+from antecede.trace.causes import BLANK, REPEATED, ROUNDED, Causes
 from antecede.words import counted, table
 
 SHOWN = 5
@@ -45,6 +46,8 @@ class Summary:
     """Ids of messages that came and that no row says to be sent."""
     causes: Causes = field(default_factory=Causes)
     """What was declared beside causes, and is left out."""
+    listed_back: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """As `listing.steps_back`."""
     contradictions: int = 0
     """Events whose vector clocks contradict others'; the counts go by what the clocks say."""
 
@@ -61,13 +64,18 @@ class Summary:
             "deliveries": self.early.deliveries,
             "early": self.early.table.to_pylist(),
             "early_by": self.early.by,
+            "early_of": self.early.to_dict(),
+            "early_not_counted": self.early.not_counted,
+            "early_rows": {name: rows.to_pylist() for name, rows in self.early.tables.items()},
             "messages_to_some": self.partial,
             "left_out": self.left_out,
             "never_sent": list(self.never_sent),
             "self_parents": self.causes.self_named,
             REPEATED: self.causes.repeated,
             BLANK: self.causes.blank,
+            ROUNDED: self.causes.rounded,
             "absent_causes": self.absent.to_pylist(),
+            "listed_back": self.listed_back,
             "contradictions": self.contradictions,
             "not_measured": self.not_measured,
         }
@@ -89,14 +97,7 @@ class Summary:
         yield from self._rest(witnesses)
 
     def _rest(self, witnesses: int) -> Iterator[str]:
-        label = "early"
-        for sentence in self.early.sentences():
-            yield f"{label:12}{sentence}"
-            label = ""
-        for row in self.early.table.slice(0, witnesses).to_pylist():
-            when = "never came" if row["cause_order"] is None else "came later"
-            where = f"{row['member']}" + ("" if row["run"] is None else f" of {row['run']}")
-            yield f"            {row['message']} at {where}: its cause {row['cause']} {when}"
+        yield from self._early(witnesses)
         if self.early.deliveries and self.partial:
             yield (
                 f"in part     {counted(self.partial, 'message')} did not come to every member "
@@ -105,6 +106,8 @@ class Summary:
             )
         for reason, count in self.left_out.items():
             yield f"left out    {counted(count, 'row')}: {reason}" + self._which(reason)
+        if said := listing.words(self.listed_back):
+            yield f"listed      {'; '.join(said)}"
         for what, fate in self.causes.notes():
             yield f"causes      {what}, {fate}"
         yield from self._absent()
@@ -119,6 +122,23 @@ class Summary:
             reasons.setdefault(reason, []).append(rule)
         for reason, rules in reasons.items():
             yield f"unmeasured  {', '.join(rules)}: {reason}"
+
+    def _early(self, witnesses: int) -> Iterator[str]:
+        label = "early"
+        for sentence, rows in self.early.blocks(witnesses) if self.early.deliveries else ():
+            yield f"{label:12}{sentence}"
+            label = ""
+            for row in rows:
+                when = "never came" if row["cause_order"] is None else "came later"
+                where = f"{row['member']}" + ("" if row["run"] is None else f" of {row['run']}")
+                yield f"            {row['message']} at {where}: its cause {row['cause']} {when}"
+        for relation, why in self.early.not_counted.items():
+            yield f"uncompared  what came before a cause {WORDS[relation]} is not counted: {why}"
+        if (unsent := self.early.unsent).of:
+            yield (
+                f"uncompared  {unsent.judged()}: in {counted(unsent.runs, 'run')} no row tells of "
+                "a sending"
+            )
 
     def _which(self, reason: str) -> str:
         if reason != NEVER_SENT:
@@ -189,7 +209,7 @@ def summarize(
         absent.append(run.absent)
         never_sent += run.never_sent
         contradictions += run.contradictions
-        causes = Causes(*(a + b for a, b in zip(causes, run.causes, strict=True)))
+        causes = causes.plus(run.causes)
         for reason, count in run.notes.items():
             left_out[reason] = left_out.get(reason, 0) + count
         for seen in observed(run, observers, bounds, subscriptions):
@@ -209,5 +229,6 @@ def summarize(
         pa.concat_tables(absent),
         never_sent,
         causes,
+        listing.steps_back(events),
         contradictions,
     )

@@ -127,7 +127,7 @@ def runs_of(events: pa.Table, relation: str | None = None) -> Iterator[Run]:
         raise InputError(f"there is no relation {relation!r}; relations: {', '.join(RELATIONS)}")
     if "id" not in events.column_names:
         raise InputError(f"no column id; there are {', '.join(events.column_names)}")
-    for name, table in _by_run(_with_order(events)):
+    for name, table in by_run(events):
         yield _run(name, table, relation)
 
 
@@ -141,7 +141,9 @@ def _with_order(events: pa.Table) -> pa.Table:
     return events.combine_chunks()
 
 
-def _by_run(events: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
+def by_run(events: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
+    """Yield the rows of each run, with its name; the columns that all runs need are there."""
+    events = _with_order(events)
     if "run" not in events.column_names or events["run"].null_count == len(events):
         yield None, events
         return
@@ -310,7 +312,8 @@ def _graph(table: pa.Table) -> Graph:
     edges = _edges(table)
     edges = edges.filter(edges["parent"].is_valid())
     child, parent = (edges[column].to_numpy().astype(np.int64) for column in ("child", "parent"))
-    return graph.graph(len(table), child, parent)
+    others = child != parent  # an event that names itself keeps its place and its other causes
+    return graph.graph(len(table), child[others], parent[others])
 
 
 def linear_times(of: Graph) -> Ints:

@@ -12,7 +12,8 @@ rows), vector-clock logs (which way of counting applies depends on all rows), an
 details of their own. That task's worker must hold the trace.
 
 A DataFrame has no order of rows: "the first row of an id wins" goes by `file_order`. Without
-that column repeated rows are told apart by content, and no inversions of it are counted.
+that column repeated rows are told apart by content, and what goes by the order of rows is not
+counted: its inversions, channels, early deliveries.
 """
 
 from __future__ import annotations
@@ -136,6 +137,8 @@ def _report(table: pa.Table, format: str, ordered: bool) -> Part:
     if not ordered:
         report["inversions"].pop("file_order", None)
         report["details"].get("max_inversions", {}).pop("file_order", None)
+        for by_rows in ("channels", "early"):  # they go by the order of each member's rows
+            report["details"].pop(by_rows, None)
     return report
 
 

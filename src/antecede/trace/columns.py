@@ -11,6 +11,7 @@ import datetime
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from antecede.errors import FormatError, InputError
@@ -19,6 +20,7 @@ from antecede.trace.causes import BLANK, REPEATED
 from antecede.trace.dialects import parse_clock
 from antecede.trace.reader import NO_ID, ReadOptions
 from antecede.trace.schema import EVENT, KINDS, NAMES, Event, Quarantined
+from antecede.words import shown
 
 TIMES = ("arrival", "send_time", "author_time", "commit_time", "start_time", "end_time")
 USUAL = {
@@ -58,6 +60,10 @@ class Columns:
         self.source = source
         self.unreadable_times = 0
         """Times so far that are no number and not ISO 8601, or out of range: null, but counted."""
+        self.rounded_causes = 0
+        """Causes so far that are floating-point numbers from 2**53 on: several ids, or one."""
+        self.guessed_unit = ""
+        """The unit of times so far that are numbers, where their size told it."""
         self.causes = {REPEATED: 0, BLANK: 0}
         """Causes so far that an event names again, and blanks in lists of causes: left out."""
         self.separator = options.separator
@@ -77,12 +83,18 @@ class Columns:
             )
             raise FormatError(message, path=source)
         own_schema = set(NAMES) <= set(known)
+        self._by_size = not (options.time_unit or own_schema)
         self.unit = options.time_unit or ("ns" if own_schema else self._unit(sample))
 
     def _unit(self, sample: Iterable[Mapping[str, object]]) -> str:
+        """Return the unit that the size of the largest number tells.
+
+        Of those that are a time in some unit: what is refused says nothing of the others.
+        """
         columns = [column for name in TIMES for column in self.of[name]]
         numbers = (_finite(record.get(column)) for record in sample for column in columns)
-        return text.unit_by_size(max((abs(n) for n in numbers if n is not None), default=0))
+        sizes = (abs(n) for n in numbers if n is not None)
+        return text.unit_by_size(max((n for n in sizes if n < text.MAX_TIME), default=0))
 
     def without_causes(self) -> str:
         """Return the names of the columns if none is known to hold causes, clocks or receipts."""
@@ -129,14 +141,14 @@ class Columns:
             return Quarantined(self.source, line, safe, str(error), raw)
 
     def _event(self, record: Mapping[str, object], line: int | None) -> Event:
-        member = name_of(self._first(record, "member"))
+        member = self._name(record, "member")
         clock = self._clock(record)
         seq = self._number(record, "seq")
         if seq is None and clock is not None and member is not None:
             seq = clock.get(member)
         kind = name_of(self._first(record, "kind"))
         event = Event(
-            run=name_of(self._first(record, "run")),
+            run=self._name(record, "run"),
             kind=kind if kind in KINDS else EVENT,
             id=self._identity(record, member, seq),
             member=member,
@@ -156,7 +168,11 @@ class Columns:
 
     def _identity(self, record: Mapping[str, object], member: str | None, seq: int | None) -> str:
         if self.of["id"]:
-            identity = name_of(self._first(record, "id"))
+            identity = self._name(record, "id")
+            held = self._first(record, "id")
+            # What is not a number is null in a column of numbers.
+            if identity is None and not _is_blank(held) and _finite(held) is not None:
+                raise ValueError(f"id holds what is no name: it is {shown(held)}, {_NAMES_ARE}")
         else:
             identity = None if member is None or seq is None else f"{member}:{seq}"
         if identity is None:
@@ -164,12 +180,22 @@ class Columns:
         return identity
 
     def _first(self, record: Mapping[str, object], name: str) -> object:
-        return next((record.get(column) for column in self.of[name]), None)
+        value = next((record.get(column) for column in self.of[name]), None)
+        return _plain(value) if isinstance(value, Decimal) else value
+
+    def _name(self, record: Mapping[str, object], name: str) -> str | None:
+        """Return a name in a record; ValueError for one that rounding may have made of others."""
+        value = self._first(record, name)
+        if is_rounded(value):
+            raise ValueError(f"{name} is rounded: {_rounded(value, self.of[name])}")
+        return name_of(value)
 
     def _number(self, record: Mapping[str, object], name: str) -> int | None:
         value = self._first(record, name)
         if value is None or value == "":
             return None
+        if is_rounded(value):
+            raise ValueError(f"{name} is rounded: {_rounded(value, self.of[name])}")
         number = text.int64(value)
         if number is None:
             raise ValueError(f"{name} is no whole number of 64 bits: {str(value)[:60]}")
@@ -180,6 +206,8 @@ class Columns:
         if isinstance(value, datetime.datetime | datetime.date):
             value = value.isoformat()
         number = text.nanoseconds(value, self.unit)
+        if number is not None and self._by_size:
+            self.guessed_unit = self.unit
         if number is None and isinstance(value, str):
             number = text.iso_time(value)
         if number is None and value is not None and value != "":
@@ -191,19 +219,30 @@ class Columns:
         repeated = blank = 0
         for column in self.of[name]:
             cell = record.get(column)
-            for value in _cells(cell, self.separator):
+            for value in map(_plain, _cells(cell, self.separator)):
                 single = name_of(value)
+                if is_rounded(value):
+                    single = self._doubtful(value, name)
                 if single is not None:
                     repeated += single in found
                     found[single] = None
                 elif _is_blank(value):
                     blank += not _is_blank(cell)
                 elif _finite(value) is not None:
-                    raise ValueError(f"{name} holds what is no name: {str(value)[:60]}")
+                    raise ValueError(
+                        f"{name} holds what is no name: it is {shown(value)}, {_NAMES_ARE}"
+                    )
         if name == "parents":
             self.causes[REPEATED] += repeated
             self.causes[BLANK] += blank
         return tuple(found)
+
+    def _doubtful(self, value: object, name: str) -> str:
+        """Return a name that no event has, for a cause that may be one of several, and count it."""
+        if name != "parents":
+            raise ValueError(f"{name} is rounded: {_rounded(value, self.of[name])}")
+        self.rounded_causes += 1
+        return f"{value!r} (rounded)"
 
     def _clock(self, record: Mapping[str, object]) -> dict[str, int] | None:
         if self.of["clock_members"] and self.of["clock_counts"]:
@@ -228,6 +267,31 @@ class Columns:
             return _checked(dict(value))  # type: ignore[call-overload]
         except TypeError as error:
             raise ValueError(f"the clock is no mapping of members: {str(value)[:60]}") from error
+
+
+MAX_EXACT = 2**53
+"""Floating-point numbers from here on stand for several whole numbers each."""
+_NAMES_ARE = "and ids are text, bytes or whole numbers"
+
+
+def is_rounded(value: object) -> bool:
+    """Tell whether a value is a number that may stand for other whole numbers than its own."""
+    return isinstance(value, float) and math.isfinite(value) and abs(value) >= MAX_EXACT
+
+
+def _rounded(value: object, columns: Sequence[str]) -> str:
+    where = f" of column {columns[0]}" if columns else ""
+    return (
+        f"{value!r}{where} is a floating-point number from 2**53 on, which several whole numbers "
+        "become; save ids as text or int64"
+    )
+
+
+def _plain(value: object) -> object:
+    """Return a decimal number as a whole one, or as the nearest broken one; others as they are."""
+    if not isinstance(value, Decimal) or not value.is_finite():
+        return value
+    return int(value) if value == value.to_integral_value() else float(value)
 
 
 def name_of(value: object) -> str | None:
@@ -287,6 +351,8 @@ def _checked(clock: Mapping[object, object]) -> dict[str, int]:
         count = None if isinstance(written, str) else text.int64(written)
         if written is None or count == 0:
             continue
+        if is_rounded(written):
+            raise ValueError(f"the counter of {member!r} is rounded: {_rounded(written, ())}")
         if count is None or count < 0:
             raise ValueError(f"the counter of {member!r} is no whole number from 0: {written!r}")
         checked[str(member)] = count
@@ -295,6 +361,7 @@ def _checked(clock: Mapping[object, object]) -> dict[str, int]:
 
 def _finite(value: object) -> float | None:
     """Return a number worth looking at; 0.0 for what is no number at all; None for null or nan."""
+    value = _plain(value)
     if value is None:
         return None
     if isinstance(value, str):

@@ -28,6 +28,7 @@ from antecede.errors import FormatError
 from antecede.trace import dialects, matching, text
 from antecede.trace.reader import Detail, Item, ReadOptions
 from antecede.trace.schema import Event, Quarantined
+from antecede.trace.time_words import GUESSED, UNREADABLE
 
 TIMES = ("timestamp", "date", "time", "datetime", "ts", "when", "at")
 """Names of a group that holds a time, the first that is there counts."""
@@ -92,6 +93,8 @@ class _Log:
         self.unread = sorted(set(named) - {*dialects.GROUPS, self.time_group})
         self.time_unit = options.time_unit
         self.unreadable_times = 0
+        self.guessed_units: set[str] = set()
+        """Units of times that are numbers, as the size of each told it."""
 
     def _dialect(self, options: ReadOptions) -> dialects.Dialect:
         own = dialects.declared(_first_line(self.text))
@@ -182,7 +185,10 @@ class _Log:
         """Yield where times came from, and what was not read."""
         if self.time_group is not None:
             yield Detail("time_group", self.time_group)
-            yield Detail("unreadable_times", self.unreadable_times)
+            yield Detail(UNREADABLE, self.unreadable_times)
+        if self.guessed_units:
+            units = [unit for unit in ("s", "ms", "us", "ns") if unit in self.guessed_units]
+            yield Detail(GUESSED, " and ".join(units))
         if self.unread:
             yield Detail("groups_not_read", ", ".join(self.unread))
 
@@ -212,7 +218,11 @@ class _Log:
         written = match.groups[self.time_group] if self.time_group else None
         if written is None or not written.strip():
             return None
-        when = _time_of(written.strip(), self.time_unit)
+        number = _number(written.strip())
+        unit = self.time_unit or ("" if number is None else text.unit_by_size(number))
+        when = _time_of(written.strip(), unit)
+        if when is not None and number is not None and not self.time_unit:
+            self.guessed_units.add(unit)
         self.unreadable_times += when is None
         return when
 
@@ -247,14 +257,17 @@ def _text(raw: bytes) -> str:
     return text.decode(raw.removeprefix(b"\xef\xbb\xbf")).replace("\r\n", "\n")
 
 
-def _time_of(written: str, unit: str | None) -> int | None:
-    """Return a time as ns since 1970: a number (its unit by its size), ISO 8601, month/day/year."""
+def _number(written: str) -> float | None:
     try:
-        number = float(written) if len(written) < 40 else None
+        return float(written) if len(written) < 40 else None
     except ValueError:
-        number = None
-    if number is not None:
-        return text.nanoseconds(written, unit or text.unit_by_size(number))
+        return None
+
+
+def _time_of(written: str, unit: str) -> int | None:
+    """Return a time as ns since 1970: a number of a unit ("" if none), ISO 8601, month/day/year."""
+    if unit:
+        return text.nanoseconds(written, unit)
     if (found := _US_DATE.match(written)) is None:
         return text.iso_time(written)
     month, day, year, hour, minute, second = (int(found[k]) for k in range(1, 7))

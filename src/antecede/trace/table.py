@@ -12,7 +12,7 @@ import csv
 import itertools
 import json
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,15 +21,27 @@ import pyarrow.parquet as pq
 
 from antecede.errors import FormatError, InputError
 from antecede.trace import text
+from antecede.trace.causes import ROUNDED, ROUNDED_IN
 from antecede.trace.columns import USUAL, Columns
 from antecede.trace.own_columns import Own, Place
 from antecede.trace.reader import Detail, Item, ReadOptions
 from antecede.trace.schema import Quarantined
+from antecede.trace.time_words import GUESSED, UNREADABLE
+from antecede.trace.writing import JSON_LINES as JSON_LINES_FORMAT
+from antecede.words import counted
 
+ABSENT_KEYS = "absent_keys"
+"""Name of a detail: keys of a file of JSON lines that records of it lack."""
 SAMPLE_ROWS = 1000
 PARQUET_ROWS = 16_384
 DELIMITERS = ",\t;|"
 JSON_LINES = {".jsonl", ".ndjson"}
+
+
+def absent_keys(details: Mapping[str, Any], format: str) -> str:
+    """Say what becomes of keys that records lack, where JSON lines are written; "" of none."""
+    count = details.get(ABSENT_KEYS, 0) if format == JSON_LINES_FORMAT else 0
+    return f"{counted(count, 'key')} that records lack came out as null" if count else ""
 
 
 class Row(NamedTuple):
@@ -74,11 +86,14 @@ class TableReader:
         if not found:
             yield from ((row, None) for row in sample if isinstance(row, Quarantined))
             return
-        columns = Columns(found, options, str(path), growing=_in_json(path))
+        in_json = _in_json(path)
+        columns = Columns(found, options, str(path), growing=in_json)
+        records = keys = 0
         for row in itertools.chain(sample, rows):
             if isinstance(row, Quarantined):
                 yield row, None
             else:
+                records, keys = records + 1, keys + len(row.record)
                 yield columns.event(row.record, row.line), row.own
         columns.check_all_came()
         if names := columns.without_causes():
@@ -87,7 +102,14 @@ class TableReader:
             if count:
                 yield Detail(name, count), None
         if columns.unreadable_times:
-            yield Detail("unreadable_times", columns.unreadable_times), None
+            yield Detail(UNREADABLE, columns.unreadable_times), None
+        if in_json and (absent := records * len(columns.known) - keys):
+            yield Detail(ABSENT_KEYS, absent), None
+        if columns.rounded_causes:
+            yield Detail(ROUNDED, columns.rounded_causes), None
+            yield Detail(ROUNDED_IN, " and ".join(columns.of["parents"])), None
+        if columns.guessed_unit:
+            yield Detail(GUESSED, columns.guessed_unit), None
 
     def _rows(self, path: Path) -> Iterator[Row | Quarantined]:
         if path.is_dir():

@@ -154,6 +154,10 @@ def _number(text: str) -> int | float | None:
     return None
 
 
+MAX_TIME = 9.2e18
+"""Numbers from here on are no time since 1970 in any unit, as they exceed 64 bits in ns."""
+
+
 def unit_by_size(value: float) -> str:
     """Tell the unit of a time since 1970 by its size: 1e11 s is the year 5138."""
     for unit, limit in (("s", 1e11), ("ms", 1e14), ("us", 1e17)):

@@ -1,0 +1,47 @@
+"""Several ids in one cell, which nobody said to take apart: told by the ids that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+SEPARATORS = (";", ",", "|", " ", "/")
+"""What people write between several ids in one cell."""
+
+
+def several_in_one(nowhere: Iterable[str], known: Collection[str]) -> dict[str, Any]:
+    """Tell whether ids that are nowhere are several known ones, with something between them.
+
+    Return {} or the `separator` of the most of them, how many `references` it has, an `example`,
+    and `others`, how many each other separator has. A reference counts once, by the first
+    separator that takes it apart into ids that are all there.
+    """
+    found: dict[str, list[str]] = {}
+    for name in nowhere:
+        for separator in SEPARATORS:
+            if separator in name and all(part.strip() in known for part in name.split(separator)):
+                found.setdefault(separator, []).append(name)
+                break
+    if not found:
+        return {}
+    most = max(found, key=lambda separator: len(found[separator]))
+    others = {separator: len(names) for separator, names in found.items() if separator != most}
+    return {
+        "separator": most,
+        "references": len(found[most]),
+        "example": found[most][0],
+        "others": others,
+    }
+
+
+def words(hint: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what was found and what to say."""
+    count = hint["references"] + sum(hint["others"].values())
+    are = "1 of these references is" if count == 1 else f"{count:,} of these references are"
+    by = ", ".join(f"{n:,} with {separator!r}" for separator, n in hint["others"].items())
+    split = f" ({hint['references']:,} with {hint['separator']!r}, {by})" if by else ""
+    return (
+        f"{are} several ids in one{split}, as in {hint['example']!r}: all of its parts are there",
+        f"say --separator {hint['separator']!r}"
+        + ("; one separator serves, so write the others with it" if by else ""),
+    )
