@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from antecede.audit import audit
@@ -224,6 +224,7 @@ def test_damage_in_a_line_costs_that_line(which: int, at: int, gone: int, put: b
     lines = LOG.encode().splitlines()
     whole = lines[which]
     lines[which] = whole[:at] + put.replace(b"\n", b"") + whole[at + gone :]
+    assume(not lines[0].startswith(b"\x1f\x8b"))  # a compressed file, not a damaged line
     links = "".join(f"{k} {k + 1} -\n" for k in range(7))
     with tempfile.TemporaryDirectory() as folder:
         laid(Path(folder), links=links)
