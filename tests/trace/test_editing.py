@@ -196,6 +196,8 @@ damage = st.tuples(
 @example((BODY.index(b"},{") + 1, 2, b"]"))
 @example((START, 0, b"{"))
 @example((START, 0, b"]}"))
+@example((BODY.index(b'{"parents":[46,23]') + 12, 2, b"]}"))  # the change ends within its parents
+@example((BODY.index(b'"patches":[') + 11, 2, b"]}"))  # and within its patches
 def test_damage_costs_the_changes_it_touches(what: tuple[int, int, bytes]) -> None:
     """Cut, flipped or spliced in at one place: every other change is there, under its own name."""
     at, gone, put = what

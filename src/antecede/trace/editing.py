@@ -39,12 +39,12 @@ MAX_POSITION = 1 << 48
 
 _FIRST_KEYS = ("parents", "numChildren", "agent", "time", "patches")
 _KEY_OF_CHANGE = rf'"(?:{"|".join(_FIRST_KEYS)})"\s{{0,40}}:'
+_KEYS = re.compile(rf'"({"|".join(_FIRST_KEYS)})"\s{{0,40}}:')
 _BEGINS_FILE = re.compile(
     r'\{\s*"(?:kind"\s*:\s*"concurrent"|(?:startContent|endContent|txns)"\s*:)'
 )
 _LIST = re.compile(rf'"txns"\s{{0,40}}:\s{{0,40}}\[|\[(?=\s{{0,40}}\{{\s{{0,40}}{_KEY_OF_CHANGE})')
 _END = re.compile(rf'\]\s{{0,40}}(?:\}}?\s{{0,40}}\Z|,\s{{0,40}}(?!{_KEY_OF_CHANGE})")')
-_REST = re.compile(_KEY_OF_CHANGE)
 _BLANK = re.compile(r"[\s,]*")
 _DECODER = json.JSONDecoder()
 _NEAR_END = 16  # an escape or literal that breaks off is reported where it begins
@@ -94,6 +94,8 @@ class _Changes:
         """Characters passed since this was last set."""
         self.begins = _beginning(*_FIRST_KEYS)
         """How a change begins: with the key that the first one begins with."""
+        self.last_keys: set[str] = set()
+        """Keys of the last change."""
         self.index = 0
         """Position of the next change in the list."""
         self.unsure = False
@@ -201,7 +203,9 @@ class _Changes:
             self._pass_damage(begins, raw)
         elif not isinstance(change, dict):
             bad = self._bad("not a JSON object", own, line)
-            self.index += 1
+            # A null has the place of a change; a number is rather a splinter of a damaged one.
+            self.index += change is None or self.passed >= _SHORTEST
+            self.unsure = True
         else:
             self.kept = _NOWHERE
             return self._change(change, own, line)
@@ -235,17 +239,20 @@ class _Changes:
         """Go from what could not be read to the next beginning of a change.
 
         What lies between counts as one change, unless it is too short for that, or the rest of
-        a change that a stray bracket closed. `begins` tells whether a change began there.
+        a change that a stray bracket closed: its keys are those that the change before it lacks.
+        `begins` tells whether a change began there.
         """
         self.at, self.kept, self.passed = self.kept, _NOWHERE, 0
         self._go(self.at + begins)
         self._find(self.begins)
-        key = _REST.match(raw)
-        rest = key is not None and not self.begins.match("{" + key[0])
+        keys = {*_KEYS.findall(raw[: self.passed])}
+        first = any(self.begins.match(f'{{"{key}":') for key in keys)
+        rest = bool(keys) and not first and not keys & self.last_keys
         self.index += self.passed >= _SHORTEST and not rest
         self.unsure = True
 
     def _change(self, change: dict[str, Any], raw: str, line: int) -> Event | Quarantined:
+        self.last_keys = {*change}
         parents, reason = _parents(change)
         self.unsure |= bool(reason)
         last = max(parents, default=-1)
