@@ -593,3 +593,27 @@ def test_numbers_and_names_of_other_libraries_are_taken_as_ones_own() -> None:
     other.join("carol")
     assert other._state.options == third._state.options
     other.receive(third.send(b"x", now=1.0), now=1.0)
+
+
+@pytest.mark.parametrize("order", ["fifo", "bss", "idr", "matrix"])
+def test_the_whole_gap_is_missing_where_all_of_a_sender_s_messages_are_for_everybody(
+    order: str,
+) -> None:
+    alice, bob = (Group(name, ["alice", "bob"], order=order) for name in ("alice", "bob"))
+    wires = [alice.send(b"") for _ in range(6)]
+    for number in (1, 4, 6):
+        bob.receive(wires[number - 1])
+    assert bob.missing() == [Missing("alice", 3, 1, first=2), Missing("alice", 5, 1)]
+    assert str(bob.missing()[0]) == (
+        "messages 2 to 3 of alice are not here; 1 held message(s) wait for them"
+    )
+    for number in (2, 3, 5):
+        bob.receive(wires[number - 1])
+    assert bob.missing() == []
+
+
+def test_where_messages_are_for_some_or_order_goes_by_reply_a_number_stands_alone() -> None:
+    alice, bob = (Group(name, ["alice", "bob"], order="reply") for name in ("alice", "bob"))
+    _, second = alice.send(b"1"), alice.send(b"2")
+    bob.receive(alice.send(b"3", reply_to=second))
+    assert bob.missing() == [Missing("alice", 2, 1)]

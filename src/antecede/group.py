@@ -414,7 +414,8 @@ class Group(metaclass=_Documented):
         """Return what is not here at all and is waited for: the root causes, by sender.
 
         A held message that others wait for is no root; members from whom anything new would help
-        are (orders by clocks). O(held messages).
+        are (orders by clocks). Where a sender's messages are for all and come by number, one entry
+        has the whole gap (`first` to `seq`). O(held messages and members).
         """
         return self._questions.missing()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
@@ -11,8 +12,11 @@ from antecede.errors import LocalError
 from antecede.group_frames import Frames
 from antecede.group_state import GroupState
 from antecede.message import Blocked, Id, Message, Missing, Packet, Sent, Stats, Thread
-from antecede.protocols.base import Held, MessageId
+from antecede.protocols.base import Addressing, Held, MessageId, Relation
 from antecede.words import shown
+
+_BY_NUMBER = (Relation.FIFO, Relation.BY_DELIVERY, Relation.BY_RECEIPT)
+"""Promises of which it is part that a sender's messages come by number."""
 
 
 class Questions:
@@ -56,13 +60,34 @@ class Questions:
         here = {protocol.identity(one.message) for one in blocked}
         messages = Counter(chain.from_iterable(one.missing for one in blocked))
         members = Counter(chain.from_iterable(one.silent for one in blocked))
-        roots: list[tuple[str, int | None, int]] = [
-            (name(sender), seq, count)
-            for (sender, seq), count in messages.items()
-            if (sender, seq) not in here
-        ]
-        roots += [(name(member), None, count) for member, count in members.items()]
-        return [Missing(*root) for root in sorted(roots, key=lambda root: (root[0], root[1] or 0))]
+        named = [one for one in messages if one not in here]
+        first = self._firsts(named, here) if named else {}
+        roots = [Missing(name(one.sender), one.seq, messages[one], first.get(one)) for one in named]
+        roots += [Missing(name(member), None, count) for member, count in members.items()]
+        return sorted(roots, key=lambda root: (root.sender, root.seq or 0))
+
+    def _firsts(
+        self, named: Sequence[MessageId], here: set[MessageId]
+    ) -> dict[tuple[int, int], int]:
+        """Return where the gap begins that ends with a message, if not with that alone.
+
+        Only where every number of a sender is for everybody, and comes after those before it.
+        """
+        protocol = self._state.protocol
+        every = protocol.addressing is Addressing.ALL and not self._state.renumbers
+        if not every or protocol.guarantee.relation not in _BY_NUMBER:
+            return {}
+        known: dict[int, list[int]] = {sender: [0] for sender, _ in named}
+        for member, bounds in protocol.delivered_runs().items():
+            if member in known:
+                known[member] += (stop - 1 for stop in bounds[1::2])
+        for sender, seq in here:
+            if sender in known:
+                known[sender].append(seq)
+        for numbers in known.values():
+            numbers.sort()
+        begins = ((one, known[one[0]][bisect_left(known[one[0]], one[1]) - 1] + 1) for one in named)
+        return {(sender, seq): begin for (sender, seq), begin in begins if begin < seq}
 
     def stats(self) -> Stats:
         """See `Group.stats`."""

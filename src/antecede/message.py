@@ -104,16 +104,24 @@ class Blocked(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """One thing that is not here at all, and how many held messages name it."""
+    """What is not here at all of one sender, and how many held messages name it."""
 
     sender: str
     seq: int | None
     """The number of the message; None: anything new of the sender (orders by clocks)."""
     waiting: int
+    first: int | None = None
+    """Where all from a smaller number on to `seq` are not here: that number. None: `seq` alone, or
+    an order in which the numbers before it may be for others."""
 
     def __str__(self) -> str:
-        what = "anything new" if self.seq is None else f"message {self.seq}"
-        return f"{what} of {self.sender} is not here; {self.waiting} held message(s) wait for it"
+        of = f"of {self.sender}"
+        wait = f"{self.waiting} held message(s) wait for"
+        if self.seq is None:
+            return f"anything new {of} is not here; {wait} it"
+        if self.first is None:
+            return f"message {self.seq} {of} is not here; {wait} it"
+        return f"messages {self.first} to {self.seq} {of} are not here; {wait} them"
 
     def __repr__(self) -> str:
         return f"<{self}>"
