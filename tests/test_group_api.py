@@ -431,7 +431,9 @@ def test_options_that_would_say_nothing_are_refused() -> None:
 def test_options_of_a_wrong_kind_say_what_is_right() -> None:
     with pytest.raises(LocalError, match=r"'foo'; its options are .*several_parents"):
         Group("a", ["a", "b"], order="reply", foo=3)
-    with pytest.raises(LocalError, match=r"fifo.*'foo'; it has no options"):
+    with pytest.raises(
+        LocalError, match=r"fifo.*'foo'; it has none of its own\. Every group takes room"
+    ):
         Group("a", ["a", "b"], order="fifo", foo=3)
     with pytest.raises(LocalError, match=r"bounds is antecede.Bounds\(\.\.\.\), not int"):
         Group("a", ["a", "b"], order="htbc", bounds=3)

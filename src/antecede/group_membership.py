@@ -87,6 +87,8 @@ class Membership:
                 f"{member!r} is this member itself, and its own group is not told that it leaves: "
                 f"the others call leave({member!r}, last), with what last() says here"
             )
+        if type(protocol).leave is Protocol.leave:
+            raise LocalError(f"order {state.order!r} does not let members leave")
         if not state.open or checked(member) in state.roster.numbers:
             with state.named_errors():
                 effects = protocol.leave(state.number(member), last)

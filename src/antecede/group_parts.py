@@ -138,8 +138,12 @@ def made(order: str, me: int, numbers: Mapping[str, int], options: Mapping[str, 
     protocol_class = flat_class(order)
     known = options_of(protocol_class)
     if unknown := [name for name in options if name not in known]:
-        exist = f"its options are {', '.join(known)}" if known else "it has no options"
-        raise LocalError(f"order {order!r} has no option {unknown[0]!r}; {exist}")
+        own = f"its options are {', '.join(known)}" if known else "it has none of its own"
+        also = next((f" ({alias!r})" for alias, name in ALIASES.items() if name == order), "")
+        raise LocalError(
+            f"order {order!r}{also} has no option {unknown[0]!r}; {own}. Every group takes room, "
+            f"incarnation, keep_log, {', '.join(Limits._fields)}"
+        )
     for name, kind in BY_NAME.items():
         if not isinstance(options.get(name), (kind, NoneType)):
             what = type(options[name]).__name__

@@ -49,6 +49,7 @@ def test_a_constructor_that_passes_options_on_has_those_of_its_base() -> None:
         (int | None, "none", None),
         (int | None, "3", 3),
         (bool | str, "true", True),
+        (bool, "False", False),
         (bool | str, "algorithm-1", "algorithm-1"),
         (float, "1e-3", 0.001),
         (Literal["a", "b"], "b", "b"),

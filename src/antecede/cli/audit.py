@@ -18,6 +18,16 @@ from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.writing import format_of
 
 
+def _number(text: str) -> int:
+    """Read N of `--missing N`; the path may stand there by mistake."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number: give the path first, or --missing=20 {text}"
+        ) from None
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede audit`."""
     add_read_arguments(parser)
@@ -30,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--missing",
         nargs="?",
-        type=int,
+        type=_number,
         const=20,
         default=0,
         metavar="N",

@@ -217,7 +217,7 @@ def _read(name: str, text: str, kind: Any) -> Any:
     if kind is type(None):
         return None if text == "none" else _UNKNOWN
     if kind is bool:
-        return _BOOLEANS.get(text, _UNKNOWN)
+        return _BOOLEANS.get(text.lower(), _UNKNOWN)
     if kind in (int, float):
         return _number(text, kind)
     if get_origin(kind) is Literal:
