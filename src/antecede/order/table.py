@@ -5,11 +5,14 @@ Theory of operation
 1. `keys`: the user's columns become identities and causes as numbers; rows with bad keys are
    marked. 2. Of rows with one identity the first by (time, content) takes part, the others are
    marked. 3. Causes are looked up by binary search; memory follows rows and causes, never the
-   numbers in them. 4. The kernel orders by Kahn's algorithm, ready rows by rank.
+   numbers in them. 4. The kernel sets cycles aside and works out when each row is released.
 
-**Ties.** Rank is (time, identity): time with nulls last, then the id, or (member, count), or
-(sender, number); numbers go by their value, all else by the code points of its text
-(`keys.goes_by_value`). So the result is the same whatever the order of rows, the chunks, the
+**The order is defined.** A row is released at r = max(its time, r of its causes); d is 0, or one
+more than the largest d of a cause with the same r; rows go by (r, d, time, identity) in their group.
+A row without time takes the r of its causes (the beginning, if it has none); without any times
+the order is (d, identity). Nulls come last among equal (r, d). Identity is the id, or
+(member, count), or (sender, number); numbers go by their value, all else by the code points of its
+text (`keys.goes_by_value`). So the result is the same whatever the order of rows, the chunks, the
 number of partitions, or whether a batch or a stream makes it.
 
 **Waits.** A row waits from its own time until the last of its causes is released; `waited_for`
@@ -33,7 +36,8 @@ from antecede.kernels.order import (
     WAITED,
     Bools,
     Ints,
-    causal_order,
+    by_release,
+    causes_first,
     positions,
     release,
 )
@@ -60,10 +64,11 @@ def order_table(table: pyarrow.Table, spec: OrderSpec) -> pyarrow.Table:
     _mark_repeated(table, spec, keys, time, timed)
     alive = keys.status == code(Status.ORDERED)
     causes, exact = _look_up(keys, alive)
-    order, on_cycle = causal_order(keys.offsets, causes, _rank(table, spec, time, timed), alive)
+    order, on_cycle = causes_first(keys.offsets, causes, alive)
     keys.status[on_cycle] = code(Status.CYCLE)
     alive &= ~on_cycle
-    released, kinds = release(order, keys.offsets, causes, exact, alive, time, timed)
+    released, depth, kinds = release(order, keys.offsets, causes, exact, alive, time, timed)
+    order = by_release(order, released, depth, _rank(table, spec, time, timed))
     lacking = np.repeat(np.arange(len(alive)), np.diff(keys.offsets))[kinds == MISSING]
     keys.status[lacking] = code(Status.MISSING_CAUSE)
     place = positions(order, keys.group, keys.groups, len(alive))
