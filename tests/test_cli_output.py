@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -319,3 +321,53 @@ def test_what_cannot_be_written_is_refused_before_any_work(
     assert says in said.err
     assert not said.out
     assert {p: p.stat().st_mtime_ns for p in folder.rglob("*")} == before
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_who_is_asked_to_end_while_it_writes_leaves_no_draft(
+    how: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    trace, out = tmp_path / "t.csv", tmp_path / "out.jsonl"
+    trace.write_text("id,after\n" + "".join(f"{k},{k - 1}\n" for k in range(1, 500_000)))
+    out.write_text("mine\n")
+    words = ["convert", str(trace), "-o", str(out), "--to", "jsonl", "--force"]
+    child = subprocess.Popen([sys.executable, "-m", "antecede", *words], stderr=subprocess.PIPE)
+    end = time.monotonic() + 60
+    while not [*tmp_path.glob(".out*")] and time.monotonic() < end and child.poll() is None:
+        time.sleep(0.02)
+    assert [*tmp_path.glob(".out*")]
+    child.send_signal(how)
+    said = child.communicate(timeout=60)[1].decode()
+    assert child.returncode == code
+    assert said.splitlines()[-1] in ("antecede: terminated", "antecede: interrupted")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "t.csv"]
+    assert out.read_text() == "mine\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "explain x.scenario --svg out",
+        "check bss --variant as-published --save out",
+        "check bss --variant as-published --svg out",
+    ],
+)
+def test_an_existing_drawing_or_counterexample_is_kept_unless_forced(
+    words: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "out").write_text("mine\n")
+    assert main(words.split()) == 2
+    assert "out: exists already; name another file or give --force" in capsys.readouterr().err
+    assert (folder / "out").read_text() == "mine\n"
+    assert main([*words.split(), "--force"]) in (0, 1)
+    assert (folder / "out").read_text() != "mine\n"
+
+
+@pytest.mark.parametrize(
+    "words", ["explain x.scenario --force", "check fifo --force", "check --all --force"]
+)
+def test_force_without_a_file_to_write_is_refused(
+    words: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words.split()) == 2
+    assert "--force" in capsys.readouterr().err

@@ -116,6 +116,120 @@ def test_a_refusal_at_the_limit_costs_no_snapshot(
     assert carol.stats().refused == {"LimitError": 6}
 
 
+# -- max_packet: the whole message counts, before it has a number -------------------------------
+
+
+def sending(order: str, name: str, most: int | None = None, *, is_open: bool = False) -> Group:
+    limit: dict[str, Any] = {} if most is None else {"max_packet": most}
+    members = None if is_open else NAMES
+    return Group(name, members, order=order, incarnation=len(name), **limit, **options_of(order))
+
+
+OPEN = ("unordered", "fifo", "bss", "ds", "idr", "sb", "ses", "sent")
+
+
+@pytest.mark.parametrize(
+    ("order", "is_open"), [*((one, False) for one in ORDERS), *((one, True) for one in OPEN)]
+)
+def test_a_message_is_measured_whole_before_it_has_a_number(order: str, is_open: bool) -> None:
+    how: dict[str, Any] = {"topics": ("news",)} if order in TOPICS else {}
+    plain = sending(order, "alice", is_open=is_open)
+    bob = sending(order, "bob", is_open=is_open)
+    talk = [bob.send(b"%d" % k, now=START_S + k, **how) for k in range(3)]
+    read = [m for wire in talk for m in plain.receive(wire, now=START_S + 5)]
+    read += plain.tick(START_S + 9)
+    if order == "sb":
+        how["reply_to"] = read[-1:]
+    plain.outgoing()
+    stored = plain.snapshot()
+    for size in (0, 1, 100, 2000):
+        plain.restore(stored, resume=True)
+        exact = len(plain.send(bytes(size), now=START_S + 10, **how))
+        tight = sending(order, "alice", exact, is_open=is_open)
+        short = sending(order, "alice", exact - 1, is_open=is_open)
+        for group in (tight, short):
+            group.restore(stored, resume=True)
+        before = short.snapshot()
+        with pytest.raises(LocalError, match=rf"payload of {size} bytes.*max_packet={exact - 1}"):
+            short.send(bytes(size), now=START_S + 10, **how)
+        assert short.snapshot() == before
+        assert short.effects() == []
+        wire = tight.send(bytes(size), now=START_S + 10, **how)
+        assert (len(wire), wire.seq) == (exact, 1)
+        peer = sending(order, "carol", exact, is_open=is_open)
+        peer.receive(wire, now=START_S + 11)
+        peer = sending(order, "carol", exact - 1, is_open=is_open)
+        with pytest.raises(LimitError, match="max_packet"):
+            peer.receive(wire, now=START_S + 11)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@given(seed=st.integers(0, 2**32), restarts=st.booleans())
+def test_no_message_is_larger_than_the_estimate(order: str, seed: int, restarts: bool) -> None:
+    """Where the estimate is too low, a message that is too large would keep its number."""
+    rng, now = random.Random(seed), START_S
+    groups = {name: fresh(order, name) for name in NAMES}
+    how: dict[str, Any] = {"topics": ("news", "sport")} if order in TOPICS else {}
+    for k in range(12):
+        now += 0.01
+        name = rng.choice(NAMES)
+        group = groups[name]
+        if restarts and rng.random() < 0.3:
+            stored, group = group.snapshot(), fresh(order, name)
+            group.restore(stored, incarnation=k)
+            groups[name] = group
+        most = group._frames.most_beside(0, how.get("topics", ()))
+        for packet in group.post(b"", now=now, **how):
+            assert most is not None
+            assert len(packet.wire) < most
+            for other in packet.to:
+                if rng.random() < 0.7:
+                    groups[other].receive(packet.wire, now=now)
+
+
+@pytest.mark.parametrize("order", [order for order in ORDERS if order not in TOPICS])
+def test_the_estimate_holds_in_a_large_group(order: str) -> None:
+    """Sixty members with long names, some of whom have heard of all."""
+    count = 60
+    names = [f"{k:0>60}" for k in range(count)]
+    options = options_of(order)
+    groups = [Group(name, names, order=order, incarnation=1, **options) for name in names]
+    for turn in range(2):
+        for group in groups:
+            most = group._frames.most_beside(0, ())
+            packets = group.post(b"", now=START_S + turn)
+            assert most is not None
+            assert all(len(packet.wire) < most for packet in packets)
+            for packet in packets:
+                for other in groups[: 20 * (turn + 1)]:
+                    if other is not group:
+                        other.receive(packet.wire, now=START_S + turn)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_message_that_is_surely_small_enough_costs_no_snapshot(
+    order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = fresh(order, "alice")
+    how: dict[str, Any] = {"topics": ("news",)} if order in TOPICS else {}
+
+    def costly(self: Any) -> Any:
+        raise AssertionError("a snapshot of everything, to send one message")
+
+    monkeypatch.setattr(type(group._state.protocol), "snapshot", costly)
+    assert group.send(bytes(1000), now=START_S, **how).seq == 1
+
+
+def test_half_is_left_where_messages_are_made_anew_on_their_way() -> None:
+    group = fresh("internal")
+    group._state.limits = group._state.limits._replace(max_packet=100)
+    before = group.snapshot()
+    with pytest.raises(LocalError, match=r"a payload of 51 bytes; 50 can be \(half of max_packet="):
+        group.post(bytes(51))
+    assert group.snapshot() == before
+    assert group.post(bytes(50))
+
+
 class NoWalk(dict[Any, Any]):
     """A table that nobody may walk through."""
 

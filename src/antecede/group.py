@@ -36,7 +36,10 @@ sender speaks (`antecede.identity`). What is of another group, or of a member th
 too old a snapshot, is refused by name: `MismatchError`, `IncarnationError`, `ConflictError`.
 
 What a group holds is bounded: `max_held`, `max_members`, `max_packet`. A message that would exceed
-a limit is refused with `LimitError` and was not taken in; nothing is given up for it.
+a limit is refused with `LimitError` and was not taken in; nothing is given up for it. One of one's
+own that would exceed `max_packet` is refused by `send`, before it has a number. Each member goes by
+its own limits: a smaller `max_packet` at another one refuses what was sent here, so give all the
+same.
 """
 
 from __future__ import annotations
@@ -52,6 +55,7 @@ from antecede.group_frames import Frames
 from antecede.group_membership import Membership, accepted
 from antecede.group_parts import (
     ALIASES,
+    by_number,
     can_be_open,
     checked,
     limits_of,
@@ -84,6 +88,7 @@ from antecede.message import (
 from antecede.protocols.base import Addressing, Guarantee, Protocol
 from antecede.protocols.given import check_flags
 from antecede.protocols.registry import ENTRIES, flat_class
+from antecede.words import shown
 
 
 class _Documented(type):
@@ -104,7 +109,8 @@ class Group(metaclass=_Documented):
     """One member's end of a group: names and bytes around one protocol.
 
     `order` is "causal", "fifo", "reply", "none" or a protocol's name ("bss", "idr", "sb", ...);
-    further options go to the protocol; `bounds` and `subscriptions` speak of members by name.
+    further options go to the protocol; `bounds` and `subscriptions` speak of members by name, and
+    `sequencer` (order "total") names one.
     `room` tells groups apart that share a transport. `max_members` (open groups), `max_held`,
     `max_packet` and `threads` (order "reply") are the fields of `Limits`. `keep_log`: keep the
     inputs since the last snapshot for `log`. `incarnation`: a number for this life of the member,
@@ -129,10 +135,11 @@ class Group(metaclass=_Documented):
         protocol_name = resolved(order)
         numbers = {member: number for number, member in enumerate(names)}
         limits, options = limits_of(options, protocol_name, members is None)
+        options = by_number(protocol_name, options, numbers)
         protocol = made(protocol_name, numbers[name], numbers, options)
         if members is None and not can_be_open(protocol):
             raise LocalError(f"{protocol_name} needs a closed group: give members=")
-        common, by_member = agreeing(type(protocol), options)
+        common, by_member = agreeing(protocol, options)
         roster = Roster(dict(enumerate(names)), extra=canonical(by_member))
         state = GroupState(
             *(protocol_name, protocol, roster, members is None),
@@ -171,6 +178,12 @@ class Group(metaclass=_Documented):
         protocol become groups; a super peer's group delivers nothing and forwards through
         `outgoing`. Raises LocalError when a member has no name, or two have the same.
         """
+        if not isinstance(protocol, Protocol):
+            raise LocalError(f"a group is around a protocol object, not {shown(protocol)}")
+        if not isinstance(names, Mapping):
+            raise LocalError(f"names are a table from addresses to names, not {shown(names)}")
+        if not isinstance(order, str):
+            raise LocalError(f"order= is the name of an order, not {shown(order)}")
         unnamed = sorted(set(protocol.members) - names.keys())
         if unnamed or len(set(map(checked, names.values()))) < len(names):
             raise LocalError(f"every address has a name of its own; without one: {unnamed}")
@@ -182,15 +195,22 @@ class Group(metaclass=_Documented):
 
     @staticmethod
     def options(order: str) -> dict[str, str]:
-        """Return the options of an order, with their defaults as Python writes them."""
+        """Return the options of an order, with their defaults as Python writes them.
+
+        Where an option is a member, its default is followed by words that say so.
+        """
         import inspect
 
-        parameters = inspect.signature(flat_class(resolved(order)).__init__).parameters
-        return {
+        kind = flat_class(resolved(order))
+        parameters = inspect.signature(kind.__init__).parameters
+        found = {
             name: "(needed)" if one.default is one.empty else repr(one.default)
             for name, one in parameters.items()
             if one.kind is one.KEYWORD_ONLY
         }
+        for name in kind.member_options:
+            found[name] += " (or a member: its name or number)"
+        return found
 
     def __repr__(self) -> str:
         kind, held = "open" if self.open else "closed", self._state.held
@@ -260,10 +280,11 @@ class Group(metaclass=_Documented):
         `topics`; the result's `to` tells who they are, its `id` names the message. `reply_to`
         names the message(s) this one answers (order "reply"): a delivered `Message`, what `send`
         returned, or (sender, number). `now` (seconds) or `now_ns` is what one's own clock shows;
-        orders by clocks need it. Raises LocalError when the payload is not bytes or is too large,
-        when a message in `reply_to` was never here, when the order does not let the receivers be
-        chosen in this way, keeps no answers or needs the time, or when the protocol has different
-        bytes for different members: then use `post`.
+        orders by clocks need it. Raises LocalError when the payload is not bytes, when the message,
+        everything counted, would exceed one's own `max_packet` (others go by theirs: give all the
+        same), when a message in `reply_to` was never here, when the order does not let the
+        receivers be chosen in this way, keeps no answers or needs the time, or when the protocol
+        has different bytes for different members: then use `post`.
         """
         return self._sending.send(payload, to, topics, reply_to, now, now_ns)
 
@@ -317,10 +338,12 @@ class Group(metaclass=_Documented):
         """As if `tick` were called at each of these readings (nanoseconds), up to and with the
         first at which something happens; return that reading, or the last, and what is released.
 
-        It is found by bisection, which is right where a tick at which nothing happens changes
-        nothing later. An order with heartbeats counts to its first one from the first reading that
-        it is ever told: tick a group that was told none yet once before. `notes`: whether a
-        heartbeat alone is something. Raises LocalError for a range that is empty or falls.
+        The first reading is told to the order in any case: a group that was told no time yet counts
+        to its first heartbeat from there. The others are searched by bisection, which is right
+        where a tick at which nothing happens changes nothing later. `notes`: whether a heartbeat
+        alone is something; where it is not, those between the first reading and the one that is
+        returned are left out. A log of inputs holds the first reading and the one returned. Raises
+        LocalError for what is no range, or one that is empty, falls, or holds no readings.
         """
         return self._time.pass_time(readings, notes)
 
@@ -410,7 +433,8 @@ class Group(metaclass=_Documented):
         """Return the highest number that is known of a member, held or delivered; 0: none.
 
         Of oneself (or of nobody named): how many one has sent, which is what the others give to
-        `leave` when one goes. Raises LocalError for a name that never was in the group.
+        `leave` when one goes. Of a member that left: the number that `leave` was told. Raises
+        LocalError for a name that never was in the group.
         """
         return self._questions.last(member)
 
@@ -501,7 +525,8 @@ class Group(metaclass=_Documented):
         That is `last()` in its own group. In an open group it may be a member of which nothing has
         arrived here yet. What is held of it above `last` is discarded, counted in `stats` and told
         by `effects`: nobody delivers what others never will. Raises LocalError for a name that is
-        not in the group, and for a `last` below what was delivered here.
+        not in the group, for one's own (it is the others who are told), and for a `last` below what
+        was delivered here.
         """
         return self._membership.leave(member, last)
 

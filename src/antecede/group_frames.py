@@ -7,7 +7,7 @@ from typing import Any
 
 from antecede import frame
 from antecede.clocks.wire import Reader, block, varint
-from antecede.errors import DecodeError, LocalError, MismatchError, UnknownMemberError
+from antecede.errors import DecodeError, MismatchError, UnknownMemberError
 from antecede.frame import Frame, Incarnation
 from antecede.group_state import GroupState
 from antecede.identity import Told
@@ -16,6 +16,10 @@ from antecede.protocols.base import Addressing, Transmit
 
 HEADS = 4096
 """Beginnings of frames that are remembered."""
+FIXED_BYTES = 256
+"""More than a frame and its control information take for what does not grow with the group."""
+NUMBER_BYTES = 10
+"""The longest that is written for a number."""
 
 
 class Frames:
@@ -31,6 +35,8 @@ class Frames:
         """Life of a sender -> how a frame begins then, if it tells of no life that began anew."""
         self._rows: dict[int, bytes] = {}
         """Member -> its row in the tables of names of an open group."""
+        self._beside: int | None = None
+        """The most beside a payload, but for what `most_beside` adds; worked out with the next."""
         self._to: tuple[tuple[int, ...], tuple[str, ...]] = (), ()
         """The newest receivers, by number and by name: mostly everybody, again and again."""
 
@@ -45,6 +51,34 @@ class Frames:
         if self._state.roster.version is not self._roster:
             self._roster, self._written, self._to = self._state.roster.version, {}, ((), ())
             self._rows = {}
+            self._beside = self._most_fixed()
+
+    def _most_fixed(self) -> int | None:
+        """Return what `most_beside` returns, but for lives, answers and topics; O(members)."""
+        state = self._state
+        names, power = state.roster.names, state.protocol.control_power
+        if power is None:
+            return None
+        numbers: int = 2 * (max(names) + 2) ** power
+        table = sum(map(_most_bytes, names.values())) if state.open else 0
+        return FIXED_BYTES + NUMBER_BYTES * numbers + table
+
+    def most_beside(self, parents: int, topics: Iterable[str]) -> int | None:
+        """Return more bytes than the next own message will have beside its payload.
+
+        In O(1) but for texts, and lives that began anew. `parents`: how many messages it answers;
+        `topics`: what it is about. None where the protocol does not tell.
+        """
+        self._refresh()
+        most, state = self._beside, self._state
+        if most is None:
+            return None
+        lives, protocol = state.lives, state.protocol
+        if lives.restarted:
+            most += sum(len(lives.chains[name]) * _most_bytes(name) for name in lives.restarted)
+        if protocol.addressing is Addressing.TOPICS:
+            most += sum(map(_most_bytes, (*protocol.control_texts(), *topics)))
+        return most + 2 * NUMBER_BYTES * parents
 
     def receivers(self, to: tuple[int, ...]) -> tuple[str, ...]:
         """Return members' names."""
@@ -171,10 +205,7 @@ class Frames:
         names = parts.names if state.open else state.roster.names
         with state.named_errors(names):
             message = self.decoded(parts)
-        try:
-            causes = tuple(state.protocol.causes(message))
-        except (LocalError, NotImplementedError, AttributeError):
-            causes = ()
+        causes = tuple(state.protocol.causes(message)) if state.names_causes else ()
         for number in (message.sender, *(cause.sender for cause in causes)):
             if number not in names:
                 raise UnknownMemberError(f"a message that speaks of member {number}, a stranger")
@@ -220,6 +251,11 @@ class Frames:
         if protocol.addressing is Addressing.TOPICS:
             said = said._replace(topics=message.topics)
         return said
+
+
+def _most_bytes(text: str) -> int:
+    """Return more bytes than a text takes, with its length and three numbers beside."""
+    return 4 * len(text) + 4 * NUMBER_BYTES
 
 
 def _unwrapped(payload: bytes) -> Said | None:

@@ -10,6 +10,7 @@ from antecede.errors import DecodeError, LocalError, MismatchError
 from antecede.group_effects import Effects
 from antecede.group_parts import (
     GROUP,
+    by_number,
     can_be_open,
     checked,
     limits_of,
@@ -25,6 +26,7 @@ from antecede.message import Message
 from antecede.protocols.registry import ENTRIES, flat_class
 from antecede.protocols.shapes import misfit
 from antecede.protocols.storage import pack_state, unpack_state
+from antecede.words import shown
 
 
 class Membership:
@@ -72,10 +74,15 @@ class Membership:
         self._effects.begin()
         if type(last) is not int or not 0 <= last <= MAX_NUMBER:
             raise LocalError(
-                f"{member!r} left after message {last!r}: the number of its last message is a "
-                "whole number (0: it sent none), as last() in its own group tells"
+                f"{shown(member)} left after message {shown(last)}: the number of its last message "
+                "is a whole number (0: it sent none), as last() in its own group tells"
             )
         state, protocol, carry_out = self._state, self._state.protocol, self._effects.carry_out
+        if member == state.name:
+            raise LocalError(
+                f"{member!r} is this member itself, and its own group is not told that it leaves: "
+                f"the others call leave({member!r}, last), with what last() says here"
+            )
         if not state.open or checked(member) in state.roster.numbers:
             with state.named_errors():
                 effects = protocol.leave(state.number(member), last)
@@ -97,7 +104,7 @@ class Membership:
         if change is None:
             raise LocalError(f"with order {state.order!r} nobody subscribes to topics")
         if isinstance(topics, str) or not isinstance(topics, Iterable):
-            raise LocalError(f"topics are a list of names, not {topics!r}")
+            raise LocalError(f"topics are a list of names, not {shown(topics)}")
         chosen = tuple(topics)
         with state.named_errors():
             effects = change(state.number(member), chosen)
@@ -118,11 +125,12 @@ def accepted(
     if order not in ENTRIES or not ENTRIES[order].flat:
         raise DecodeError(f"an invitation to a group of {order!r:.40}, which is no order here")
     roster = roster_of(table)
-    if name not in roster.numbers:
+    if checked(name) not in roster.numbers:
         raise MismatchError("members", f"this invitation is not for {name!r}")
     limits, own = limits_of(options, order, is_open)
+    own = by_number(order, own, roster.numbers)
     protocol = made(order, roster.numbers[name], roster.numbers, own)
-    common = agreeing(type(protocol), own)[0]
+    common = agreeing(protocol, own)[0]
     if told_options != options_code(order, common):
         raise MismatchError(
             "options", f"an invitation to a group of {order} made with other options: {common}"

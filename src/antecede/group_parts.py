@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 from antecede import frame
 from antecede.clocks.bounds import Bounds
+from antecede.clocks.intervals import MAX_NUMBER as GREATEST
 from antecede.errors import DecodeError, LocalError
 from antecede.identity import Lives, Roster, canonical, fingerprint
 from antecede.protocols.base import Protocol, Relation
+from antecede.protocols.given import plain_options
 from antecede.protocols.options import options_of
 from antecede.protocols.registry import ENTRIES, flat_class
 from antecede.protocols.shapes import (
@@ -29,6 +31,7 @@ from antecede.protocols.shapes import (
 )
 from antecede.protocols.subscriptions import Subscriptions
 from antecede.tallies import SHAPE as TALLIES
+from antecede.words import shown
 
 ALIASES = {"causal": "idr", "reply": "sb", "none": "unordered"}
 """Orders by what they mean; a protocol's own name works too."""
@@ -48,7 +51,10 @@ class Limits(NamedTuple):
     max_held: int = 100_000
     """Messages that wait, for causes or for a join."""
     max_packet: int = 1 << 26
-    """Bytes of a message, everything counted."""
+    """Bytes of a message, everything counted: of others' when they come, of one's own before a
+    number is given out. Each member goes by its own limit alone, so all should give the same: what
+    is refused by a member with a smaller one, that member waits for in vain. In the hierarchical
+    roles a payload of one's own may have half, since messages are made anew on their way."""
     threads: int = 1000
     """Messages whose answers are remembered for `thread` (order "reply")."""
 
@@ -60,6 +66,8 @@ def list_of(name: str, members: Iterable[str] | None) -> list[str]:
     """
     if isinstance(members, str | bytes):
         raise LocalError(f"members is a list of names, not the text {members!r}")
+    if members is not None and not isinstance(members, Iterable):
+        raise LocalError(f"members is a list of names, not {shown(members)}")
     names = sorted(map(checked, (name,) if members is None else members))
     if twice := [one for one, after in pairwise(names) if one == after]:
         raise LocalError(f"a name stands twice in the list of members: {twice[0]!r}")
@@ -70,11 +78,11 @@ def list_of(name: str, members: Iterable[str] | None) -> list[str]:
 
 def resolved(order: str) -> str:
     """Return the name of a protocol; raises LocalError with the names there are."""
-    name = ALIASES.get(order, order)
-    if name not in ENTRIES:
+    name = ALIASES.get(order, order) if isinstance(order, str) else None
+    if name is None or name not in ENTRIES:
         aliases = ", ".join(f"{alias} (= {one})" for alias, one in ALIASES.items())
         raise LocalError(
-            f"no protocol is called {order!r}; there are {aliases}, and {', '.join(ENTRIES)}"
+            f"no protocol is called {shown(order)}; there are {aliases}, and {', '.join(ENTRIES)}"
         )
     return name
 
@@ -86,17 +94,40 @@ def limits_of(
 
     Raises LocalError for what is no limit, and for a limit that this group would never use.
     """
+    options = plain_options(options)
     given = {name: options[name] for name in Limits._fields if name in options}
     for name, value in given.items():
         least = int(name != "threads")
         if type(value) is not int or value < least:
-            raise LocalError(f"{name} is {value!r}; it is a whole number of {least} or more")
+            raise LocalError(f"{name} is {shown(value)}; it is a whole number of {least} or more")
     if "max_members" in given and not is_open:
         raise LocalError("max_members= is for open groups; this one has a list of members")
     if "threads" in given and flat_class(order).guarantee.relation is not Relation.BY_REPLY:
         raise LocalError(f"threads= is for order 'reply'; order {order!r} keeps no answers")
     rest = {name: value for name, value in options.items() if name not in given}
     return Limits(**given), rest
+
+
+def by_number(order: str, options: Mapping[str, Any], numbers: Mapping[str, int]) -> dict[str, Any]:
+    """Return the options with the number of each member that an option names.
+
+    Raises LocalError for a name that is not in the group.
+    """
+    given = dict(options)
+    for name in flat_class(order).member_options & given.keys():
+        member = given[name]
+        if isinstance(member, str):
+            if member not in numbers:
+                raise LocalError(
+                    f"{name} is {shown(member)}, who is not in the list of members {[*numbers]}"
+                )
+            given[name] = numbers[member]
+        elif member is not None and (type(member) is not int or member not in numbers.values()):
+            raise LocalError(
+                f"{name} is {shown(member)}; it is the name of a member, or its number (its place "
+                "in the sorted list of names, from 0)"
+            )
+    return given
 
 
 def made(order: str, me: int, numbers: Mapping[str, int], options: Mapping[str, Any]) -> Protocol:
@@ -128,13 +159,13 @@ def can_be_open(protocol: Protocol) -> bool:
 def room_code(room: str) -> int:
     """Return the fingerprint of `room=`. Raises LocalError unless it is text."""
     if not isinstance(room, str):
-        raise LocalError(f"room= is a text that all members give alike, not {room!r}")
-    return fingerprint(room.encode())
+        raise LocalError(f"room= is a text that all members give alike, not {shown(room)}")
+    return fingerprint(_encoded(room, "room="))
 
 
 def options_code(order: str, common: Mapping[str, Any]) -> int:
     """Return the fingerprint of an order and of the options that must agree."""
-    return fingerprint(f"{order} {canonical(common)}".encode(), 2)
+    return fingerprint(_encoded(f"{order} {canonical(common)}", "order="), 2)
 
 
 GROUP: Shape = TEXT, BOOL, NUMBER, NUMBER
@@ -160,7 +191,7 @@ def roster_of(table: Any) -> Roster:
         raise DecodeError(f"stored bytes without a table of names: {where}")
     rows, first, joined = table
     names: dict[int, str] = dict(rows)
-    sound = all(0 < len(name.encode()) <= frame.MAX_NAME_BYTES for name in names.values())
+    sound = all(map(can_be_name, names.values()))
     if not sound or max(names, default=MAX_NUMBER + 1) > MAX_NUMBER or first >= 1 << 32:
         raise DecodeError("stored bytes without a table of names, or with one that cannot be")
     begun = len(rows) - len(joined)
@@ -181,12 +212,13 @@ def with_names(text: str, names: Mapping[int, str]) -> str:
 
 
 def is_id(value: Any) -> bool:
-    """Tell whether a value is (sender, number)."""
+    """Tell whether a value is (sender, number), from 1 to the greatest that a member gives out."""
     return (
         type(value) is tuple
         and len(value) == 2
         and isinstance(value[0], str)
         and type(value[1]) is int
+        and 1 <= value[1] <= GREATEST
     )
 
 
@@ -194,6 +226,26 @@ def checked(name: str) -> str:
     """Return a member's name. Raises LocalError for what can be none."""
     if not isinstance(name, str):
         raise LocalError(f"a member's name is text, not {type(name).__name__}")
-    if not 0 < len(name.encode()) <= frame.MAX_NAME_BYTES:
-        raise LocalError(f"a member's name has 1 to {frame.MAX_NAME_BYTES} bytes, not {name!r}")
+    if not can_be_name(name):
+        raise LocalError(
+            f"a member's name has 1 to {frame.MAX_NAME_BYTES} bytes as UTF-8, not {shown(name)}"
+        )
     return name
+
+
+def can_be_name(name: str) -> bool:
+    """Tell whether a text can be a member's name; half a surrogate pair has no bytes."""
+    try:
+        return 0 < len(name.encode()) <= frame.MAX_NAME_BYTES
+    except UnicodeEncodeError:
+        return False
+
+
+def _encoded(text: str, what: str) -> bytes:
+    """Return a text as UTF-8. Raises LocalError for one that has no bytes."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise LocalError(
+            f"{what} is {shown(text)}, which cannot be written as UTF-8: {error.reason}"
+        ) from None

@@ -12,6 +12,7 @@ from antecede.group_frames import Frames
 from antecede.group_state import GroupState
 from antecede.message import Blocked, Id, Message, Missing, Packet, Sent, Stats, Thread
 from antecede.protocols.base import Held, MessageId
+from antecede.words import shown
 
 
 class Questions:
@@ -99,13 +100,14 @@ class Questions:
         """See `Group.last`."""
         state = self._state
         name = state.name if member is None else member
-        state.number(name)
+        number = state.number(name)
         if state.renumbers and (name != state.name or not state.protocol.application):
             raise LocalError(
                 f"order {state.order!r} numbers messages anew on their way: no number of {name} is "
                 "known here. Who sends knows its own: last() in its own group"
             )
-        return state.lives.heard(name)
+        told = state.protocol.departed().get(number)
+        return state.lives.heard(name) if told is None else told
 
     def held(self) -> list[Packet]:
         """See `Group.held`."""
@@ -118,9 +120,15 @@ class Questions:
         state = self._state
         if not state.by_reply:
             raise LocalError(f"order {state.order!r} keeps no answers, so it has no threads")
-        (one,) = state.answered(message) or ((state.name, 0),)
+        named = state.answered(message, "a thread's message")
+        if len(named) != 1:
+            raise LocalError(
+                f"a thread is that of one message, not of {len(named)}: give one delivered "
+                "Message, what send returned, or (sender, number)"
+            )
+        (one,) = named
         if one not in state.threads:
-            raise LocalError(f"{one[0]}'s message {one[1]} is not (or no longer) known here")
+            raise LocalError(f"{one[0]}'s message {shown(one[1])} is not (or no longer) known here")
         return state.threads.tree(state.threads.root(one))
 
     def knows(self, member: str, of: str) -> int:

@@ -246,11 +246,11 @@ class Receiving:
             raise LimitError(f"{most} messages are held back, and max_held={most}")
         if now is None:
             self._check_timeless()
-        message = state.protocol.decode(parts.control, parts.payload)
-        if state.renumbers:
-            shown = Message(f"#{getattr(message, 'sender', 0)}", 0, parts.payload)
+        message = self._frames.decoded(parts)
+        if state.is_note(message):
+            shown = Message(state.roster.name(message.sender), 0, parts.payload)
         else:
-            shown = Message(state.roster.name(message.sender), message.seq, parts.payload)
+            shown = Message(*state.message(message)[:3])
         state.ahead[wire] = shown, len(state.roster.joined) + lacking, now
         return []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from antecede.clocks.nanoseconds import Seconds, group_reading
@@ -11,7 +11,8 @@ from antecede.group_effects import Effects
 from antecede.group_frames import Frames
 from antecede.group_state import GroupState
 from antecede.message import Id, Message, Packet, Sent
-from antecede.protocols.base import Addressing, MessageId, Transmit
+from antecede.protocols.base import Addressing, Effect, MessageId, Transmit
+from antecede.words import shown
 
 BYTES = bytes, bytearray, memoryview
 Answered = Message | Sent | Id | Sequence[Message | Sent | Id]
@@ -69,37 +70,79 @@ class Sending:
         after = tuple([MessageId(state.number(p), seq) for p, seq in parents]) if parents else ()
         audience = self._audience(to, topics) if to is not None or topics else {}
         reading = group_reading(now, now_ns)
-        wrapped = self._frames.wrapped(bytes(payload))
-        try:
-            asked = state.protocol.send(wrapped, now=reading, after=after, **audience)
-        except ProtocolError as error:
-            state.say_names(error)
-            raise
+        asked, packets = self._made(bytes(payload), reading, after, audience, topics)
         state.tally.sent += 1
         state.sent += 1
+        if state.is_total:  # it waits for its turn from now on, maybe until the next line
+            for one, _ in packets:
+                state.tally.wait(state.protocol.identity(one.message), reading)
         effects.count(asked, reading)
         state.inbox += effects.messages(asked)
-        packets = [self._own(one, parents) for one in asked if isinstance(one, Transmit)]
+        own = [self._own(one, packet, parents) for one, packet in packets]
         if state.by_reply:
             state.threads.add((state.name, state.sent), parents)
         if state.keep_log:
             chosen = None if to is None else tuple(to), tuple(topics)
             state.record("post", bytes(payload), *chosen, parents, reading)
-        return packets
+        return own
+
+    def _made(
+        self,
+        payload: bytes,
+        reading: int | None,
+        after: tuple[MessageId, ...],
+        audience: Mapping[str, Any],
+        topics: Sequence[str],
+    ) -> tuple[Sequence[Effect], list[tuple[Transmit, Packet]]]:
+        """Let the protocol number a message; return what it asks for, and the packets of it.
+
+        Where a packet might be too large, it is tried: then the number is taken back.
+        """
+        state = self._state
+        most, protocol = state.limits.max_packet, state.protocol
+        beside = self._frames.most_beside(len(after), topics)  # None: see `_check_payload`
+        safe = beside is None or len(payload) + beside <= most
+        before = None if safe else protocol.snapshot()
+        try:
+            wrapped = self._frames.wrapped(payload)
+            asked = protocol.send(wrapped, now=reading, after=after, **audience)
+        except ProtocolError as error:
+            state.say_names(error)
+            raise
+        frames = self._frames
+        packets = [(one, frames.packet(one)) for one in asked if isinstance(one, Transmit)]
+        if before is None:
+            return asked, packets
+        largest = max((len(packet.wire) for _, packet in packets), default=0)
+        if largest > most:
+            protocol.restore(before)
+            raise LocalError(
+                f"a payload of {len(payload)} bytes, and {largest - len(payload)} beside it: "
+                f"max_packet={most} is the most for both. No number was given out"
+            )
+        return asked, packets
 
     def _check_payload(self, payload: bytes) -> None:
         # A number that was given out for nothing would be waited for by everybody for ever.
         if not isinstance(payload, BYTES):
             raise LocalError(f"a payload is bytes, not {type(payload).__name__}: encode it first")
-        most = self._state.limits.max_packet // 2
+        # What is beside it is counted when the bytes are there (`_made`). Roles whose messages are
+        # made anew on their way do not know what they will weigh there: half is left for that.
+        unknown = self._state.protocol.control_power is None
+        most = self._state.limits.max_packet
         size = memoryview(payload).nbytes  # a view's length counts what it is made of
+        if unknown and size > most // 2:
+            raise LocalError(
+                f"a payload of {size} bytes; {most // 2} can be (half of max_packet=, for what "
+                "the way of a message puts beside it is not known here)"
+            )
         if size > most:
-            raise LocalError(f"a payload of {size} bytes; {most} can be (half of max_packet=)")
+            raise LocalError(f"a payload of {size} bytes; max_packet={most} is the most")
 
-    def _own(self, effect: Transmit, parents: tuple[Id, ...]) -> Packet:
+    def _own(self, effect: Transmit, packet: Packet, parents: tuple[Id, ...]) -> Packet:
         """Return the packet of one's own message, with its bytes as `Sent`."""
         state, inner = self._state, effect.message
-        to, wire = self._frames.packet(effect)
+        to, wire = packet
         name = state.name
         state.lives.hear(name, state.life, inner.seq)
         if state.renumbers:
@@ -125,6 +168,10 @@ class Sending:
                 raise LocalError(f"with order {state.order!r} nobody is chosen by {word}=")
             if names:
                 given[word] = tuple(names)
+        if topics:
+            from antecede.protocols.topic_message import checked_topics  # for these orders alone
+
+            given["topics"] = checked_topics(topics)
         if to:
             given["to"] = tuple(state.number(name) for name in to)
             if state.protocol.me in given["to"]:
@@ -139,4 +186,4 @@ def _listed(names: Any) -> Any:
     try:
         return tuple(names)
     except TypeError:
-        raise LocalError(f"to and topics are lists of names, not {names!r}") from None
+        raise LocalError(f"to and topics are lists of names, not {shown(names)}") from None

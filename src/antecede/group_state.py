@@ -21,6 +21,7 @@ from antecede.message import Id, Message, Packet, Sent
 from antecede.protocols.base import MessageId, Protocol, Relation
 from antecede.tallies import Tallies
 from antecede.threads import Threads
+from antecede.words import shown
 
 RECENT = 4096
 """Messages whose content is remembered, to tell a copy from another message with its number."""
@@ -49,6 +50,8 @@ class GroupState:
         self.renumbers = protocol.renumbers
         self.by_reply = relation is Relation.BY_REPLY
         self.is_total = relation is Relation.TOTAL
+        self.names_causes = type(protocol).causes is not Protocol.causes
+        """Whether control information says what must come before."""
         self.has_notes = type(protocol).is_note is not Protocol.is_note
         self.records: list[bytes] = []
         self.life = Incarnation(0, 0)
@@ -90,8 +93,8 @@ class GroupState:
         numbers = self.roster.numbers
         try:
             return numbers[name]
-        except (KeyError, TypeError):
-            raise LocalError(f"{name!r} is not in the group {list(numbers)}") from None
+        except (KeyError, TypeError, ValueError):  # what cannot be hashed is no name either
+            raise LocalError(f"{shown(name)} is not in the group {list(numbers)}") from None
 
     def named(self, ids: Iterable[MessageId]) -> tuple[Id, ...]:
         """Return ids with names in place of numbers."""
@@ -113,28 +116,28 @@ class GroupState:
 
     def causes(self, message: Any) -> tuple[Id, ...]:
         """Return what a message says it needs, by name; nothing where it names no causes."""
-        try:
-            causes = self.protocol.causes(message)
-        except LocalError:
-            return ()
-        return self.named(causes)
+        return self.named(self.protocol.causes(message)) if self.names_causes else ()
 
-    def answered(self, reply_to: Any) -> tuple[Id, ...]:
-        """Return the ids in `reply_to`; raises LocalError for what names no message."""
+    def answered(self, reply_to: Any, what: str = "reply_to") -> tuple[Id, ...]:
+        """Return the ids in `reply_to`; raises LocalError for what names no message.
+
+        `what`: how the argument is called.
+        """
         if type(reply_to) is tuple and not reply_to:
             return ()
         if isinstance(reply_to, Message | Sent) or is_id(reply_to):
             reply_to = (reply_to,)
         if isinstance(reply_to, str | bytes) or not isinstance(reply_to, Iterable):
             raise LocalError(
-                f"reply_to is a delivered Message, what send returned, (sender, number), "
+                f"{what} is a delivered Message, what send returned, (sender, number), "
                 f"or a list of these, not {type(reply_to).__name__}"
             )
         parents = []
         for one in reply_to:
-            if not isinstance(one, Message | Sent) and not is_id(one):
-                raise LocalError(f"reply_to has {one!r:.60}, which names no message")
-            parents.append((one[0], one[1]) if type(one) is tuple else one.id)
+            key = one.id if isinstance(one, Message | Sent) else one
+            if not is_id(key):
+                raise LocalError(f"{what} has {shown(one)}, which names no message")
+            parents.append((key[0], key[1]))
         if parents and not self.by_reply:
             raise LocalError(f"order {self.order!r} keeps no answers: leave out reply_to=")
         return tuple(dict.fromkeys(parents))

@@ -17,6 +17,7 @@ from antecede.protocols.shapes import misfit
 from antecede.protocols.storage import pack_state, unpack_state
 from antecede.tallies import Tallies
 from antecede.threads import Threads
+from antecede.words import shown
 
 Doors = Mapping[str, Callable[..., Any]]
 _BROKEN = (TypeError, ValueError, LookupError, ProtocolError, ArithmeticError)
@@ -89,6 +90,9 @@ class Storing:
             state.ahead = {w: (Message(*shown), at, now) for w, *shown, at, now in ahead}
             state.tally, state.recent = Tallies.of(tally), OrderedDict()
             state.threads = Threads(state.limits.threads, links)
+            if state.is_total:  # earlier versions did not note since when own messages wait
+                for held in state.protocol.blocked_on():
+                    state.tally.wait(state.protocol.identity(held.message), None)
         except _BROKEN as error:
             self._go_back(before)
             raise DecodeError(
@@ -159,6 +163,6 @@ class Storing:
 
 def _records(log: Iterable[bytes]) -> Sequence[bytes]:
     """Read a whole log: where reading fails, nothing has changed yet."""
-    if isinstance(log, str | bytes) or not isinstance(log, Iterable):
-        raise LocalError(f"a log is a list of records, as log() returns it, not {log!r:.40}")
+    if isinstance(log, str | bytes | bytearray | memoryview) or not isinstance(log, Iterable):
+        raise LocalError(f"a log is a list of records, as log() returns it, not {shown(log)}")
     return list(log)

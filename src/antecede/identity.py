@@ -27,7 +27,6 @@ that depends on a superseded one is refused as well, and never delivered after t
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -35,12 +34,16 @@ from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeAlias
 
+from antecede.clocks.plain import plain
 from antecede.clocks.wire import block, varint
 from antecede.errors import DecodeError, IncarnationError, LocalError, MismatchError
 from antecede.frame import Incarnation, View
 from antecede.message import Id
 from antecede.protocols.base import Protocol
+from antecede.protocols.given import is_word_set
+from antecede.protocols.options import options_of
 from antecede.protocols.shapes import NUMBER, TEXT, Many, Shape
+from antecede.words import shown
 
 FEW = 64
 """So many members that began anew are named in every frame; beyond, causes alone."""
@@ -78,7 +81,7 @@ def canonical(value: Any) -> str:
         fields = {name: getattr(value, name) for name in value.__dataclass_fields__}
         return canonical(fields)
     if isinstance(value, str):
-        return repr(str(value))
+        return repr(plain(value))
     if isinstance(value, Real | Decimal) and not isinstance(value, bool):
         return _number(value)
     return repr(value)
@@ -95,29 +98,35 @@ def _number(value: Any) -> str:
     return str(exact)
 
 
+def _words(value: Any) -> Any:
+    """Return words, in whatever collection and order they were given, in one writing."""
+    return value if value is None else tuple(sorted({plain(word) for word in value}))
+
+
 def _by_member(value: Any) -> bool:
     """Tell whether an option speaks of members by name."""
     return hasattr(value, "numbered")
 
 
 def agreeing(
-    protocol: type[Protocol], options: Mapping[str, Any]
+    protocol: Protocol, options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the options that must agree, defaults filled in: of the group, and by member."""
-    parameters = inspect.signature(protocol.__init__).parameters
-    whole = {
-        name: one.default
-        for name, one in parameters.items()
-        if one.kind is one.KEYWORD_ONLY and one.default is not one.empty
-    }
-    whole |= options
+    """Return the options that must agree, defaults filled in: of the group, and by member.
+
+    `options` are what `protocol`, which is new, was made with. They go by what they mean: what is
+    the same without them, or written otherwise, is the same here.
+    """
+    known = options_of(type(protocol))
+    whole = {name: one.default for name, one in known.items() if not one.needed}
+    whole |= protocol.settled(options)
     agree = {name: value for name, value in whole.items() if name not in protocol.own_options}
     common: dict[str, Any] = {}
     members: dict[str, Any] = {}
     for name, value in agree.items():
         if not _by_member(value):
-            common[name] = value
+            common[name] = _words(value) if is_word_set(known[name].hint) else plain(value)
             continue
+        value = value.in_one_writing()
         fields = {field: getattr(value, field) for field in value.__dataclass_fields__}
         tables = {field: item for field, item in fields.items() if isinstance(item, Mapping)}
         common[name] = {field: fields[field] for field in fields.keys() - tables.keys()}
@@ -393,6 +402,7 @@ def checked_nonce(value: int | None) -> int:
     """Return the nonce of a new incarnation. Raises LocalError for what is none."""
     if value is None:
         return new_nonce()
+    value = plain(value)
     if type(value) is not int or not 0 <= value < 1 << 32:
-        raise LocalError(f"incarnation={value!r}: a whole number from 0 to 2**32 - 1, or None")
+        raise LocalError(f"incarnation={shown(value)}: a whole number from 0 to 2**32 - 1, or None")
     return value

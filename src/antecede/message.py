@@ -10,7 +10,12 @@ Id: TypeAlias = tuple[str, int]
 
 
 def _text(ids: tuple[Id, ...]) -> str:
-    return ", ".join(f"{sender}'s message {seq}" for sender, seq in ids)
+    return ", ".join(_named(sender, seq) for sender, seq in ids)
+
+
+def _named(sender: str, seq: int) -> str:
+    """Return what a message is called; number 0 is that of notes between protocols."""
+    return f"{sender}'s message {seq}" if seq else f"a note of {sender}'s protocol"
 
 
 class Message(NamedTuple):
@@ -18,7 +23,7 @@ class Message(NamedTuple):
 
     sender: str
     seq: int
-    """The sender's number for it, from 1."""
+    """The sender's number for it, from 1; 0 in `blocked_on` alone: a note between protocols."""
     payload: bytes
     missing: tuple[Id, ...] = ()
     """Not empty when it was released although these messages never came (order "reply")."""
@@ -33,7 +38,7 @@ class Message(NamedTuple):
     def __repr__(self) -> str:
         more = f", answers {_text(self.reply_to)}" if self.reply_to else ""
         more += f", without {_text(self.missing)}" if self.missing else ""
-        return f"<{self.sender}'s message {self.seq}: {_short(self.payload)}{more}>"
+        return f"<{_named(self.sender, self.seq)}: {_short(self.payload)}{more}>"
 
 
 class Sent(bytes):
@@ -92,7 +97,7 @@ class Blocked(NamedTuple):
         if self.reason:
             reasons.append(self.reason)
         what = " and ".join(reasons) or "the next tick, or a held message that comes before it"
-        return f"{self.message.sender}'s message {self.message.seq} waits for {what}"
+        return f"{_named(self.message.sender, self.message.seq)} waits for {what}"
 
     def __repr__(self) -> str:
         return f"<{self}>"
@@ -153,11 +158,12 @@ class Stats(NamedTuple):
     held: int
     """Held back by the protocol."""
     ahead: int
-    """Held back by the group: their senders know of joins that were not told here."""
+    """Held back by the group, notes too: their senders know of joins that were not told here."""
     oldest: Id | None
-    """The message that has been held longest, by the order in which they came."""
+    """The message that has been held longest, by the order in which they came or, in total orders,
+    were sent here."""
     held_since_ns: int | None
-    """The reading that was given when it came; None: none was."""
+    """The reading that was given when it came or was sent; None: none was."""
     duplicates: int
     discarded: Mapping[str, int]
     """By reason, duplicates left out: what came and will not be delivered."""
@@ -170,6 +176,7 @@ class Envelope(NamedTuple):
 
     sender: str
     seq: int
+    """0: a note between protocols."""
     causes: tuple[Id, ...]
     """What must be delivered before, where the order's control information names it."""
     payload: bytes

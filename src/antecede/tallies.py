@@ -63,6 +63,10 @@ class Tallies:
                 self.released += isinstance(effect, Release)
                 assert isinstance(effect, Deliver | Release)
 
+    def wait(self, key: MessageId, now: int | None) -> None:
+        """Note since when a message is held of which no `Hold` tells."""
+        self.since.setdefault(key, now)
+
     def _discard(self, key: MessageId, reason: str) -> None:
         if reason in (DUPLICATE, OWN):
             self.duplicates += 1

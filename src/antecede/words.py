@@ -1,4 +1,4 @@
-"""Numbers, durations and tables in words, for terminals and pages."""
+"""Numbers, durations and tables in words, for terminals and pages; values in errors."""
 
 from __future__ import annotations
 
@@ -12,6 +12,19 @@ _UNITS = (
     (86_400_000.0, 3_600_000.0, "h"),
     (float("inf"), 86_400_000.0, "days"),
 )
+
+
+def shown(value: object, most: int = 60) -> str:
+    """Return a value as Python writes it, for an error's text: cut where it is longer than `most`.
+
+    What cannot be written (a number of thousands of digits, a broken `__repr__`) is told by type.
+    """
+    try:
+        text = repr(value)
+    except Exception:
+        kind = type(value).__name__
+        return f"{'an' if kind[:1] in 'aeiou' else 'a'} {kind} that cannot be written out"
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def count_and_part(count: int, total: int) -> str:

@@ -12,11 +12,11 @@ from hypothesis import given
 
 from antecede.audit import audit_events
 from antecede.audit.channels import channel_models, lines, merged
-from antecede.audit.rows import conform
 from antecede.cli import main
 from antecede.oracle import channels as oracle
 from antecede.oracle.channels import Model
 from antecede.trace.arrow import to_batch, write_events
+from antecede.trace.rows import conform
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.oracle.executions import executions
 

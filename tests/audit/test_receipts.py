@@ -11,8 +11,8 @@ from antecede.audit import audit_events
 from antecede.audit.counts import by_causes
 from antecede.audit.receipt_words import farthest, findings
 from antecede.audit.receipts import arrivals
-from antecede.audit.rows import conform, distinct
 from antecede.trace.arrow import to_batch
+from antecede.trace.rows import conform, distinct
 from antecede.trace.schema import RECEIVE, SEND, Event
 
 

@@ -172,7 +172,9 @@ def test_causes_that_are_nowhere_are_counted_and_named(
     path = tmp_path / "t.csv"
     path.write_text("id,after\na,gone\nb,gone\nc,lost\nd,a\n")
     assert main(["meter", str(path)]) == 0
-    said = "3 references to causes that no row has: a names gone, b names gone, c names lost\n"
+    said = (
+        "3 references to causes that no counted row has: a names gone, b names gone, c names lost\n"
+    )
     assert f"absent      {said}" in capsys.readouterr().out
     assert main(["meter", str(path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["absent_causes"] == [

@@ -48,17 +48,18 @@ def test_writes_causal_order_and_quarantine(
     out = tmp_path / "out.parquet"
     assert run(trace, "-o", out) == 0
     table = pq.read_table(str(out))
-    assert table["id"].to_pylist() == ["a", "b", "c", "orphan"]
-    assert table["position"].to_pylist() == [0, 1, 2, 3]
+    assert table["id"].to_pylist() == ["a", "b", "c", "orphan", "self"]
+    assert table["position"].to_pylist() == [0, 1, 2, 3, 4]
     assert table["antecede_status"].to_pylist()[3] == "missing_cause"
     assert pq.ParquetFile(str(out)).metadata.row_group(0).column(0).compression == "ZSTD"
     aside = pq.read_table(str(tmp_path / "out.quarantine.parquet"))
-    assert sorted(str(i) for i in aside["id"].to_pylist()) == ["None", "a", "p", "q", "self"]
+    assert sorted(str(i) for i in aside["id"].to_pylist()) == ["None", "a", "p", "q"]
     assert aside.num_rows + table.num_rows == 9  # and one repeated row, which says nothing new
     printed = capsys.readouterr().out
     assert "engine      local (7 events" in printed
     assert "1 event with causes that are nowhere" in printed
     assert "2 is its own cause" in printed
+    assert "1 reference of an event to itself, left out: the event and its other causes" in printed
 
 
 def test_an_existing_file_is_kept_unless_forced(trace: Path, tmp_path: Path) -> None:
@@ -68,7 +69,7 @@ def test_an_existing_file_is_kept_unless_forced(trace: Path, tmp_path: Path) -> 
         run(trace, "-o", out)
     assert out.read_text() == "precious"
     run(trace, "-o", out, "--force")
-    assert pq.read_table(str(out)).num_rows == 4
+    assert pq.read_table(str(out)).num_rows == 5
     assert not list(tmp_path.glob(".*"))
 
 
@@ -184,11 +185,11 @@ def test_a_file_is_written_as_its_name_says(trace: Path, tmp_path: Path, ending:
         rows, bad = (list(csv.DictReader(path.read_text().splitlines())) for path in (out, aside))
     else:
         rows, bad = read_lines(out), read_lines(aside)
-    assert [row["id"] for row in rows] == ["a", "b", "c", "orphan"]
-    assert [int(row["position"]) for row in rows] == [0, 1, 2, 3]
-    assert len(bad) == 5
+    assert [row["id"] for row in rows] == ["a", "b", "c", "orphan", "self"]
+    assert [int(row["position"]) for row in rows] == [0, 1, 2, 3, 4]
+    assert len(bad) == 4
     again: Any = read([out])
-    assert again.events["parents"].to_pylist() == [[], ["a"], ["b"], ["gone"]]
+    assert again.events["parents"].to_pylist() == [[], ["a"], ["b"], ["gone"], ["self"]]
 
 
 def test_an_ending_that_tells_no_format_is_refused_before_reading(tmp_path: Path) -> None:

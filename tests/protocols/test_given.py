@@ -49,7 +49,7 @@ WRONG: tuple[tuple[str, str, Any, str], ...] = (
     ("linear", "keep", 2.5, "a whole number or none"),
     ("linear", "printed", "dropped", "words with commas between"),
     ("linear", "bounds", 3, "Bounds(...) or none"),
-    ("total", "sequencer", "a", "a whole number or none"),
+    ("total", "sequencer", "zoe", "a whole number or none"),
 )
 
 

@@ -82,7 +82,7 @@ def links(draw: st.DrawFn, size: int) -> Links:
         draw(PARTS),
         tuple(draw(st.lists(partitions(size), max_size=2))) if size > 1 else (),
         draw(st.none() | st.integers(1, 99)),
-        draw(st.floats(0, 1)),
+        draw(st.floats(0.001, 1)),
     )
 
 
@@ -97,12 +97,16 @@ def workloads(draw: st.DrawFn, setting: dict[str, Any], *, unused: bool) -> Work
         given["rate_hz"] = draw(st.floats(0.001, 1000))
     if kind in ("periodic", "poisson") or unused:
         given["total_hz"] = draw(st.none() | st.floats(0.001, 1000))
+        if given["total_hz"] is not None and kind == "poisson" and not unused:
+            del given["rate_hz"]
     if kind == "random" or unused:
         given["messages"] = draw(st.integers(0, 99))
     if kind == "replay" or unused:
         given["path"] = draw(st.text(max_size=9))
     if kind != "replay" or unused:
-        given |= {"answers": draw(st.floats(0, 1)), "recent": draw(st.integers(1, 9))}
+        given["answers"] = draw(st.floats(0, 1))
+        if given["answers"] or unused:
+            given["recent"] = draw(st.integers(1, 9))
     topology = setting["topology"]
     if isinstance(topology, PubSub):
         given["topics"] = draw(st.integers(1, topology.topics))

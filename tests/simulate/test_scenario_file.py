@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -164,7 +165,15 @@ def test_a_written_file_is_read_back(
 ) -> None:
     path = tmp_path_factory.mktemp("written") / "run.toml"
     write_scenario(scenario, path)
-    assert read_scenario(path) == scenario
+    late = [one for one in scenario.links.partitions if one.start_s >= scenario.duration_s]
+    again = read_scenario(path)
+    cuts = again.links.partitions
+    assert replace(again, links=replace(again.links, partitions=scenario.links.partitions)) == (
+        scenario
+    )
+    assert cuts == scenario.links.partitions or set(scenario.links.partitions) - set(cuts) == {
+        *late
+    }
 
 
 def test_a_written_file_leaves_out_what_the_run_does_not_use(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from antecede.errors import FormatError
-from antecede.trace import shiviz
+from antecede.trace import irc, shiviz
 from antecede.trace.arrow import Trace, read
 from antecede.trace.columns import MAX_COLUMNS
 
@@ -49,6 +49,39 @@ CASES: dict[str, Callable[[int], str]] = {
     "bad keys.json": lambda n: SPAN + "}" + ',{"a" ' * (n // 20),
     "otlp.json": lambda n: '{"resourceSpans":[{"scopeSpans":[' + "{" * n,
 }
+UPLINK = '{"devEUI":"d","fCnt":1,"rxInfo":['
+CHAT = "[12:00] <ann> "
+SINGLE = {
+    "one line.tsv": lambda n: "commit\tparents\n" + "x" * n + "\ty\nb\ta\n",
+    "tabs.tsv": lambda n: "commit\tparents\nb\ta" + "\t" * n + "\n",
+    "columns.tsv": lambda n: "commit\tparents" + "\tx" * n + "\nb\ta\n",
+    "parents.tsv": lambda n: "commit\tparents\nb\t" + "ab " * n + "\nc\tb\n",
+    "tiny lines.tsv": lambda n: "commit\tparents\n" + "b\ta\n" * (n // 10) + "\n" * n,
+    "one line.ndjson": lambda n: UPLINK + "]}\n" + "x" * n + "\n",
+    "gateways.ndjson": lambda n: UPLINK + '{"gatewayID":"g"},' * (n // 20) + "1]}\n",
+    "few gateways.ndjson": lambda n: (UPLINK + '{"gatewayID":"g"},' * 99 + "1]}\n") * (n // 2000),
+    "nested.ndjson": lambda n: UPLINK + "]}\n" + UPLINK + "[" * n + "\n",
+    "tiny lines.ndjson": lambda n: UPLINK + "]}\n" + "{}\n" * (n // 10) + "\n" * n,
+    "devices.ndjson": lambda n: "".join(
+        f'{{"devEUI":"{k}","fCnt":{k % 7},"rxInfo":[]}}\n' for k in range(n // 20)
+    ),
+    "resets.ndjson": lambda n: "".join(
+        f'{{"devEUI":"d","fCnt":{5000 * (k % 7)},"rxInfo":[]}}\n' for k in range(n // 20)
+    ),
+}
+PAIRS: dict[str, Callable[[int], tuple[str, str]]] = {
+    "one line": lambda n: ("0 1 -\n", CHAT + "x" * n + "\n" + CHAT + "y\n"),
+    "nick": lambda n: ("0 1 -\n", "[12:00] <" + "x" * n + "\n[12:00] * " + " " * n + "\n"),
+    "one link": lambda n: ("0 1 -\n" + "9" * n + " 1 -\n" + "0" + " " * n + "1 -\n", CHAT + "\n"),
+    "tiny lines": lambda n: ("0 1 -\n" + "\n" * (n // 2), "\n" * (n // 2)),
+    "links": lambda n: ("".join(f"0 {k} -\n" for k in range(n // 20)), (CHAT + "\n") * (n // 20)),
+    "links to one": lambda n: (
+        "".join(f"{k} {n // 10} -\n" for k in range(n // 10)),
+        (CHAT + "\n") * (n // 10 + 1),
+    ),
+    "links beyond": lambda n: ("".join(f"0 {k} -\n" for k in range(n // 10)), CHAT + "\n"),
+}
+CASES |= SINGLE
 SIZE = 100_000
 
 
@@ -70,6 +103,71 @@ def test_time_grows_with_the_size_of_a_file_and_not_with_its_square(
     cpu_s(small)  # what is loaded on first use
     base = min(cpu_s(small) for _ in range(2))
     assert cpu_s(large) < 24 * base + 1.0  # linear is 8, quadratic 64
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_same_of_a_chat_log_and_its_annotation(name: str, tmp_path: Path) -> None:
+    paths = []
+    for size in (SIZE, 8 * SIZE):
+        annotation, log = PAIRS[name](size)
+        (tmp_path / f"{size}.ascii.txt").write_text(log)
+        paths.append(tmp_path / f"{size}.annotation.txt")
+        paths[-1].write_text(annotation)
+    base = min(cpu_s(paths[0]) for _ in range(3))
+    assert cpu_s(paths[1]) < 24 * base + 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "begin", "unit", "end"),
+    [
+        ("x.tsv", "commit\tparents\nb\ta\t", "x", ""),
+        ("x.ndjson", UPLINK + "]}\n" + UPLINK, "0,", "0]}"),
+        ("x.ascii.txt", CHAT, "x", ""),
+    ],
+)
+def test_a_line_of_50_mb_is_cut(name: str, begin: str, unit: str, end: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(begin + unit * (50_000_000 // len(unit)) + end)
+    (tmp_path / "x.annotation.txt").write_text("0 0 -\n")
+    found = read([tmp_path / name]).events
+    assert found.num_rows == 1
+    assert len(str(found["text"].to_pylist()[0])) < 1 << 24
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("commit\tparents\nb\t" + "ab " * (1 << 17) + "\nc\tb\n", "more than 65,536 parents"),
+        (
+            UPLINK + "]}\n" + UPLINK + '{"gatewayID":"g"},' * 5000 + "1]}\n",
+            "rxInfo lists more than 4,096 gateways",
+        ),
+    ],
+)
+def test_a_record_of_too_many_is_set_aside_with_its_line(
+    text: str, reason: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "x"
+    path.write_text(text)
+    found = read([path])
+    assert found.events.num_rows == 1
+    assert found.quarantine["reason"].to_pylist() == [reason]
+    assert found.quarantine["line"].to_pylist() == [2]
+
+
+def test_columns_and_links_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.tsv"
+    path.write_text("commit\tparents" + "\tx" * 4096 + "\nb\ta\n")
+    with pytest.raises(FormatError, match="more than 4,096 columns"):
+        read([path])
+    monkeypatch.setattr(irc, "MAX_LINKS", 3)
+    (tmp_path / "x.ascii.txt").write_text((CHAT + "x\n") * 9)
+    path = tmp_path / "x.annotation.txt"
+    path.write_text("0 1 -\n0 2 -\n0 3 -\n")
+    assert read([path]).events.num_rows == 4
+    path.write_text("0 1 -\n0 2 -\n0 3 -\n0 4 -\n")
+    with pytest.raises(FormatError, match="more than 3 links") as raised:
+        read([path])
+    assert raised.value.line == 4
 
 
 def bomb(path: Path, head: str, unit: bytes, mib: int) -> Path:

@@ -24,9 +24,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from antecede.audit.rows import conform
 from antecede.kernels import graph
 from antecede.kernels.graph import Bools, Ints
+from antecede.trace.rows import conform
 from antecede.trace.schema import DELIVER, EVENT, RECEIVE
 from antecede.trace.shiviz_writer import Entry
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from antecede.audit.rows import refuse
 from antecede.kernels import clocks, graph, pairs
+from antecede.trace.rows import refuse
 from antecede.trace.schema import ORDERS
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
@@ -35,8 +35,13 @@ class Counts:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-def by_causes(events: pa.Table) -> Counts:
-    """Count declared causes; events on a cycle go to quarantine, their children lose them."""
+def by_causes(events: pa.Table, selfish: graph.Bools | None = None) -> Counts:
+    """Count declared causes; events on a cycle go to quarantine, their children lose them.
+
+    `selfish`: events that named themselves, too (`trace.rows` leaves that out) [n].
+    """
+    alone = np.zeros(len(events), np.bool_) if selfish is None else selfish
+    named_self = int(np.count_nonzero(alone))
     of, edges = _graph(events)
     cycle = graph.on_cycles(of)
     details: dict[str, Any] = {}
@@ -45,12 +50,10 @@ def by_causes(events: pa.Table) -> Counts:
         bad = np.flatnonzero(cycle >= 0)
         quarantine = refuse(events.take(bad), _cycle_reasons(events, of, cycle))
         details = {"cycles": int(cycle.max()) + 1, "events_on_cycles": len(bad)}
-        events = events.take(np.flatnonzero(cycle < 0))
+        events, alone = events.take(np.flatnonzero(cycle < 0)), alone[cycle < 0]
         of, edges = _graph(events)
     child, parent = edges["child"].to_numpy(), edges["parent"]
-    own = pc.fill_null(pc.equal(edges["child"], parent), False).to_numpy()
-    declared = np.bincount(child[~own], minlength=len(events))
-    selfish = np.bincount(child[own], minlength=len(events))
+    declared = np.bincount(child, minlength=len(events))
     counted = pairs.pair_counts(of)
     redundant = int(counted.redundant.sum())
     details["missing_ids"] = _missing_ids(events, edges)
@@ -59,11 +62,11 @@ def by_causes(events: pa.Table) -> Counts:
         "edges": len(of.parent),
         "immediate_edges": len(of.parent) - redundant,
         "redundant_edges": redundant,
-        "roots": int(np.count_nonzero(declared + selfish == 0)),
+        "roots": int(np.count_nonzero((declared == 0) & ~alone)),
         "merges": int(np.count_nonzero(declared > 1)),
         "max_parents": int(declared.max(initial=0)),
         "missing_parents": int(parent.null_count),
-        "self_parents": int(own.sum()),
+        "self_parents": named_self,
         "ordered_pairs": counted.ordered,
         "concurrent_pairs": counted.concurrent,
     }

@@ -18,11 +18,13 @@ import pyarrow.compute
 from antecede.audit.channels import channel_models
 from antecede.audit.counts import add_common, by_causes, by_clocks
 from antecede.audit.details import of_format
+from antecede.audit.early import early_details
 from antecede.audit.report import AuditReport
-from antecede.audit.rows import conform, distinct, refuse
 from antecede.audit.witnesses import Named, witnesses
 from antecede.trace.arrow import QUARANTINE_SCHEMA, read
+from antecede.trace.causes import BLANK, REPEATED
 from antecede.trace.reader import ReadOptions
+from antecede.trace.rows import conform, distinct, refuse
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
@@ -79,7 +81,7 @@ def audit_events(
         table, refused = _with_own_entry(table)
         bad.append(refused)
     rows = distinct(table, clocked)
-    counts = by_clocks(rows.events) if clocked else by_causes(rows.events)
+    counts = by_clocks(rows.events) if clocked else by_causes(rows.events, rows.selfish)
     add_common(counts)
     bad += [rows.quarantine, *([counts.quarantine] if counts.quarantine is not None else [])]
     aside = pa.concat_tables([QUARANTINE_SCHEMA.empty_table(), *bad])
@@ -88,10 +90,13 @@ def audit_events(
     if named is not None:
         found |= witnesses(counts, format, clocked, aside, named)
     found |= {"rows": len(events), "quarantined": len(aside), "quarantine": _reasons(aside)}
+    causes = rows.causes.with_read(details or {})
+    found |= {REPEATED: causes.repeated, BLANK: causes.blank}
     if rows.conflicts:
         found["conflicting_rows"] = rows.conflicts
     if rows.receipts or rows.deliveries:
         found |= {"receipts": rows.receipts, "deliveries": rows.deliveries}
+        found["early"] = early_details(table)
         if models := channel_models(table):
             found["channels"] = models
     keys = {"clock_defects": None, **dict.fromkeys(DECLARED_ONLY), **counts.keys}

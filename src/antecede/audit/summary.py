@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from antecede.audit import receipt_words, skew_words
+from antecede.audit import early, receipt_words, skew_words
 from antecede.audit.channels import lines as channel_lines
+from antecede.trace.causes import Causes
 from antecede.words import count_and_part, counted, duration, table
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 SHOWN_DEFECTS = 3
 SHOWN_REASONS = 5
+EFFECTS_FIRST = "Effects before their cause"
 
 _WORDS = {  # what an event, and what an edge is called
     "mail": ("messages", "senders", "replies"),
@@ -83,7 +85,7 @@ def summary(report: AuditReport) -> str:
             (_ORDER_MEANING[order], count_and_part(count, report.edges), _largest(report, order))
             for order, count in _worst_first(report)
         ]
-        header = ("Effects before their cause", "edges", "largest step back")
+        header = (_inversions_title(report), "edges", "largest step back")
         lines += ["", table(header, rows, indent="")]
     clocks = skew_words.pair_table(report.details.get("clock_skew") or {"pairs": ()})
     lines += ["", clocks] if clocks else []
@@ -115,7 +117,16 @@ def _nothing_found(report: AuditReport) -> str:
         return "none; no order and no times to compare with the causes"
     shown = ", ".join(compared[:-1]) + (" and " if len(compared) > 1 else "") + compared[-1]
     times = "" if set(report.inversions) - set(_POSITIONS) else "; no times to check"
-    return f"none: no effect comes before its cause {shown}{times}"
+    told = report.details.get("early")
+    delivered = early.nothing_early(told) if told else ""
+    comes = "is sent" if delivered else "comes"
+    return f"none: no effect {comes} before its cause {shown}{times}{delivered}"
+
+
+def _inversions_title(report: AuditReport) -> str:
+    """Say which rows the orders are of, where those of deliveries are others."""
+    told = report.details.get("early")
+    return "Effects sent before their cause" if told and told["count"] else EFFECTS_FIRST
 
 
 def findings(report: AuditReport) -> Iterator[Finding]:
@@ -125,6 +136,8 @@ def findings(report: AuditReport) -> Iterator[Finding]:
     if skew := report.details.get("clock_skew"):
         what = _WORDS.get(report.format, ("events",))[0]
         yield from (Finding(*found) for found in skew_words.findings(skew, what))
+    if told := report.details.get("early"):
+        yield from (Finding(*found) for found in early.findings(told))
     if heard := report.details.get("arrivals"):
         yield from (Finding(*found) for found in receipt_words.findings(heard, report.edges))
     yield from _reading(report)
@@ -148,8 +161,8 @@ def findings(report: AuditReport) -> Iterator[Finding]:
             "the repository is a shallow clone: its oldest commits lack their parents",
             "`git fetch --unshallow`, then audit again",
         )
-    if report.self_parents:
-        yield Finding(f"{counted(report.self_parents, 'event')} named as its own cause", "left out")
+    causes = Causes(report.self_parents or 0).with_read(report.details)
+    yield from (Finding(*note) for note in causes.notes())
     if report.duplicates:
         yield Finding(
             f"{counted(report.duplicates, 'later row')} of an id already seen",
@@ -308,6 +321,8 @@ def _counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
             yield label, f"{value:,}", ""
     if heard := report.details.get("arrivals"):
         yield from receipt_words.counts(heard)
+    if told := report.details.get("early"):
+        yield from early.counts(told)
     if report.ordered_pairs is not None and report.concurrent_pairs is not None:
         total = report.ordered_pairs + report.concurrent_pairs
         for name, value in (

@@ -8,7 +8,7 @@ from antecede.check.happenings import Run
 from antecede.check.scenario import run_scenario, with_output
 from antecede.check.scenario_parse import parse_scenario
 from antecede.check.verdict import Failure
-from antecede.errors import InputError, ScenarioError
+from antecede.errors import ScenarioError
 
 
 def scenario_of(failure: Failure, path: Path) -> str:
@@ -21,14 +21,6 @@ def scenario_of(failure: Failure, path: Path) -> str:
         return with_output(text, str(path))
     except ScenarioError:
         return text
-
-
-def save_scenario(failure: Failure, path: Path) -> None:
-    """Write the counterexample as a scenario file; raises InputError."""
-    try:
-        path.write_text(scenario_of(failure, path), encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", path=str(path)) from error
 
 
 def run_of(failure: Failure) -> Run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 from antecede.check.calls import called, in_words, is_own, said, watching
 from antecede.check.company import MOST_MEMBERS
-from antecede.errors import InputError
+from antecede.errors import InputError, LocalError
 from antecede.protocols.base import Guarantee, Protocol
 from antecede.protocols.given import with_trial
 from antecede.protocols.options import read_options
@@ -46,7 +47,11 @@ def load_class(target: str, options: Iterable[tuple[str, str]] = ()) -> type[Pro
     lacking = [m for m in ("send", "receive") if getattr(found, m) is getattr(Protocol, m)]
     if lacking:
         raise InputError(f"{name} does not implement {' and '.join(lacking)}", path=file)
-    _try(found, file, read_options(target, found, options))
+    try:
+        given = read_options(target, found, options)
+    except LocalError as error:
+        raise InputError(str(error), path=file, line=_line_of(found, Path(file))) from error
+    _try(found, file, given)
     return found
 
 
@@ -82,12 +87,7 @@ def _try(cls: type[Protocol], file: str, options: Mapping[str, Any]) -> None:
     except BaseException as error:
         if is_own(error):
             raise
-        line = _line_in(error, Path(file))
-        given = "".join(f", {name}={value!r}" for name, value in options.items())
-        what = (
-            f"{cls.__name__}(me, members{given}) fails: {said(error) if line else in_words(error)}"
-        )
-        raise InputError(what, path=file, line=line) from error
+        raise not_made(cls, file, options, error) from error
     if not isinstance(member.guarantee, Guarantee):
         what = f"{cls.__name__}.guarantee is a {type(member.guarantee).__name__}, no Guarantee"
         raise InputError(what, path=file)
@@ -96,6 +96,33 @@ def _try(cls: type[Protocol], file: str, options: Mapping[str, Any]) -> None:
     except TypeError as error:
         what = f"the snapshot of {cls.__name__} is not hashable ({error}): use tuples"
         raise InputError(what, path=file) from error
+
+
+def not_made(
+    cls: type[Protocol], file: str, options: Mapping[str, Any], error: BaseException
+) -> InputError:
+    """Return what to raise where a member of the user's class could not be made: FILE.py and line.
+
+    Where the error did not pass through the file, the line is that of the constructor.
+    """
+    line = _line_in(error, Path(file))
+    given = "".join(f", {name}={value!r}" for name, value in options.items())
+    # What we refuse ourselves is about the class, wherever the refusal stands.
+    clear = line is not None or isinstance(error, LocalError)
+    words = said(error) if clear else in_words(error)
+    what = f"{cls.__name__}(me, members{given}) fails: {words}"
+    return InputError(what, path=file, line=line or _line_of(cls, Path(file)))
+
+
+def _line_of(cls: type[Protocol], path: Path) -> int | None:
+    """Return where the constructor stands in the user's file, or else the class."""
+    code = getattr(vars(cls).get("__init__"), "__code__", None)
+    if code is not None and Path(code.co_filename) == path.absolute():
+        return int(code.co_firstlineno)
+    try:
+        return inspect.getsourcelines(cls)[1]
+    except (OSError, TypeError):  # made by a call, not written
+        return None
 
 
 def _line_in(error: BaseException, path: Path) -> int | None:

@@ -2,7 +2,7 @@
 
 A command's module has `add_arguments(parser)` and `run(args) -> int`. Exit codes: 0 done,
 1 the answer is "no" (a check found a violation, an audit was asked to be strict), 2 the input
-or the call is wrong, 130 interrupted.
+or the call is wrong, 130 interrupted, 143 terminated.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import NamedTuple, NoReturn
 from antecede import __version__
 from antecede.cli.unused import given_of
 from antecede.errors import AntecedeError, MissingExtraError
+from antecede.interrupt import Terminated
 
 
 class Command(NamedTuple):
@@ -108,6 +109,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         except (OSError, AttributeError):
             _give_up_output()
         return 2
+    except Terminated:
+        print("antecede: terminated", file=sys.stderr)
+        return 143
     except KeyboardInterrupt:
         print("antecede: interrupted", file=sys.stderr)
         return 130

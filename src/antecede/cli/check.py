@@ -13,12 +13,12 @@ from typing import Any
 
 from antecede.check.calls import LIMIT_S
 from antecede.check.everything import Judged, cases, judge_all
-from antecede.check.keeping import run_of, save_scenario
+from antecede.check.keeping import run_of, scenario_of
 from antecede.check.mutants import EACH_S, TIMES_ORIGINAL, Outcome, judge_mutants
 from antecede.check.run import find_target, run_check
 from antecede.check.verdict import RIGHT, Exploration, Failure, Suite, Verdict
 from antecede.cli.explain import write_svg
-from antecede.cli.output import check_apart, check_writable
+from antecede.cli.output import check_apart, check_writable, save_text
 from antecede.diagram.steps import from_run
 from antecede.diagram.svg import draw_svg
 from antecede.errors import LocalError
@@ -57,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the adversarial network")
     parser.add_argument("--save", metavar="F", help="write the counterexample as a scenario")
     parser.add_argument("--svg", metavar="F", help="draw the counterexample")
+    parser.add_argument("--force", action="store_true", help="replace these files where they exist")
     parser.add_argument(
         "--call-limit",
         type=float,
@@ -88,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     check_apart(args.save, args.svg)
     for out in filter(None, (args.save, args.svg)):
         read = [args.target.rpartition(":")[0]] if ":" in args.target else []
-        check_writable(Path(out), read, force=True)
+        check_writable(Path(out), read, args.force)
     verdict = run_check(
         args.target,
         variant=args.variant,
@@ -114,8 +115,10 @@ def _check_used(args: argparse.Namespace) -> None:
     unused: Sequence[str] = ("limit", "limit_each")
     why = "{} is for --mutants"
     if args.mutants:
-        unused = ("members", "messages", "thorough", "seed", "save", "svg")
+        unused = ("members", "messages", "thorough", "seed", "save", "svg", "force")
         why = "--mutants judges within bounds of its own and saves nothing: leave out {}"
+    elif args.force and not (args.save or args.svg):
+        raise LocalError("--force is for --save and --svg: without these nothing is written")
     for name in unused:
         if getattr(args, name) != _ALONE[name]:
             raise LocalError(why.format(f"--{name.replace('_', '-')}"))
@@ -210,6 +213,7 @@ _ALONE: Mapping[str, Any] = {
     "seed": 0,
     "save": None,
     "svg": None,
+    "force": False,
     "call_limit": LIMIT_S,
 }
 """Options that mean nothing beside --all, and their defaults."""
@@ -233,7 +237,8 @@ def _keep(verdict: Verdict, args: argparse.Namespace) -> None:
         print("antecede: nothing is written: there is no counterexample", file=sys.stderr)
         return
     if args.save:
-        save_scenario(shown[-1], Path(args.save))
+        path = Path(args.save)
+        save_text(path, scenario_of(shown[-1], path))
         print(f"The counterexample as a scenario: {args.save}", file=sys.stderr)
     if args.svg:
         write_svg(Path(args.svg), draw_svg(from_run(run_of(shown[-1]))))

@@ -87,8 +87,9 @@ def _table(
     except UnlikeError:
         trace = read(paths, format, options, own=True)
     table, own = with_own(trace.events, trace.own)
-    writing.write_table(table, out, to)
-    return _told(table.num_rows, own, Counter(map(_short, trace.quarantine["reason"].to_pylist())))
+    changed = writing.write_table(table, out, to)
+    reasons = Counter(map(_short, trace.quarantine["reason"].to_pylist()))
+    return _told(table.num_rows, own, reasons) + [f"changed: {one.words()}" for one in changed]
 
 
 def _piecewise(

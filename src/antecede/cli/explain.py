@@ -20,6 +20,7 @@ from antecede.check.happenings import Happening, Moment, Run
 from antecede.check.scenario import check_output, run_scenario
 from antecede.check.scenario_parse import Scenario, Setting, load_scenario
 from antecede.cli.output import check_writable, save_text
+from antecede.cli.unused import refuse_unused
 from antecede.clocks.nanoseconds import seconds_text, signed_text
 from antecede.diagram.steps import from_run
 from antecede.diagram.svg import draw_svg
@@ -33,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Fill in the options of `antecede explain`."""
     parser.add_argument("scenario", metavar="SCENARIO", help="scenario file (scenarios/*.scenario)")
     parser.add_argument("--svg", metavar="OUT", help="also write the diagram as SVG")
+    parser.add_argument("--force", action="store_true", help="replace OUT where it exists")
     parser.add_argument("--no-color", action="store_true", help="plain text, also on a terminal")
     parser.add_argument("--width", type=int, metavar="N", help="columns to use, at least 40")
 
@@ -43,7 +45,9 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"--width {args.width}: {MIN_WIDTH} columns or more")
     svg = Path(args.svg) if args.svg else None
     if svg is not None:
-        check_writable(svg, [args.scenario], force=True)
+        check_writable(svg, [args.scenario], args.force)
+    else:
+        refuse_unused(args, "without --svg nothing is written", unused=["force"])
     done = run_scenario(_loaded(args.scenario))
     diagram = from_run(done)
     width = args.width or min(MAX_WIDTH, shutil.get_terminal_size().columns)

@@ -82,6 +82,7 @@ def run(args: argparse.Namespace) -> int:
                 to_everybody=args.to_everybody,
             )
         )
+    found.causes = found.causes.with_read(trace.details)
     if args.json:
         print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
         return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from antecede.order.trace import TIMES, Engine, Ordered, Prepared, order_trace, 
 from antecede.progress import Progress
 from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.arrow import read
+from antecede.trace.own_columns import Changed
 from antecede.trace.writing import format_of, write_table
 from antecede.words import counted
 
@@ -63,14 +65,14 @@ def run(args: argparse.Namespace) -> int:
             events, topics = within_topics(ordered.events, prepared.spec)
             ordered = ordered._replace(events=events)
     result = result_of(ordered.events, trace.own, prepared.spec)
-    cleared = _write(result, ordered, out, aside)
+    cleared, changed = _write(result, ordered, out, aside)
     _report(prepared, ordered, out, spent)
     if columns := trace.details.get("without_causes"):
         print(
             "no causes   no column is known to hold causes or vector clocks: the order is by ties"
         )
         print(f"            columns are {columns}; say --after COLUMN")
-    _report_columns(result, topics)
+    _report_columns(result, topics, changed)
     _report_aside(prepared, ordered, aside, cleared)
     return 0
 
@@ -88,17 +90,23 @@ def _engine(name: str) -> Engine:
     return order_on_spark
 
 
-def _write(result: Result, ordered: Ordered, out: Path, aside: Path) -> bool:
-    """Write both files or none; return whether a quarantine of an earlier run was removed."""
+def _write(
+    result: Result, ordered: Ordered, out: Path, aside: Path
+) -> tuple[bool, Sequence[Changed]]:
+    """Write both files or none.
+
+    Return whether a quarantine of an earlier run was removed, and which columns have values that
+    the format cannot hold as they are.
+    """
     with ExitStack() as drafts:
-        write_table(result.table, drafts.enter_context(draft_of(out)), format_of(out))
+        changed = write_table(result.table, drafts.enter_context(draft_of(out)), format_of(out))
         if ordered.quarantine.num_rows:
             draft = drafts.enter_context(draft_of(aside))
             save_quarantine(ordered.quarantine, draft, format_of(aside))
     if ordered.quarantine.num_rows or not is_quarantine(aside):
-        return False
+        return False, changed
     aside.unlink()
-    return True
+    return True, changed
 
 
 def _report(prepared: Prepared, ordered: Ordered, out: Path, spent: Spent) -> None:
@@ -115,14 +123,20 @@ def _report(prepared: Prepared, ordered: Ordered, out: Path, spent: Spent) -> No
     print(f"            by {causes}; ties by {spec.time}, then identity")
     print(f"waited      {counted(late, 'event')}, by {spec.time}, until a cause was released")
     if lacking := statuses[str(Status.MISSING_CAUSE)]:
-        print(f"missing     {counted(lacking, 'event')} with causes that are nowhere in the trace")
+        names = sum(len(causes or ()) for causes in events[spec.missing_causes].to_pylist())
+        print(
+            f"missing     {counted(lacking, 'event')} with causes that are nowhere in the trace: "
+            f"{counted(names, 'reference')}"
+        )
 
 
-def _report_columns(result: Result, topics: int) -> None:
+def _report_columns(result: Result, topics: int, changed: Sequence[Changed]) -> None:
     if topics:
         print(f"positions   within each of {counted(topics, 'topic')}; causes hold across them")
     for name, written in result.renamed.items():
         print(f"renamed     the added column {name} is {written}: the table has a {name}")
+    for one in changed:
+        print(f"changed     {one.words()}")
 
 
 def _report_aside(prepared: Prepared, ordered: Ordered, aside: Path, cleared: bool) -> None:
@@ -135,6 +149,8 @@ def _report_aside(prepared: Prepared, ordered: Ordered, aside: Path, cleared: bo
     if prepared.duplicates:
         rows = counted(prepared.duplicates, "repeated row")
         print(f"left out    {rows}: the first row of an id counts")
+    for what, fate in prepared.causes.notes():
+        print(f"causes      {what}, {fate}")
     if ordered.quarantine.num_rows:
         rows = counted(ordered.quarantine.num_rows, "row")
         print(f"set aside   {rows}, with reasons -> {aside}")

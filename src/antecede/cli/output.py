@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from antecede.errors import InputError
+from antecede.interrupt import terminable
 
 
 def check_writable(out: Path, read: Iterable[str | Path], force: bool) -> None:
@@ -130,18 +131,20 @@ def _linked_into(out: Path, folder: Path) -> bool:
 def draft_of(out: Path) -> Iterator[Path]:
     """Give a name beside `out` to write to; it is renamed to `out` when all went well.
 
-    Whatever happens before (an error, a full disk, Ctrl-C) leaves `out` as it was and no draft
-    behind. Raises InputError for what the system says.
+    Whatever happens before (an error, a full disk, Ctrl-C, SIGTERM) leaves `out` as it was and no
+    draft behind. Raises InputError for what the system says.
     """
     draft = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
-        yield draft
-        _to_disk(draft)
-        draft.replace(out)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", path=str(out)) from error
-    finally:
-        draft.unlink(missing_ok=True)
+    with terminable():
+        try:
+            yield draft
+            _to_disk(draft)
+            draft.replace(out)
+        except OSError as error:
+            what = f"cannot be written: {error.strerror or error}"
+            raise InputError(what, path=str(out)) from error
+        finally:
+            draft.unlink(missing_ok=True)
 
 
 def _to_disk(draft: Path) -> None:

@@ -121,6 +121,8 @@ def _report(done: Conducted, sweep: Sweep, folder: Path, seconds: float, redraw:
             print(table_text(section.columns, rows, width, keep=len(sweep.over)))
             if len(section.table) > len(rows):
                 print(f"  and {counted(len(section.table) - len(rows), 'more setting')}")
+    for one in sweep.left_out:
+        print("\n".join(wrapped(one, width)))
     print()
     told_runs(done, seconds, redraw)
     print(f"table       {folder / 'sweep.csv'}")

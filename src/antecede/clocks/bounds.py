@@ -20,6 +20,7 @@ from typing import Any, Generic, TypeVar
 
 from antecede.clocks.nanoseconds import LONGEST_NS, NS, Seconds, down_ns, seconds_text, up_ns
 from antecede.errors import LocalError
+from antecede.words import shown
 
 Member = TypeVar("Member", bound=Hashable)
 _FAR = 1 << 100
@@ -69,6 +70,9 @@ class Bounds(Generic[Member]):
         }
         for name, value in given.items():
             object.__setattr__(self, name, value)
+        _check_table(self.clocks_ns, "bounds: clocks")
+        _check_table(self.channels_ns, "bounds: channels")
+        _check_pairs(self.channels_ns, "bounds: channels")
         self._check()
 
     def _check(self) -> None:
@@ -112,6 +116,19 @@ class Bounds(Generic[Member]):
         """
         return all(a == self.accuracy_ns for a in self.clocks_ns.values()) and all(
             delays == (self.least_ns, self.most_ns) for delays in self.channels_ns.values()
+        )
+
+    def in_one_writing(self) -> Bounds[Member]:
+        """Return the same, without clocks and channels that only repeat what holds for all."""
+        usual = self.least_ns, self.most_ns
+        clocks = {one: a for one, a in self.clocks_ns.items() if a != self.accuracy_ns}
+        channels = {ends: two for ends, two in self.channels_ns.items() if tuple(two) != usual}
+        return Bounds(
+            accuracy_ns=self.accuracy_ns,
+            least_ns=self.least_ns,
+            most_ns=self.most_ns,
+            clocks_ns=clocks,
+            channels_ns=channels,
         )
 
     def error_ns(self, member: Member) -> int:
@@ -188,13 +205,32 @@ def _once(name: str, seconds: Any, ns: Any, otherwise: Any, rounded: Any) -> Any
 
 
 def _clocks(clocks: Mapping[Any, Seconds], what: str) -> dict[Any, int]:
+    _check_table(clocks, what)
     return {member: up_ns(accuracy, what) for member, accuracy in clocks.items()}
 
 
 def _channels(
     channels: Mapping[Any, tuple[Seconds, Seconds]], what: str
 ) -> dict[Any, tuple[int, int]]:
+    _check_table(channels, what)
+    _check_pairs(channels, what)
     return {pair: (down_ns(a, what), up_ns(b, what)) for pair, (a, b) in channels.items()}
+
+
+def _check_table(table: object, what: str) -> None:
+    """Raise LocalError for what is no table by member or by channel."""
+    if not isinstance(table, Mapping):
+        raise LocalError(f"{what} are a table by member, not {shown(table)}")
+
+
+def _check_pairs(channels: Mapping[Any, Any], what: str) -> None:
+    """Raise LocalError for a channel that is not (from, to), or delays not (least, most)."""
+    for channel, delays in channels.items():
+        for pair in (channel, delays):
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise LocalError(
+                    f"{what} are (from, to): (least, most), not {shown(channel)}: {shown(delays)}"
+                )
 
 
 def _whole(*values: object) -> bool:
@@ -202,4 +238,4 @@ def _whole(*values: object) -> bool:
 
 
 def _text(ns: object) -> str:
-    return f"{seconds_text(ns)} s" if type(ns) is int else f"{ns!r} ns"
+    return f"{seconds_text(ns)} s" if type(ns) is int and abs(ns) < 1 << 80 else f"{shown(ns)} ns"

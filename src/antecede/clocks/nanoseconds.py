@@ -12,12 +12,14 @@ is when both are rounded, so no rule that compares their difference with a bound
 from __future__ import annotations
 
 import math
+import operator
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 from antecede.errors import LocalError
+from antecede.words import shown
 
 NS = 10**9
 """Nanoseconds in a second."""
@@ -35,8 +37,13 @@ def exact(seconds: Seconds, what: str = "a time") -> Fraction:
     else:
         found = _fraction(_number(seconds, what), what)
     if abs(found.numerator) * NS > LONGEST_NS * found.denominator:
-        raise LocalError(f"{what} is {seconds} s; 146 years are the most that is believed")
+        raise LocalError(f"{what} is {_said(seconds)} s; 146 years are the most that is believed")
     return found
+
+
+def _said(seconds: Seconds) -> str:
+    """Return seconds as a text: as they print, but for numbers that are too long for it."""
+    return shown(seconds) if isinstance(seconds, int) else str(seconds)
 
 
 @lru_cache(maxsize=1024)
@@ -47,13 +54,13 @@ def _of_float(seconds: float) -> Fraction:
 
 def _number(seconds: Any, what: str) -> Seconds:
     if isinstance(seconds, bool | str | bytes | bytearray):  # float() would take these
-        raise LocalError(f"{what} is {seconds!r}; it is a number of seconds")
+        raise LocalError(f"{what} is {shown(seconds)}; it is a number of seconds")
     if isinstance(seconds, int | float | Decimal | Fraction):
         return seconds
     try:
         return float(seconds)  # numpy's numbers, for instance
     except (TypeError, ValueError):
-        raise LocalError(f"{what} is {seconds!r}; it is a number of seconds") from None
+        raise LocalError(f"{what} is {shown(seconds)}; it is a number of seconds") from None
 
 
 def _fraction(seconds: Seconds, what: str) -> Fraction:
@@ -110,9 +117,9 @@ def reading_of(now: int | None, whose: str) -> int:
             "in whole nanoseconds (a Group takes now= in seconds, or now_ns=)"
         )
     if type(now) is not int:
-        raise LocalError(f"now is {now!r}; a protocol takes whole nanoseconds (an int)")
+        raise LocalError(f"now is {shown(now)}; a protocol takes whole nanoseconds (an int)")
     if not -LONGEST_NS <= now <= LONGEST_NS:
-        raise LocalError(f"now is {now} ns; readings are within 146 years of 0")
+        raise LocalError(f"now is {shown(now)} ns; readings are within 146 years of 0")
     return now
 
 
@@ -127,7 +134,7 @@ def group_reading(now: Seconds | None, now_ns: int | None) -> int | None:
         return None if now_ns is None else reading_of(_index(now_ns), "the order")
     if _is_large(now):
         raise LocalError(
-            f"now is {now!r} seconds, more than 146 years: if that is nanoseconds "
+            f"now is {shown(now)} seconds, more than 146 years: if that is nanoseconds "
             "(time.time_ns()), give it as now_ns="
         )
     return down_ns(now, "now")
@@ -136,16 +143,18 @@ def group_reading(now: Seconds | None, now_ns: int | None) -> int | None:
 def _is_large(now: Seconds) -> bool:
     try:
         return LONGEST_NS // NS < abs(float(now)) < math.inf
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError):
         return False
+    except OverflowError:  # a whole number that no float reaches
+        return True
 
 
 def _index(value: object) -> int:
     try:
         if isinstance(value, bool):
-            raise AttributeError
-        return value.__index__()  # type: ignore[attr-defined,no-any-return]
-    except AttributeError:
+            raise TypeError
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
         raise LocalError(
-            f"now_ns is {value!r}; it is whole nanoseconds (an int, as from time.time_ns())"
+            f"now_ns is {shown(value)}; it is whole nanoseconds (an int, as from time.time_ns())"
         ) from None

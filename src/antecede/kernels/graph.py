@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 
 from antecede.errors import CycleError
 from antecede.kernels.jit import njit
+from antecede.trace.identities import in_run
+from antecede.trace.identities import keys as keys
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -40,11 +42,6 @@ class Graph(NamedTuple):
         return np.repeat(np.arange(self.nodes, dtype=np.int64), np.diff(self.start))
 
 
-def keys(events: pa.Table) -> pa.Array[Any]:
-    """Return the identity of each row: `id`, within its `run` where there are several [n]."""
-    return _in_run(events, _flat(events, "id"), None)
-
-
 def edge_table(events: pa.Table) -> pa.Table:
     """Return the declared causes as rows (child, parent, parent_id) of an Arrow table.
 
@@ -59,7 +56,7 @@ def edge_table(events: pa.Table) -> pa.Table:
     child = cast("Any", pc.list_parent_indices(parents)).cast(pa.int64())
     known = names.is_valid()
     names, child = names.filter(known), child.filter(known)
-    own = _in_run(events, names, child)
+    own = in_run(events, names, child)
     parent = pc.index_in(own, value_set=keys(events)).cast(pa.int64())
     table = pa.table({"child": child, "parent": parent, "parent_id": names})
     if len(table) < 2:
@@ -126,21 +123,6 @@ def one_cycle(of: Graph) -> list[int]:
         parents = of.parent[of.start[node] : of.start[node + 1]]
         node = int(parents[component[parents] == component[node]][0])
     return path[seen[node] :]
-
-
-def _flat(events: pa.Table, column: str) -> pa.Array[Any]:
-    chunks = events[column].combine_chunks()
-    return pa.array([], pa.string()) if isinstance(chunks, pa.ChunkedArray) else chunks
-
-
-def _in_run(events: pa.Table, names: pa.Array[Any], rows: pa.Array[Any] | None) -> pa.Array[Any]:
-    """Put the run before each name; `rows` tells the row of each name (None: its position)."""
-    if "run" not in events.column_names or events["run"].null_count == len(events):
-        return names
-    run: Any = cast("Any", pc).fill_null(_flat(events, "run"), "")
-    run = run if rows is None else run.take(rows)
-    length: Any = pc.utf8_length(run).cast(pa.string())  # so that no two pairs look alike
-    return cast("pa.Array[Any]", pc.binary_join_element_wise(length, run, names, ":"))
 
 
 @njit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,14 +11,13 @@ import pyarrow as pa
 from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError
 from antecede.meter.count import Counts
+from antecede.meter.early import Early, early_deliveries
 from antecede.meter.measure import observed, rows_of, table_of
 from antecede.meter.rules import RULES, rule_named
-from antecede.meter.trace import ABSENT, DELIVERY, NEVER_SENT, RECEIPT, runs_of
-from antecede.meter.violations import SCHEMA as EARLY
-from antecede.meter.violations import Found, found_in
+from antecede.meter.trace import ABSENT, NEVER_SENT, runs_of
 from antecede.protocols.subscriptions import Subscriptions
-from antecede.trace.schema import DELIVER, RECEIVE
-from antecede.words import count_and_part, counted, table
+from antecede.trace.causes import BLANK, REPEATED, Causes
+from antecede.words import counted, table
 
 SHOWN = 5
 """Absent causes, and messages that were never sent, that the terminal names."""
@@ -32,38 +30,43 @@ class Summary:
 
     counts: pa.Table
     """As `measure.SCHEMA`."""
-    early: pa.Table
-    """As `violations.SCHEMA`."""
-    deliveries: int
-    """How many were looked at; 0: the trace tells of none."""
+    early: Early
+    """Deliveries before a cause, and how many were looked at."""
     relations: tuple[str, ...]
     """What causality goes by, one a kind of run."""
     left_out: dict[str, int] = field(default_factory=dict)
     not_measured: dict[str, str] = field(default_factory=dict)
     """Rule -> why."""
-    early_by: dict[str, int] = field(default_factory=dict)
-    """Early deliveries by what causality goes by: that of `early` first, then the other one that
-    the trace tells of."""
-    partial: int = 0
-    """Messages that came to some receiving members only."""
+    to_everybody: bool = False
+    """Whether every message counted as one for every member."""
     absent: pa.Table = field(default_factory=ABSENT.empty_table)
-    """As `trace.ABSENT`: declared causes that are nowhere."""
+    """As `trace.ABSENT`: declared causes that are nowhere, or set aside."""
     never_sent: Sequence[str] = ()
     """Ids of messages that came and that no row says to be sent."""
+    causes: Causes = field(default_factory=Causes)
+    """What was declared beside causes, and is left out."""
     contradictions: int = 0
     """Events whose vector clocks contradict others'; the counts go by what the clocks say."""
+
+    @property
+    def partial(self) -> int:
+        """Messages that came to some receiving members only; 0 where all were for all."""
+        return 0 if self.to_everybody else self.early.partial
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, text, lists and maps."""
         return {
             "causal_by": list(self.relations),
             "counts": self.counts.to_pylist(),
-            "deliveries": self.deliveries,
-            "early": self.early.to_pylist(),
-            "early_by": self.early_by,
+            "deliveries": self.early.deliveries,
+            "early": self.early.table.to_pylist(),
+            "early_by": self.early.by,
             "messages_to_some": self.partial,
             "left_out": self.left_out,
             "never_sent": list(self.never_sent),
+            "self_parents": self.causes.self_named,
+            REPEATED: self.causes.repeated,
+            BLANK: self.causes.blank,
             "absent_causes": self.absent.to_pylist(),
             "contradictions": self.contradictions,
             "not_measured": self.not_measured,
@@ -86,18 +89,15 @@ class Summary:
         yield from self._rest(witnesses)
 
     def _rest(self, witnesses: int) -> Iterator[str]:
-        if self.deliveries:
-            label = "early"
-            all_of_them = counted(self.deliveries, "delivery", "deliveries")
-            for relation, early in self.early_by.items():
-                part = f"{count_and_part(early, self.deliveries)} of {all_of_them}"
-                yield f"{label:12}{part} came before a cause, by {relation}"
-                label = ""
-        for row in self.early.slice(0, witnesses).to_pylist():
+        label = "early"
+        for sentence in self.early.sentences():
+            yield f"{label:12}{sentence}"
+            label = ""
+        for row in self.early.table.slice(0, witnesses).to_pylist():
             when = "never came" if row["cause_order"] is None else "came later"
             where = f"{row['member']}" + ("" if row["run"] is None else f" of {row['run']}")
             yield f"            {row['message']} at {where}: its cause {row['cause']} {when}"
-        if self.deliveries and self.partial:
+        if self.early.deliveries and self.partial:
             yield (
                 f"in part     {counted(self.partial, 'message')} did not come to every member "
                 "that received any; no row says whom a message was for, so a cause that was lost "
@@ -105,6 +105,8 @@ class Summary:
             )
         for reason, count in self.left_out.items():
             yield f"left out    {counted(count, 'row')}: {reason}" + self._which(reason)
+        for what, fate in self.causes.notes():
+            yield f"causes      {what}, {fate}"
         yield from self._absent()
         if self.contradictions:
             events = counted(self.contradictions, "event")
@@ -136,7 +138,7 @@ class Summary:
         more = len(self.absent) - len(named)
         rest = f" and {more:,} more, see antecede audit --missing" if more else ""
         causes = counted(len(self.absent), "reference")
-        yield f"absent      {causes} to causes that no row has: {', '.join(named)}{rest}"
+        yield f"absent      {causes} to causes that no counted row has: {', '.join(named)}{rest}"
 
 
 _HEADER = ("rule", "ordered", "causal", "needless", "missed", "each: ordered", "needless", "missed")
@@ -180,12 +182,14 @@ def summarize(
     absent = [ABSENT.empty_table()]
     never_sent: list[str] = []
     contradictions = 0
+    causes = Causes()
     for run in runs_of(events, relation):
         relations[run.source] = None
         received.update(run.arrivals)
         absent.append(run.absent)
         never_sent += run.never_sent
         contradictions += run.contradictions
+        causes = Causes(*(a + b for a, b in zip(causes, run.causes, strict=True)))
         for reason, count in run.notes.items():
             left_out[reason] = left_out.get(reason, 0) + count
         for seen in observed(run, observers, bounds, subscriptions):
@@ -195,34 +199,15 @@ def summarize(
     if unknown := sorted({*(observers or ())} - received):
         known = ", ".join(sorted(received)) or "nobody"
         raise InputError(f"{unknown[0]!r} received nothing; observers: {known}")
-    found = list(found_in(events, relation, to_everybody=to_everybody))
     return Summary(
         table_of(iter(rows)),
-        pa.concat_tables([EARLY.empty_table(), *(one.table for one in found)]),
-        sum(one.checked for one in found),
+        early_deliveries(events, relation, to_everybody=to_everybody),
         tuple(relations),
         left_out,
         {} if wanted else {name: why for name, why in lacking.items() if name not in measured},
-        _early_by(events, relation, found, to_everybody),
-        0 if to_everybody else sum(one.partial for one in found),
+        to_everybody,
         pa.concat_tables(absent),
         never_sent,
+        causes,
         contradictions,
     )
-
-
-def _early_by(
-    events: pa.Table, relation: str | None, found: Sequence[Found], to_everybody: bool
-) -> dict[str, int]:
-    """Count the early deliveries by both causalities, as far as the trace tells of both."""
-    if not found:
-        return {}
-    kinds = {*events["kind"].unique().to_pylist()}
-    chosen = relation or found[0].run.relation
-    counts = {chosen: sum(len(one.table) for one in found)}
-    for other, kind in ((DELIVERY, DELIVER), (RECEIPT, RECEIVE)):
-        if other not in counts and kind in kinds:
-            with contextlib.suppress(InputError):  # some run has no such rows
-                again = found_in(events, other, to_everybody=to_everybody)
-                counts[other] = sum(len(one.table) for one in again)
-    return counts

@@ -26,6 +26,8 @@ from antecede.kernels.meter_past import depths
 from antecede.kernels.meter_stamps import Clocks, Happenings, clocks_of, steps_of
 from antecede.meter.columns import by_name, coded, is_kind, note, times, topic_bits, whole
 from antecede.meter.stamps import Words
+from antecede.trace.causes import Causes
+from antecede.trace.rows import conform, distinct
 from antecede.trace.schema import DELIVER, RECEIVE, SEND
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
@@ -42,7 +44,7 @@ _ABSENT: list[Any] = [
     pa.field("cause", pa.string(), nullable=False),
 ]
 ABSENT = pa.schema(_ABSENT)
-"""One row a declared cause that no row of its run has: the message that names it, and its id."""
+"""One row a declared cause that no counted row of its run has: who names it, and its id."""
 
 
 @dataclass
@@ -79,6 +81,8 @@ class Run:
     """What was left out: reason -> rows."""
     absent: pa.Table = field(default_factory=ABSENT.empty_table)
     """As `ABSENT`: declared causes that are nowhere, so that nothing is ordered after them."""
+    causes: Causes = field(default_factory=Causes)
+    """What was declared beside causes."""
     never_sent: Sequence[str] = ()
     """Ids of messages that were received or delivered, and that no row says to be sent."""
     contradictions: int = 0
@@ -175,10 +179,12 @@ def _run(name: str | None, table: pa.Table, relation: str | None) -> Run:
 def _told(name: str | None, table: pa.Table, relation: str) -> Run:
     """Return a run of sends and what came of them."""
     notes: dict[str, int] = {}
-    usable = pc.and_(table["member"].is_valid(), table["id"].is_valid())
+    named = pc.fill_null(pc.greater(pc.utf8_length(table["id"]), 0), False)
+    usable = pc.and_(table["member"].is_valid(), named)
     told = pc.is_in(table["kind"], value_set=pa.array([SEND, RECEIVE, DELIVER]))
     note(notes, "neither sent, received nor delivered", pc.invert(told))
-    note(notes, "no member", pc.and_(told, pc.invert(usable)))
+    note(notes, "no id", pc.and_(told, pc.invert(named)))
+    note(notes, "no member", pc.and_(told, pc.and_(named, pc.invert(usable))))
     table = table.filter(pc.and_(told, usable)).combine_chunks()
     names, member = by_name(table["member"])
     ids, code = coded(table["id"])
@@ -246,18 +252,18 @@ def _arrivals(
 
 
 def _declared(name: str | None, table: pa.Table) -> Run:
-    """Return a run of declared causes; every id is one message, its first row counts."""
+    """Return a run of declared causes; `trace.rows` tells what is a message and what its causes."""
     notes: dict[str, int] = {}
     if "parents" not in table.column_names:
         raise InputError("nothing tells what is causal: no receipts, no vector clocks, no parents")
+    rows = distinct(conform(table), by_clock=False)
+    table = rows.events.combine_chunks()
     second_hand = is_kind(table, RECEIVE) | is_kind(table, DELIVER)
-    table = table.filter(pa.array(~second_hand & table["id"].is_valid().to_numpy()))
-    note(notes, "receipts and deliveries", second_hand)
-    _, code = coded(table["id"])
-    _, first = np.unique(code, return_index=True)
-    note(notes, "an earlier row has this id", len(table) - len(first))
-    table = table.take(np.sort(first)).combine_chunks()
-    of, absent = _graph(table), _absent(name, table)
+    stand_in = int(np.count_nonzero(second_hand))
+    note(notes, "receipts and deliveries", rows.receipts + rows.deliveries - stand_in)
+    note(notes, "no id", len(rows.quarantine) - rows.conflicts)
+    note(notes, "an earlier row has this id", rows.duplicates)
+    of = _graph(table)
     circular = graph.on_cycles(of) >= 0
     if circular.any():
         note(notes, "causes go in a circle", circular)
@@ -278,7 +284,8 @@ def _declared(name: str | None, table: pa.Table) -> Run:
         {EVERYTHING: np.argsort(whole(table["file_order"]), kind="stable").astype(np.int64)},
         past=of,
         notes=notes,
-        absent=absent,
+        absent=_absent(name, table),
+        causes=rows.causes,
     )
 
 
@@ -289,7 +296,7 @@ def _edges(table: pa.Table) -> Any:
 
 
 def _absent(name: str | None, table: pa.Table) -> pa.Table:
-    """Return the declared causes that no row has, in the order of the rows that name them."""
+    """Return the declared causes that no counted row has, in the order of who names them."""
     edges = _edges(table)
     edges = edges.filter(edges["parent"].is_null())
     edges = edges.take(np.argsort(edges["child"].to_numpy(), kind="stable"))

@@ -2,10 +2,10 @@
 
 Theory of operation
 -------------------
-The same events take part as in an audit: the first row of an id, receipts and deliveries only
-where nothing tells of the sending. Vector-clock logs are ordered by their clocks, all other
-traces by declared parents, each `run` by itself. Ties are broken by the first of the trace's
-times that is known (`TIMES`; file order where there is none), then by identity.
+The same events take part as in an audit, with the same causes (`trace.rows`). Vector-clock logs
+are ordered by their clocks, all other traces by declared parents, each `run` by itself. Ties are
+broken by the first of the trace's times that is known (`TIMES`; file order where there is none),
+then by identity.
 
 Either engine gets the same prepared events and gives the same table. Rows that cannot have a
 position leave it for the quarantine, with a reason.
@@ -19,11 +19,12 @@ from typing import Any, NamedTuple
 import pyarrow
 import pyarrow.compute
 
-from antecede.audit.rows import CONTENT, conform, distinct, refuse
 from antecede.errors import InputError
 from antecede.order.spec import POSITIONED, OrderSpec, Status
 from antecede.order.table import order_table
 from antecede.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, Trace
+from antecede.trace.causes import Causes
+from antecede.trace.rows import CONTENT, conform, distinct, refuse
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute
@@ -57,6 +58,8 @@ class Prepared(NamedTuple):
     duplicates: int
     receipts: int
     deliveries: int
+    causes: Causes
+    """What events declared beside causes, and what is left out of these."""
 
 
 class Ordered(NamedTuple):
@@ -92,7 +95,13 @@ def prepare(trace: Trace, by: str | None = None) -> Prepared:
         spec = OrderSpec(id="id", after=("parents",), **common)
     aside = pyarrow.concat_tables([trace.quarantine, rows.quarantine])
     return Prepared(
-        events, spec, aside, rows.duplicates - rows.conflicts, rows.receipts, rows.deliveries
+        events,
+        spec,
+        aside,
+        rows.duplicates - rows.conflicts,
+        rows.receipts,
+        rows.deliveries,
+        rows.causes.with_read(trace.details),
     )
 
 

@@ -54,6 +54,8 @@ class AddressedProtocol(Protocol):
     Subclasses implement `send` and the methods that are abstract here.
     """
 
+    control_power: ClassVar[int | None] = 2
+
     addressing: ClassVar[Addressing] = Addressing.MEMBERS
     highest: ClassVar[int] = MAX_MEMBER
     """Highest member number there can be."""
@@ -247,6 +249,10 @@ class AddressedProtocol(Protocol):
     def newest(self, member: int) -> int:
         """Return the greatest number that this member knows another to have used; 0: none."""
         return 0
+
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Stop sending to the member; its messages up to `last` are still delivered.

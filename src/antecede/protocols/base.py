@@ -48,7 +48,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from antecede.errors import LocalError
-from antecede.protocols.given import Needs, check_given
+from antecede.protocols.given import Excludes, Needs, check_given, effective
 from antecede.protocols.state import freeze, thaw
 
 
@@ -181,10 +181,15 @@ class Protocol:
     addressing: ClassVar[Addressing] = Addressing.ALL
     own_options: ClassVar[frozenset[str]] = frozenset()
     """Options that each member may choose for itself; all others must agree in a group."""
-    dependent_options: ClassVar[tuple[Needs, ...]] = ()
-    """Options that do nothing without another one: refused where they stand alone."""
+    member_options: ClassVar[frozenset[str]] = frozenset()
+    """Options that are a member, by number; a `Group` takes its name too."""
+    dependent_options: ClassVar[tuple[Needs | Excludes, ...]] = ()
+    """Options that do nothing without another one, or beside one: refused there."""
     application: ClassVar[bool] = True
     """False for roles that only forward (super peers): they neither send nor deliver."""
+    control_power: ClassVar[int | None] = None
+    """Control information has so many numbers at most as there are members, to this power (and a
+    few): a host knows by it when a message cannot be too large. None: not known."""
     note_payload: Any = b""
     """What the protocol's own messages (heartbeats, requests) carry in place of a payload."""
 
@@ -233,6 +238,14 @@ class Protocol:
         """
         return {}
 
+    def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return those of the options that this object was made with which say something.
+
+        What says the same as leaving it out is left out: members of whom one names a default and
+        another does not are of one group. Asked when the object is new.
+        """
+        return effective(type(self), options)
+
     def blocked_on(self) -> tuple[Held, ...]:
         """Return every held-back message with the ids known to be missing for it."""
         return ()
@@ -267,6 +280,10 @@ class Protocol:
         raise LocalError(f"{type(self).__name__} does not tell what it has delivered")
 
     # -- membership -------------------------------------------------------------------------
+
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left, as `leave` was told."""
+        return {}
 
     def frontier(self) -> Hashable:
         """As sponsor of a newcomer: what it may regard as delivered. Plain nested tuples."""
@@ -352,8 +369,15 @@ class Protocol:
         """Tell whether a message is between protocols only and carries nothing to deliver."""
         return False
 
+    def control_texts(self) -> Iterable[str]:
+        """Return the topics that the control information of a message sent now may carry."""
+        return ()
+
     def causes(self, message: Any) -> tuple[MessageId, ...]:
-        """Return the ids that the control information says must be delivered before."""
+        """Return the ids that the control information says must be delivered before.
+
+        A protocol whose control information names none leaves this as it is.
+        """
         raise LocalError(f"{type(self).__name__} does not name causes")
 
     def mentions(self, message: Any) -> tuple[int, ...]:

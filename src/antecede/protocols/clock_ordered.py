@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import exact, seconds_text, up_ns
+from antecede.clocks.plain import plain
 from antecede.errors import LocalError
 from antecede.protocols import transmission_messages as wire
 from antecede.protocols.base import (
@@ -36,7 +37,7 @@ from antecede.protocols.base import (
 from antecede.protocols.base import Relation as CausalRelation
 from antecede.protocols.clock_delivery import ClockDelivery
 from antecede.protocols.clock_relations import Floor, Relation, Separation
-from antecede.protocols.given import ANYTHING, Needs
+from antecede.protocols.given import ANYTHING, Excludes, Needs
 from antecede.protocols.jumps import MAX_AHEAD_S, MAX_JUMP, Limits
 from antecede.protocols.transmission import KEEP
 from antecede.protocols.transmission_messages import AnyMessage, StampedMessage
@@ -59,6 +60,8 @@ class ClockOrdered(ClockDelivery):
     defects of Tsuneizumi et al. to show. Raises LocalError.
     """
 
+    control_power: ClassVar[int | None] = 0
+
     guarantee: Guarantee = PROMISE
     misprints: ClassVar[frozenset[str]] = frozenset(
         {"dropped", "dseq", "exclusive-end", "no-null-messages"}
@@ -69,11 +72,12 @@ class ClockOrdered(ClockDelivery):
         {"keep", "buffer_limit", "max_jump", "max_ahead_s"}
     )
 
-    dependent_options: ClassVar[tuple[Needs, ...]] = (
+    dependent_options: ClassVar[tuple[Needs | Excludes, ...]] = (
         Needs("keep", (("retry_s", ANYTHING),)),
         Needs("recovery_s", (("retry_s", ANYTHING),), off=0),
         Needs("recovery_s", (("delivery", "bound"),), off=0),
         Needs("heartbeat_s", (("delivery", "null"), ("retry_s", ANYTHING)), off=None),
+        Excludes("heartbeat_s", "printed", "no-null-messages", off=None),
     )
 
     def __init__(
@@ -99,7 +103,7 @@ class ClockOrdered(ClockDelivery):
         if not exact(recovery_s, "recovery_s") >= 0:
             raise LocalError(f"recovery_s is {recovery_s}; it is 0 or more seconds")
         self.recovery_ns = up_ns(recovery_s, "recovery_s")
-        self.buffer_limit = buffer_limit
+        self.buffer_limit: int | None = plain(buffer_limit)
         self.limits = Limits.of(
             max_jump, max_ahead_s, counts=self.carries_lt, clocks=self.carries_pt
         )
@@ -208,6 +212,10 @@ class ClockOrdered(ClockDelivery):
         self.floors[member] = Floor()
         self.look_again()
         return ()
+
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Send to the member no more; its messages up to `last` are still delivered."""

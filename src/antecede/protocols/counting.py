@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from antecede.clocks import counters
 from antecede.clocks.lanes import (
@@ -80,6 +80,8 @@ class CountingProtocol(Protocol):
     Subclasses implement `send` and `receive` (with the check of `lacks` written out for
     speed), and `record`. Their messages have the fields sender, seq, payload and causes.
     """
+
+    control_power: ClassVar[int | None] = 1
 
     def __init__(self, me: int, members: Iterable[int]) -> None:
         super().__init__(me, members)
@@ -303,6 +305,10 @@ class CountingProtocol(Protocol):
             del self.counts[member]
         self.members = tuple(other for other in self.members if other not in members)
         self._lay_out()
+
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Stop sending to the member; its messages up to `last` are still delivered.

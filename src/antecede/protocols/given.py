@@ -10,19 +10,28 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import types
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from decimal import Decimal
 from functools import lru_cache
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
+from antecede.clocks.plain import plain
 from antecede.errors import LocalError
 from antecede.protocols.options import allowed, declared_types, option_text, options_of
+from antecede.words import shown
 
 ANYTHING = object()
 """In `Needs.any_of`: set at all, that is neither None nor false."""
 NEVER = object()
 """In `Needs.off`: there is no value that says the same as leaving the option out."""
+
+
+class Idle(NamedTuple):
+    """Why an option has no effect beside the others, and what to do."""
+
+    words: str
+    advice: str
 
 
 class Needs(NamedTuple):
@@ -34,12 +43,32 @@ class Needs(NamedTuple):
     off: Any = NEVER
     """The value that is no request for anything, so that it may stand alone."""
 
-    def words(self) -> str:
-        """Return what is needed, as one would write it."""
-        return " or ".join(
+    def lacking(self, made: Any, options: Mapping[str, Any]) -> Idle | None:
+        """Return why the option has no effect beside these options; None: it has one."""
+        if any(_is(_value(made, options, other), value) for other, value in self.any_of):
+            return None
+        words = (
             other if value is ANYTHING else f"{other}={option_text(value)}"
             for other, value in self.any_of
         )
+        return Idle(f"without {' or '.join(words)}", "leave it out, or give both")
+
+
+class Excludes(NamedTuple):
+    """An option that has no effect beside a word in another one, which is a list of words."""
+
+    option: str
+    other: str
+    word: str
+    off: Any = NEVER
+    """The value that is no request for anything, so that it may stand beside the word."""
+
+    def lacking(self, made: Any, options: Mapping[str, Any]) -> Idle | None:
+        """Return why the option has no effect beside these options; None: it has one."""
+        words = _value(made, options, self.other) or ()
+        if self.word not in words:
+            return None
+        return Idle(f"beside {self.other}={self.word}", "leave one of them out")
 
 
 def check_given(made: Any, options: Mapping[str, Any]) -> None:
@@ -49,22 +78,43 @@ def check_given(made: Any, options: Mapping[str, Any]) -> None:
     """
     hints = _types(made)
     for name, value in options.items():
-        if name in hints and not fits(value, hints[name]):
-            raise LocalError(f"{name} is {value!r}; {_words(hints[name])} is allowed")
-    for name, words in idle(made, options).items():
-        raise LocalError(f"{name} has no effect without {words}: leave it out, or give both")
+        if name in hints and not fits(value, hints[name]) and not _is_default(made, name, value):
+            raise LocalError(f"{name} is {shown(value)}; {_words(hints[name])} is allowed")
+    for name, why in idle(made, options).items():
+        raise LocalError(f"{name} has no effect {why.words}: {why.advice}")
 
 
-def idle(made: Any, options: Mapping[str, Any]) -> dict[str, str]:
-    """Return which of these options have no effect beside the others, and what they need."""
-    needs: Sequence[Needs] = getattr(made, "dependent_options", ())
+def idle(made: Any, options: Mapping[str, Any]) -> dict[str, Idle]:
+    """Return which of these options have no effect beside the others, and why.
+
+    Raises LocalError for a class whose `dependent_options` are none.
+    """
     return {
-        one.option: one.words()
-        for one in needs
+        one.option: why
+        for one in _dependent(made)
         if one.option in options
         and (one.off is NEVER or options[one.option] != one.off)
-        and not any(_is(_value(made, options, other), value) for other, value in one.any_of)
+        and (why := one.lacking(made, options))
     }
+
+
+def effective(made: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options without those that say nothing: turned off where they have no effect."""
+    without = {one.option for one in _dependent(made) if one.lacking(made, options)}
+    return {name: value for name, value in options.items() if name not in without}
+
+
+def _dependent(made: Any) -> Sequence[Needs | Excludes]:
+    found = getattr(made, "dependent_options", ())
+    if isinstance(found, list | tuple) and all(isinstance(x, Needs | Excludes) for x in found):
+        return found
+    name = getattr(made, "__name__", repr(made))
+    raise LocalError(f"dependent_options of {name} is {found!r}; it is a tuple of Needs(...)")
+
+
+def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with numbers and texts as Python's own: numpy's, and those of an Enum."""
+    return {name: plain(value) for name, value in options.items()}
 
 
 def with_trial(made: Any, members: Sequence[int], chosen: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,7 +123,11 @@ def with_trial(made: Any, members: Sequence[int], chosen: Mapping[str, Any]) -> 
     Of the latter, what has no effect beside the chosen ones is left out.
     """
     asked = getattr(made, "trial_options", None)
-    both = {**({} if asked is None else asked(members)), **chosen}
+    trial = {} if asked is None else asked(members)
+    if not isinstance(trial, Mapping):
+        name = getattr(made, "__name__", repr(made))
+        raise LocalError(f"trial_options of {name} returns {trial!r}; options by name are wanted")
+    both = {**trial, **plain_options(chosen)}
     without = idle(made, both).keys() - chosen.keys()
     return {name: value for name, value in both.items() if name not in without}
 
@@ -83,28 +137,57 @@ def fits(value: Any, hint: Any) -> bool:
     if get_origin(hint) in (Union, types.UnionType):
         return any(fits(value, part) for part in get_args(hint))
     if get_origin(hint) is Literal:
-        return value in get_args(hint)
+        return any(value == one and _alike(value, one) for one in get_args(hint))
     kind = get_origin(hint) or hint
     if kind is Any or not inspect.isclass(kind):
         return True
     if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool)
+        return isinstance(value, Integral) and not isinstance(value, bool)
     if kind is float:  # seconds are taken as exactly as they are given
         return isinstance(value, Real | Decimal) and not isinstance(value, bool)
-    if issubclass(kind, Collection) and kind is not str and get_args(hint) == (str,):
+    if get_origin(hint) is not None and issubclass(kind, Collection) and get_args(hint) == (str,):
         texts = isinstance(value, Collection) and not isinstance(value, str | bytes)
         return texts and all(isinstance(one, str) for one in value)
+    if issubclass(kind, Sequence | Set) and not issubclass(kind, str | bytes):
+        return _fits_items(value, kind, get_args(hint))
     try:
-        return isinstance(value, kind)
+        return isinstance(value, kind) and _fits_pairs(value, get_args(hint))
     except TypeError:  # a typing.Protocol, a TypedDict: types that cannot be asked
         return True
+
+
+def is_word_set(hint: Any) -> bool:
+    """Tell whether a declared type is a collection of words in which no order matters."""
+    kind = get_origin(hint)
+    ordered = not inspect.isclass(kind) or issubclass(kind, Sequence)
+    return not ordered and issubclass(kind, Collection) and get_args(hint) == (str,)
+
+
+def _fits_items(value: Any, kind: type, parts: tuple[Any, ...]) -> bool:
+    """Tell it of a list, a tuple or a set: scenario files have lists alone, and tuples of them."""
+    listed = isinstance(value, list | tuple) and issubclass(kind, Sequence)
+    if not (listed or isinstance(value, kind)):
+        return False
+    if issubclass(kind, tuple) and parts and parts[-1] is not ...:
+        return len(value) == len(parts) and all(map(fits, value, parts))
+    return not parts or all(fits(one, parts[0]) for one in value)
+
+
+def _fits_pairs(value: Any, parts: tuple[Any, ...]) -> bool:
+    if not isinstance(value, Mapping) or len(parts) != 2:
+        return True
+    return all(fits(key, parts[0]) and fits(item, parts[1]) for key, item in value.items())
+
+
+def _alike(value: Any, one: Any) -> bool:
+    return isinstance(value, bool) is isinstance(one, bool)
 
 
 def check_flags(**flags: Any) -> None:
     """Raise LocalError for an argument that is neither True nor False."""
     for name, value in flags.items():
         if not isinstance(value, bool):
-            raise LocalError(f"{name} is {value!r}; True or False is allowed")
+            raise LocalError(f"{name} is {shown(value)}; True or False is allowed")
 
 
 def _words(hint: Any) -> str:
@@ -125,7 +208,12 @@ def _types(made: Any) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _defaults(made: Any) -> Mapping[str, Any]:
-    return {name: option.default for name, option in options_of(made).items()}
+    return {name: one.default for name, one in options_of(made).items() if not one.needed}
+
+
+def _is_default(made: Any, name: str, value: Any) -> bool:
+    """Tell it of what is declared as another type: a class takes what it writes itself."""
+    return name in _defaults(made) and value is _defaults(made)[name]
 
 
 def _value(made: Any, options: Mapping[str, Any], name: str) -> Any:

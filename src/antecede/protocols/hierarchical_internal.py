@@ -25,6 +25,7 @@ from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from antecede.clocks.bits import MAX_SPAN, absorb, positions, span_bytes, trim, window_bytes
+from antecede.clocks.plain import plain
 from antecede.errors import LocalError, SequenceError
 from antecede.protocols import hierarchical_messages as wire
 from antecede.protocols.base import (
@@ -109,7 +110,7 @@ class InternalPeer(Protocol):
         self.super_peer = super_peer
         self.pruning = pruning
         self.as_printed = LISTING6 in printed
-        self.ack_after = ack_after if pruning != "none" else 0
+        self.ack_after = plain(ack_after) if pruning != "none" else 0
         self.ack_payload = ack_payload
         self.sn = 0
         self.base, self.bits = EMPTY  # RV

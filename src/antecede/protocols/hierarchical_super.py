@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, ClassVar
 
+from antecede.clocks.plain import plain
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 from antecede.protocols import hierarchical_messages as wire
 from antecede.protocols.base import (
@@ -75,6 +76,7 @@ class SuperPeer(Protocol):
         flush_after: int = FLUSH_AFTER,
     ) -> None:
         """Begin as Listing 3 says: VTx zero, LR all <0, 0>, TT and I empty."""
+        flush_after = plain(flush_after)
         if not 1 <= flush_after <= FLUSH_AFTER:
             raise LocalError(f"flush_after is {flush_after}; it is 1 to {FLUSH_AFTER} numbers")
         group, peers, super_peers = tuple(group), tuple(peers), tuple(super_peers)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from antecede.clocks.nanoseconds import Seconds, seconds_text, span_ns
+from antecede.clocks.plain import plain
 from antecede.errors import LimitError, LocalError
 
 MAX_JUMP = 1 << 36
@@ -63,6 +64,7 @@ class Limits(NamedTuple):
             raise LocalError("max_jump limits linear times, and messages here carry none")
         if not clocks and max_ahead_s != MAX_AHEAD_S:
             raise LocalError("max_ahead_s limits physical times, and messages here carry none")
+        max_jump = plain(max_jump)
         if max_jump is not None and (type(max_jump) is not int or max_jump < 1):
             raise LocalError(f"max_jump is {max_jump!r}; it is 1 or more, or None for without")
         ahead_ns = None if max_ahead_s is None else span_ns(max_ahead_s, "max_ahead_s")

@@ -27,7 +27,7 @@ sent again, so the rows left out are known. The principal vector is carried alwa
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from antecede.clocks import lanes
 from antecede.clocks.lanes import LANE_BITS
@@ -46,6 +46,8 @@ Rows: TypeAlias = tuple[int, ...]
 
 class MatrixBase(CountingProtocol):
     """One member of a group with causal order that knows what the others have."""
+
+    control_power: ClassVar[int | None] = 2
 
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
     matrix: Rows = ()

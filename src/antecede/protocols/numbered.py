@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from antecede.clocks.intervals import MAX_NUMBER
 from antecede.clocks.wire import Reader, varint
@@ -35,6 +35,8 @@ class NumberedProtocol(Protocol):
 
     Subclasses implement `receive`, `newest`, `frontier` and `causes`.
     """
+
+    control_power: ClassVar[int | None] = 0
 
     def __init__(self, me: int, members: Iterable[int]) -> None:
         super().__init__(me, members)
@@ -95,6 +97,10 @@ class NumberedProtocol(Protocol):
         for member in members:
             del self.arrived[member]
         self.members = tuple(other for other in self.members if other not in members)
+
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Stop sending to the member; its messages up to `last` are still delivered."""

@@ -16,7 +16,7 @@ import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from antecede.errors import AntecedeError, OptionError
+from antecede.errors import AntecedeError, LocalError, OptionError
 
 _UNKNOWN = object()
 _BOOLEANS: Mapping[str, bool] = {"true": True, "false": False}
@@ -29,6 +29,8 @@ class Option(NamedTuple):
     hint: Any
     """Its type as declared, or that of its default; Any when nothing tells."""
     default: Any = None
+    needed: bool = False
+    """It has no default."""
 
     def describe(self) -> str:
         """Return `name (type)` for lists of options."""
@@ -36,17 +38,21 @@ class Option(NamedTuple):
 
 
 def options_of(factory: Callable[..., Any]) -> dict[str, Option]:
-    """Return the options of a class or function by name, in the order in which it names them."""
+    """Return the options of a class or function by name, in the order in which it names them.
+
+    Raises LocalError for one whose arguments Python cannot tell.
+    """
     found: dict[str, Option] = {}
     for made in _constructors(factory):
         hints = _hints(made)
-        parameters = inspect.signature(made).parameters.values()
+        parameters = _parameters(factory, made)
         for one in parameters:
             named = one.kind is one.KEYWORD_ONLY
             named |= one.kind is one.POSITIONAL_OR_KEYWORD and one.default is not one.empty
             if named and one.name not in found:
-                default = None if one.default is one.empty else one.default
-                found[one.name] = Option(one.name, _hint(hints, one), default)
+                needed = one.default is one.empty
+                default = None if needed else one.default
+                found[one.name] = Option(one.name, _hint(hints, one), default, needed)
         if all(one.kind is not one.VAR_KEYWORD for one in parameters):
             break
     return found
@@ -57,7 +63,12 @@ def declared_types(factory: Callable[..., Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for made in reversed(_constructors(factory)):  # those of the class itself count
         found |= _hints(made)
-    return {name: hint for name, hint in found.items() if name in options_of(factory)}
+    options = options_of(factory)
+    return {
+        name: _or_none(hint, options[name].default, options[name].needed)
+        for name, hint in found.items()
+        if name in options
+    }
 
 
 def split_options(words: Iterable[str]) -> list[tuple[str, str]]:
@@ -108,8 +119,8 @@ def option_text(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, str):
         return value
-    if isinstance(value, Collection) and all(isinstance(one, str) for one in value):
-        return ",".join(value)
+    if isinstance(value, Collection) and not isinstance(value, bytes | Mapping):
+        return ",".join(map(option_text, value))
     return str(value)
 
 
@@ -125,7 +136,7 @@ def allowed(hint: Any) -> str:
             fields = ", ".join(f"'{one}': ..." for one in inspect.signature(kind).parameters)
             words.append(f"{{{fields}}}")
         else:
-            words.append("words with commas between" if _is_collection(kind) else "a value")
+            words.append(_collection_words(kind) if _is_collection(kind) else "a value")
     return " or ".join(dict.fromkeys(words))
 
 
@@ -152,20 +163,36 @@ def _constructors(factory: Callable[..., Any]) -> list[Callable[..., Any]]:
 def _hints(made: Callable[..., Any]) -> Mapping[str, Any]:
     try:
         return get_type_hints(made)
-    except (NameError, TypeError):
-        # A name that its module does not have when it runs (typing.TYPE_CHECKING): without types.
+    except (NameError, TypeError, AttributeError, SyntaxError):
+        # A name that its module does not have when it runs (typing.TYPE_CHECKING), or words that
+        # are no type: without types.
         return {}
+
+
+def _parameters(factory: Any, made: Callable[..., Any]) -> Collection[inspect.Parameter]:
+    try:
+        return inspect.signature(made).parameters.values()
+    except (ValueError, TypeError) as error:
+        name = getattr(factory, "__name__", repr(factory))
+        raise LocalError(f"the arguments of {name} cannot be read: {error}") from error
 
 
 def _hint(hints: Mapping[str, Any], parameter: inspect.Parameter) -> Any:
     """Return the declared type, or that of the default."""
     if parameter.name in hints:
-        return hints[parameter.name]
+        return _or_none(hints[parameter.name], parameter.default)
     if isinstance(parameter.default, bool | int | float | str):
         return type(parameter.default)
     if isinstance(parameter.default, tuple | list | set | frozenset):
         return Collection[str]
     return Any
+
+
+def _or_none(hint: Any, default: Any, needed: bool = False) -> Any:
+    """Return a declared type, with None where it is written as `k: int = None`."""
+    if needed or default is not None or hint is Any or not hasattr(hint, "__or__"):
+        return hint
+    return hint if type(None) in get_args(hint) else hint | None
 
 
 def _kinds(hint: Any) -> list[Any]:
@@ -197,9 +224,56 @@ def _read(name: str, text: str, kind: Any) -> Any:
         return next((one for one in get_args(kind) if option_text(one) == text), _UNKNOWN)
     if dataclasses.is_dataclass(kind):
         return _record(name, text, kind)
+    if _is_mapping(kind):
+        return _mapping(text, kind)
     if _is_collection(kind):
-        return tuple(word for word in text.split(",") if word)
+        return _items(text, kind)
     return _guess(text)
+
+
+def _is_mapping(kind: Any) -> bool:
+    return issubclass(get_origin(kind) or kind, Mapping)
+
+
+def _collection_words(kind: Any) -> str:
+    """Return in words what a collection is written as."""
+    if _is_mapping(kind):
+        return "{'KEY': VALUE, ...}"
+    parts = [part for part in get_args(kind) if part is not ...]
+    what = " or ".join(dict.fromkeys(map(allowed, parts))) if parts else "a word"
+    plurals = {"a word": "words", "a whole number": "whole numbers", "a number": "numbers"}
+    return f"{plurals.get(what, 'values')} with commas between"
+
+
+def _mapping(text: str, kind: Any) -> Any:
+    """Return a table, written as a Python dict, or `_UNKNOWN`."""
+    try:
+        found = ast.literal_eval(text)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return _UNKNOWN
+    return found if isinstance(found, dict) else _UNKNOWN
+
+
+def _items(text: str, kind: Any) -> Any:
+    """Return the values between commas in a collection of their type, or `_UNKNOWN`."""
+    made = get_origin(kind) or kind
+    words = [word for word in text.split(",") if word]
+    parts = get_args(kind)
+    if issubclass(made, tuple) and parts and parts[-1] is not ...:
+        hints = list(parts)
+    else:
+        hints = [parts[0] if parts else str] * len(words)
+    if len(hints) != len(words):
+        return _UNKNOWN
+    values = [_any_of(word, hint) for word, hint in zip(words, hints, strict=True)]
+    if any(value is _UNKNOWN for value in values):
+        return _UNKNOWN
+    return made(values) if made in (list, set, frozenset) else tuple(values)
+
+
+def _any_of(text: str, hint: Any) -> Any:
+    found = (_read("", text, kind) for kind in _kinds(hint))
+    return next((value for value in found if value is not _UNKNOWN), _UNKNOWN)
 
 
 def _number(text: str, kind: Callable[[str], Any]) -> Any:

@@ -27,6 +27,7 @@ from typing import Any, ClassVar
 from antecede.clocks.intervals import MAX_NUMBER, contains, insert
 from antecede.clocks.nanoseconds import seconds_text
 from antecede.clocks.own_clock import OwnClock
+from antecede.clocks.plain import plain
 from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError
 from antecede.protocols.base import (
     AFTER_LEAVE,
@@ -83,7 +84,8 @@ class SemanticOrder(SbState):
         as_published: bool | str = False,
     ) -> None:
         policy = Policy(
-            several_parents, missing_parent, patience_s, store_limit, overflow, as_published
+            *(several_parents, missing_parent, patience_s, plain(store_limit)),
+            *(overflow, as_published),
         )
         super().__init__(me, members, checked(policy))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from antecede.clocks.intervals import MAX_NUMBER, NODE_BYTES, nodes
 from antecede.clocks.own_clock import OwnClock
@@ -29,6 +29,8 @@ STILL_HERE = -1
 
 class SbState(Protocol):
     """Everything of a member of an S_b group but the rules for messages."""
+
+    control_power: ClassVar[int | None] = 0
 
     guarantee: Guarantee = guarantee_of(Policy())
     """What the default policy promises; an object with another policy has its own."""
@@ -127,6 +129,10 @@ class SbState(Protocol):
         self.members = tuple(other for other in self.members if other not in members)
         self.receivers = self.others()
 
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
+
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Stop sending to the member; its messages up to `last` and answers to them may come.
 
@@ -172,6 +178,8 @@ class SbState(Protocol):
         self.own_clock = clock
         self.gone = {member: list(bounds) for member, bounds in gone}
         for message, since, missing in held:
+            if message.sender not in self.delivered or not missing:
+                raise ValueError(f"held: message {message.seq} of member {message.sender}")
             self.store.put(message, missing, since)
         if dict(counts).keys() != self.counts.keys():
             raise ValueError(f"counts of {sorted(dict(counts))}")

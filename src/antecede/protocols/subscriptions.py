@@ -9,18 +9,33 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from antecede.errors import LocalError
+from antecede.words import shown
 
 Member = TypeVar("Member", bound=Hashable)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Subscriptions(Generic[Member]):
     """Topics by member (a number, or a name until `numbered`); who is not named has none."""
 
     topics: Mapping[Member, Collection[str]] = field(default_factory=dict)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Subscriptions):
+            return NotImplemented
+        return self._sets() == other._sets()
+
     def __hash__(self) -> int:
-        return hash(frozenset((member, frozenset(own)) for member, own in self.topics.items()))
+        return hash(frozenset(self._sets().items()))
+
+    def _sets(self) -> dict[Member, frozenset[str]]:
+        return {member: frozenset(own) for member, own in self.topics.items() if own}
+
+    def in_one_writing(self) -> Subscriptions[Member]:
+        """Return the same, written as all that are equal are: lists, sets and [] are told apart by
+        nobody.
+        """
+        return Subscriptions({one: tuple(sorted(own)) for one, own in self._sets().items()})
 
     def of(self, member: Member) -> frozenset[str]:
         """Return the topics a member subscribes to (p_i.S)."""
@@ -44,13 +59,19 @@ class Subscriptions(Generic[Member]):
     def numbered(self, numbers: Mapping[Any, int]) -> Subscriptions[int]:
         """Return the same with names replaced by member numbers; raises LocalError.
 
-        Also for topics that are no lists: a text would be read letter by letter.
+        Also for topics that are no lists: a text would be read letter by letter; and for those
+        that no message could name.
         """
+        from antecede.protocols.topic_message import checked_topics  # not for every import
+
         if not isinstance(self.topics, Mapping):
-            raise LocalError(f"subscriptions are topics by member, not {self.topics!r}")
+            raise LocalError(f"subscriptions are topics by member, not {shown(self.topics)}")
         for member, topics in self.topics.items():
             if isinstance(topics, str | bytes) or not isinstance(topics, Collection):
-                raise LocalError(f"the topics of {member!r} are a list of words, not {topics!r}")
+                raise LocalError(
+                    f"the topics of {member!r} are a list of words, not {shown(topics)}"
+                )
+            checked_topics(topics)
         if unknown := [member for member in self.topics if member not in numbers]:
-            raise LocalError(f"{unknown[0]!r} has subscriptions and is not in the group")
+            raise LocalError(f"{shown(unknown[0])} has subscriptions and is not in the group")
         return Subscriptions({numbers[member]: topics for member, topics in self.topics.items()})

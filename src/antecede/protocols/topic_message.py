@@ -20,6 +20,7 @@ from antecede.clocks.pairs import encode_pairs, read_pairs
 from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError
 from antecede.protocols.topic_relations import Stamp
+from antecede.words import shown
 
 MAX_TOPIC_BYTES = 255
 MAX_COUNT = (1 << 62) - 1
@@ -69,7 +70,9 @@ def checked_topics(topics: Collection[str]) -> tuple[str, ...]:
         raise LocalError(f"topics are several names, not the word {topics!r}: write [{topics!r}]")
     for topic in topics:
         if not _is_name(topic):
-            raise LocalError(f"a topic's name has 1 to {MAX_TOPIC_BYTES} bytes, not {topic!r}")
+            raise LocalError(
+                f"a topic's name has 1 to {MAX_TOPIC_BYTES} bytes as UTF-8, not {shown(topic)}"
+            )
     return tuple(sorted(set(topics)))
 
 

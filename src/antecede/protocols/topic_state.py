@@ -18,6 +18,7 @@ from antecede.clocks.intervals import MAX_GAPS, NODE_BYTES
 from antecede.clocks.lanes import MAX_MEMBER, get, guards, items, pack, put, unit
 from antecede.clocks.nanoseconds import NS
 from antecede.clocks.own_clock import OwnClock
+from antecede.clocks.plain import plain
 from antecede.errors import LocalError
 from antecede.protocols import topic_message
 from antecede.protocols.base import (
@@ -56,6 +57,8 @@ class Waiting(NamedTuple):
 class TopicState(Protocol):
     """Everything of a peer but the rules for events; see `TopicProtocol` for the options."""
 
+    control_power: ClassVar[int | None] = 1
+
     parts: ClassVar[Parts] = Parts()
     """Which times the messages carry and the relation reads, beside the topic vector."""
     guarantee: Guarantee = Guarantee(
@@ -78,6 +81,7 @@ class TopicState(Protocol):
     ) -> None:
         super().__init__(me, members)
         self.limits = Limits.of(max_jump)
+        max_gaps = plain(max_gaps)
         if max_gaps is not None and (type(max_gaps) is not int or max_gaps < 1):
             raise LocalError(f"max_gaps is {max_gaps!r}; it is 1 or more, or None for all")
         self.max_gaps = max_gaps
@@ -112,6 +116,14 @@ class TopicState(Protocol):
         """Number of the last message of each member that left."""
         self.held: dict[MessageId, Waiting] = {}
         self._set_up()
+
+    def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the options; that nobody subscribes to anything need not be said."""
+        found = dict(super().settled(options))
+        told = found.get("subscriptions")
+        if told is not None and not told.all_topics():
+            del found["subscriptions"]
+        return found
 
     def _set_up(self) -> None:
         """Derive what follows from members, subscriptions and options."""
@@ -308,6 +320,10 @@ class TopicState(Protocol):
         self._set_up()
         return NOTHING
 
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
+
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Stop sending to the member; its events up to `last` are still delivered.
 
@@ -387,6 +403,10 @@ class TopicState(Protocol):
         members = (len(self.arrived) + 1) * self.parts.vector
         in_lists = NODE_BYTES * sum(map(intervals.nodes, self.arrived.values()))
         return INTEGER_BYTES * (len(self.tv) + self.parts.linear + members) + in_lists
+
+    def control_texts(self) -> Iterable[str]:
+        """Return the topics that are known."""
+        return self.tv
 
     def causes(self, message: TopicMessage) -> tuple[MessageId, ...]:
         """Return nothing: the times name no event that must come before."""

@@ -30,6 +30,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from antecede.clocks.intervals import MAX_NUMBER
 from antecede.clocks.nanoseconds import LONGEST_NS, span_ns
+from antecede.clocks.plain import plain
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 from antecede.protocols.base import (
     Addressing,
@@ -85,7 +86,7 @@ class Transmission(Protocol):
             raise LocalError(f"keep is {keep}; it is greater than 0, or None for without")
         self.heartbeat_ns = None if heartbeat_s is None else span_ns(heartbeat_s, "heartbeat_s")
         self.retry_ns = None if retry_s is None else span_ns(retry_s, "retry_s")
-        self.keep = keep
+        self.keep: int | None = plain(keep)
         self.printed = frozenset(printed)
         others = self.others()
         self.sent = 0

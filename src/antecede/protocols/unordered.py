@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 
 from antecede.clocks import intervals
 from antecede.clocks.intervals import MAX_GAPS, NODE_BYTES, Intervals
+from antecede.clocks.plain import plain
 from antecede.errors import LocalError
 from antecede.protocols.base import (
     DUPLICATE,
@@ -55,6 +56,7 @@ class Unordered(NumberedProtocol):
 
     def __init__(self, me: int, members: Iterable[int], *, max_gaps: int | None = MAX_GAPS) -> None:
         super().__init__(me, members)
+        max_gaps = plain(max_gaps)
         if max_gaps is not None and (type(max_gaps) is not int or max_gaps < 1):
             raise LocalError(f"max_gaps is {max_gaps!r}; it is 1 or more, or None for all")
         self.max_gaps = max_gaps

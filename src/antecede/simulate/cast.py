@@ -14,9 +14,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from antecede.check.company import relation_of
-from antecede.check.loader import is_file_target, load_class
+from antecede.check.loader import is_file_target, load_class, not_made
 from antecede.errors import InputError, LocalError, ScenarioError
 from antecede.protocols.base import Addressing, Protocol, Relation
+from antecede.protocols.given import plain_options
 from antecede.protocols.registry import entry
 from antecede.protocols.subscriptions import Subscriptions
 from antecede.simulate.clocks import bounds_of
@@ -80,7 +81,12 @@ def _own(scenario: Scenario, seed: int, of: Channels) -> Mapping[int, Protocol]:
         stand_in = "ses"
     # Topology, workload and links must fit as they must for a protocol of the same kind.
     check_fit(replace(scenario, protocol=stand_in, variant="", options={}))
-    return _flat(made, scenario, {**_given(made, scenario, seed, of), **scenario.options})
+    try:
+        return _flat(made, scenario, {**_given(made, scenario, seed, of), **scenario.options})
+    except Exception as error:  # whatever a constructor of somebody's own raises
+        file = scenario.protocol.rpartition(":")[0]
+        what = str(not_made(made, file, scenario.options, error))
+        raise fault("protocol.options" if scenario.options else "protocol.name", what) from error
 
 
 def _given(made: Callable[..., Any], scenario: Scenario, seed: int, of: Channels) -> dict[str, Any]:
@@ -100,7 +106,8 @@ def _flat(
 ) -> Mapping[int, Protocol]:
     assert isinstance(scenario.topology, Mesh | PubSub)
     everybody = range(scenario.topology.size)
-    return {me: made(me, everybody, **options) for me in everybody}
+    given = plain_options(options)
+    return {me: made(me, everybody, **given) for me in everybody}
 
 
 def _hierarchy(

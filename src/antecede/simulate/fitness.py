@@ -90,7 +90,7 @@ def _check_topology(found: Entry, topology: Topology) -> None:
 
 
 def _check_options(found: Entry, scenario: Scenario) -> None:
-    """Check names and values of options on the smallest group."""
+    """Check names and values of options on the smallest group, or else on that of the run."""
     made = found.load()
     known = [
         name
@@ -105,18 +105,27 @@ def _check_options(found: Entry, scenario: Scenario) -> None:
             )
     options = {**found.options(scenario.variant), **scenario.options}
     try:
-        _smallest(found, made, options)
+        _any_group(found, made, options, scenario.topology.size)
     except (LocalError, TypeError, ValueError, AttributeError) as error:
         raise fault("protocol.options", f"{found.name} refuses them: {error}") from error
 
 
-def _smallest(found: Entry, made: Any, options: Mapping[str, Any]) -> None:
+def _any_group(found: Entry, made: Any, options: Mapping[str, Any], size: int) -> None:
+    try:
+        _smallest(found, made, options, 2)
+    except LocalError:
+        if not found.flat or size <= 2:
+            raise
+        _smallest(found, made, options, size)  # an option may name a member (a sequencer)
+
+
+def _smallest(found: Entry, made: Any, options: Mapping[str, Any], size: int) -> None:
     if not found.flat:
         module = inspect.getmodule(made)
         made(module.Topology({0: (1,)}, (2,)), **options)  # type: ignore[union-attr]
         return
     cls: type[Protocol] = made
-    cls(0, (0, 1), **with_trial(cls, (0, 1), options))
+    cls(0, range(size), **with_trial(cls, range(size), options))
 
 
 def _check_workload(found: Entry, scenario: Scenario) -> None:

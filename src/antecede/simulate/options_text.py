@@ -1,8 +1,8 @@
 """Options of a protocol as plain values: `[protocol.options]`, and the names that are None.
 
 TOML has no None: options that are None (a heartbeat that is not sent) stand in
-`protocol.without`. Lists are read as tuples. `bounds` is a table of `Bounds`, with members as
-numbers.
+`protocol.without`. Lists are read as tuples, tables as dicts. `bounds` is a table of `Bounds`, with
+members as numbers.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ def _plain(value: Any, key: str) -> Any:
         return _bounds_table(value)
     if isinstance(value, list | tuple):
         return [_plain(one, key) for one in value]
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        return {name: _plain(one, f"{key}.{name}") for name, one in value.items()}
     if isinstance(value, bool | int | float | str):
         return value
     raise fault(key, f"a {type(value).__name__} can not be written as plain values")
@@ -59,6 +61,8 @@ def _value(value: Any, key: str, name: str) -> Any:
         return _bounds(value, key)
     if isinstance(value, list | tuple):
         return tuple(_value(one, key, "") for one in value)
+    if isinstance(value, Mapping):
+        return {one: _value(item, f"{key}.{one}", "") for one, item in value.items()}
     if isinstance(value, float):
         return number(value, key)
     if isinstance(value, bool | int | str):

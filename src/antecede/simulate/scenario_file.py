@@ -22,6 +22,7 @@ from antecede.errors import ScenarioError
 from antecede.simulate.fitness import check_fit
 from antecede.simulate.options_text import options_from, options_table
 from antecede.simulate.scenario import Clocks, Links, Scenario, Workload
+from antecede.simulate.scenario_idle import idle_keys, unused_keys, without_keys
 from antecede.simulate.scenario_keys import (
     CLOCKS,
     PROTOCOL,
@@ -52,7 +53,7 @@ _AT_LINE = re.compile(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
 def read_scenario(path: str | Path) -> Scenario:
     """Read a TOML file; raises ScenarioError with path, and line or dotted key.
 
-    Stricter than `scenario_from`: a key of the workload that its kind does not use is refused.
+    Stricter than `scenario_from`: a key that the run would not use is refused.
     """
     values = read_values(path)
     scenario = scenario_from(values, str(path))
@@ -91,12 +92,9 @@ def files_read(path: str | Path, scenario: Scenario) -> list[str]:
 
 
 def check_used(values: Mapping[str, Any], scenario: Scenario, path: str | None = None) -> None:
-    """Raise ScenarioError for a key of the workload that its kind does not use."""
-    unused = unused_keys(scenario)
-    for name in values.get("workload", {}):
-        if name in unused:
-            what = f"workload.{name}: a {scenario.workload.kind} workload {unused[name]}"
-            raise ScenarioError(what, path=path)
+    """Raise ScenarioError for a key of the file that the run would not use."""
+    for key, why in idle_keys(values, scenario).items():
+        raise ScenarioError(f"{key}: {why}", path=path)
 
 
 def write_scenario(scenario: Scenario, path: str | Path) -> None:
@@ -105,23 +103,26 @@ def write_scenario(scenario: Scenario, path: str | Path) -> None:
     Raises ScenarioError where the system refuses, or for options that are no plain values.
     """
     values = scenario_mapping(scenario)
-    for name in unused_keys(scenario):
-        values["workload"].pop(name, None)
+    values = without_keys(values, idle_keys(values, scenario))
     try:
         Path(path).write_text(toml_text(values), encoding="utf-8")
     except OSError as error:
         raise ScenarioError(f"cannot be written: {error.strerror}", path=str(path)) from error
 
 
-def scenario_from(mapping: Mapping[str, Any], path: str | None = None) -> Scenario:
+def scenario_from(
+    mapping: Mapping[str, Any], path: str | None = None, *, fitting: bool = True
+) -> Scenario:
     """Return the scenario of plain values (parsed TOML or JSON); `path` names them in errors.
 
     Files of latencies, traces, and a protocol's FILE.py:CLASS are looked for beside `path`. Raises
-    ScenarioError, also where the protocol can not run on the topology (`fitness.check_fit`).
+    ScenarioError, also where the protocol can not run on the topology (`fitness.check_fit`);
+    that is not asked where it need not be `fitting` yet.
     """
     try:
         scenario = _scenario(mapping, Path() if path is None else Path(path).parent)
-        check_fit(scenario)
+        if fitting:
+            check_fit(scenario)
     except ScenarioError as error:
         if path is None or error.path == path:
             raise
@@ -153,29 +154,6 @@ def scenario_mapping(scenario: Scenario) -> dict[str, Any]:
         "clocks": unbuild(scenario.clocks, CLOCKS),
         "run": unbuild(scenario, RUN),
     }
-
-
-def unused_keys(scenario: Scenario) -> Mapping[str, str]:
-    """Return the workload's keys that mean nothing for its kind, and what holds instead."""
-    kind = scenario.workload.kind
-    says = {
-        "interval": ("periodic", f"has no interval; {_RATES[kind]}"),
-        "rate_hz": ("poisson", f"has no rate of a peer; {_RATES[kind]}"),
-        "total_hz": ("periodic poisson", f"has no rate; {_RATES[kind]}"),
-        "messages": ("random", f"has no number of messages; {_RATES[kind]}, until run.duration_s"),
-        "path": ("replay", "reads no trace"),
-        "answers": ("periodic poisson random", "answers as the trace does"),
-        "recent": ("periodic poisson random", "answers as the trace does"),
-    }
-    return {name: what for name, (kinds, what) in says.items() if kind not in kinds.split()}
-
-
-_RATES = {
-    "periodic": "it sends by interval or total_hz",
-    "poisson": "it sends by rate_hz or total_hz",
-    "random": "it sends so many messages until run.duration_s",
-    "replay": "it sends when the trace did",
-}
 
 
 def _kind_of(topology: Topology) -> str:

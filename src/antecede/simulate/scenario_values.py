@@ -10,13 +10,14 @@ Keys are those of scenario files (docs/simulate.md), "TABLE.KEY" and deeper. Sho
     members      topology.peers of a mesh
     protocol     protocol.name and protocol.variant, as "NAME" or "NAME/VARIANT"
 
-What is set is what runs: a key that the run would not use is refused.
+What is set is what runs: a key that the run would not use is refused, or left out and said
+(`scenario_using`).
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,12 @@ from antecede.simulate.scenario_file import (
     scenario_from,
     scenario_mapping,
 )
+from antecede.simulate.scenario_idle import idle_keys, idle_options, without_keys
 from antecede.simulate.scenario_keys import CLOCKS, PROTOCOL, RUN, TABLES, TOPOLOGIES, links_of
 from antecede.simulate.scenario_keys import WORKLOAD as WORKLOAD_KEYS
 from antecede.simulate.table_reading import check_keys, fault, table
 
-__all__ = ["read_values", "scenario_with", "with_value"]
+__all__ = ["read_values", "scenario_using", "scenario_with", "with_value"]
 
 
 def with_value(of: Scenario | Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
@@ -69,15 +71,47 @@ def scenario_with(
     looked for beside it. Raises ScenarioError for a key that there is not or that the run would
     not use, and for a value that does not fit, with the dotted key.
     """
+    values = _with_all(of, given, path)
+    scenario = scenario_from(values, path)
+    check_used(values, scenario, path)
+    return scenario
+
+
+def scenario_using(
+    of: Mapping[str, Any], given: Mapping[str, Any], path: str | None = None
+) -> tuple[Scenario, dict[str, str]]:
+    """Return as `scenario_with`, but without what `of` says and the scenario has no use for.
+
+    That comes beside it, by dotted key and with the reason. What is `given` must be used.
+    """
+    values = _with_all(of, given, path)
+    asked = {".".join(_steps(values, key)) for key in given}
+    loose = scenario_from(values, path, fitting=False)
+    options = {f"protocol.options.{name}": why for name, why in idle_options(loose).items()}
+    left = _not_asked(options, asked)
+    values = without_keys(values, left)
+    loose = scenario_from(values, path)
+    more = _not_asked(idle_keys(values, loose), asked)
+    values = without_keys(values, more)
+    scenario = scenario_from(values, path)
+    check_used(values, scenario, path)
+    return scenario, left | more
+
+
+def _not_asked(idle: Mapping[str, str], asked: Collection[str]) -> dict[str, str]:
+    return {key: why for key, why in idle.items() if key.partition("[")[0] not in asked}
+
+
+def _with_all(
+    of: Scenario | Mapping[str, Any], given: Mapping[str, Any], path: str | None
+) -> dict[str, Any]:
     values = dict(of) if isinstance(of, Mapping) else scenario_mapping(of)
     try:
         for key, value in given.items():
             values = with_value(values, key, value)
     except ScenarioError as error:
         raise ScenarioError(error.message, path=path) from error
-    scenario = scenario_from(values, path)
-    check_used(values, scenario, path)
-    return scenario
+    return values
 
 
 def _with_protocol(values: dict[str, Any], value: Any) -> dict[str, Any]:

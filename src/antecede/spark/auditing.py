@@ -28,11 +28,12 @@ from pyspark.sql import types as t
 
 from antecede.audit.channels import merged as merged_channels
 from antecede.audit.counts import by_causes
+from antecede.audit.early import merged as merged_early
 from antecede.audit.engine import audit_events
-from antecede.audit.rows import conform, distinct
 from antecede.errors import InputError
 from antecede.trace import schema
 from antecede.trace.arrow import SCHEMA
+from antecede.trace.rows import conform, distinct
 
 _TIMES = tuple(name for name in schema.NAMES if name.endswith("_time") or name == "arrival")
 _ADDED = (
@@ -168,6 +169,8 @@ def _details(parts: list[Part]) -> Part:
     details["max_inversions"] = maxima
     if channels := merged_channels(part.get("channels", {}) for part in parts):
         details["channels"] = channels
+    if early := merged_early(part["early"] for part in parts if "early" in part):
+        details["early"] = early
     details["quarantine"] = dict(sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0])))
     return details
 

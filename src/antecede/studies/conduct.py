@@ -17,6 +17,7 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import InputError, LocalError
+from antecede.interrupt import Terminated
 from antecede.progress import Progress
 from antecede.studies.findings import Findings, checked_findings
 from antecede.studies.results import Results
@@ -92,6 +93,8 @@ def conduct(
         try:
             with watch:
                 _carry_out(study, engine, todo, store, watch, failures)
+        except Terminated:
+            raise
         except KeyboardInterrupt as stopped:
             raise Interrupted(len(store.done(runs)), len(runs)) from stopped
         if not redraw:

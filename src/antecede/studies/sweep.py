@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 
 from antecede.errors import InputError, ScenarioError
 from antecede.simulate.scenario import Scenario
-from antecede.simulate.scenario_values import read_values, scenario_with
+from antecede.simulate.scenario_values import read_values, scenario_using
 from antecede.studies.study import Figures, Run, Study, simulated, simulation
 from antecede.studies.sweep_findings import findings
 
@@ -39,6 +40,8 @@ class Sweep(NamedTuple):
     over: Mapping[str, tuple[Any, ...]]
     """Key -> its values, in the order given."""
     seeds: tuple[int, ...]
+    left_out: tuple[str, ...] = ()
+    """What the file says and some settings have no use for, and where, in words."""
 
 
 def read_sweep(path: str | Path, over: Sequence[str], seeds: Sequence[int]) -> Sweep:
@@ -60,9 +63,41 @@ def read_sweep(path: str | Path, over: Sequence[str], seeds: Sequence[int]) -> S
         number *= len(values)
     if number > MOST_RUNS:
         raise InputError(f"{number:,} runs; a sweep has {MOST_RUNS:,} at most")
+    return sweep._replace(left_out=tuple(_left_out(sweep)))
+
+
+def _left_out(sweep: Sweep) -> Iterator[str]:
+    """Yield what is left out of some settings. Raises ScenarioError for what no setting uses."""
+    found: dict[str, list[tuple[Mapping[str, Any], str]]] = {}
+    count = 0
     for setting in settings(sweep):
-        scenario_of(sweep, setting)
-    return sweep
+        count += 1
+        for key, why in _made(sweep, setting)[1].items():
+            found.setdefault(key, []).append((setting, why))
+    for key, idle in found.items():
+        whys = "; ".join(dict.fromkeys(why for _, why in idle))
+        if len(idle) == count:
+            what = f"{key}: no setting of this sweep has a use for it: {whys}"
+            raise ScenarioError(what, path=str(sweep.path))
+        where = _where(sweep, [setting for setting, _ in idle])
+        yield f"{key} of the file is left out with {where}: {whys}"
+
+
+def _where(sweep: Sweep, chosen: Sequence[Mapping[str, Any]]) -> str:
+    """Return in words which settings these are: by the values of keys where these tell it."""
+    total = math.prod(map(len, sweep.over.values()))
+    here = {
+        key: [value for value in values if any(_same(one[key], value) for one in chosen)]
+        for key, values in sweep.over.items()
+    }
+    if len(chosen) == math.prod(map(len, here.values())):
+        few = {key: found for key, found in here.items() if len(found) < len(sweep.over[key])}
+        return _setting_words({key: " or ".join(map(str, found)) for key, found in few.items()})
+    return f"{_setting_words(chosen[0])} and {len(chosen) - 1} more of {total} settings"
+
+
+def _setting_words(setting: Mapping[str, Any]) -> str:
+    return " ".join(f"{key}={value}" for key, value in setting.items())
 
 
 def axis(text: str) -> tuple[str, tuple[Any, ...]]:
@@ -136,10 +171,14 @@ def settings(sweep: Sweep) -> Iterator[dict[str, Any]]:
 
 def scenario_of(sweep: Sweep, setting: Mapping[str, Any]) -> Scenario:
     """Return the scenario of one setting. Raises ScenarioError, with the setting."""
+    return _made(sweep, setting)[0]
+
+
+def _made(sweep: Sweep, setting: Mapping[str, Any]) -> tuple[Scenario, dict[str, str]]:
     try:
-        return scenario_with(sweep.values, setting, str(sweep.path))
+        return scenario_using(sweep.values, setting, str(sweep.path))
     except ScenarioError as error:
-        words = " ".join(f"{key}={value}" for key, value in setting.items())
+        words = _setting_words(setting)
         raise ScenarioError(f"{error.message} (with {words})", path=error.path) from error
 
 
@@ -152,7 +191,7 @@ def sweep_study(sweep: Sweep) -> Study:
         f"{sweep.path.name}, a scenario file; the grid is yours",
         functools.partial(_runs, sweep),
         execute,
-        functools.partial(findings, sweep.path.name, sweep.over),
+        functools.partial(findings, sweep.path.name, sweep.over, left_out=sweep.left_out),
         code=("antecede.studies.study",),
     )
 

@@ -71,15 +71,20 @@ def interval(values: Sequence[float]) -> Interval | None:
 
 
 def findings(
-    name: str, over: Mapping[str, Sequence[Any]], results: Results, quick: bool
+    name: str,
+    over: Mapping[str, Sequence[Any]],
+    results: Results,
+    quick: bool,
+    left_out: Sequence[str] = (),
 ) -> Findings:
-    """Return the page of a sweep."""
+    """Return the page of a sweep; `left_out` tells what of the file some settings do not use."""
     del quick
     rows = list(_rows(over, results))
     there = [one for one in SHOWN if any(row.cells[one.key] for row in rows)]
     said = _finding(rows, there)
     conditions = [f"{key}: {', '.join(map(str, values))}" for key, values in over.items()] + [
-        results.seeds()
+        results.seeds(),
+        *left_out,
     ]
     if rows and any(row.runs < 2 for row in rows):
         conditions.append("a setting with one seed has no interval: --seeds 5 gives one")

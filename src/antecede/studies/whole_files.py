@@ -6,6 +6,7 @@ import contextlib
 from pathlib import Path
 
 from antecede.errors import InputError
+from antecede.interrupt import terminable
 
 
 def write_whole(path: Path, data: str | bytes) -> Path:
@@ -14,11 +15,14 @@ def write_whole(path: Path, data: str | bytes) -> Path:
     Raises InputError, in one line, where it cannot be written, a full disk included.
     """
     draft = path.with_name(f".{path.name}.draft")
-    try:
-        draft.write_bytes(data.encode() if isinstance(data, str) else data)
-        draft.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
-        raise InputError(f"cannot be written: {error.strerror or error}", path=str(path)) from error
+    with terminable():
+        try:
+            draft.write_bytes(data.encode() if isinstance(data, str) else data)
+            draft.replace(path)
+        except OSError as error:
+            what = f"cannot be written: {error.strerror or error}"
+            raise InputError(what, path=str(path)) from error
+        finally:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
     return path

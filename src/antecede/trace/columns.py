@@ -15,6 +15,7 @@ from typing import Any
 
 from antecede.errors import FormatError, InputError
 from antecede.trace import text
+from antecede.trace.causes import BLANK, REPEATED
 from antecede.trace.dialects import parse_clock
 from antecede.trace.reader import NO_ID, ReadOptions
 from antecede.trace.schema import EVENT, KINDS, NAMES, Event, Quarantined
@@ -57,6 +58,8 @@ class Columns:
         self.source = source
         self.unreadable_times = 0
         """Times so far that are no number and not ISO 8601, or out of range: null, but counted."""
+        self.causes = {REPEATED: 0, BLANK: 0}
+        """Causes so far that an event names again, and blanks in lists of causes: left out."""
         self.separator = options.separator
         if options.separator == "":
             raise InputError("--separator is empty; name the text between two causes")
@@ -185,13 +188,21 @@ class Columns:
 
     def _names(self, record: Mapping[str, object], name: str) -> tuple[str, ...]:
         found: dict[str, None] = {}
+        repeated = blank = 0
         for column in self.of[name]:
-            for value in _cells(record.get(column), self.separator):
+            cell = record.get(column)
+            for value in _cells(cell, self.separator):
                 single = name_of(value)
                 if single is not None:
+                    repeated += single in found
                     found[single] = None
-                elif value is not None and value != "" and _finite(value) is not None:
+                elif _is_blank(value):
+                    blank += not _is_blank(cell)
+                elif _finite(value) is not None:
                     raise ValueError(f"{name} holds what is no name: {str(value)[:60]}")
+        if name == "parents":
+            self.causes[REPEATED] += repeated
+            self.causes[BLANK] += blank
         return tuple(found)
 
     def _clock(self, record: Mapping[str, object]) -> dict[str, int] | None:
@@ -262,6 +273,11 @@ def _cells(value: object, separator: str | None) -> Sequence[object]:
         if separator is not None:
             return [part.strip() for part in value.split(separator)]
     return (value,)
+
+
+def _is_blank(value: object) -> bool:
+    """Tell whether a value names nothing: null, or text of blanks alone."""
+    return value is None or (isinstance(value, str | bytes) and not value.strip())
 
 
 def _checked(clock: Mapping[object, object]) -> dict[str, int]:

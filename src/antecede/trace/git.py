@@ -14,12 +14,18 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from antecede.errors import FormatError, InputError, SetupError
 from antecede.trace import text
 from antecede.trace.reader import NO_ID, Detail, Item, ReadOptions
 from antecede.trace.schema import Event, Quarantined
+
+MAX_COLUMNS = 4096
+"""Columns of a table of commits."""
+MAX_PARENTS = 1 << 16
+"""Parents of a commit; more is no history."""
 
 _FIELDS = ("commit", "parents", "author_time", "commit_time", "author_id", "subject")
 _CONFIGURE = ("--no-replace-objects", "-c", "log.showSignature=false", "-c", "core.fsmonitor=false")
@@ -54,8 +60,12 @@ def _table(path: Path) -> Iterator[Item]:
     names: list[str] | None = None
     try:
         for number, line in text.lines(path):
-            cells = line.split("\t")
+            # No more cells than have a name: a line of tabs alone would be millions of them.
+            cells = line.split("\t", MAX_COLUMNS if names is None else len(names))
             if names is None:
+                if len(cells) > MAX_COLUMNS:
+                    message = f"the first line names more than {MAX_COLUMNS:,} columns"
+                    raise FormatError(message, path=str(path), line=number)
                 if not {"commit", "parents"} <= set(cells):
                     message = "the first line must name the columns commit and parents"
                     raise FormatError(message, path=str(path), line=number)
@@ -90,7 +100,8 @@ def _repository(path: Path) -> Iterator[Item]:
         with git:
             assert git.stdout is not None  # a pipe, as asked for
             try:
-                for number, raw in enumerate(git.stdout, 1):
+                lines = iter(partial(text.bounded_line, git.stdout), b"")
+                for number, raw in enumerate(lines, 1):
                     cells = text.decode(raw).rstrip("\n").split("\t", len(_FIELDS) - 1)
                     yield _commit(list(_FIELDS), cells, str(path), number)
                 git.wait()
@@ -107,16 +118,20 @@ def _repository(path: Path) -> Iterator[Item]:
 def _commit(names: list[str], cells: list[str], source: str, line: int) -> Event | Quarantined:
     record = dict(zip(names, cells, strict=False))
     identity = record.get("commit", "").strip()
-    raw = text.shorten("\t".join(cells))
+    raw = text.shorten("\t".join(cell[: text.MAX_RAW + 1] for cell in cells[: text.MAX_RAW]))
     if not identity:
         return Quarantined(source, line, None, NO_ID, raw)
     if "parents" not in record:
         reason = f"{len(cells)} cells, but the first line names {len(names)} columns"
         return Quarantined(source, line, identity, reason, raw)
+    parents = record["parents"].split(None, MAX_PARENTS)
+    if len(parents) > MAX_PARENTS:
+        reason = f"more than {MAX_PARENTS:,} parents"
+        return Quarantined(source, line, text.shorten(identity), reason, raw)
     return Event(
         id=identity,
         member=record.get("author_id") or None,
-        parents=tuple(record["parents"].split()),
+        parents=tuple(parents),
         author_time=text.nanoseconds(record.get("author_time"), "s"),
         commit_time=text.nanoseconds(record.get("commit_time"), "s"),
         text=record.get("subject") or None,

@@ -32,6 +32,9 @@ LOGS = (".raw.txt", ".ascii.txt")
 LOOKED_AT = 20
 """Lines at the beginning of a file that tell what it is."""
 
+MAX_LINKS = 1 << 20
+"""Links of one log, which are held in memory: half a gigabyte of them."""
+
 _NAME = re.compile(r"(?P<name>.+)\.annotation(?P<by>\.[\w-]+)?\.txt(\.gz)?")
 _LOG_NAME = re.compile(r"(?P<name>.+)\.(raw|ascii)\.txt(\.gz)?")
 _LINK = re.compile(r"(\d{1,9})\s+(\d{1,9})\s+-")
@@ -162,7 +165,7 @@ def _log(run: str, annotation: Path, log: Path) -> Iterator[Item]:
 
 def _read_links(annotation: Path, links: _Links) -> Iterator[Item]:
     """Fill `links`; yield what cannot be read."""
-    repeated = 0
+    repeated = count = 0
     try:
         for number, line in text.lines(annotation):
             if not line.strip():
@@ -172,6 +175,10 @@ def _read_links(annotation: Path, links: _Links) -> Iterator[Item]:
                 reason = "not a link (two line numbers and a dash)"
                 yield Quarantined(str(annotation), number, None, reason, text.shorten(line))
                 continue
+            count += 1
+            if count > MAX_LINKS:
+                message = f"more than {MAX_LINKS:,} links of one log; split log and annotation"
+                raise FormatError(message, path=str(annotation), line=number)
             cause, effect = int(match[1]), int(match[2])
             causes = links.causes.setdefault(effect, {}) if cause != effect else {}
             repeated += cause in causes
@@ -179,6 +186,8 @@ def _read_links(annotation: Path, links: _Links) -> Iterator[Item]:
             links.judged.add(effect)
             links.named.setdefault(cause, number)
             links.named.setdefault(effect, number)
+    except FormatError:
+        raise
     except InputError as error:
         if error.line is None:
             raise

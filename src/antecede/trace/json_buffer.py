@@ -8,6 +8,8 @@ import zlib
 from typing import IO, cast
 
 BLOCK_BYTES = 1 << 16
+LONG_PAST = 1 << 12
+"""Characters that may lie before the position after an error."""
 CLOSING = {"{": "}", "[": "]"}
 
 _SPACE = re.compile(r"[\s,]*")
@@ -45,6 +47,14 @@ class Buffer:
         self.ended = not raw
         self.text, self.at = rest + self._decoder.decode(raw, final=self.ended), 0
         return True
+
+    def forget(self) -> None:
+        """Drop the text that was passed, where it is long. Positions move to the front.
+
+        `json` counts the lines before each error, so many errors in one block cost its square.
+        """
+        if self.at >= LONG_PAST:
+            self.text, self.at = self.text[self.at :], 0
 
     def advance(self, to: int) -> None:
         """Move to a later position of the text."""

@@ -30,7 +30,7 @@ from antecede.trace.text import open_bytes, shorten
 
 MAX_ELEMENT = 1 << 26
 """Characters of an element; a longer one is bad."""
-LEAST_SEARCH = 1 << 6
+LEAST_SEARCH = 1 << 4
 MAX_SEARCH = 1 << 20
 """Characters in which the end of a bad element is sought by its brackets."""
 
@@ -173,6 +173,7 @@ class _Walk:
         raw = shorten(buffer.text[buffer.at : buffer.at + 600])
         if not self._past_bad(error_at):
             reason += "; nothing after it can be read as an element"
+        buffer.forget()
         return Broken(reason, raw, line, byte)
 
     def _decode(self) -> tuple[Any, str, int]:

@@ -44,6 +44,8 @@ WRAP = 1 << 16
 REMEMBERED = 1024
 """Uplinks of a device that are remembered, to know copies by."""
 MAX_COUNTER = 1 << 32
+MAX_GATEWAYS = 1 << 12
+"""Receptions of one uplink: rows of `LOOK_AHEAD` records wait in memory together."""
 
 _FINGERPRINT = ("data", "payload", "raw_packet", "devaddr", "devAddr", "fPort", "port")
 _COUNTS = ("counter_wraps", "counter_resets", "repeated_records", "late_records")
@@ -184,6 +186,9 @@ class _Uplinks:
             self._bad(line, number, device, reason)
         elif not isinstance(gateways, list):
             self._bad(line, number, device, f"{spelling.gateways} is no list")
+        elif len(gateways) > MAX_GATEWAYS:
+            reason = f"{spelling.gateways} lists more than {MAX_GATEWAYS:,} gateways"
+            self._bad(line, number, device, reason)
         else:
             self._uplink(record, spelling, device, counter, number)
 

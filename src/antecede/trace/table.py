@@ -83,6 +83,9 @@ class TableReader:
         columns.check_all_came()
         if names := columns.without_causes():
             yield Detail("without_causes", names), None
+        for name, count in columns.causes.items():
+            if count:
+                yield Detail(name, count), None
         if columns.unreadable_times:
             yield Detail("unreadable_times", columns.unreadable_times), None
 

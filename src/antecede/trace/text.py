@@ -85,9 +85,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
     with open_bytes(path) as file:
         while True:
             try:
-                raw = part = file.readline(MAX_LINE_BYTES)
-                while len(part) == MAX_LINE_BYTES and part[-1:] != b"\n":
-                    part = file.readline(MAX_LINE_BYTES)
+                raw = bounded_line(file)
             except (EOFError, OSError, zlib.error) as error:
                 message = f"the file breaks off after line {number}: {error}"
                 raise InputError(message, path=str(path), line=number + 1) from error
@@ -97,6 +95,14 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             if number == 1:
                 raw = raw.removeprefix(b"\xef\xbb\xbf")
             yield number, decode(raw).rstrip("\r\n")
+
+
+def bounded_line(file: IO[bytes]) -> bytes:
+    """Read one line and return its first `MAX_LINE_BYTES`; b"" at the end of the file."""
+    raw = part = file.readline(MAX_LINE_BYTES)
+    while len(part) == MAX_LINE_BYTES and part[-1:] != b"\n":
+        part = file.readline(MAX_LINE_BYTES)
+    return raw
 
 
 def decode(raw: bytes) -> str:

@@ -15,8 +15,9 @@ from typing import Any
 import pyarrow
 
 from antecede.errors import InputError
+from antecede.trace.own_columns import is_json
 from antecede.trace.schema import NAMES
-from antecede.trace.writing import Write, table_writer
+from antecede.trace.writing import JSON_LINES, PARQUET, Write, table_writer, unmarked
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 OWN = "own_"
@@ -42,7 +43,8 @@ def with_own(events: Any, own: pyarrow.Table | None) -> tuple[pyarrow.Table, lis
         written = OWN + name if name in NAMES else name
         if written in table.column_names or (written != name and written in own.column_names):
             raise InputError(f"the table has columns {name} and {written}; rename one of them")
-        table = table.append_column(written, own.column(name))
+        column: Any = own.column(name)
+        table = table.append_column(own.schema.field(name).with_name(written), column)
         names.append(written)
     return table, names
 
@@ -72,11 +74,14 @@ class Appender:
     def add(self, events: Any, own: pyarrow.Table | None) -> None:
         """Append a batch. Raises UnlikeError where it does not fit what was begun."""
         table, names = with_own(events, own)
+        if self._format != JSON_LINES and any(map(is_json, table.schema)):
+            raise UnlikeError  # its type is known when all values are
         if self._write is None:
             self._schema, self.own = table.schema, names
-            opened = table_writer(self._path, self._format, self._schema)
+            opened = table_writer(self._path, self._format, unmarked(self._schema))
             self._write = self._open.enter_context(opened)
-        self._write(_fitted(table, self._schema))
+        fitted = _fitted(table, self._schema)
+        self._write(fitted.cast(unmarked(self._schema)) if self._format == PARQUET else fitted)
         self.rows += table.num_rows
 
 
@@ -89,6 +94,8 @@ def _fitted(table: Any, schema: Any) -> Any:
             columns.append(pa.nulls(table.num_rows, field.type))
             continue
         column = table.column(field.name)
+        if is_json(field) != is_json(table.schema.field(field.name)):
+            raise UnlikeError
         if column.type != field.type and not pa.types.is_null(column.type):
             raise UnlikeError
         columns.append(column.cast(field.type))

@@ -21,6 +21,8 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from antecede.errors import InputError
+from antecede.trace.own_columns import MARK as OWN_MARK
+from antecede.trace.own_columns import Changed, is_json, settled
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute
@@ -42,10 +44,26 @@ def format_of(out: str | Path) -> str:
     return found
 
 
-def write_table(table: pyarrow.Table, path: Path, format: str) -> None:
-    """Write a whole table. Raises OSError for what the system says."""
+def write_table(table: pyarrow.Table, path: Path, format: str) -> list[Changed]:
+    """Write a whole table; return which of a user's own values the format cannot hold as they are.
+
+    Raises OSError for what the system says.
+    """
+    table, changed = settled(table, format == JSON_LINES)
+    if format == PARQUET:
+        table = table.cast(unmarked(table.schema))
     with table_writer(path, format, table.schema) as write:
         write(table)
+    return changed
+
+
+def unmarked(schema: Any) -> Any:
+    """Return a schema without the marks on a user's own columns, which no file is to keep."""
+    fields = [
+        field.with_metadata({k: v for k, v in (field.metadata or {}).items() if k != OWN_MARK})
+        for field in schema
+    ]
+    return pa.schema(fields, schema.metadata)
 
 
 @contextmanager
@@ -68,11 +86,17 @@ def _table(rows: Any) -> Any:
 
 
 def _json_lines(table: Any) -> Iterator[str]:
+    as_json = [field.name for field in table.schema if is_json(field)]
     table = _each(table, _as_text)
     simple = all(_is_simple(field.type) for field in table.schema)
     for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
         for row in batch.to_pylist():
-            yield _json(row if simple else _plain(row)) + "\n"
+            row = row if simple else _plain(row)
+            for name in as_json:
+                row[name] = None if row[name] is None else json.loads(row[name])
+            line = _json(row) + "\n"
+            # Half a pair of surrogates is no UTF-8; JSON has an escape for it, the same as Python.
+            yield line.encode(errors="backslashreplace").decode() if as_json else line
 
 
 def _flat(table: Any) -> Any:

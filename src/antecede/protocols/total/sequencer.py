@@ -28,10 +28,11 @@ no agreement here on a new one, and nobody joins or leaves.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from antecede.clocks import intervals
 from antecede.clocks.intervals import MAX_NUMBER, Intervals
+from antecede.clocks.plain import plain
 from antecede.clocks.wire import Reader, varint
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 from antecede.protocols.base import (
@@ -48,6 +49,7 @@ from antecede.protocols.base import (
     Relation,
     Transmit,
 )
+from antecede.words import shown
 
 INTEGER_BYTES = 4
 
@@ -81,13 +83,19 @@ AnyMessage: TypeAlias = SequencedMessage | Placing
 class Sequencer(Protocol):
     """One member of a group with total order; needs a channel that loses nothing."""
 
+    control_power: ClassVar[int | None] = 0
+
     guarantee: Guarantee = Guarantee(Relation.TOTAL, never_idle=False)
+
+    member_options: ClassVar[frozenset[str]] = frozenset({"sequencer"})
 
     def __init__(self, me: int, members: Iterable[int], *, sequencer: int | None = None) -> None:
         super().__init__(me, members)
-        self.sequencer = self.members[0] if sequencer is None else sequencer
+        self.sequencer = self.members[0] if sequencer is None else plain(sequencer)
         if self.sequencer not in self.members:
-            raise LocalError(f"the sequencer {self.sequencer} is not in the group {self.members}")
+            raise LocalError(
+                f"the sequencer {shown(self.sequencer)} is not in the group {self.members}"
+            )
         self.sent = 0
         self.delivered = 0
         """Places delivered here; at the sequencer also the last place given."""
@@ -98,6 +106,12 @@ class Sequencer(Protocol):
         """Place -> (origin, first, length) of runs that are known and not delivered."""
         self.arrived: dict[int, list[int]] = {member: [] for member in self.members}
         """At the sequencer: bounds of the numbers that have come."""
+
+    def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the options; the member that gives the places by default need not be named."""
+        usual = self.sequencer == self.members[0]
+        found = super().settled(options)
+        return {k: v for k, v in found.items() if k != "sequencer" or not usual}
 
     def send(
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()

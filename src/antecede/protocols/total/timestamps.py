@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from antecede.clocks.intervals import MAX_NUMBER
 from antecede.clocks.wire import Reader, varint
@@ -84,6 +84,8 @@ AnyMessage: TypeAlias = TimedMessage | Acknowledgement
 
 class AgreedTimestamps(Protocol):
     """One member of a group with total order; needs a channel that loses nothing."""
+
+    control_power: ClassVar[int | None] = 0
 
     guarantee: Guarantee = Guarantee(Relation.TOTAL, never_idle=False, leaves=True)
 
@@ -260,6 +262,10 @@ class AgreedTimestamps(Protocol):
         return (MessageId(message.sender, here + 1),) if message.seq > here else ()
 
     # -- membership -------------------------------------------------------------------------
+
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Send to the member no more, and wait for its messages up to `last` alone.

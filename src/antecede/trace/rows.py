@@ -1,8 +1,16 @@
-"""From rows to events: missing columns, identities, repeated rows.
+"""From rows to events: missing columns, identities, repeated rows, what an event's causes are.
 
-The first row of an id is the event; later rows are duplicates, and those that contradict the
-first one go to quarantine. Rows that tell of a message's receipt or delivery are no further
-events; one stands in for the message only when no row tells of its sending.
+One definition, that `audit`, `meter` and `order` share on every engine:
+
+- The first row of an id is the event; later rows are duplicates, and those that contradict the
+  first one go to quarantine. A row without an id is no event.
+- Rows that tell of a message's receipt or delivery are no further events; one stands in for the
+  message only when no row tells of its sending.
+- An event's causes are the ids that it declares: each once, without blanks, and without itself. An
+  event that names itself keeps its place and its other causes.
+
+What is left out so is counted, for the summaries to say. Events that cause each other by way of
+others have no place in any order; whoever builds the graph of causes sets them aside.
 """
 
 from __future__ import annotations
@@ -10,12 +18,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.kernels import graph
 from antecede.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, quarantine_batch
+from antecede.trace.causes import Causes
+from antecede.trace.identities import flat, keys
 from antecede.trace.reader import NO_ID
 from antecede.trace.schema import DELIVER, RECEIVE, Quarantined
 from antecede.trace.text import shorten
@@ -24,6 +34,10 @@ pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
 CONTENT = ("member", "parents", "clock_members", "clock_counts")
 """Columns in which two rows of one message must agree; times may differ from copy to copy."""
+
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 
 class Rows(NamedTuple):
@@ -37,6 +51,9 @@ class Rows(NamedTuple):
     """Of these, the rows that say something else than the first: they are in the quarantine."""
     receipts: int
     deliveries: int
+    selfish: Bools
+    """[events] those that name themselves as a cause."""
+    causes: Causes
 
 
 def conform(table: pa.Table) -> pa.Table:
@@ -87,20 +104,61 @@ def distinct(table: pa.Table, by_clock: bool) -> Rows:
     chosen = table if not len(table) else table.take(np.flatnonzero(first == own))
     quarantine = pa.Table.from_batches([quarantine_batch(bad)], QUARANTINE_SCHEMA)
     second = int(receipt.sum()), int(delivery.sum())
-    return Rows(chosen, quarantine, len(later), len(conflicts), *second)
+    selfish, causes = np.zeros(len(chosen), np.bool_), Causes()
+    if not by_clock:
+        chosen, selfish, causes = _with_causes(chosen)
+    return Rows(chosen, quarantine, len(later), len(conflicts), *second, selfish, causes)
 
 
-def _first_rows(table: pa.Table, second_hand: graph.Bools, by_clock: bool) -> graph.Ints:
+def _with_causes(events: Any) -> tuple[Any, Bools, Causes]:
+    """Return events with their causes alone as parents, and what else they named [n]."""
+    lists = events["parents"].combine_chunks()
+    selfish = np.zeros(len(events), np.bool_)
+    if isinstance(lists, pa.ChunkedArray) or not len(lists):
+        return events, selfish, Causes()
+    names: Any = pc.list_flatten(lists)
+    child = pc.list_parent_indices(lists).to_numpy().astype(np.int64)
+    blank = pc.fill_null(pc.equal(pc.utf8_trim_whitespace(names), ""), True)
+    blank = blank.to_numpy(zero_copy_only=False)
+    own = pc.fill_null(pc.equal(names, flat(events, "id").take(pa.array(child))), False)
+    own = own.to_numpy(zero_copy_only=False)
+    again = _again(child, names, ~blank & ~own)
+    selfish[child[own]] = True
+    causes = Causes(int(np.count_nonzero(selfish)), int(again.sum()), int(blank.sum()))
+    left = blank | own | again
+    if not left.any():
+        return events, selfish, causes
+    start = np.zeros(len(events) + 1, np.int32)
+    np.cumsum(np.bincount(child[~left], minlength=len(events)), out=start[1:])
+    offsets: Any = pa.array(start)
+    kept = pa.ListArray.from_arrays(offsets, names.filter(pa.array(~left)))
+    at = events.column_names.index("parents")
+    field = events.schema.field(at)
+    return events.set_column(at, field, kept.cast(field.type)), selfish, causes
+
+
+def _again(child: Ints, names: Any, looked_at: Bools) -> Bools:
+    """Tell which names stand behind the same name of the same event [names]."""
+    code = pc.fill_null(names.dictionary_encode().indices, 0).to_numpy().astype(np.int64)
+    at = np.flatnonzero(looked_at)
+    pair = child[at] * (int(code.max(initial=0)) + 1) + code[at]
+    _, first = np.unique(pair, return_index=True)
+    again = looked_at.copy()
+    again[at[first]] = False
+    return again
+
+
+def _first_rows(table: pa.Table, second_hand: Bools, by_clock: bool) -> Ints:
     """Return for each row the row that stands for the same event [n]."""
-    keys: Any = graph.keys(table)
+    of_rows: Any = keys(table)
     if by_clock:
         rest = zip(
-            keys.to_pylist(),
+            of_rows.to_pylist(),
             *(table[name].to_pylist() for name in ("clock_members", "clock_counts", "text")),
             strict=True,
         )
-        keys = pa.array([repr(row) for row in rest], pa.string())
-    codes = keys.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        of_rows = pa.array([repr(row) for row in rest], pa.string())
+    codes = of_rows.dictionary_encode().indices.to_numpy(zero_copy_only=False)
     order = np.lexsort((np.arange(len(codes)), second_hand))
     _, at, inverse = np.unique(codes[order], return_index=True, return_inverse=True)
     first = np.empty(len(codes), dtype=np.int64)
@@ -108,7 +166,7 @@ def _first_rows(table: pa.Table, second_hand: graph.Bools, by_clock: bool) -> gr
     return first
 
 
-def _conflicts(table: pa.Table, later: graph.Ints, first: graph.Ints) -> list[Quarantined]:
+def _conflicts(table: pa.Table, later: Ints, first: Ints) -> list[Quarantined]:
     if not len(later):
         return []
     content = table.select(list(CONTENT))
