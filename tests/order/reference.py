@@ -88,10 +88,10 @@ def expected(rows: Sequence[Row]) -> dict[str, Expected]:
     )
     for place, row in enumerate(order):
         at, causes = released[row.id], [p for p in dict.fromkeys(row.after) if p is not None]
-        timed = row.time is not None
-        waited = [p for p in causes if p in alive and timed and released[p] > row.time]
+        own = math.inf if row.time is None else row.time
+        waited = [p for p in causes if p in alive and released[p] > own]
         missing = [p for p in causes if p not in alive]
-        wait = int(at - row.time) if timed else None
+        wait = None if row.time is None else int(at - own)
         status = "missing_cause" if missing else "ordered"
         answer[row.id] = Expected(status, place, waited, wait, missing)
     return answer
