@@ -123,6 +123,7 @@ def about(df: DataFrame, spec: OrderSpec, shards: int) -> str:
     what: dict[str, Any] = {field: kind(getattr(spec, field)) for field in single}
     what |= {"after": [kind(name) for name in spec.after], "time_unit": spec.time_unit}
     what |= {"first_seq": spec.first_seq, "missing": spec.missing, "shards": shards}
+    what["keys"] = "spread"  # how shards are keyed: see `shards`
     what["content"] = None if spec.content is None else sorted(spec.content)
     return json.dumps(what, sort_keys=True)
 
