@@ -34,7 +34,7 @@ def test_both_engines_write_the_same(
             text=str(row.after),
         )
         for k in range(runs)
-        for row in random_rows(k, 120, backward=0.03)
+        for row in random_rows(k, 120, backward=0.1)
     ]
     random.Random(1).shuffle(events)
     write_events(events, tmp_path / "trace.parquet")
