@@ -34,8 +34,10 @@ def test_both_engines_write_the_same(
             text=str(row.after),
         )
         for k in range(runs)
-        for row in random_rows(k, 120, backward=0.1)
+        for row in random_rows(k, 120, backward=0.03)
     ]
+    circle = (("x", "y"), ("y", "x"))
+    events += [Event(run=events[0].run, id=a, member="m", parents=(b,)) for a, b in circle]
     random.Random(1).shuffle(events)
     write_events(events, tmp_path / "trace.parquet")
     for engine in ("local", "spark"):
