@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,6 +40,33 @@ def reaches(start: str, goal: str, parents: dict[str, set[str]]) -> bool:
     return False
 
 
+def lifted(alive: dict[str, Row]) -> dict[str, float]:
+    """Raise each row's time to those of its causes until nothing changes: the least fixpoint."""
+    released = {i: -math.inf if row.time is None else row.time for i, row in alive.items()}
+    while True:
+        raised = {
+            i: max([released[i], *(released[p] for p in row.after if p in released)])
+            for i, row in alive.items()
+        }
+        if raised == released:
+            return released
+        released = raised
+
+
+def depth(i: str, alive: dict[str, Row], released: dict[str, float]) -> int:
+    """The longest chain of causes with the same time of release."""
+    level, deep = {i}, -1
+    while level:
+        deep += 1
+        level = {
+            p
+            for one in level
+            for p in alive[one].after
+            if p in alive and released[p] == released[one]
+        }
+    return deep
+
+
 def expected(rows: Sequence[Row]) -> dict[str, Expected]:
     """Order rows of distinct ids by the rules of the documentation."""
     by_id = {row.id: row for row in rows}
@@ -51,24 +79,19 @@ def expected(rows: Sequence[Row]) -> dict[str, Expected]:
     for i in good:
         if reaches(i, i, good):
             answer[i] = Expected("cycle")
-    left = [row for row in rows if row.id not in answer]
-    alive = {row.id for row in left}
-    released: dict[str, int | None] = {}
-    while left:
-        ready = [r for r in left if all(p in released or p not in alive for p in parents[r.id])]
-        row = min(ready, key=lambda r: (r.time is None, r.time or 0, r.id))
-        left.remove(row)
-        times = [released[p] for p in parents[row.id] if p in released]
-        known = [t for t in [row.time, *times] if t is not None]
-        released[row.id] = max(known) if known else None
-        waited = []
-        for p in dict.fromkeys(p for p in row.after if p is not None):
-            at = released.get(p)
-            if row.time is not None and at is not None and at > row.time:
-                waited.append(p)
-        missing = [p for p in dict.fromkeys(row.after) if p is not None and p not in alive]
-        wait = None if row.time is None else (released[row.id] or 0) - row.time
-        place = len(released) - 1
+    alive = {row.id: row for row in rows if row.id not in answer}
+    released = lifted(alive)
+    deep = {i: depth(i, alive, released) for i in alive}
+    order = sorted(
+        alive.values(),
+        key=lambda row: (released[row.id], deep[row.id], row.time is None, row.time or 0, row.id),
+    )
+    for place, row in enumerate(order):
+        at, causes = released[row.id], [p for p in dict.fromkeys(row.after) if p is not None]
+        own = math.inf if row.time is None else row.time
+        waited = [p for p in causes if p in alive and released[p] > own]
+        missing = [p for p in causes if p not in alive]
+        wait = None if row.time is None else int(at - own)
         status = "missing_cause" if missing else "ordered"
         answer[row.id] = Expected(status, place, waited, wait, missing)
     return answer

@@ -334,3 +334,18 @@ def test_columns_that_cannot_serve_are_named() -> None:
 def test_a_spec_that_is_not_one_way_is_refused(arguments: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         OrderSpec(**arguments)
+
+
+def test_rows_of_one_release_go_by_depth_before_time() -> None:
+    """x at 10, y at 10, and e at 5 after x: e is released with x, but one deeper than y."""
+    table = table_of(("x", None), ("y", None), ("e", "x"), time=[10, 10, 5])
+    places = {key: row["position"] for key, row in by_id(table, TIMED).items()}
+    assert places == {"x": 0, "y": 1, "e": 2}
+
+
+def test_without_times_rows_go_by_depth_and_then_by_identity() -> None:
+    table = table_of(("c", None), ("a", "b"), ("b", None), ("0", "a"))
+    assert [row["id"] for row in sorted(run(table, DECLARED), key=lambda r: r["position"])] == [
+        *("b", "c"),
+        *("a", "0"),
+    ]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -130,3 +131,64 @@ def test_a_ready_spec_serves_too(spark: SparkSession) -> None:
     df = spark.createDataFrame([("a", "b"), ("b", None)], "id string, after string")
     made = df.transform(ordering(OrderSpec(id="id", after=("after",))))
     assert {r.id: r.position for r in made.collect()} == {"b": 0, "a": 1}
+
+
+def test_only_what_is_asked_for_is_read_and_shuffled(spark: SparkSession, tmp_path: Path) -> None:
+    """The payload stays in the JVM, and is not even read where nobody wants it."""
+    spark.createDataFrame(sample()).write.parquet(str(tmp_path / "rows"))
+    df = spark.read.parquet(str(tmp_path / "rows")).transform(ordering(GROUPED))
+    plan = plan_of(df.select("id", "position"))
+    scan = next(line for line in plan.splitlines() if "FileScan" in line)
+    assert "payload" not in scan
+    assert "payload" in next(line for line in plan_of(df).splitlines() if "FileScan" in line)
+    assert plan.count("ArrowEvalPython") == 1
+
+
+def plan_of(df: DataFrame) -> str:
+    frame: Any = df
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def test_a_filter_above_chooses_of_what_is_ordered(spark: SparkSession) -> None:
+    """A filter pushed below would take away causes, and change positions."""
+    df = spark.createDataFrame(sample()).transform(ordering(GROUPED))
+    whole = [row for row in df.toArrow().to_pylist() if row["note"] == "7"]
+    assert rows_of(df.where("note = '7'")) == sorted(map(repr, whole))
+    assert rows_of(df.where("note = '7'").limit(100)) == sorted(map(repr, whole))
+
+
+def test_every_type_of_payload_comes_through(spark: SparkSession) -> None:
+    """Types for which Spark has no way to Python too: they never leave the JVM."""
+    df = spark.sql(
+        "SELECT 'a' AS id, CAST(NULL AS STRING) AS after, INTERVAL '1-2' YEAR TO MONTH AS months, "
+        "map('k', array(1)) AS m, parse_json('[1]') AS v, array(map(1, 2)) AS am, "
+        "X'FF00' AS raw, 1 AS `http.method`, make_interval(1, 2, 3) AS calendar"
+    )
+    done = df.union(df).transform(antecede.spark.order(id="id", after="after"))
+    assert done.columns[:-5] == df.columns
+    own = ["`" + name + "`" for name in df.columns]
+    texts = [f.to_json(f.struct(*own)), f.hex("raw"), f.col("calendar").cast("string")]
+    assert done.where("position = 0").select(*texts).collect() == df.select(*texts).collect()
+    statuses = [row[0] for row in done.select("antecede_status").collect()]
+    assert sorted(statuses) == ["duplicate", "ordered"]
+
+
+@pytest.mark.parametrize("content", [None, ("note",)])
+def test_of_conflicting_rows_every_engine_keeps_the_same(
+    spark: SparkSession, content: tuple[str, ...] | None
+) -> None:
+    rows = [
+        {"id": "a", "at": k // 6, "note": f"{k % 3}", "more": {"x": [k % 2, None]}}
+        for k in range(12)
+    ]
+    schema = "id string, at bigint, note string, more struct<x:array<int>>"
+    df = spark.createDataFrame(rows, schema)
+    spec = OrderSpec(id="id", after=("note",), time="at", content=content)
+    local = order_table(df.toArrow(), spec)
+    for shuffled in (df, df.orderBy("note"), df.orderBy(f.desc("at"))):
+        made = shuffled.transform(ordering(spec)).toArrow()
+        if content is None:
+            assert sorted(map(repr, made.to_pylist())) == sorted(map(repr, local.to_pylist()))
+        names = ["at", "note", "position", "antecede_status"]
+        pick = [sorted(map(repr, t.select(names).to_pylist())) for t in (made, local)]
+        assert pick[0] == pick[1]

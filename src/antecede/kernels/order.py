@@ -1,16 +1,17 @@
-"""Causal order of rows that are numbered: Kahn's algorithm with a priority, cycles, waits.
+"""Causal order of rows that are numbered: when each goes at the earliest, cycles, waits.
 
 Rows are 0 .. n-1. Causes are edges in compressed form: the causes of row r are
 `causes[offsets[r]:offsets[r + 1]]`, row numbers, or -1 where the cause is nowhere. Only `alive`
 rows take part; a cause that is not alive counts as nowhere.
 
-The order is the one topological order that always takes the ready row of the smallest rank.
-When ranks follow arrival times it is the order in which causal release lets the rows out.
+**The order is defined**, not a matter of the algorithm. A row is released at
+r = max(its time, r of its causes); its depth d is 0, or one more than the largest d of a cause with
+the same r. Rows go by (r, d, rank), where rank is (time, identity). A cause has a lesser (r, d)
+than its effect, so this is causal; r is the least that causes allow, so it is as near to time as
+they allow. r and d are a least fixpoint: whoever works them out, in whatever order, finds these.
 """
 
 from __future__ import annotations
-
-import heapq
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,31 +28,35 @@ BEFORE_ALL = np.iinfo(np.int64).min
 """Release time of a row whose own time is unknown and that waits for nothing."""
 
 
-def causal_order(offsets: Ints, causes: Ints, rank: Ints, alive: Bools) -> tuple[Ints, Bools]:
-    """Return the alive rows in causal order and the mask of rows on a cycle.
+def causes_first(offsets: Ints, causes: Ints, alive: Bools) -> tuple[Ints, Bools]:
+    """Return the alive rows, causes before effects, and the mask of rows on a cycle.
 
-    `rank` is a permutation of 0 .. n-1. Rows on a cycle are left out of the order, rows that
-    merely follow from one are not. O(n log n + edges) time, O(n + edges) memory.
+    Rows on a cycle are left out of the order, rows that merely follow from one are not. Which of
+    the many such orders it is means nothing. O(n + edges) time and memory.
     """
-    order = topological(offsets, causes, rank, alive)
+    order = topological(offsets, causes, alive)
     on_cycle = np.zeros(len(alive), dtype=np.bool_)
     if len(order) < np.count_nonzero(alive):
         stuck = alive.copy()
         stuck[order] = False
         on_cycle = cycles(offsets, causes, stuck)
-        order = topological(offsets, causes, rank, alive & ~on_cycle)
+        order = topological(offsets, causes, alive & ~on_cycle)
     return order, on_cycle
 
 
+def by_release(order: Ints, released: Ints, depth: Ints, rank: Ints) -> Ints:
+    """Return the rows of `order` as they are released: by (r, d, rank); O(n log n)."""
+    keys = (rank[order], depth[order], released[order])
+    return order[np.lexsort(keys)]
+
+
 @njit
-def topological(offsets: Ints, causes: Ints, rank: Ints, alive: Bools) -> Ints:
-    """Return the rows that no cycle holds back, smallest ready rank first."""
+def topological(offsets: Ints, causes: Ints, alive: Bools) -> Ints:
+    """Return the rows that no cycle holds back, causes before effects (Kahn's algorithm)."""
     n = len(alive)
-    row_of = np.empty(n, np.int64)
     waiting = np.zeros(n, np.int64)
     start = np.zeros(n + 1, np.int64)
     for row in range(n):
-        row_of[rank[row]] = row
         if alive[row]:
             for edge in range(offsets[row], offsets[row + 1]):
                 cause = causes[edge]
@@ -61,27 +66,29 @@ def topological(offsets: Ints, causes: Ints, rank: Ints, alive: Bools) -> Ints:
     start = np.cumsum(start)
     fill = start[:-1].copy()
     effects = np.empty(start[n], np.int64)
+    order = np.empty(n, np.int64)
+    filled = 0
     for row in range(n):
         if alive[row]:
+            if waiting[row] == 0:
+                order[filled] = row
+                filled += 1
             for edge in range(offsets[row], offsets[row + 1]):
                 cause = causes[edge]
                 if cause >= 0 and alive[cause]:
                     effects[fill[cause]] = row
                     fill[cause] += 1
-    # Ranks in rising order are a heap already.
-    ready = [rank[row] for row in row_of if alive[row] and waiting[row] == 0]
-    order = np.empty(n, np.int64)
     done = 0
-    while len(ready) > 0:
-        row = row_of[heapq.heappop(ready)]
-        order[done] = row
+    while done < filled:
+        row = order[done]
         done += 1
         for k in range(start[row], start[row + 1]):
             effect = effects[k]
             waiting[effect] -= 1
             if waiting[effect] == 0:
-                heapq.heappush(ready, rank[effect])
-    return order[:done].copy()
+                order[filled] = effect
+                filled += 1
+    return order[:filled].copy()
 
 
 @njit
@@ -146,29 +153,35 @@ def cycles(offsets: Ints, causes: Ints, alive: Bools) -> Bools:
 @njit
 def release(
     order: Ints, offsets: Ints, causes: Ints, exact: Bools, alive: Bools, time: Ints, timed: Bools
-) -> tuple[Ints, Bytes]:
-    """Return when each row is released, and for each edge THERE, WAITED or MISSING.
+) -> tuple[Ints, Ints, Bytes]:
+    """Return when each row is released, its depth, and for each edge THERE, WAITED or MISSING.
 
     A row is released when it has arrived (`time` where `timed`) and its causes are released; a
-    missing cause holds nothing up. An edge with `exact` false stands for a cause that is
-    missing: its row is the nearest earlier one that is there, which still comes first, or -1.
-    An edge to -1 with `exact` true lacks nothing.
+    missing cause holds nothing up. `order` has causes first. An edge with `exact` false stands for
+    a cause that is missing: its row is the nearest earlier one that is there, which still comes
+    first, or -1. An edge to -1 with `exact` true lacks nothing.
     """
     released = np.full(len(alive), BEFORE_ALL, np.int64)
+    depth = np.zeros(len(alive), np.int64)
     kinds = np.zeros(len(causes), np.int8)
     for row in order:
         latest = time[row] if timed[row] else BEFORE_ALL
+        deep = 0
         for edge in range(offsets[row], offsets[row + 1]):
             cause = causes[edge]
             there = cause >= 0 and alive[cause]
             if there:
                 if timed[row] and released[cause] > time[row]:
                     kinds[edge] = WAITED
-                latest = max(latest, released[cause])
+                if released[cause] > latest:
+                    latest, deep = released[cause], 0
+                if released[cause] == latest:
+                    deep = max(deep, depth[cause] + 1)
             if not exact[edge] or (cause >= 0 and not alive[cause]):
                 kinds[edge] = MISSING
         released[row] = latest
-    return released, kinds
+        depth[row] = deep
+    return released, depth, kinds
 
 
 @njit

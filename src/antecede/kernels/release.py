@@ -163,6 +163,7 @@ class Shard:
             np.full(len(rows.token), -1, np.int64),
             np.full(len(rows.token), shape.NO_TIME, np.int64),
             np.concatenate([self.next, np.zeros(self.groups.size - len(self.next), np.int64)]),
+            np.full(len(tokens.flag), -1, np.int32),
         )
         plan = self.plan
         rule = shape.Rule(POLICIES[plan.policy], plan.patience, self.clock, plan.timed)

@@ -4,8 +4,10 @@ Theory of operation. Every row has a token (the number of its identity) and link
 tokens of its causes. `flag[token]` says what became of that identity: DONE (it has a
 position), ASIDE (it will never have one), GIVEN_UP (some row was released without it), FORGOTTEN
 (DONE, but only its number is known, not its content). Rows
-whose last open cause gets DONE go on a heap ordered by (time, name, count): the documented
-tie rule. So the order within a group does not depend on the order of rows within a batch.
+whose last open cause gets DONE go on a heap ordered by (r, d, time, name, count), the definition
+of `kernels.order`: r is when the row is released, d its depth among the rows of this step with the
+same r. Causes have a lesser (r, d), so the heap gives out the rows sorted by it, and the order
+within a group does not depend on the order of rows within a batch.
 
 `wait` counts a row's open links; `dependents` is the reverse of the links, by counting sort.
 Everything is O((rows + links) log rows); nothing is recursive.
@@ -48,6 +50,15 @@ from antecede.kernels.release_ties import compared
 
 
 @njit
+def _goes_first(rows: Rows, names: Names, order: Order, a: int, b: int) -> bool:
+    """Tell which of two rows that may go does so first: by (r, d, time, identity)."""
+    if order.released[a] != order.released[b]:
+        return bool(order.released[a] < order.released[b])
+    x, y = order.depth[rows.token[a]], order.depth[rows.token[b]]
+    return bool(x < y) if x != y else _before(rows, names, a, b)
+
+
+@njit
 def _before(rows: Rows, names: Names, a: int, b: int) -> bool:
     if rows.time[a] != rows.time[b]:
         if rows.time[a] == NO_TIME or rows.time[b] == NO_TIME:
@@ -66,11 +77,22 @@ def _before(rows: Rows, names: Names, a: int, b: int) -> bool:
 
 
 @njit
-def _push(heap: Ints, size: int, row: int, rows: Rows, names: Names) -> int:
+def _push(
+    heap: Ints,
+    size: int,
+    row: int,
+    rows: Rows,
+    tokens: Tokens,
+    names: Names,
+    rule: Rule,
+    order: Order,
+) -> int:
+    """Put a row on the heap whose causes are all released or given up; return the new size."""
+    _lift(rows, tokens, rule, order, row)
     at = size
     while at > 0:
         up = (at - 1) >> 1
-        if not _before(rows, names, row, heap[up]):
+        if not _goes_first(rows, names, order, row, heap[up]):
             break
         heap[at] = heap[up]
         at = up
@@ -79,7 +101,7 @@ def _push(heap: Ints, size: int, row: int, rows: Rows, names: Names) -> int:
 
 
 @njit
-def _pop(heap: Ints, size: int, rows: Rows, names: Names) -> int:
+def _pop(heap: Ints, size: int, rows: Rows, names: Names, order: Order) -> int:
     """Remove the first row, which the caller has read; return the new size."""
     size -= 1
     last = heap[size]
@@ -88,9 +110,9 @@ def _pop(heap: Ints, size: int, rows: Rows, names: Names) -> int:
         down = 2 * at + 1
         if down >= size:
             break
-        if down + 1 < size and _before(rows, names, heap[down + 1], heap[down]):
+        if down + 1 < size and _goes_first(rows, names, order, heap[down + 1], heap[down]):
             down += 1
-        if not _before(rows, names, heap[down], last):
+        if not _goes_first(rows, names, order, heap[down], last):
             break
         heap[at] = heap[down]
         at = down
@@ -166,19 +188,34 @@ def _open_links(rows: Rows, tokens: Tokens) -> tuple[Ints, Longs, Ints]:
 
 
 @njit
-def _release(rows: Rows, tokens: Tokens, rule: Rule, order: Order, row: int) -> None:
-    """Give the row its position, status, time of release and the links it waited for."""
+def _lift(rows: Rows, tokens: Tokens, rule: Rule, order: Order, row: int) -> None:
+    """Work out when the row is released and its depth, once its causes are released."""
     at = rows.time[row]
-    missing = False
+    depth = 0
     for link in range(rows.first[row], rows.first[row + 1]):
         cause = rows.cause[link]
+        when = NO_TIME
+        if rows.link[link] & GIVEN:
+            when = rows.arrived[row] + rule.patience
+        elif rule.timed:
+            when = tokens.released[cause]
+        if when > at:
+            at, depth = when, 0
+        if when == at and not rows.link[link] & GIVEN:
+            depth = max(depth, order.depth[cause] + 1)
+    order.released[row] = at
+    order.depth[rows.token[row]] = depth
+
+
+@njit
+def _release(rows: Rows, tokens: Tokens, rule: Rule, order: Order, row: int) -> None:
+    """Give the row its position, status and the links it waited for."""
+    missing = False
+    for link in range(rows.first[row], rows.first[row + 1]):
         if rows.link[link] & GIVEN:
             missing = True
-            at = max(at, rows.arrived[row] + rule.patience)
-        elif rule.timed:
-            at = max(at, tokens.released[cause])
-            if rows.time[row] != NO_TIME and tokens.released[cause] > rows.time[row]:
-                rows.link[link] |= WAITED
+        elif rule.timed and tokens.released[rows.cause[link]] > rows.time[row] > NO_TIME:
+            rows.link[link] |= WAITED
     token = rows.token[row]
     if tokens.flag[token] & GIVEN_UP:
         rows.status[row] = LATE
@@ -188,8 +225,7 @@ def _release(rows: Rows, tokens: Tokens, rule: Rule, order: Order, row: int) -> 
         rows.status[row] = ORDERED
     tokens.flag[token] |= DONE
     tokens.row[token] = -1
-    tokens.released[token] = at if rule.timed else rule.now
-    order.released[row] = at
+    tokens.released[token] = order.released[row] if rule.timed else rule.now
     order.position[row] = order.next[rows.group[row]]
     order.next[rows.group[row]] += 1
 
@@ -276,7 +312,7 @@ def settle(rows: Rows, tokens: Tokens, names: Names, rule: Rule, order: Order) -
     size = 0
     for row in range(len(wait)):
         if rows.status[row] == PENDING and wait[row] == 0:
-            size = _push(heap, size, row, rows, names)
+            size = _push(heap, size, row, rows, tokens, names, rule, order)
     released = _drain(rows, tokens, names, rule, order, wait, start, dependents, heap, size, 0)
     break_cycles(rows, tokens, wait, start, dependents)
     if rule.policy == DROP:
@@ -290,7 +326,7 @@ def settle(rows: Rows, tokens: Tokens, names: Names, rule: Rule, order: Order) -
         size = 0
         for row in range(len(wait)):
             if rows.status[row] == PENDING and wait[row] == 0:
-                size = _push(heap, size, row, rows, names)
+                size = _push(heap, size, row, rows, tokens, names, rule, order)
         released = _drain(
             rows, tokens, names, rule, order, wait, start, dependents, heap, size, released
         )
@@ -313,7 +349,7 @@ def _drain(
 ) -> int:
     while size:
         row = heap[0]
-        size = _pop(heap, size, rows, names)
+        size = _pop(heap, size, rows, names, order)
         _release(rows, tokens, rule, order, row)
         order.row[released] = row
         released += 1
@@ -323,5 +359,5 @@ def _drain(
             if rows.status[other] == PENDING:
                 wait[other] -= 1
                 if wait[other] == 0:
-                    size = _push(heap, size, other, rows, names)
+                    size = _push(heap, size, other, rows, tokens, names, rule, order)
     return released

@@ -92,11 +92,12 @@ class Reference:
         self.content: dict[Key, int] = {}
         self.next: dict[bytes, int] = {}
         self._gone: dict[int, Left] = {}
+        self._depth: dict[Key, int] = {}
 
     def step(self, items: list[Item], now: int = NO_TIME) -> list[Left]:
         """Take in a micro-batch; return the rows with a position in order, then the others."""
         before, self.clock = self.clock, max(self.clock, now)
-        self._gone = {}
+        self._gone, self._depth = {}, {}
         new = self._admit(items, before)
         out = self._drain()
         self._cycles()
@@ -152,7 +153,7 @@ class Reference:
         self._gone[waiting.place] = Left(waiting.item.row, status, -1, -1, ())
 
     def _drain(self) -> list[Left]:
-        """Release, again and again, the first by the tie rule of all rows that may go."""
+        """Release, again and again, the first by (r, d, tie rule) of all rows that may go."""
         out: list[Left] = []
         while True:
             free = [
@@ -162,21 +163,30 @@ class Reference:
             ]
             if not free:
                 return out
-            out.append(
-                self._release(min(free, key=lambda w: (*w.item.tie(self.plan.numbers), w.place)))
-            )
+            out.append(self._release(min(free, key=self._rank)))
+
+    def _rank(self, waiting: _Waiting) -> tuple[Any, ...]:
+        return (*self._lifted(waiting), *waiting.item.tie(self.plan.numbers), waiting.place)
+
+    def _lifted(self, waiting: _Waiting) -> tuple[int, int]:
+        """Return when a row is released, and its depth among those of that time in this step."""
+        item = waiting.item
+        causes = {c: self._released_at(c) for c in item.needs if c not in waiting.given}
+        given = [waiting.arrived + self.plan.patience for _ in waiting.given]
+        at = max([item.time, *causes.values(), *given])
+        return at, max([0, *(self._depth.get(c, -1) + 1 for c in causes if causes[c] == at)])
+
+    def _released_at(self, key: Key) -> int:
+        return self.released[key] if self.plan.timed else NO_TIME
 
     def _release(self, waiting: _Waiting) -> Left:
         item, key = waiting.item, waiting.item.key
         del self.held[key]
-        at = item.time
+        at, self._depth[key] = self._lifted(waiting)
         for cause in item.needs:
-            if cause in waiting.given:
-                at = max(at, waiting.arrived + self.plan.patience)
-            elif self.plan.timed:
-                at = max(at, self.released[cause])
-                if item.time != NO_TIME and self.released[cause] > item.time:
-                    waiting.waited.add(cause)
+            later = cause not in waiting.given and self._released_at(cause) > item.time
+            if later and item.time != NO_TIME:
+                waiting.waited.add(cause)
         status = MISSING if waiting.given else ORDERED
         status = LATE if key in self.given_up else status
         self.released[key] = at if self.plan.timed else self.clock

@@ -60,6 +60,8 @@ class Order(NamedTuple):
     released: Longs
     next: Longs
     """By group: the next free position."""
+    depth: Ints
+    """By token: the depth of its row among those of one time of release; -1: not of this step."""
 
 
 class Names(NamedTuple):

@@ -161,6 +161,12 @@ class OrderSpec:
         names = [name for name in single if name is not None]
         return tuple(dict.fromkeys([*names, *self.after, *(self.content or ())]))
 
+    def content_of(self, columns: Sequence[str]) -> list[str]:
+        """Return the columns that tell a repeated row from a conflicting one."""
+        if self.content is not None:
+            return list(self.content)
+        return [name for name in columns if name != self.time] or list(columns)
+
     def check_batch(self) -> None:
         """Raise InputError for a policy that a batch cannot follow and would have to ignore."""
         if self.missing == "drop":

@@ -5,11 +5,14 @@ Theory of operation
 1. `keys`: the user's columns become identities and causes as numbers; rows with bad keys are
    marked. 2. Of rows with one identity the first by (time, content) takes part, the others are
    marked. 3. Causes are looked up by binary search; memory follows rows and causes, never the
-   numbers in them. 4. The kernel orders by Kahn's algorithm, ready rows by rank.
+   numbers in them. 4. The kernel sets cycles aside and works out when each row is released.
 
-**Ties.** Rank is (time, identity): time with nulls last, then the id, or (member, count), or
-(sender, number); numbers go by their value, all else by the code points of its text
-(`keys.goes_by_value`). So the result is the same whatever the order of rows, the chunks, the
+**The order is defined.** A row is released at r = max(its time, r of its causes); d is 0, or one
+more than the largest d of a cause with the same r; rows go by (r, d, time, identity) in their
+group. A row without time takes the r of its causes (the beginning, if it has none); without any
+times the order is (d, identity). Nulls come last among equal (r, d). Identity is the id, or
+(member, count), or (sender, number); numbers go by their value, all else by the code points of its
+text (`keys.goes_by_value`). So the result is the same whatever the order of rows, the chunks, the
 number of partitions, or whether a batch or a stream makes it.
 
 **Waits.** A row waits from its own time until the last of its causes is released; `waited_for`
@@ -19,6 +22,7 @@ are its own causes that were released later than it came, `missing` those that n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,23 +37,31 @@ from antecede.kernels.order import (
     WAITED,
     Bools,
     Ints,
-    causal_order,
+    by_release,
+    causes_first,
     positions,
     release,
 )
+from antecede.order.digest import digests
 from antecede.order.keys import STATUSES, Array, Keys, code, keys_of, tie_columns
 from antecede.order.spec import OrderSpec, Status
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute
+Digests = NDArray[np.int64]
 _PER_MS = {"s": 0.001, "ms": 1.0, "us": 1e3, "ns": 1e6}
 
 
-def order_table(table: pyarrow.Table, spec: OrderSpec) -> pyarrow.Table:
+def order_table(
+    table: pyarrow.Table, spec: OrderSpec, digest: Digests | None = None
+) -> pyarrow.Table:
     """Return the table, rows as they came, with the five columns of `spec.added`.
 
-    Each row once. Raises InputError when a column is absent or has a type that cannot serve;
-    never for a value: rows with bad values get a status. O((n + edges) log n) time.
+    Each row once. `digest` has two numbers a row, shape (rows, 2): of the columns that tell a
+    repeat from a conflict, and of those that the spec reads (see `digest.digests`); None: worked
+    out here, of the rows that share an identity. Raises InputError when a column is absent or has
+    a type that cannot serve; never for a value: rows with bad values get a status.
+    O((n + edges) log n) time.
     """
     spec.check_columns(table.column_names)
     spec.check_batch()
@@ -57,13 +69,14 @@ def order_table(table: pyarrow.Table, spec: OrderSpec) -> pyarrow.Table:
         return _with_columns(table, spec, [pa.array([], field.type) for field in added(spec)])
     keys = keys_of(table, spec)
     time, timed, per_ms = times_of(table, spec)
-    _mark_repeated(table, spec, keys, time, timed)
+    _mark_repeated(keys, time, timed, lambda rows: _digests(table, spec, digest, rows))
     alive = keys.status == code(Status.ORDERED)
     causes, exact = _look_up(keys, alive)
-    order, on_cycle = causal_order(keys.offsets, causes, _rank(table, spec, time, timed), alive)
+    order, on_cycle = causes_first(keys.offsets, causes, alive)
     keys.status[on_cycle] = code(Status.CYCLE)
     alive &= ~on_cycle
-    released, kinds = release(order, keys.offsets, causes, exact, alive, time, timed)
+    released, depth, kinds = release(order, keys.offsets, causes, exact, alive, time, timed)
+    order = by_release(order, released, depth, _rank(table, spec, time, timed))
     lacking = np.repeat(np.arange(len(alive)), np.diff(keys.offsets))[kinds == MISSING]
     keys.status[lacking] = code(Status.MISSING_CAUSE)
     place = positions(order, keys.group, keys.groups, len(alive))
@@ -120,9 +133,9 @@ def _rank(table: pyarrow.Table, spec: OrderSpec, time: Ints, timed: Bools) -> In
 
 
 def _mark_repeated(
-    table: pyarrow.Table, spec: OrderSpec, keys: Keys, time: Ints, timed: Bools
+    keys: Keys, time: Ints, timed: Bools, digests_of: Callable[[NDArray[np.intp]], Digests]
 ) -> None:
-    """Mark all but the first row of each identity as DUPLICATE or CONFLICT."""
+    """Mark all but the first row of each identity, by (time, content), DUPLICATE or CONFLICT."""
     rows = np.flatnonzero(keys.status == code(Status.ORDERED))
     by_key = rows[np.lexsort((keys.count[rows], keys.actor[rows]))]
     actor, count = keys.actor[by_key], keys.count[by_key]
@@ -131,25 +144,28 @@ def _mark_repeated(
         return
     repeated = np.concatenate([same, [False]]) | np.concatenate([[False], same])
     suspects = by_key[repeated]
-    content = _contents(table.take(pa.array(suspects)), spec)
-    runs: dict[tuple[int, int], list[int]] = {}
-    for k, row in enumerate(suspects):
-        runs.setdefault((int(keys.actor[row]), int(keys.count[row])), []).append(k)
-    for run in runs.values():
-        run.sort(key=lambda k: (not timed[suspects[k]], time[suspects[k]], *content[k]))
-        for k in run[1:]:
-            equal = content[k][0] == content[run[0]][0]
-            status = Status.DUPLICATE if equal else Status.CONFLICT
-            keys.status[suspects[k]] = code(status)
+    content, whole = digests_of(suspects).T
+    actor, count = keys.actor[suspects], keys.count[suspects]
+    ranks = (whole, content, time[suspects], ~timed[suspects], count, actor)
+    order = np.lexsort(ranks)
+    suspects, content, actor, count = (one[order] for one in (suspects, content, actor, count))
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = (actor[1:] != actor[:-1]) | (count[1:] != count[:-1])
+    kept = np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))
+    equal = content == content[kept]
+    keys.status[suspects[~begins & equal]] = code(Status.DUPLICATE)
+    keys.status[suspects[~begins & ~equal]] = code(Status.CONFLICT)
 
 
-def _contents(rows: pyarrow.Table, spec: OrderSpec) -> list[tuple[str, str]]:
-    """Return each row's content as text: the columns that count, and all of them."""
-    names = spec.content
-    if names is None:
-        names = tuple(name for name in rows.column_names if name != spec.time)
-    counting = [repr(row) for row in rows.select(list(names)).to_pylist()]
-    return list(zip(counting, map(repr, rows.to_pylist()), strict=True))
+def _digests(
+    table: pyarrow.Table, spec: OrderSpec, digest: Digests | None, rows: NDArray[np.intp]
+) -> Digests:
+    """Return two digests of each of these rows: what counts as its content, what the spec reads."""
+    if digest is not None:
+        return digest[rows]
+    some = table.take(pa.array(rows))
+    names = [spec.content_of(table.column_names), list(spec.used)]
+    return np.stack([digests(some.select(columns)) for columns in names], axis=1)
 
 
 def _look_up(keys: Keys, alive: Bools) -> tuple[Ints, Bools]:

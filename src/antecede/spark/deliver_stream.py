@@ -48,6 +48,7 @@ from antecede.order.deliver_table import (
 from antecede.order.observer import Observer
 from antecede.spark.delivering import delivered_schema
 from antecede.spark.ordering import SHARD
+from antecede.spark.shards import shard_keys
 from antecede.spark.stream import check_store
 from antecede.spark.stream_processor import GUARD, PACKED, RELEASED, unpack
 from antecede.spark.stream_rows import from_bytes, to_bytes
@@ -84,7 +85,7 @@ def about(df: DataFrame, spec: DeliverSpec, shards: int) -> str:
     what |= {"order": spec.order, "members": spec.members, "shards": shards}
     what |= {"options": {name: repr(value) for name, value in sorted(spec.options.items())}}
     what |= {"make": getattr(spec.make, "__qualname__", None), "tick_s": float(spec.tick_s)}
-    what["time_unit"] = spec.time_unit
+    what |= {"time_unit": spec.time_unit, "keys": "spread"}
     return json.dumps(what, sort_keys=True)
 
 
@@ -111,7 +112,7 @@ class Pack:
                 greatest = latest if greatest is None else max(greatest, latest)
             yield self._packed(table)
         if greatest is not None and self.spec.told_time:
-            shards = list(range(self.shards))
+            shards = shard_keys(self.shards).tolist()
             yield _batch(shards, [greatest] * self.shards, [None] * self.shards)
 
     def _packed(self, table: pyarrow.Table) -> pyarrow.RecordBatch:
@@ -120,7 +121,8 @@ class Pack:
         found = np.unique(shard)
         parts = [rows.take(pa.array(np.flatnonzero(shard == one))) for one in found]
         payloads = [to_bytes(part.combine_chunks()) for part in parts]
-        return _batch(found.tolist(), [None] * len(found), payloads)
+        keys = shard_keys(self.shards)[found]
+        return _batch(keys.tolist(), [None] * len(found), payloads)
 
 
 def _pieces(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.Table]:

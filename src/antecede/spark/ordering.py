@@ -2,14 +2,18 @@
 
 Theory of operation
 -------------------
-Batch: the rows of a group meet in one partition (a hash of the group column), the partition
-becomes one Arrow table in a Python worker, and `antecede.order.table.order_table`, the same
-function that orders a local table, adds the columns. A partition holds many groups at once:
-one call a partition is several times faster than one call a group. The result does not depend
-on the number of partitions, on the order of rows or on how they are cut into Arrow chunks.
+Batch: the rows of a group meet in one partition (a hash of the group column). A scalar-iterator
+Arrow UDF takes the columns that the spec reads, and two digests of each row made in the JVM, to a
+Python worker; there the partition becomes one Arrow table, and
+`antecede.order.table.order_table`, the same function that orders a local table, works out the
+added columns. All other columns stay in the JVM, in a queue that spills to disk: so a worker's
+memory follows the control columns alone, Spark reads no column that nobody asks for, and
+payloads may be of any type. A partition holds many groups at once: one call a partition is several
+times faster than one call a group. The result does not depend on the number of partitions, on the
+order of rows or on how they are cut into Arrow chunks.
 
-A worker's memory must hold its partition. Without `group` everything is one group and ONE task:
-give a group where causes never cross it.
+A worker's memory must hold the control columns of its partition. Without `group` everything is
+one group and ONE task: give a group where causes never cross it.
 
 Stream: `antecede.spark.stream.order_stream`, same spec, same columns.
 """
@@ -18,10 +22,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
@@ -30,6 +35,7 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
 from antecede.errors import InputError
+from antecede.order.digest import whole
 from antecede.order.keys import keys_of
 from antecede.order.spec import MissingPolicy, OrderSpec, TimeUnit
 from antecede.order.table import order_table
@@ -38,6 +44,8 @@ from antecede.spark.workers import ready_workers
 SHARD = "__antecede_shard"
 DIGEST = "__antecede_digest"
 """Hidden columns of a stream: the row's shard, and a 64-bit digest of its content."""
+ADDED = "__antecede_added"
+"""Hidden column of a batch: all that is added, as one struct."""
 
 
 def order(
@@ -108,19 +116,19 @@ def ordering(spec: OrderSpec) -> Callable[[DataFrame], DataFrame]:
     def transform(df: DataFrame) -> DataFrame:
         check(df, spec)
         ready_workers(df.sparkSession)
+        if not df.isStreaming:
+            return order_batch(df, spec)
         if any("." in name or "`" in name for name in df.columns):
             return _under_other_names(df, spec)
-        return _ordered(df, spec)
+        return _streamed(df, spec)
 
     return transform
 
 
-def _ordered(df: DataFrame, spec: OrderSpec) -> DataFrame:
-    if df.isStreaming:
-        from antecede.spark.stream import order_stream
+def _streamed(df: DataFrame, spec: OrderSpec) -> DataFrame:
+    from antecede.spark.stream import order_stream
 
-        return order_stream(df, spec)
-    return order_batch(df, spec)
+    return order_stream(df, spec)
 
 
 def _under_other_names(df: DataFrame, spec: OrderSpec) -> DataFrame:
@@ -135,7 +143,7 @@ def _under_other_names(df: DataFrame, spec: OrderSpec) -> DataFrame:
         changed["content"] = tuple(plain[name] for name in spec.content)
     for field in ("position", "waited_for", "missing_causes", "waited_ms", "status"):
         changed[field] = f"added_{field}"
-    made = _ordered(df.toDF(*plain.values()), replace(spec, **changed))
+    made = _streamed(df.toDF(*plain.values()), replace(spec, **changed))
     return made.toDF(*df.columns, *spec.added)
 
 
@@ -148,28 +156,64 @@ def order_batch(df: DataFrame, spec: OrderSpec) -> DataFrame:
         placed = df.repartition(column_of(spec.group))
     else:
         placed = df.repartition(spec.shards, column_of(spec.group))
-    return placed.mapInArrow(partition_function(spec), output_schema(df, spec))
+    digests = (digest(df, spec.content_of(df.columns)), digest(df, spec.used))
+    made = placed.withColumn(ADDED, _ordering_udf(spec)(*map(column_of, spec.used), *digests))
+    own = [column_of(name) for name in df.columns]
+    return made.select(*own, *(F.col(ADDED)[name].alias(name) for name in spec.added))
+
+
+def _ordering_udf(spec: OrderSpec) -> Any:
+    """Return the function of columns that a Python worker runs over a whole partition.
+
+    Of a partition each row depends on all others, which Spark knows of no column function: so it
+    must neither push filters below this one nor call it twice (`asNondeterministic`).
+    """
+
+    # Spark evaluates these hints, and pa.Array takes no parameters at run time.
+    def run(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
+        names = [*spec.used, *(f"{DIGEST}{k}" for k in range(2))]
+        parts = [pa.RecordBatch.from_arrays(list(columns), names) for columns in batches]
+        if not parts:
+            return
+        table = pa.Table.from_batches(parts)
+        sizes = [part.num_rows for part in parts]
+        del parts
+        both = [table.column(name).to_numpy() for name in names[-2:]]
+        made = order_table(table.select(names[:-2]), spec, np.stack(both, axis=1))
+        columns = [whole(made.column(name)) for name in spec.added]
+        done = 0
+        for size in sizes:
+            pieces = [column.slice(done, size) for column in columns]
+            yield pa.StructArray.from_arrays(pieces, list(spec.added))
+            done += size
+
+    functions: Any = F  # the stubs do not know arrow_udf
+    return functions.arrow_udf(run, t.StructType(added_fields(spec))).asNondeterministic()
+
+
+def digest(df: DataFrame, names: Sequence[str]) -> Column:
+    """Return a 64-bit digest of some columns of each row (`order.digest` makes the same)."""
+    return F.xxhash64(*(_hashable(df, name) for name in names))
+
+
+def _hashable(df: DataFrame, name: str) -> Column:
+    """Spark does not hash maps and variants; their text will do."""
+    kind = df.schema[name].dataType
+    text = kind.simpleString()
+    column = column_of(name)
+    return column.cast("string") if "map<" in text or "variant" in text else column
 
 
 def output_schema(df: DataFrame, spec: OrderSpec) -> t.StructType:
     """Return the schema of the ordered frame: the input's, then the five added columns."""
+    return t.StructType([*df.schema.fields, *added_fields(spec)])
+
+
+def added_fields(spec: OrderSpec) -> list[t.StructField]:
+    """Return the fields of the added columns, in order."""
     names = t.ArrayType(t.StringType())
     kinds = (t.LongType(), names, names, t.DoubleType(), t.StringType())
-    more = [t.StructField(name, kind) for name, kind in zip(spec.added, kinds, strict=True)]
-    return t.StructType([*df.schema.fields, *more])
-
-
-def partition_function(
-    spec: OrderSpec,
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function that a Python worker runs on the chunks of one partition."""
-
-    def run(chunks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        batches = list(chunks)
-        if batches:
-            yield from order_table(pa.Table.from_batches(batches), spec).to_batches()
-
-    return run
+    return [t.StructField(name, kind) for name, kind in zip(spec.added, kinds, strict=True)]
 
 
 def column_of(name: str) -> Column:
@@ -195,7 +239,7 @@ def _names(given: Any) -> tuple[Any, ...]:
 
 def _check_names(df: DataFrame, spec: OrderSpec) -> None:
     """Spark takes names for equal that differ in case alone, unless it is told not to."""
-    hidden = [name for name in df.columns if name in (SHARD, DIGEST)]
+    hidden = [name for name in df.columns if name in (SHARD, DIGEST, ADDED)]
     if hidden:
         raise InputError(f"{', '.join(hidden)} is a name that antecede needs: rename the column")
     if str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true":

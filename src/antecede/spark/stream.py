@@ -10,7 +10,7 @@ import json
 import math
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
@@ -21,7 +21,7 @@ from antecede.kernels.release_warm import warm_up
 from antecede.order.durations import duration_ms
 from antecede.order.keys import goes_by_value
 from antecede.order.spec import OrderSpec, Status
-from antecede.spark.ordering import DIGEST, SHARD, check, column_of, output_schema
+from antecede.spark.ordering import DIGEST, SHARD, check, digest, output_schema
 from antecede.spark.stream_processor import (
     PACKED,
     RELEASED,
@@ -52,11 +52,11 @@ def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
     check_store(df)
     job = job_of(df, spec)
     warm_up(job.plan.counted)
-    key = F.lit(0) if spec.group is None else F.xxhash64(_hashable(df, spec.group))
+    key = F.lit(0) if spec.group is None else digest(df, [spec.group])
     with_keys = df.withColumns(
         {
             SHARD: F.pmod(key, F.lit(job.plan.shards)).cast("int"),
-            DIGEST: F.xxhash64(*(_hashable(df, name) for name in _content(df, spec))),
+            DIGEST: digest(df, spec.content_of(df.columns)),
         }
     )
     packed = with_keys.mapInArrow(Pack(job), PACKED)
@@ -123,6 +123,7 @@ def about(df: DataFrame, spec: OrderSpec, shards: int) -> str:
     what: dict[str, Any] = {field: kind(getattr(spec, field)) for field in single}
     what |= {"after": [kind(name) for name in spec.after], "time_unit": spec.time_unit}
     what |= {"first_seq": spec.first_seq, "missing": spec.missing, "shards": shards}
+    what["keys"] = "spread"  # how shards are keyed: see `shards`
     what["content"] = None if spec.content is None else sorted(spec.content)
     return json.dumps(what, sort_keys=True)
 
@@ -143,20 +144,6 @@ def _units_per_ms(df: DataFrame, spec: OrderSpec) -> float | None:
     if not isinstance(kind, t.IntegralType):
         raise InputError(f"time column {spec.time} must be a timestamp, not {kind.simpleString()}")
     return None if spec.time_unit is None else _PER_MS[spec.time_unit]
-
-
-def _content(df: DataFrame, spec: OrderSpec) -> list[str]:
-    if spec.content is not None:
-        return list(spec.content)
-    return [name for name in df.columns if name != spec.time] or df.columns
-
-
-def _hashable(df: DataFrame, name: str) -> Column:
-    """Spark does not hash maps and variants; their text will do."""
-    kind = df.schema[name].dataType
-    text = kind.simpleString()
-    column = column_of(name)
-    return column.cast("string") if "map<" in text or "variant" in text else column
 
 
 def check_store(df: DataFrame) -> None:

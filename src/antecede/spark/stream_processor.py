@@ -31,6 +31,7 @@ from antecede.kernels.release_rows import NO_TIME
 from antecede.order.spec import OrderSpec
 from antecede.order.table import times_of
 from antecede.spark.ordering import DIGEST, SHARD
+from antecede.spark.shards import shard_keys
 from antecede.spark.stream_rows import batch_of, from_bytes, to_bytes, with_added
 
 pa: Any = pyarrow
@@ -77,7 +78,7 @@ class Pack:
             yield self._piece(waiting)
         if self.job.tell_time and clock != NO_TIME:
             shards = self.job.plan.shards
-            yield _packed(list(range(shards)), [clock] * shards, [None] * shards)
+            yield _packed(shard_keys(shards).tolist(), [clock] * shards, [None] * shards)
 
     def _greatest(self, batches: list[pyarrow.RecordBatch]) -> int:
         if not self.job.plan.timed:
@@ -94,7 +95,8 @@ class Pack:
         found, begin = np.unique(shard[by_shard], return_index=True)
         ends = [*begin[1:], len(shard)]
         parts = [to_bytes(table.slice(a, b - a)) for a, b in zip(begin, ends, strict=True)]
-        return _packed(found.tolist(), [None] * len(parts), parts)
+        keys = shard_keys(self.job.plan.shards)[found]
+        return _packed(keys.tolist(), [None] * len(parts), parts)
 
 
 def _packed(shard: list[int], clock: list[Any], payload: list[Any]) -> pyarrow.RecordBatch:
