@@ -70,6 +70,11 @@ def interval(values: Sequence[float]) -> Interval | None:
     return Interval(mean, t * statistics.stdev(values) / math.sqrt(runs), runs)
 
 
+def source(name: str) -> str:
+    """Return where a sweep comes from, given the name of its scenario file."""
+    return f"scenario file {name}; the grid is yours"
+
+
 def findings(
     name: str,
     over: Mapping[str, Sequence[Any]],
@@ -91,7 +96,7 @@ def findings(
     return Findings(
         study="sweep",
         title=f"{name} over {listed(list(over))}",
-        source=f"scenario file {name}; the grid is yours",
+        source=source(name),
         finding=said or "No run gave figures.",
         reading=[
             "intervals are 95 % of the mean over the seeds, by Student's t",
