@@ -246,6 +246,22 @@ def test_an_interval_is_students() -> None:
     assert interval([]) is None
 
 
+def test_an_interval_in_the_table_ends_at_0(tmp_path: Path) -> None:
+    """Waits of two short runs differ so much that mean less half of the interval is below 0."""
+    path, folder = scenario(tmp_path), tmp_path / "out"
+    assert sweep(path, folder, "--over", "members=3", "--seeds", "2") == 0
+    (row,) = csv.DictReader((folder / "sweep.csv").read_text().splitlines())
+    lows = [name for name in row if name.endswith(".low") and row[name]]
+    cut = []
+    for low in lows:
+        name = low.removesuffix(".low")
+        mean, high = float(row[name]), float(row[f"{name}.high"])
+        assert 0 <= float(row[low]) <= mean <= high, name
+        cut += [name] if 2 * mean < high else []
+        assert float(row[low]) == pytest.approx(max(0, 2 * mean - high), abs=1e-9 * high), name
+    assert cut  # else this shows nothing
+
+
 def test_processes_report_the_run_whose_worker_dies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     runs = [*toy.sums(steps=[10], seeds=[1, 2]), Run("dies", 3, 9.0, "die")]
