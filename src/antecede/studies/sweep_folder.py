@@ -19,7 +19,8 @@ import pyarrow.parquet
 from antecede.errors import InputError
 from antecede.studies.study import plain_text
 from antecede.studies.summary import read_summary
-from antecede.studies.sweep import OVER, Sweep, settings, source
+from antecede.studies.sweep import OVER, Sweep, settings
+from antecede.studies.sweep_findings import source
 from antecede.words import counted
 
 pc: Any = pyarrow.compute  # its stubs know too few of the types that meet here
