@@ -90,6 +90,19 @@ def test_figures_count_when_the_group_is_steady() -> None:
 # -- the answer ------------------------------------------------------------------------------
 
 
+def test_the_legend_says_which_deliveries_waits_and_held_are_of(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Means and p99 leave the warm part out, what is held does not: two populations."""
+    one = told(capsys, "bss", *SHORT)["bss"]
+    run = run_readable(scenario_from(one["scenario"]), one["runs"][0]["seed"])
+    assert one["mean"]["causal.checked"] == run.figures["deliveries"]  # all of them, warm or not
+    assert compare("bss", *SHORT) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "mean and p99 over deliveries of what was sent after the warm part; " in text
+    assert "held: of all deliveries, those that waited at all" in text
+
+
 def test_every_protocol_sees_the_same_messages_arrive(capsys: pytest.CaptureFixture[str]) -> None:
     found = told(capsys, "unordered", "fifo", "bss", "idr", "ds", "ses", *SHORT)
     assert len({one["mean"]["arrivals"] for one in found.values()}) == 1

@@ -152,7 +152,7 @@ def test_figures_of_any_name_are_told() -> None:
         "something.new": 1.25,
     }
     lines = list(report([Result(Scenario(Mesh(3)), 0, "compiled", figures)], 1.0, 80))
-    assert "pairs, TV_LT   4 causal, 9 ordered, 5 unnecessary, 0 missed" in lines
+    assert "pairs, TV_LT   4 causal by receipt, 9 ordered, 5 unnecessary, 0 missed" in lines
     assert "something.new  1.25" in lines
 
 

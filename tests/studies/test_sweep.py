@@ -167,6 +167,49 @@ def test_what_is_there_is_not_run_again(tmp_path: Path, capsys: pytest.CaptureFi
     assert "runs        3 in " in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("over", "seeds", "said"),
+    [
+        ("members=5,6", "2", "with members=3 seed 1 and 3 more runs that this one does not have"),
+        ("members=3", "2", "with members=4 seed 1 and 1 more run that"),
+        ("members=3,4", "1", "with members=3 seed 2 and 1 more run that"),
+        ("protocol=bss,idr", "2", "with members=3 seed 1"),
+    ],
+)
+def test_another_grid_does_not_replace_table_and_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], over: str, seeds: str, said: str
+) -> None:
+    path, folder = scenario(tmp_path), tmp_path / "out"
+    assert sweep(path, folder, "--over", "members=3,4", "--seeds", "2") == 0
+    names = ("sweep.csv", "index.html", "summary.json")
+    before = [(folder / name).read_bytes() for name in names]
+    assert sweep(path, folder, "--over", over, "--seeds", seeds) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert "name another folder or give --force" in told
+    assert [(folder / name).read_bytes() for name in names] == before
+    assert sweep(path, folder, "--over", "members=4,3", "--seeds", "3") == 0  # nothing is lost
+    assert sweep(path, folder, "--over", over, "--seeds", seeds, "--force") == 0
+    assert (folder / "sweep.csv").read_bytes() != before[0]
+
+
+def test_another_file_does_not_replace_table_and_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, folder = scenario(tmp_path), tmp_path / "out"
+    other = tmp_path / "other.toml"
+    other.write_text(path.read_text())
+    assert sweep(path, folder, "--over", "members=3") == 0
+    assert sweep(other, folder, "--over", "members=3") == 2
+    assert "it was made from scenario file run.toml" in capsys.readouterr().err
+    assert sweep(other, folder, "--over", "members=3", "--fresh") == 0
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "sweep.csv").write_text("mine")
+    assert sweep(path, own, "--over", "members=3") == 2
+    assert (own / "sweep.csv").read_text() == "mine"
+
+
 def test_a_protocol_of_ones_own_and_its_changes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -201,6 +244,22 @@ def test_an_interval_is_students() -> None:
     assert alone is not None
     assert alone.half is None
     assert interval([]) is None
+
+
+def test_an_interval_in_the_table_ends_at_0(tmp_path: Path) -> None:
+    """Waits of two short runs differ so much that mean less half of the interval is below 0."""
+    path, folder = scenario(tmp_path), tmp_path / "out"
+    assert sweep(path, folder, "--over", "members=3", "--seeds", "2") == 0
+    (row,) = csv.DictReader((folder / "sweep.csv").read_text().splitlines())
+    lows = [name for name in row if name.endswith(".low") and row[name]]
+    cut = []
+    for low in lows:
+        name = low.removesuffix(".low")
+        mean, high = float(row[name]), float(row[f"{name}.high"])
+        assert 0 <= float(row[low]) <= mean <= high, name
+        cut += [name] if 2 * mean < high else []
+        assert float(row[low]) == pytest.approx(max(0, 2 * mean - high), abs=1e-9 * high), name
+    assert cut  # else this shows nothing
 
 
 def test_processes_report_the_run_whose_worker_dies(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,11 @@ SHOWN = REST[:-1]
 LEGEND = (
     ("control", "information of a message: bytes as its source counts them, and as on the wire"),
     ("stored", "what a member keeps for ordering, mean over members and time"),
-    ("wait", "from arrival to delivery, over all deliveries; held: those that waited at all"),
+    (
+        "wait",
+        "from arrival to delivery, mean and p99 over deliveries of what was sent after the warm "
+        "part; held: of all deliveries, those that waited at all",
+    ),
     (
         "too early",
         "delivered before, or without, a message that it causally follows (under-ordering); by "

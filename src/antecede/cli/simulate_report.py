@@ -290,5 +290,7 @@ def _meter(figures: _Figures) -> Iterator[tuple[str, str]]:
         if name.startswith("meter.")
     )
     for rule in rules:
-        counts = (f"{figures.words(f'meter.{rule}.{kind}')} {kind}" for kind in METER)
+        # The meter goes by receipt (simulate.metered), the lines above by delivery.
+        what = {kind: f"{kind} by receipt" if kind == "causal" else kind for kind in METER}
+        counts = (f"{figures.words(f'meter.{rule}.{kind}')} {what[kind]}" for kind in METER)
         yield f"pairs, {rule}", ", ".join(counts)

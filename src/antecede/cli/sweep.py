@@ -31,6 +31,7 @@ from antecede.studies.conduct import Conducted, Engine, Interrupted, conduct
 from antecede.studies.processes import Processes, cores
 from antecede.studies.sweep import Sweep, read_sweep, sweep_study
 from antecede.studies.sweep_findings import table_csv
+from antecede.studies.sweep_folder import TABLE, check_same_grid
 from antecede.studies.whole_files import write_whole
 from antecede.words import counted
 
@@ -55,6 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--out", metavar="DIR", help="folder for results, table and page (out/sweeps/NAME)"
     )
+    parser.add_argument(
+        "--force", action="store_true", help="replace the table and page of another grid in DIR"
+    )
     add_runs(parser)
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="processes of --engine local (all cores)"
@@ -74,7 +78,9 @@ def run(args: argparse.Namespace) -> int:
     checked_spark(args)
     sweep = read_sweep(args.scenario, args.over, range(args.seed, args.seed + args.seeds))
     folder = Path(args.out or Path("out", "sweeps", sweep.path.stem))
-    check_folder(folder, (*WRITTEN, "sweep.csv"), [args.scenario])
+    check_folder(folder, (*WRITTEN, TABLE), [args.scenario])
+    if not (args.force or args.fresh):  # --fresh says that DIR is to be forgotten
+        check_same_grid(sweep, folder)
     begin = time.monotonic()
     study = sweep_study(sweep)
     with _engine(args) as engine:
@@ -90,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
             )
             raise
     write_page(done.findings, folder, _command(args))
-    write_whole(folder / "sweep.csv", table_csv(sweep.over, done.results))
+    write_whole(folder / TABLE, table_csv(sweep.over, done.results))
     _report(done, sweep, folder, time.monotonic() - begin, args.redraw)
     return 1 if done.failures else 0
 
@@ -125,5 +131,5 @@ def _report(done: Conducted, sweep: Sweep, folder: Path, seconds: float, redraw:
         print("\n".join(wrapped(one, width)))
     print()
     told_runs(done, seconds, redraw)
-    print(f"table       {folder / 'sweep.csv'}")
+    print(f"table       {folder / TABLE}")
     print(f"page        {folder / 'index.html'}")

@@ -23,10 +23,12 @@ from antecede.errors import InputError, ScenarioError
 from antecede.simulate.scenario import Scenario
 from antecede.simulate.scenario_values import read_values, scenario_using
 from antecede.studies.study import Figures, Run, Study, simulated, simulation
-from antecede.studies.sweep_findings import findings
+from antecede.studies.sweep_findings import findings, source
 
 MOST_RUNS = 100_000
 KIND = "sweep"
+OVER = "over."
+"""Before the names of swept keys among the parameters of a run."""
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.([1-9]\d*))?")
 
 
@@ -188,7 +190,7 @@ def sweep_study(sweep: Sweep) -> Study:
     return Study(
         "sweep",
         f"{sweep.path.name} over {over}",
-        f"{sweep.path.name}, a scenario file; the grid is yours",
+        source(sweep.path.name),
         functools.partial(_runs, sweep),
         execute,
         functools.partial(findings, sweep.path.name, sweep.over, left_out=sweep.left_out),
@@ -211,7 +213,7 @@ def _runs(sweep: Sweep, quick: bool) -> list[Run]:
 
 def _plain(setting: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values by key, as results are picked by them."""
-    return {f"over.{key}": value for key, value in setting.items()}
+    return {f"{OVER}{key}": value for key, value in setting.items()}
 
 
 def _copies(scenario: Scenario) -> float:

@@ -70,6 +70,11 @@ def interval(values: Sequence[float]) -> Interval | None:
     return Interval(mean, t * statistics.stdev(values) / math.sqrt(runs), runs)
 
 
+def source(name: str) -> str:
+    """Return where a sweep comes from, given the name of its scenario file."""
+    return f"scenario file {name}; the grid is yours"
+
+
 def findings(
     name: str,
     over: Mapping[str, Sequence[Any]],
@@ -91,7 +96,7 @@ def findings(
     return Findings(
         study="sweep",
         title=f"{name} over {listed(list(over))}",
-        source=f"scenario file {name}; the grid is yours",
+        source=source(name),
         finding=said or "No run gave figures.",
         reading=[
             "intervals are 95 % of the mean over the seeds, by Student's t",
@@ -261,7 +266,11 @@ def _line(label: str, one: Shown, x: str, rows: Sequence[_Row]) -> Series:
 
 
 def table_csv(over: Mapping[str, Sequence[Any]], results: Results) -> str:
-    """Return a row a setting: its values, seeds, and of every figure mean and 95 % interval."""
+    """Return a row a setting: its values, seeds, and of every figure mean and 95 % interval.
+
+    Figures are counts, bytes, times and shares: an interval ends at 0, unless the mean, of a
+    figure that is none of these, lies below.
+    """
     names = sorted(
         {
             name
@@ -282,7 +291,7 @@ def table_csv(over: Mapping[str, Sequence[Any]], results: Results) -> str:
             cells += (
                 ["", ""]
                 if found is None or half is None
-                else [found.mean - half, found.mean + half]
+                else [max(min(0.0, found.mean), found.mean - half), found.mean + half]
             )
         write.writerow([*(row.setting[key] for key in over), row.runs, *cells])
     return out.getvalue()
