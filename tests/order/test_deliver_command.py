@@ -138,3 +138,8 @@ def test_what_is_held_for_time_says_how_much_of_it(
     assert "s too early for it to go" in out.read_text()
     assert main(["deliver", str(path), *group, "--finish-s", "200", "-o", str(out), "--force"]) == 0
     assert "too early" not in out.read_text()
+
+
+def test_an_order_of_closed_groups_asks_for_members_first() -> None:
+    with pytest.raises(InputError, match="total needs a closed group: give members="):
+        DeliverSpec(order="total", options={"sequencer": "zz"})

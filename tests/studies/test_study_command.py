@@ -14,12 +14,15 @@ from pathlib import Path
 import pytest
 
 from antecede.cli import main
+from antecede.cli.study import check_same_study
 from antecede.cli.study_report import report, rows_text
+from antecede.errors import InputError
 from antecede.studies.conduct import Conducted
 from antecede.studies.findings import Findings, Row, Section
 from antecede.studies.registry import STUDIES, Entry, load
 from antecede.studies.results import Results
 from antecede.studies.store import SCHEMA
+from antecede.studies.summary import write_summary
 
 TOY, BROKEN = "tests.studies.toy:STUDY", "tests.studies.toy:BROKEN"
 
@@ -188,3 +191,17 @@ def test_all_studies_and_the_page_in_front_of_them(
     assert "toy/index.html" in page
     assert "broken/index.html" in page
     assert (tmp_path / "toy" / "summary.json").is_file()
+
+
+def test_the_page_of_another_study_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("somebody's page")
+    with pytest.raises(
+        InputError, match=r"they are of something else, not of vector; name another"
+    ):
+        check_same_study(tmp_path, "vector")
+    findings = Findings("semantic", "a title", "a source", "a finding", [], [], [])
+    write_summary(findings, tmp_path)
+    with pytest.raises(InputError, match="they are of semantic, not of vector"):
+        check_same_study(tmp_path, "vector")
+    check_same_study(tmp_path, "semantic")
+    check_same_study(tmp_path / "new", "vector")

@@ -111,7 +111,11 @@ def _head(results: Sequence[Result], seconds: float, compiled: str) -> Iterator[
     scenario = first.scenario
     yield title(scenario)
     yield ", ".join(_network(scenario.links))
-    warm = f", figures from {scenario.warm_s:g} s on" if scenario.warm_s else ""
+    warm = (
+        f", bytes and waits of what is sent from {scenario.warm_s:g} s on, counts of all"
+        if scenario.warm_s
+        else ""
+    )
     seeds = f"seed {first.seed}"
     if len(results) > 1:
         seeds = f"seeds {first.seed} to {results[-1].seed}, mean ± standard deviation"

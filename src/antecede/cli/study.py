@@ -26,7 +26,7 @@ from antecede.studies.conduct import Engine, Interrupted, conduct
 from antecede.studies.findings import Findings
 from antecede.studies.registry import STUDIES, load
 from antecede.studies.study import Run, Study
-from antecede.studies.summary import write_summary
+from antecede.studies.summary import read_summary, write_summary
 from antecede.studies.work import run_locally
 
 if TYPE_CHECKING:
@@ -122,6 +122,23 @@ def _check_folders(args: argparse.Namespace) -> None:
         check_folder(folder / name, WRITTEN, filter(None, read))
 
 
+def check_same_study(folder: Path, name: str) -> None:
+    """Raise InputError where a folder has the page of another study, or of a sweep."""
+    there = [one for one in ("index.html", "summary.json") if (folder / one).exists()]
+    if not there:
+        return
+    try:
+        found = read_summary(folder / "summary.json").study
+    except (InputError, OSError):
+        found = "something else"
+    if found != name:
+        raise InputError(
+            f"{' and '.join(there)} there would be replaced: they are of {found}, not of {name}; "
+            "name another folder with -o",
+            path=str(folder),
+        )
+
+
 def check_redraw(args: argparse.Namespace) -> None:
     """Raise InputError for options that --redraw, which runs nothing, does not look at."""
     if args.redraw:
@@ -151,6 +168,7 @@ def _run_one(
     name: str, study: Study, folder: Path, engine: Engine, args: argparse.Namespace
 ) -> Ended:
     begin = time.monotonic()
+    check_same_study(folder, study.name)
     try:
         done = conduct(
             study,

@@ -123,11 +123,11 @@ class DeliverSpec:
         if members is not None and not members:
             raise InputError("a closed group has at least one member; members=None is an open one")
         try:
+            if members is None and self._class.mentions is Protocol.mentions:
+                raise InputError(f"{self.order} needs a closed group: give members=")
             Group("a" if members is None else members[0], members, order=self.order, **self.options)
         except (LocalError, TypeError) as error:
             raise InputError(f"no group of order {self.order!r} can be made: {error}") from error
-        if members is None and self._class.mentions is Protocol.mentions:
-            raise InputError(f"{self.order} needs a closed group: give members=")
 
     @cached_property
     def _class(self) -> type[Protocol]:
