@@ -157,6 +157,20 @@ def test_a_filter_above_chooses_of_what_is_ordered(spark: SparkSession) -> None:
     assert rows_of(df.where("note = '7'").limit(100)) == sorted(map(repr, whole))
 
 
+def test_a_limit_takes_of_what_is_ordered(spark: SparkSession) -> None:
+    """A limit below would order a few rows alone; Spark pushes limits through Python functions."""
+    rows = spark.range(300).selectExpr(
+        "CAST(id AS STRING) AS id", "IF(id < 299, CAST(id + 1 AS STRING), NULL) AS after"
+    )
+    done = rows.transform(antecede.spark.order(id="id", after="after"))
+    for few in (done.limit(5), done.select("id", "position").limit(5)):
+        assert {row["id"]: row["position"] for row in few.collect()} == {
+            str(k): 299 - k for k in range(5)
+        }
+    positions = done.select("position")
+    assert sorted(r[0] for r in positions.union(positions).limit(2).collect()) == [298, 299]
+
+
 def test_every_type_of_payload_comes_through(spark: SparkSession) -> None:
     """Types for which Spark has no way to Python too: they never leave the JVM."""
     df = spark.sql(
