@@ -18,7 +18,7 @@ from antecede.audit import audit_events
 from antecede.errors import InputError
 from antecede.kernels.compile_time import timed
 from antecede.kernels.jit import cache_folder
-from antecede.kernels.release_warm import warm_up
+from antecede.order.stream.warm import warm_up
 from antecede.meter.count import count_rules
 from antecede.meter.rules import RULES
 from antecede.meter.summary import summarize

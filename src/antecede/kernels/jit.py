@@ -82,7 +82,7 @@ def cache_folder() -> str | None:
     if not here.is_dir():  # inside a zip file
         return None
     digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
-    for source in sorted(here.glob("*.py")):
+    for source in _sources(here.parent):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     folder = _base_folder() / f"kernels-{digest.hexdigest()[:16]}"
     try:
@@ -90,6 +90,12 @@ def cache_folder() -> str | None:
     except OSError:
         return None
     return str(folder) if os.access(folder, os.W_OK | os.X_OK) else None
+
+
+def _sources(package: Path) -> list[Path]:
+    """Return the files of kernels: those of the folders that may hold compiled code."""
+    folders = ("kernels", "*/kernels", "*/compiled", "order/stream")
+    return sorted(file for folder in folders for file in package.glob(f"{folder}/*.py"))
 
 
 def _base_folder() -> Path:

@@ -9,6 +9,7 @@ from antecede.kernels.release_rows import (
     CYCLE,
     GIVEN,
     PENDING,
+    SETTLED,
     Ints,
     Longs,
     Rows,
@@ -33,7 +34,7 @@ def break_cycles(rows: Rows, tokens: Tokens, wait: Ints, start: Longs, dependent
         if rows.status[row] == PENDING:
             inside[row] = 0
             for link in range(rows.first[row], rows.first[row + 1]):
-                if not rows.link[link] & GIVEN and tokens.row[rows.cause[link]] >= 0:
+                if not rows.link[link] & (GIVEN | SETTLED) and tokens.row[rows.cause[link]] >= 0:
                     inside[row] += 1
             if inside[row] == 0:
                 queue[filled] = row

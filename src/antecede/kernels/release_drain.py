@@ -20,12 +20,14 @@ import numpy as np
 from antecede.kernels.jit import njit
 from antecede.kernels.release_cycles import break_cycles
 from antecede.kernels.release_rows import (
+    ABSENT,
     ASIDE,
     CONFLICT,
     DONE,
     DROP,
     DROPPED,
     DUPLICATE,
+    ELSEWHERE,
     FORGOTTEN,
     GIVEN,
     GIVEN_UP,
@@ -36,6 +38,7 @@ from antecede.kernels.release_rows import (
     PENDING,
     RELEASE,
     SELF,
+    SETTLED,
     WAITED,
     Ints,
     Longs,
@@ -136,7 +139,7 @@ def admit(rows: Rows, tokens: Tokens, names: Names, held: int) -> None:
             rows.status[row] = SELF
             continue
         known = tokens.row[token]
-        if tokens.flag[token] & (DONE | ASIDE) or 0 <= known < held:
+        if tokens.flag[token] & (DONE | ASIDE) or 0 <= known < held or known == ELSEWHERE:
             rows.status[row] = DUPLICATE
         elif known < 0 or _before(rows, names, row, known):
             if known >= 0:
@@ -170,7 +173,7 @@ def _open_links(rows: Rows, tokens: Tokens) -> tuple[Ints, Longs, Ints]:
         if rows.status[row] == PENDING:
             for link in range(rows.first[row], rows.first[row + 1]):
                 cause = rows.cause[link]
-                if not tokens.flag[cause] & DONE and not rows.link[link] & GIVEN:
+                if not tokens.flag[cause] & DONE and not rows.link[link] & (GIVEN | SETTLED):
                     wait[row] += 1
                     start[cause + 1] += 1
     for token in range(len(tokens.flag)):
@@ -181,7 +184,7 @@ def _open_links(rows: Rows, tokens: Tokens) -> tuple[Ints, Longs, Ints]:
         if rows.status[row] == PENDING:
             for link in range(rows.first[row], rows.first[row + 1]):
                 cause = rows.cause[link]
-                if not tokens.flag[cause] & DONE and not rows.link[link] & GIVEN:
+                if not tokens.flag[cause] & DONE and not rows.link[link] & (GIVEN | SETTLED):
                     dependents[fill[cause]] = row
                     fill[cause] += 1
     return wait, start, dependents
@@ -190,13 +193,15 @@ def _open_links(rows: Rows, tokens: Tokens) -> tuple[Ints, Longs, Ints]:
 @njit
 def _lift(rows: Rows, tokens: Tokens, rule: Rule, order: Order, row: int) -> None:
     """Work out when the row is released and its depth, once its causes are released."""
-    at = rows.time[row]
+    at = max(rows.time[row], rows.lift[row])
     depth = 0
     for link in range(rows.first[row], rows.first[row + 1]):
         cause = rows.cause[link]
         when = NO_TIME
+        if rows.link[link] & SETTLED:
+            continue
         if rows.link[link] & GIVEN:
-            when = rows.arrived[row] + rule.patience
+            when = min(rows.arrived[row] + rule.patience, rule.now)
         elif rule.timed:
             when = tokens.released[cause]
         if when > at:
@@ -214,6 +219,8 @@ def _release(rows: Rows, tokens: Tokens, rule: Rule, order: Order, row: int) -> 
     for link in range(rows.first[row], rows.first[row + 1]):
         if rows.link[link] & GIVEN:
             missing = True
+        elif rows.link[link] & SETTLED:
+            continue
         elif rule.timed and tokens.released[rows.cause[link]] > rows.time[row] > NO_TIME:
             rows.link[link] |= WAITED
     token = rows.token[row]
@@ -224,7 +231,7 @@ def _release(rows: Rows, tokens: Tokens, rule: Rule, order: Order, row: int) -> 
     else:
         rows.status[row] = ORDERED
     tokens.flag[token] |= DONE
-    tokens.row[token] = -1
+    tokens.row[token] = ABSENT
     tokens.released[token] = order.released[row] if rule.timed else rule.now
     order.position[row] = order.next[rows.group[row]]
     order.next[rows.group[row]] += 1
@@ -252,12 +259,12 @@ def _drop(
 @njit
 def _hopeless(rows: Rows, tokens: Tokens, rule: Rule, row: int) -> bool:
     """Policy drop: a cause was set aside, or has not come in time."""
-    late = rule.now != NO_TIME and rows.arrived[row] <= rule.now - rule.patience
+    late = rule.now != NO_TIME and rows.arrived[row] <= rule.cutoff
     for link in range(rows.first[row], rows.first[row + 1]):
         cause = rows.cause[link]
-        if tokens.flag[cause] & DONE:
+        if tokens.flag[cause] & DONE or rows.link[link] & (GIVEN | SETTLED):
             continue
-        if tokens.flag[cause] & ASIDE or (late and tokens.row[cause] < 0):
+        if tokens.flag[cause] & ASIDE or (late and tokens.row[cause] == ABSENT):
             return True
     return False
 
@@ -265,7 +272,7 @@ def _hopeless(rows: Rows, tokens: Tokens, rule: Rule, row: int) -> bool:
 @njit
 def _lowest(rows: Rows, tokens: Tokens) -> Longs:
     """Return, by member, the least number that is held back."""
-    lowest = np.full(max(rows.name.max(), tokens.member.max()) + 1, 2**63 - 1, np.int64)
+    lowest = tokens.lowest.copy()
     for row in range(len(rows.token)):
         if rows.status[row] == PENDING:
             member = rows.name[row]
@@ -284,15 +291,15 @@ def _give_up(rows: Rows, tokens: Tokens, rule: Rule, wait: Ints) -> bool:
     lowest = _lowest(rows, tokens) if counted else np.empty(0, np.int64)
     any_given = False
     for row in range(len(rows.token)):
-        overdue = rule.now != NO_TIME and rows.arrived[row] <= rule.now - rule.patience
+        overdue = rule.now != NO_TIME and rows.arrived[row] <= rule.cutoff
         if rows.status[row] != PENDING or not overdue:
             continue
         for link in range(rows.first[row], rows.first[row + 1]):
             cause = rows.cause[link]
-            absent = not tokens.flag[cause] & DONE and tokens.row[cause] < 0
+            absent = not tokens.flag[cause] & DONE and tokens.row[cause] == ABSENT
             if counted and lowest[tokens.member[cause]] < tokens.number[cause]:
                 absent = False
-            if absent and not rows.link[link] & GIVEN:
+            if absent and not rows.link[link] & (GIVEN | SETTLED):
                 rows.link[link] |= GIVEN
                 tokens.flag[cause] |= GIVEN_UP
                 wait[row] -= 1
@@ -301,11 +308,13 @@ def _give_up(rows: Rows, tokens: Tokens, rule: Rule, wait: Ints) -> bool:
 
 
 @njit
-def settle(rows: Rows, tokens: Tokens, names: Names, rule: Rule, order: Order) -> int:
+def settle(
+    rows: Rows, tokens: Tokens, names: Names, rule: Rule, order: Order, released: int
+) -> int:
     """Release what can be released, then apply the policy; return how many rows got a position.
 
-    `order.row` begins with their numbers in the order of release. Rows set aside have their
-    status set; rows still PENDING are to be held back.
+    `released` did so before. `order.row` begins with their numbers in the order of release. Rows
+    set aside have their status set; rows still PENDING are to be held back.
     """
     wait, start, dependents = _open_links(rows, tokens)
     heap = np.empty(len(wait), np.int32)
@@ -313,7 +322,9 @@ def settle(rows: Rows, tokens: Tokens, names: Names, rule: Rule, order: Order) -
     for row in range(len(wait)):
         if rows.status[row] == PENDING and wait[row] == 0:
             size = _push(heap, size, row, rows, tokens, names, rule, order)
-    released = _drain(rows, tokens, names, rule, order, wait, start, dependents, heap, size, 0)
+    released = _drain(
+        rows, tokens, names, rule, order, wait, start, dependents, heap, size, released
+    )
     break_cycles(rows, tokens, wait, start, dependents)
     if rule.policy == DROP:
         size = 0

@@ -1,8 +1,8 @@
-"""What a shard remembers and forgets: runs of numbers, tokens still needed, links once each."""
+"""Numbers that are out, as runs; and links, each cause once."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,31 +16,36 @@ Longs = NDArray[np.int64]
 
 
 class Runs(NamedTuple):
-    """Sorted runs: numbers low..high of that member have all been released."""
+    """Sorted runs: numbers low..high of that member have all been released.
+
+    `released` and `digest` are those of the last number.
+    """
 
     member: Ints
     low: Longs
     high: Longs
+    released: Longs
+    digest: Longs
 
-    def extended(self, member: Ints, count: Longs, flag: Bits) -> tuple[Runs, NDArray[np.bool_]]:
-        """Take released numbers in; return the new runs and which tokens may be forgotten.
-
-        The last number of each run keeps its token, for the time of its release.
-        """
-        done = (flag & DONE).astype(np.bool_)
-        pick = np.flatnonzero(done)
+    def extended(
+        self, member: Ints, count: Longs, flag: Bits, released: Longs, digest: Longs
+    ) -> Runs:
+        """Take in the numbers that are out by `flag`."""
+        pick = np.flatnonzero((flag & DONE != 0) & (flag & FORGOTTEN == 0))
         owner = np.concatenate([self.member, member[pick]])
         low = np.concatenate([self.low, count[pick]])
         high = np.concatenate([self.high, count[pick]])
-        runs = Runs(*_merge(owner, low, high, np.lexsort((low, owner))))
-        done[pick] = ~_tops(runs, member[pick], count[pick])
-        done[(flag & FORGOTTEN).astype(np.bool_)] = True
-        return runs, done
+        when = np.concatenate([self.released, released[pick]])
+        what = np.concatenate([self.digest, digest[pick]])
+        return Runs(*_merge(owner, low, high, when, what, np.lexsort((low, owner))))
 
 
 @njit
-def _merge(owner: Ints, low: Longs, high: Longs, by: NDArray[np.intp]) -> tuple[Ints, Longs, Longs]:
+def _merge(
+    owner: Ints, low: Longs, high: Longs, released: Longs, digest: Longs, by: NDArray[np.intp]
+) -> tuple[Ints, Longs, Longs, Longs, Longs]:
     out_owner, out_low, out_high = np.empty_like(owner), np.empty_like(low), np.empty_like(high)
+    out_released, out_digest = np.empty_like(low), np.empty_like(low)
     size = 0
     for index in by:
         last = size - 1
@@ -50,11 +55,20 @@ def _merge(owner: Ints, low: Longs, high: Longs, by: NDArray[np.intp]) -> tuple[
             and out_owner[last] == owner[index]
             and (low[index] <= out_high[last] or low[index] - 1 == out_high[last])
         ):
-            out_high[last] = max(out_high[last], high[index])
+            if high[index] > out_high[last]:
+                out_high[last] = high[index]
+                out_released[last], out_digest[last] = released[index], digest[index]
         else:
             out_owner[size], out_low[size], out_high[size] = owner[index], low[index], high[index]
+            out_released[size], out_digest[size] = released[index], digest[index]
             size += 1
-    return out_owner[:size].copy(), out_low[:size].copy(), out_high[:size].copy()
+    return (
+        out_owner[:size].copy(),
+        out_low[:size].copy(),
+        out_high[:size].copy(),
+        out_released[:size].copy(),
+        out_digest[:size].copy(),
+    )
 
 
 @njit
@@ -75,22 +89,22 @@ def _run_of(runs: Runs, member: int, count: int) -> int:
 
 
 @njit
-def _tops(runs: Runs, member: Ints, count: Longs) -> NDArray[np.bool_]:
-    """Which of these numbers are the last of their run."""
-    top = np.zeros(len(member), np.bool_)
-    for index in range(len(member)):
-        top[index] = runs.high[_run_of(runs, member[index], count[index])] == count[index]
-    return top
+def settled_by(
+    runs: Runs, member: Ints, number: Longs, begin: int, flag: Bits, released: Longs, digest: Longs
+) -> None:
+    """Mark the identities from `begin` on that lie in a run as out.
 
-
-@njit
-def covered(runs: Runs, member: Ints, count: Longs, flag: Bits, row: Ints) -> NDArray[np.bool_]:
-    """Which tokens, of which nothing else is known, lie in a run."""
-    inside = np.zeros(len(flag), np.bool_)
-    for token in range(len(flag)):
-        if not flag[token] and row[token] < 0:
-            inside[token] = _run_of(runs, member[token], count[token]) >= 0
-    return inside
+    Of the last number of a run its release and content are known, of the others nothing.
+    """
+    for token in range(begin, len(flag)):
+        run = _run_of(runs, member[token], number[token])
+        if run < 0:
+            continue
+        flag[token] |= DONE
+        if runs.high[run] == number[token]:
+            released[token], digest[token] = runs.released[run], runs.digest[run]
+        else:
+            flag[token] |= FORGOTTEN
 
 
 @njit
@@ -108,14 +122,3 @@ def unique_links(first: Longs, cause: Ints, tokens: int) -> tuple[Longs, Ints]:
                 size += 1
         new_first[row + 1] = size
     return new_first, kept[:size].copy()
-
-
-def keep_tokens(
-    flag: Bits, forget: NDArray[np.bool_], token: Ints, cause: Ints
-) -> tuple[Ints, NDArray[Any]]:
-    """Return the tokens to keep, and the new number of each old one."""
-    keep = (flag != 0) & ~forget
-    keep[token] = True
-    keep[cause] = True
-    renumber = np.cumsum(keep, dtype=np.int32) - np.int32(1)
-    return np.flatnonzero(keep).astype(np.int32), renumber.astype(np.int32)

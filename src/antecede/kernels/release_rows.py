@@ -15,9 +15,15 @@ Longs = NDArray[np.int64]
 
 PENDING, ORDERED, MISSING, DUPLICATE, CONFLICT, SELF, CYCLE, NULL, BAD, LATE, DROPPED = range(11)
 """Outcome of a row; PENDING: it stays held back. NULL and BAD come from whoever read the row."""
+RESTARTED = 11
+"""Outcome of the first row with a position of a group that was forgotten and begins anew."""
 DONE, ASIDE, GIVEN_UP, FORGOTTEN = 1, 2, 4, 8
-WAITED, GIVEN = 1, 2
-"""Bits of a link: the row waited for this cause; the row was released without it."""
+WAITED, GIVEN, SETTLED = 1, 2, 4
+"""Bits of a link: the row waited for this cause; it goes without it; it was out before this step,
+and `Rows.lift` holds when."""
+ABSENT, ELSEWHERE = -1, -2
+"""Instead of a row: nothing held or new has that identity; a held row has it that is no candidate,
+as nothing in this step can touch it."""
 HOLD, RELEASE, DROP = range(3)
 NO_TIME = -(2**63)
 
@@ -36,12 +42,15 @@ class Rows(NamedTuple):
     cause: Ints
     link: Bits
     status: Bits
+    lift: Longs
+    """The latest release of the causes whose links are SETTLED."""
 
 
 class Tokens(NamedTuple):
-    """What is known of each identity; `row` is the candidate that has it, or -1.
+    """What is known of each identity; `row` is the candidate that has it, ABSENT or ELSEWHERE.
 
-    `member` and `number`: what the identity is made of (clocks and FIFO), else empty.
+    `member` and `number`: what the identity is made of (clocks and FIFO), else empty. `lowest`, by
+    member: the least number of a held row that is no candidate.
     """
 
     flag: Bits
@@ -50,6 +59,7 @@ class Tokens(NamedTuple):
     row: Ints
     member: Ints
     number: Longs
+    lowest: Longs
 
 
 class Order(NamedTuple):
@@ -77,12 +87,16 @@ class Names(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Policy, patience and the clock's present, in units of the clock; `timed`: rows have times."""
+    """Policy, patience and the clock's present, in units of the clock; `timed`: rows have times.
+
+    Patience is over for rows that arrived at or before `cutoff`.
+    """
 
     policy: int
     patience: int
     now: int
     timed: bool
+    cutoff: int
 
 
 @njit
@@ -91,7 +105,7 @@ def set_aside(rows: Rows, tokens: Tokens, row: int, status: int) -> None:
     rows.status[row] = status
     token = rows.token[row]
     tokens.flag[token] |= ASIDE
-    tokens.row[token] = -1
+    tokens.row[token] = ABSENT
 
 
 @njit
@@ -114,25 +128,10 @@ def links_of(rows: Rows, pick: Ints, given: bool) -> tuple[Longs, Ints]:
         row = pick[index]
         for link in range(rows.first[row], rows.first[row + 1]):
             without = rows.link[link] & GIVEN != 0
-            if without if given else rows.link[link] == WAITED:
+            waited = rows.link[link] & WAITED != 0
+            if without if given else waited and not without:
                 cause[size] = rows.cause[link]
                 size += 1
         first[index + 1] = size
     return first, cause[:size].copy()
 
-
-@njit
-def take_links(rows: Rows, pick: Ints) -> tuple[Longs, Ints, Bits]:
-    """Return the links of the picked rows, renumbered."""
-    first = np.zeros(len(pick) + 1, np.int64)
-    cause = np.empty(len(rows.cause), np.int32)
-    bits = np.empty(len(rows.cause), np.uint8)
-    size = 0
-    for index in range(len(pick)):
-        row = pick[index]
-        for link in range(rows.first[row], rows.first[row + 1]):
-            cause[size] = rows.cause[link]
-            bits[size] = rows.link[link]
-            size += 1
-        first[index + 1] = size
-    return first, cause[:size].copy(), bits[:size].copy()

@@ -37,7 +37,15 @@ def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 
 
 def unpack(data: bytes) -> dict[str, NDArray[Any]]:
-    """Return the arrays that `pack` wrote; raise InputError on other bytes."""
+    """Return copies of the arrays that `pack` wrote; raise InputError on other bytes."""
+    return opened(bytearray(data))
+
+
+def opened(data: Any) -> dict[str, NDArray[Any]]:
+    """Return the arrays that `pack` wrote, where they stand in a writable buffer.
+
+    Raises InputError on other bytes.
+    """
     if len(data) < _HEAD.size:
         raise InputError(f"the state of a shard is cut short at {len(data)} bytes")
     magic, version, count = _HEAD.unpack_from(data)
@@ -49,7 +57,6 @@ def unpack(data: bytes) -> dict[str, NDArray[Any]]:
     end = _HEAD.size + count * _ENTRY.size
     offset = end + -end % 8
     arrays: dict[str, NDArray[Any]] = {}
-    buffer = bytearray(data)
     for index in range(count):
         if end > len(data):
             raise InputError("the state of a shard is cut short in its table of contents")
@@ -59,6 +66,6 @@ def unpack(data: bytes) -> dict[str, NDArray[Any]]:
         if nbytes < 0 or offset + nbytes > len(data):
             raise InputError(f"the state of a shard is damaged at entry {index}")
         dtype = np.dtype("<" + kind.decode())
-        arrays[name.rstrip(b"\0").decode()] = np.frombuffer(buffer, dtype, size, offset)
+        arrays[name.rstrip(b"\0").decode()] = np.frombuffer(data, dtype, size, offset)
         offset += nbytes + -nbytes % 8
     return arrays

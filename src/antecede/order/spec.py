@@ -49,9 +49,11 @@ class Status(StrEnum):
     """Stream: came after rows that need it were released without it; has a position."""
     DROPPED = "dropped"
     """Stream, `missing="drop"`: set aside, a cause did not come in time."""
+    RESTARTED = "restarted"
+    """Stream, `remember=`: the first row of a group that was forgotten; has position 0 again."""
 
 
-POSITIONED = (Status.ORDERED, Status.MISSING_CAUSE, Status.LATE)
+POSITIONED = (Status.ORDERED, Status.MISSING_CAUSE, Status.LATE, Status.RESTARTED)
 """The statuses of rows that have a position; all others have none."""
 
 MissingPolicy = Literal["hold", "release", "drop"]

@@ -16,11 +16,11 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
 from antecede.errors import InputError, SetupError
-from antecede.kernels.release import Plan
-from antecede.kernels.release_warm import warm_up
 from antecede.order.durations import duration_ms
 from antecede.order.keys import goes_by_value
 from antecede.order.spec import OrderSpec, Status
+from antecede.order.stream.interface import Plan
+from antecede.order.stream.warm import warm_up
 from antecede.spark.ordering import DIGEST, SHARD, check, digest, output_schema
 from antecede.spark.stream_processor import (
     PACKED,
@@ -55,7 +55,7 @@ def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
     key = F.lit(0) if spec.group is None else digest(df, [spec.group])
     with_keys = df.withColumns(
         {
-            SHARD: F.pmod(key, F.lit(job.plan.shards)).cast("int"),
+            SHARD: F.pmod(key, F.lit(job.shards)).cast("int"),
             DIGEST: digest(df, spec.content_of(df.columns)),
         }
     )
@@ -103,11 +103,10 @@ def job_of(df: DataFrame, spec: OrderSpec) -> Job:
         policy=spec.missing,
         patience=patience,
         remember=remember,
-        shards=shards,
         numbers=numbers,
         about=about(df, spec, shards),
     )
-    return Job(spec, plan, scale, plan.timed and waits)
+    return Job(spec, plan, scale, shards)
 
 
 def about(df: DataFrame, spec: OrderSpec, shards: int) -> str:

@@ -3,15 +3,15 @@
 Theory of operation
 -------------------
 `pack`       Arrow batches of the user's rows -> one binary row a shard and some ten thousand rows
-`Processor`  per shard: held rows and new ones through the kernel; two bytes values in Spark's
-             state store, `control` (packed arrays) and `held` (Arrow IPC)
-`unpack`     binary rows -> the user's rows with four more columns
+`Processor`  per shard: new rows through `order.stream.shard`; its parts in Spark's state store
+`unpack`     binary rows -> the user's rows with the added columns
 
 With a `time` column the clock is the greatest time in the stream; each partition tells it to
-every shard, so that patience ends also in shards where no row comes. Without one the clock is
-the batch's timestamp, which Spark keeps in its offset log: a batch run again after a crash
-sees the same clock.
+every shard, so that patience ends also in shards where no row comes, and `released_at` never goes
+back over all shards. Without one the clock is the batch's timestamp, which Spark keeps in its
+offset log: a batch run again after a crash sees the same clock.
 
+Every shard is visited in every micro-batch that has rows, and says how much it holds (`FIGURES`).
 Every shard keeps what its checkpoint belongs to (`Plan.about`) and refuses another one; so does
 GUARD, whichever shards get rows.
 """
@@ -26,9 +26,10 @@ import pyarrow
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from antecede.kernels.release import Plan, Shard
 from antecede.kernels.release_rows import NO_TIME
-from antecede.order.spec import OrderSpec
+from antecede.order.spec import OrderSpec, Status
+from antecede.order.stream.interface import Outcome, Plan, nothing_new
+from antecede.order.stream.shard import Shard
 from antecede.order.table import times_of
 from antecede.spark.ordering import DIGEST, SHARD
 from antecede.spark.shards import shard_keys
@@ -40,8 +41,13 @@ GUARD = -1
 """A shard of no rows, visited in every micro-batch: a changed spec is refused before any other
 shard of that batch is kept, also where those have no state yet."""
 PACKED = "shard int, clock long, payload binary"
-RELEASED = "payload binary"
+FIGURES = ("held", "oldest_wait_ms", "state_bytes", "written_bytes", *(str(s) for s in Status))
+"""What each shard says of itself in each micro-batch, one row of RELEASED without payload."""
+RELEASED = "payload binary, " + ", ".join(f"`{name}` long" for name in FIGURES)
+STATE = "parts"
+"""Name of the state variable: a map from the name of a part (`order.stream.blobs`) to its bytes."""
 _ROWS_A_PIECE = 50_000
+_NOTHING = dict.fromkeys(FIGURES)
 
 
 class Job(NamedTuple):
@@ -50,7 +56,7 @@ class Job(NamedTuple):
     spec: OrderSpec
     plan: Plan
     per_ms: float
-    tell_time: bool
+    shards: int
 
 
 class Pack:
@@ -76,9 +82,10 @@ class Pack:
         if rows:
             clock = max(clock, self._greatest(waiting))
             yield self._piece(waiting)
-        if self.job.tell_time and clock != NO_TIME:
-            shards = self.job.plan.shards
-            yield _packed(shard_keys(shards).tolist(), [clock] * shards, [None] * shards)
+        if guarded:
+            shards = self.job.shards
+            told = None if clock == NO_TIME else clock
+            yield _packed(shard_keys(shards).tolist(), [told] * shards, [None] * shards)
 
     def _greatest(self, batches: list[pyarrow.RecordBatch]) -> int:
         if not self.job.plan.timed:
@@ -95,7 +102,7 @@ class Pack:
         found, begin = np.unique(shard[by_shard], return_index=True)
         ends = [*begin[1:], len(shard)]
         parts = [to_bytes(table.slice(a, b - a)) for a, b in zip(begin, ends, strict=True)]
-        keys = shard_keys(self.job.plan.shards)[found]
+        keys = shard_keys(self.job.shards)[found]
         return _packed(keys.tolist(), [None] * len(parts), parts)
 
 
@@ -113,7 +120,28 @@ def unpack(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBat
     """For mapInArrow: RELEASED -> the user's rows with the added columns."""
     for batch in batches:
         for payload in batch.column(0):
-            yield from pa.ipc.open_stream(payload.as_buffer())
+            if payload.is_valid:
+                yield from pa.ipc.open_stream(payload.as_buffer())
+
+
+class StateParts:
+    """The parts of a shard in Spark's state store (`order.stream.blobs.Blobs`)."""
+
+    def __init__(self, state: Any) -> None:
+        self.state = state
+
+    def get(self, name: str) -> bytes | None:
+        """Return the bytes of that name, None when there are none."""
+        value = self.state.getValue((name,))
+        return None if value is None else bytes(value[0])
+
+    def put(self, name: str, data: bytes) -> None:
+        """Keep bytes under a name."""
+        self.state.updateValue((name,), (data,))
+
+    def remove(self, name: str) -> None:
+        """Forget a name."""
+        self.state.removeKey((name,))
 
 
 class Processor(StatefulProcessor):
@@ -123,10 +151,9 @@ class Processor(StatefulProcessor):
         self.job = job
 
     def init(self, handle: Any) -> None:
-        """Open the two state values."""
+        """Open the map of parts."""
         self.handle = handle
-        self.control = handle.getValueState("control", "packed binary")
-        self.held = handle.getValueState("held", "rows binary")
+        self.parts = StateParts(handle.getMapState(STATE, "name string", "data binary"))
 
     # The camelCase names of arguments are Spark's: it passes them by keyword.
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
@@ -134,13 +161,13 @@ class Processor(StatefulProcessor):
         if key[0] == GUARD:
             self._guard()
             return
-        clock, parts = NO_TIME, []
+        clock, payloads = NO_TIME, []
         for row in rows:
             if row.clock is not None:
                 clock = max(clock, row.clock)
             if row.payload is not None:
-                parts.append(bytes(row.payload))
-        yield from self._step(parts, self._now(clock, timerValues))
+                payloads.append(bytes(row.payload))
+        yield from self._step(payloads, self._now(clock, timerValues))
 
     def handleExpiredTimer(  # noqa: N802
         self,
@@ -156,10 +183,9 @@ class Processor(StatefulProcessor):
 
     def _guard(self) -> None:
         """Keep what the checkpoint belongs to; raises InputError when that has changed."""
-        state = self.control.get()
-        shard = Shard(self.job.plan, None if state is None else bytes(state[0]))
-        if state is None:
-            self.control.update((shard.dump(),))
+        shard = Shard(self.job.plan, self.parts)
+        if self.parts.get("head") is None:
+            shard.keep()
 
     def _now(self, clock: int, timers: Any) -> int:
         present: int = timers.getCurrentProcessingTimeInMs()
@@ -167,33 +193,39 @@ class Processor(StatefulProcessor):
             return clock
         return present if present >= 0 else NO_TIME
 
-    def _step(self, parts: list[bytes], now: int) -> Iterator[Row]:
-        state = self.control.get()
-        if state is None and not parts:
-            return
+    def _step(self, payloads: list[bytes], now: int) -> Iterator[Row]:
         job = self.job
-        shard = Shard(job.plan, None if state is None else bytes(state[0]))
-        new = from_bytes(parts) if parts else None
-        if new is not None and job.plan.timed and not job.tell_time:
-            times, timed, _ = times_of(new, job.spec)
-            now = max(now, int(times[timed].max(initial=NO_TIME)))
-        held = self.held.get()
-        payloads = ([] if held is None else [bytes(held[0])]) + parts
-        if not payloads:
+        shard = Shard(job.plan, self.parts)
+        new = from_bytes(payloads) if payloads else None
+        if new is None and not shard.held_rows:
+            shard.pass_time(now)
+            yield Row(payload=None, **_NOTHING | self._figures(shard, None))
             return
-        rows: Any = from_bytes(payloads)
-        batch = batch_of(rows.schema.empty_table() if new is None else new, job.spec)
-        out = shard.step(batch, now)
-        self.control.update((shard.dump(),))
-        staying = rows.take(pa.array(out.held))
-        if staying.num_rows:
-            self.held.update((to_bytes(staying.combine_chunks()),))
-        elif held is not None:
-            self.held.clear()
+        batch = nothing_new() if new is None else batch_of(new, job.spec)
+        out = shard.step(batch, now, new)
         deadline = None if job.plan.timed else shard.deadline()
         if deadline is not None:
             self.handle.registerTimer(deadline)
-        leaving = rows.take(pa.array(out.row)).drop_columns([DIGEST])
-        leaving = with_added(leaving, out, job.spec, job.per_ms).combine_chunks()
-        for start in range(0, leaving.num_rows, _ROWS_A_PIECE):
-            yield Row(payload=to_bytes(leaving.slice(start, _ROWS_A_PIECE)))
+        if out.rows is not None and out.rows.num_rows:
+            leaving = out.rows.drop_columns([DIGEST])
+            leaving = with_added(leaving, out, job.spec, job.per_ms).combine_chunks()
+            for start in range(0, leaving.num_rows, _ROWS_A_PIECE):
+                piece = to_bytes(leaving.slice(start, _ROWS_A_PIECE))
+                yield Row(payload=piece, **_NOTHING)
+        yield Row(payload=None, **_NOTHING | self._figures(shard, out))
+
+    def _figures(self, shard: Shard, out: Outcome | None) -> dict[str, int | None]:
+        """Return what a shard says of itself after a micro-batch."""
+        wait = shard.oldest_wait()
+        figures: dict[str, int | None] = {
+            "held": shard.held_rows,
+            "oldest_wait_ms": None if wait is None else int(wait / self.job.per_ms),
+            "state_bytes": shard.size,
+            "written_bytes": shard.parts.written,
+        }
+        counts = np.zeros(len(Status) + 1, np.int64)
+        if out is not None:
+            counts[: len(Status) + 1] = np.bincount(out.status, minlength=len(Status) + 1)
+        return figures | {
+            str(status): int(counts[1 + k]) for k, status in enumerate(Status)
+        }

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from antecede.errors import InputError
 from antecede.kernels import release_rows as shape
-from antecede.kernels.release import Batch, Links, Outcome
 from antecede.kernels.release_names import Text
 from antecede.order.key_types import plain
 from antecede.order.keys import STATUSES, code, keys_of
 from antecede.order.spec import OrderSpec, Status
+from antecede.order.stream.interface import Batch, Links, Outcome, nothing_new
 from antecede.order.table import added, times_of
 from antecede.spark.ordering import DIGEST
 
@@ -34,7 +34,7 @@ _INVALID = {Status.NULL_KEY: shape.NULL, Status.BAD_CLOCK: shape.BAD}
 def batch_of(table: pyarrow.Table, spec: OrderSpec) -> Batch:
     """Read the control columns of new rows. Raises InputError for types that cannot serve."""
     if table.num_rows == 0:
-        return _nothing()
+        return nothing_new()
     keys = keys_of(table, spec)
     status = np.zeros(table.num_rows, np.uint8)
     for reason, outcome in _INVALID.items():
@@ -58,13 +58,6 @@ def batch_of(table: pyarrow.Table, spec: OrderSpec) -> Batch:
         cause_name=text_of(labels.take(pa.array(keys.label[edge]))),
         cause_count=keys.cause_count[edge] if counted else np.zeros(len(edge), np.int64),
     )
-
-
-def _nothing() -> Batch:
-    none = np.zeros(0, np.int64)
-    text = Text(np.zeros(0, np.uint8), np.zeros(1, np.int64))
-    bits = np.zeros(0, np.uint8)
-    return Batch(text, text, none, none, none, bits, np.zeros(1, np.int64), text, none)
 
 
 def _group_text(table: pyarrow.Table, spec: OrderSpec) -> Text:

@@ -1,7 +1,7 @@
 """The rule of causal release in plain Python: dictionaries and sets, one row after the other.
 
-What `release.Shard` does in compiled code over packed arrays, written to be read. Tests feed
-both the same batches and compare every row, status, position and wait.
+What `antecede.order.stream.shard.Shard` does in compiled code over packed arrays, written to be
+read. Tests feed both the same batches and compare every row, status, position and wait.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from antecede.kernels.release import Plan
+from antecede.errors import InputError
 from antecede.kernels.release_rows import (
     CONFLICT,
     CYCLE,
@@ -19,8 +19,10 @@ from antecede.kernels.release_rows import (
     MISSING,
     NO_TIME,
     ORDERED,
+    RESTARTED,
     SELF,
 )
+from antecede.order.stream.interface import Plan
 
 Key = tuple[bytes, bytes, int]
 """Group, name (id or member) and number (0 for ids): the identity of a row."""
@@ -66,6 +68,8 @@ class Left(NamedTuple):
     waited_units: int
     waited_for: tuple[tuple[bytes, int], ...]
     missing: tuple[tuple[bytes, int], ...] = ()
+    released: int = NO_TIME
+    """The clock at the release; NO_TIME for rows set aside."""
 
 
 class _Waiting:
@@ -77,6 +81,14 @@ class _Waiting:
         self.place = place
         self.waited: set[Key] = set()
         self.given: set[Key] = set()
+        self.settled: dict[Key, int] = {}
+        """Causes that were out before this step, and when they were released."""
+        self.late = False
+
+    @property
+    def open(self) -> list[Key]:
+        """The causes that it needs still, so far as is known."""
+        return [c for c in self.item.needs if c not in self.given and c not in self.settled]
 
 
 class Reference:
@@ -84,33 +96,107 @@ class Reference:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.clock = NO_TIME
+        self.clock = self.before = NO_TIME
         self.held: dict[Key, _Waiting] = {}
         self.released: dict[Key, int] = {}
         self.aside: set[Key] = set()
         self.given_up: set[Key] = set()
         self.content: dict[Key, int] = {}
+        self.stamp: dict[Key, int] = {}
+        """When something was last learnt of an identity (a group, a member): what ages."""
         self.next: dict[bytes, int] = {}
+        self.group_stamp: dict[bytes, int] = {}
+        self.anew: set[bytes] = set()
+        self.member_stamp: dict[tuple[bytes, bytes], int] = {}
         self._gone: dict[int, Left] = {}
         self._depth: dict[Key, int] = {}
+        self._cutoff = NO_TIME
 
     def step(self, items: list[Item], now: int = NO_TIME) -> list[Left]:
-        """Take in a micro-batch; return the rows with a position in order, then the others."""
-        before, self.clock = self.clock, max(self.clock, now)
+        """Take in a micro-batch; return the rows with a position in order, then the others.
+
+        Raises InputError when more rows would be held than may be; the step is undone then.
+        """
+        self.before, self.clock = self.clock, max(self.clock, now)
         self._gone, self._depth = {}, {}
-        new = self._admit(items, before)
+        self._cutoff = NO_TIME if self.clock == NO_TIME else self.clock - self.plan.patience
+        self._forget(items)
+        new = self._admit(items, self.before)
         out = self._drain()
         self._cycles()
-        if self.plan.policy == "drop":
-            self._drop()
-        elif self.plan.policy == "release":
-            while self._give_up():
-                out += self._drain()
+        out += self._by_policy(self.plan.policy)
+        while 0 <= self.plan.max_held < len(self.held):
+            out += self._make_room()
         if not self.plan.timed:
             for key in new & self.held.keys():
                 waiting = self.held[key]
                 waiting.waited = {c for c in waiting.item.needs if c not in self.released}
+        self._settle()
         return out + [left for _, left in sorted(self._gone.items())]
+
+    def _by_policy(self, policy: str) -> list[Left]:
+        out: list[Left] = []
+        if policy == "drop":
+            self._drop()
+        elif policy == "release":
+            while self._give_up():
+                out += self._drain()
+        return out
+
+    def _make_room(self) -> list[Left]:
+        """Let patience end for the oldest rows, as many as are too many."""
+        if self.plan.over_held == "fail" or self.clock == NO_TIME:
+            raise InputError("too many rows held")
+        over = len(self.held) - self.plan.max_held
+        later = sorted(w.arrived for w in self.held.values() if w.arrived > self._cutoff)
+        if not later:
+            raise InputError("rows wait for rows that wait")
+        self._cutoff = later[min(over, len(later)) - 1]
+        return self._by_policy(self.plan.over_held)
+
+    def _forget(self, items: list[Item]) -> None:
+        """Forget what is older than `remember` at the clock before this step."""
+        if self.plan.remember < 0 or self.before == NO_TIME:
+            return
+        limit = self.before - self.plan.remember
+        members = {key[:2] for key in self.held}
+        for key in list(self.stamp):
+            by = self.stamp[key]
+            if self.plan.counted and key in self.released:
+                by = NO_TIME if key[:2] in members else self.member_stamp[key[:2]]
+            if by != NO_TIME and by < limit:
+                del self.stamp[key]
+                if key not in self.held:
+                    self.content.pop(key, None)
+                self.released.pop(key, None)
+                self.aside.discard(key)
+                self.given_up.discard(key)
+        groups = {key[0] for key in self.held}
+        for group in {item.group for item in items if not item.invalid} - groups:
+            by = self.group_stamp.get(group, NO_TIME)
+            if by != NO_TIME and by < limit:
+                self.next[group] = 0
+                self.anew.discard(group)
+                if by >= limit - self.plan.remember:
+                    self.anew.add(group)
+
+    def _settle(self) -> None:
+        """Keep of causes that are out what rows held back need of them."""
+        for waiting in self.held.values():
+            for cause in waiting.open:
+                if cause in self.released:
+                    at = waiting.settled[cause] = self._released_at(cause)
+                    if self.plan.timed and at > waiting.item.time > NO_TIME:
+                        waiting.waited.add(cause)
+        if self.plan.counted:
+            self._fold()
+
+    def _fold(self) -> None:
+        """Of a run of numbers only the last one's release and content are known."""
+        for group, name, number in self.released:
+            if (group, name, number + 1) in self.released:
+                self.released[group, name, number] = NO_TIME
+                self.content.pop((group, name, number), None)
 
     def _admit(self, items: list[Item], before: int) -> set[Key]:
         """Hold every row that stands for a new identity; the first by the tie rule does."""
@@ -131,9 +217,13 @@ class Reference:
         for index, item in enumerate(items):
             if best.get(item.key) == index and not item.invalid:
                 arrived = self._arrival(item, before)
-                self.held[item.key] = _Waiting(item, arrived, old + index)
+                waiting = self.held[item.key] = _Waiting(item, arrived, old + index)
+                waiting.late = item.key in self.given_up
+                self._seen(item)
                 continue
             status = item.invalid
+            if not status:
+                self.group_stamp[item.group] = self.clock
             if not status and item.key in item.needs:
                 status = SELF
             if not status:
@@ -142,6 +232,10 @@ class Reference:
             self._gone[old + index] = Left(item.row, status, -1, -1, ())
         return set(best)
 
+    def _seen(self, item: Item) -> None:
+        self.group_stamp[item.group] = self.clock
+        self.member_stamp[item.group, item.name] = self.clock
+
     def _arrival(self, item: Item, before: int) -> int:
         if not self.plan.timed:
             return self.clock
@@ -149,7 +243,9 @@ class Reference:
 
     def _set_aside(self, key: Key, status: int) -> None:
         waiting = self.held.pop(key)
+        self._seen(waiting.item)
         self.aside.add(key)
+        self.stamp[key] = self.clock
         self._gone[waiting.place] = Left(waiting.item.row, status, -1, -1, ())
 
     def _drain(self) -> list[Left]:
@@ -159,7 +255,7 @@ class Reference:
             free = [
                 waiting
                 for waiting in self.held.values()
-                if all(c in self.released or c in waiting.given for c in waiting.item.needs)
+                if all(c in self.released for c in waiting.open)
             ]
             if not free:
                 return out
@@ -171,9 +267,9 @@ class Reference:
     def _lifted(self, waiting: _Waiting) -> tuple[int, int]:
         """Return when a row is released, and its depth among those of that time in this step."""
         item = waiting.item
-        causes = {c: self._released_at(c) for c in item.needs if c not in waiting.given}
-        given = [waiting.arrived + self.plan.patience for _ in waiting.given]
-        at = max([item.time, *causes.values(), *given])
+        causes = {c: self._released_at(c) for c in waiting.open}
+        given = [min(waiting.arrived + self.plan.patience, self.clock) for _ in waiting.given]
+        at = max([item.time, *causes.values(), *waiting.settled.values(), *given])
         return at, max([0, *(self._depth.get(c, -1) + 1 for c in causes if causes[c] == at)])
 
     def _released_at(self, key: Key) -> int:
@@ -183,20 +279,26 @@ class Reference:
         item, key = waiting.item, waiting.item.key
         del self.held[key]
         at, self._depth[key] = self._lifted(waiting)
-        for cause in item.needs:
-            later = cause not in waiting.given and self._released_at(cause) > item.time
+        for cause in waiting.open:
+            later = self._released_at(cause) > item.time
             if later and item.time != NO_TIME:
                 waiting.waited.add(cause)
         status = MISSING if waiting.given else ORDERED
-        status = LATE if key in self.given_up else status
+        status = LATE if waiting.late else status
         self.released[key] = at if self.plan.timed else self.clock
+        self.stamp[key] = max(self.released[key], self.before)
+        self._seen(item)
         position = self.next.get(item.group, 0)
         self.next[item.group] = position + 1
+        if item.group in self.anew:
+            status = RESTARTED
+            self.anew.remove(item.group)
         wait = at - item.time if self.plan.timed and item.time != NO_TIME else -1
         missing = [c for c in item.needs if c in waiting.given]
         waited = [c for c in item.needs if c in waiting.waited - waiting.given]
         names = (tuple((c[1], c[2]) for c in causes) for causes in (waited, missing))
-        return Left(item.row, status, position, wait, *names)
+        left = max(at if self.plan.timed else NO_TIME, self.before)
+        return Left(item.row, status, position, wait, *names, left)
 
     def _cycles(self) -> None:
         """Set aside every held row that can be reached from itself over held causes."""
@@ -215,11 +317,10 @@ class Reference:
             self._set_aside(key, CYCLE)
 
     def _open(self, key: Key) -> list[Key]:
-        waiting = self.held[key]
-        return [c for c in waiting.item.needs if c not in waiting.given]
+        return self.held[key].open
 
     def _overdue(self, waiting: _Waiting) -> bool:
-        return self.clock != NO_TIME and waiting.arrived <= self.clock - self.plan.patience
+        return self.clock != NO_TIME and waiting.arrived <= self._cutoff
 
     def _absent(self, cause: Key) -> bool:
         return cause not in self.released and cause not in self.held
@@ -229,7 +330,7 @@ class Reference:
         doomed = [
             key
             for key, waiting in self.held.items()
-            if self._overdue(waiting) and any(map(self._absent, waiting.item.needs))
+            if self._overdue(waiting) and any(map(self._absent, waiting.open))
         ]
         for key in doomed:
             self._set_aside(key, DROPPED)
@@ -237,7 +338,7 @@ class Reference:
             doomed = [
                 key
                 for key, waiting in self.held.items()
-                if any(cause in self.aside for cause in waiting.item.needs)
+                if any(cause in self.aside for cause in waiting.open)
             ]
             if not doomed:
                 return
@@ -252,10 +353,12 @@ class Reference:
         any_given = False
         for waiting in self.held.values():
             if self._overdue(waiting):
-                for cause in waiting.item.needs:
+                for cause in waiting.open:
                     stand_in = lowest.get(cause[:2], cause[2]) < cause[2]
-                    if self._absent(cause) and not stand_in and cause not in waiting.given:
+                    if self._absent(cause) and not stand_in:
                         waiting.given.add(cause)
-                        self.given_up.add(cause)
+                        if cause not in self.given_up:
+                            self.given_up.add(cause)
+                            self.stamp[cause] = self.clock
                         any_given = True
         return any_given
