@@ -3,17 +3,18 @@
 Theory of operation. Every row has a token (the number of its identity) and links to the
 tokens of its causes. `flag[token]` says what became of that identity: DONE (it has a
 position), ASIDE (it will never have one), GIVEN_UP (some row was released without it), FORGOTTEN
-(DONE, but only its number is known, not its content). Rows
-whose last open cause gets DONE go on a heap ordered by (r, d, time, name, count), the definition
-of `kernels.order`: r is when the row is released, d its depth among the rows of this step with the
-same r. Causes have a lesser (r, d), so the heap gives out the rows sorted by it, and the order
-within a group does not depend on the order of rows within a batch.
+(DONE, but only its number is known, not its content). Rows whose last open cause gets DONE follow
+in a queue, each with its r (when it is released) and d (its depth among the rows of this step with
+the same r). Causes have a lesser (r, d), so sorting by (r, d, time, identity), the definition of
+`kernels.order`, puts them first, and the order does not depend on the order of rows in a batch.
 
 `wait` counts a row's open links; `dependents` is the reverse of the links, by counting sort.
 Everything is O((rows + links) log rows); nothing is recursive.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,15 +54,6 @@ from antecede.kernels.release_ties import compared
 
 
 @njit
-def _goes_first(rows: Rows, names: Names, order: Order, a: int, b: int) -> bool:
-    """Tell which of two rows that may go does so first: by (r, d, time, identity)."""
-    if order.released[a] != order.released[b]:
-        return bool(order.released[a] < order.released[b])
-    x, y = order.depth[rows.token[a]], order.depth[rows.token[b]]
-    return bool(x < y) if x != y else _before(rows, names, a, b)
-
-
-@njit
 def _before(rows: Rows, names: Names, a: int, b: int) -> bool:
     if rows.time[a] != rows.time[b]:
         if rows.time[a] == NO_TIME or rows.time[b] == NO_TIME:
@@ -77,50 +69,6 @@ def _before(rows: Rows, names: Names, a: int, b: int) -> bool:
     if rows.digest[a] != rows.digest[b]:
         return bool(rows.digest[a] < rows.digest[b])
     return a < b
-
-
-@njit
-def _push(
-    heap: Ints,
-    size: int,
-    row: int,
-    rows: Rows,
-    tokens: Tokens,
-    names: Names,
-    rule: Rule,
-    order: Order,
-) -> int:
-    """Put a row on the heap whose causes are all released or given up; return the new size."""
-    _lift(rows, tokens, rule, order, row)
-    at = size
-    while at > 0:
-        up = (at - 1) >> 1
-        if not _goes_first(rows, names, order, row, heap[up]):
-            break
-        heap[at] = heap[up]
-        at = up
-    heap[at] = row
-    return size + 1
-
-
-@njit
-def _pop(heap: Ints, size: int, rows: Rows, names: Names, order: Order) -> int:
-    """Remove the first row, which the caller has read; return the new size."""
-    size -= 1
-    last = heap[size]
-    at = 0
-    while True:
-        down = 2 * at + 1
-        if down >= size:
-            break
-        if down + 1 < size and _goes_first(rows, names, order, heap[down + 1], heap[down]):
-            down += 1
-        if not _goes_first(rows, names, order, heap[down], last):
-            break
-        heap[at] = heap[down]
-        at = down
-    heap[at] = last
-    return size
 
 
 @njit
@@ -202,7 +150,7 @@ def _lift(rows: Rows, tokens: Tokens, rule: Rule, order: Order, row: int) -> Non
             continue
         if rows.link[link] & GIVEN:
             when = min(rows.arrived[row] + rule.patience, rule.now)
-        elif rule.timed:
+        else:
             when = tokens.released[cause]
         if when > at:
             at, depth = when, 0
@@ -214,7 +162,7 @@ def _lift(rows: Rows, tokens: Tokens, rule: Rule, order: Order, row: int) -> Non
 
 @njit
 def _release(rows: Rows, tokens: Tokens, rule: Rule, order: Order, row: int) -> None:
-    """Give the row its position, status and the links it waited for."""
+    """Give the row its status and the links it waited for."""
     missing = False
     for link in range(rows.first[row], rows.first[row + 1]):
         if rows.link[link] & GIVEN:
@@ -232,16 +180,18 @@ def _release(rows: Rows, tokens: Tokens, rule: Rule, order: Order, row: int) -> 
         rows.status[row] = ORDERED
     tokens.flag[token] |= DONE
     tokens.row[token] = ABSENT
-    tokens.released[token] = order.released[row] if rule.timed else rule.now
-    order.position[row] = order.next[rows.group[row]]
-    order.next[rows.group[row]] += 1
+    tokens.released[token] = order.released[row]
 
 
 @njit
-def _drop(
-    rows: Rows, tokens: Tokens, doomed: Ints, size: int, start: Longs, dependents: Ints
-) -> None:
-    """Set doomed rows aside, and with them whatever needs them."""
+def _drop(rows: Rows, tokens: Tokens, rule: Rule, start: Longs, dependents: Ints) -> None:
+    """Policy drop: set hopeless rows aside, and with them whatever needs them."""
+    doomed = np.empty(len(rows.token), np.int32)
+    size = 0
+    for row in range(len(rows.token)):
+        if rows.status[row] == PENDING and _hopeless(rows, tokens, rule, row):
+            doomed[size] = row
+            size += 1
     for index in range(size):
         set_aside(rows, tokens, doomed[index], DROPPED)
     done = 0
@@ -307,7 +257,14 @@ def _give_up(rows: Rows, tokens: Tokens, rule: Rule, wait: Ints) -> bool:
     return any_given
 
 
-@njit
+class _Open(NamedTuple):
+    """How many causes each row waits for, and the rows that wait for each token."""
+
+    wait: Ints
+    start: Longs
+    dependents: Ints
+
+
 def settle(
     rows: Rows, tokens: Tokens, names: Names, rule: Rule, order: Order, released: int
 ) -> int:
@@ -316,59 +273,115 @@ def settle(
     `released` did so before. `order.row` begins with their numbers in the order of release. Rows
     set aside have their status set; rows still PENDING are to be held back.
     """
-    wait, start, dependents = _open_links(rows, tokens)
-    heap = np.empty(len(wait), np.int32)
-    size = 0
-    for row in range(len(wait)):
-        if rows.status[row] == PENDING and wait[row] == 0:
-            size = _push(heap, size, row, rows, tokens, names, rule, order)
-    released = _drain(
-        rows, tokens, names, rule, order, wait, start, dependents, heap, size, released
-    )
-    break_cycles(rows, tokens, wait, start, dependents)
+    opened = _Open(*_open_links(rows, tokens))
+    released = _drain(rows, tokens, names, rule, order, opened, released)
+    break_cycles(rows, tokens, *opened)
     if rule.policy == DROP:
-        size = 0
-        for row in range(len(wait)):
-            if rows.status[row] == PENDING and _hopeless(rows, tokens, rule, row):
-                heap[size] = row
-                size += 1
-        _drop(rows, tokens, heap, size, start, dependents)
-    while rule.policy == RELEASE and _give_up(rows, tokens, rule, wait):
-        size = 0
-        for row in range(len(wait)):
-            if rows.status[row] == PENDING and wait[row] == 0:
-                size = _push(heap, size, row, rows, tokens, names, rule, order)
-        released = _drain(
-            rows, tokens, names, rule, order, wait, start, dependents, heap, size, released
-        )
+        _drop(rows, tokens, rule, opened.start, opened.dependents)
+    while rule.policy == RELEASE and _give_up(rows, tokens, rule, opened.wait):
+        released = _drain(rows, tokens, names, rule, order, opened, released)
     return released
 
 
-@njit
 def _drain(
     rows: Rows,
     tokens: Tokens,
     names: Names,
     rule: Rule,
     order: Order,
+    opened: _Open,
+    begin: int,
+) -> int:
+    """Release every row that waits for nothing, in order; return how many have gone in all."""
+    end = _flow(rows, tokens, rule, order, *opened, begin)
+    gone = order.row[begin:end]
+    time = rows.time[gone]
+    time[time == NO_TIME] = 2**63 - 1
+    depth = order.depth[rows.token[gone]]
+    by = np.lexsort((time, depth, order.released[gone]))
+    order.row[begin:end] = gone[by]
+    _place(rows, names, order, begin, end)
+    return end
+
+
+@njit
+def _flow(
+    rows: Rows,
+    tokens: Tokens,
+    rule: Rule,
+    order: Order,
     wait: Ints,
     start: Longs,
     dependents: Ints,
-    heap: Ints,
-    size: int,
-    released: int,
+    begin: int,
 ) -> int:
-    while size:
-        row = heap[0]
-        size = _pop(heap, size, rows, names, order)
+    """Release every row that waits for nothing, causes before effects."""
+    end = begin
+    for row in range(len(wait)):
+        if rows.status[row] == PENDING and wait[row] == 0:
+            order.row[end] = row
+            end += 1
+    done = begin
+    while done < end:
+        row = order.row[done]
+        done += 1
+        _lift(rows, tokens, rule, order, row)
         _release(rows, tokens, rule, order, row)
-        order.row[released] = row
-        released += 1
         token = rows.token[row]
         for entry in range(start[token], start[token + 1]):
             other = dependents[entry]
             if rows.status[other] == PENDING:
                 wait[other] -= 1
                 if wait[other] == 0:
-                    size = _push(heap, size, other, rows, tokens, names, rule, order)
-    return released
+                    order.row[end] = other
+                    end += 1
+    return end
+
+
+@njit
+def _place(rows: Rows, names: Names, order: Order, begin: int, end: int) -> None:
+    """Sort rows of equal (r, d, time) by identity, and give all their positions."""
+    at = begin
+    while at < end:
+        stop = at + 1
+        while stop < end and _level(rows, order, order.row[at], order.row[stop]):
+            stop += 1
+        if stop - at > 1:
+            _by_identity(rows, names, order.row[at:stop])
+        at = stop
+    for at in range(begin, end):
+        row = order.row[at]
+        order.position[row] = order.next[rows.group[row]]
+        order.next[rows.group[row]] += 1
+
+
+@njit
+def _level(rows: Rows, order: Order, a: int, b: int) -> bool:
+    return bool(
+        order.released[a] == order.released[b]
+        and order.depth[rows.token[a]] == order.depth[rows.token[b]]
+        and rows.time[a] == rows.time[b]
+    )
+
+
+@njit
+def _by_identity(rows: Rows, names: Names, part: Ints) -> None:
+    """Sort rows of one time in place, by merging ever longer runs."""
+    other = np.empty_like(part)
+    width = 1
+    while width < len(part):
+        for low in range(0, len(part), 2 * width):
+            middle, high = min(low + width, len(part)), min(low + 2 * width, len(part))
+            left, right = low, middle
+            for at in range(low, high):
+                first = right >= high or (
+                    left < middle and not _before(rows, names, part[right], part[left])
+                )
+                if first:
+                    other[at] = part[left]
+                    left += 1
+                else:
+                    other[at] = part[right]
+                    right += 1
+        part[:] = other
+        width *= 2

@@ -134,4 +134,3 @@ def links_of(rows: Rows, pick: Ints, given: bool) -> tuple[Longs, Ints]:
                 size += 1
         first[index + 1] = size
     return first, cause[:size].copy()
-

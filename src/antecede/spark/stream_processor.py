@@ -226,6 +226,4 @@ class Processor(StatefulProcessor):
         counts = np.zeros(len(Status) + 1, np.int64)
         if out is not None:
             counts[: len(Status) + 1] = np.bincount(out.status, minlength=len(Status) + 1)
-        return figures | {
-            str(status): int(counts[1 + k]) for k, status in enumerate(Status)
-        }
+        return figures | {str(status): int(counts[1 + k]) for k, status in enumerate(Status)}

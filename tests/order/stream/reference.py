@@ -110,6 +110,8 @@ class Reference:
         self.member_stamp: dict[tuple[bytes, bytes], int] = {}
         self._gone: dict[int, Left] = {}
         self._depth: dict[Key, int] = {}
+        self._now: dict[Key, int] = {}
+        """Releases of this step by the rows' times."""
         self._cutoff = NO_TIME
 
     def step(self, items: list[Item], now: int = NO_TIME) -> list[Left]:
@@ -118,7 +120,7 @@ class Reference:
         Raises InputError when more rows would be held than may be; the step is undone then.
         """
         self.before, self.clock = self.clock, max(self.clock, now)
-        self._gone, self._depth = {}, {}
+        self._gone, self._depth, self._now = {}, {}, {}
         self._cutoff = NO_TIME if self.clock == NO_TIME else self.clock - self.plan.patience
         self._forget(items)
         new = self._admit(items, self.before)
@@ -185,7 +187,8 @@ class Reference:
         for waiting in self.held.values():
             for cause in waiting.open:
                 if cause in self.released:
-                    at = waiting.settled[cause] = self._released_at(cause)
+                    at = self._released_at(cause) if self.plan.timed else NO_TIME
+                    waiting.settled[cause] = at
                     if self.plan.timed and at > waiting.item.time > NO_TIME:
                         waiting.waited.add(cause)
         if self.plan.counted:
@@ -273,15 +276,16 @@ class Reference:
         return at, max([0, *(self._depth.get(c, -1) + 1 for c in causes if causes[c] == at)])
 
     def _released_at(self, key: Key) -> int:
-        return self.released[key] if self.plan.timed else NO_TIME
+        return self.released[key] if self.plan.timed else self._now.get(key, NO_TIME)
 
     def _release(self, waiting: _Waiting) -> Left:
         item, key = waiting.item, waiting.item.key
         del self.held[key]
         at, self._depth[key] = self._lifted(waiting)
+        self._now[key] = at
         for cause in waiting.open:
             later = self._released_at(cause) > item.time
-            if later and item.time != NO_TIME:
+            if self.plan.timed and later and item.time != NO_TIME:
                 waiting.waited.add(cause)
         status = MISSING if waiting.given else ORDERED
         status = LATE if waiting.late else status

@@ -276,9 +276,7 @@ def no_rows() -> HeldRows:
     bits = np.zeros(0, np.uint8)
     text = Text(bits, np.zeros(1, np.int64))
     first = np.zeros(1, np.int64)
-    return HeldRows(
-        none, text, text, none, none, none, none, none, bits, first, text, none, bits
-    )
+    return HeldRows(none, text, text, none, none, none, none, none, bits, first, text, none, bits)
 
 
 def piece_arrays(rows: HeldRows, dead: Bits | None = None) -> Arrays:
@@ -400,4 +398,3 @@ def _ipc(table: pyarrow.Table) -> bytes:
         writer.write_table(table)
     data: bytes = sink.getvalue().to_pybytes()
     return data
-

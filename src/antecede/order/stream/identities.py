@@ -109,10 +109,7 @@ class Identities:
         columns = [found.values[at + k] for k in range(4)]
         self.runs = Runs(
             np.concatenate([self.runs.member, new[owner]]),
-            *(
-                np.concatenate([old, one])
-                for old, one in zip(self.runs[1:], columns, strict=True)
-            ),
+            *(np.concatenate([old, one]) for old, one in zip(self.runs[1:], columns, strict=True)),
         )
 
     def numbers(self) -> tuple[Ints, Longs]:
@@ -208,4 +205,3 @@ def _side_by_side(left: Text, right: Text) -> Text:
     out[tail.ravel()] = right.data[right.ends[0] : right.ends[-1]]
     out[rest] = left.data[left.ends[0] : left.ends[-1]]
     return Text(out, ends)
-

@@ -186,9 +186,7 @@ class Ledger:
         even = len(width) == 0 or bool((width == width[0]).all())
         values = {"width": width[:1]} if even else {"first": sorted_.first}
         name = f"{self.name}{self.next}"
-        head, small = self.parts.save(
-            f"{name}i", {"bucket": index.bucket, "finger": index.finger}
-        )
+        head, small = self.parts.save(f"{name}i", {"bucket": index.bucket, "finger": index.finger})
         data, size = self.parts.save(
             f"{name}d",
             {
@@ -394,9 +392,7 @@ def _look_up(
         for item in range(bucket[at], bucket[at + 1]):
             if finger[item] != low or owner[item] != q_owner[key]:
                 continue
-            if same_bytes(
-                pool, end[item], end[item + 1], q_data, q_ends[key], q_ends[key + 1]
-            ):
+            if same_bytes(pool, end[item], end[item + 1], q_data, q_ends[key], q_ends[key + 1]):
                 pending[key] = 0
                 where[key] = number
                 entry[key] = item

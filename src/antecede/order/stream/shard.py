@@ -234,7 +234,7 @@ class Shard:
             member, number = known.numbers()
         return shape.Tokens(
             known.flag.copy(),
-            known.released.copy(),
+            known.released.copy() if self.plan.timed else np.full(known.size, NO_TIME, np.int64),
             known.digest.copy(),
             np.full(known.size, shape.ABSENT, np.int32),
             member,
@@ -481,9 +481,7 @@ class Shard:
         self.held.add(joined_rows([again, entered]), payload)
         return outcome
 
-    def _pool(
-        self, picked: Longs, away: Ints, rows: Any, candidates: int
-    ) -> tuple[Any, Longs]:
+    def _pool(self, picked: Longs, away: Ints, rows: Any, candidates: int) -> tuple[Any, Longs]:
         """Return the user's rows that leave or move and the new ones; and where each stands."""
         place = np.full(candidates, -1, np.int64)
         tables = self.held.payload(picked[away]) if len(away) else []
@@ -537,14 +535,14 @@ class Shard:
             np.subtract.at(known.member_held, rows.name[out], 1)
             np.add.at(known.member_held, rows.name[fresh], 1)
 
-    def _remember(
-        self, working: _Working, known: Identities, settled: Ints, before: int
-    ) -> None:
+    def _remember(self, working: _Working, known: Identities, settled: Ints, before: int) -> None:
         """Write what is known now of groups, ids and members, and forget what is too old.
 
         `settled` are the candidates that leave, and the new ones that stay.
         """
         tokens, order = working.tokens, working.order
+        if not self.plan.timed:
+            tokens = tokens._replace(released=np.full(known.size, self.clock, np.int64))
         known.next = order.next
         begun = known.next > 0
         known.mark[begun] &= ~np.uint8(RESTARTED)
@@ -560,9 +558,7 @@ class Shard:
         changed = tokens.flag != known.flag
         if self.plan.counted:
             member, number = known.numbers()
-            runs = known.runs.extended(
-                member, number, tokens.flag, tokens.released, tokens.digest
-            )
+            runs = known.runs.extended(member, number, tokens.flag, tokens.released, tokens.digest)
             stood = ~np.isin(rows.status[settled], _STOOD_FOR_NOTHING)
             members = np.unique(rows.name[settled[stood]])
             entries = member_entries(known, runs, members, now)
@@ -588,9 +584,7 @@ def _nothing_open(rows: HeldRows) -> NDArray[np.bool_]:
     return free
 
 
-def _settle_links(
-    rows: shape.Rows, tokens: shape.Tokens, timed: bool
-) -> tuple[Bits, Longs]:
+def _settle_links(rows: shape.Rows, tokens: shape.Tokens, timed: bool) -> tuple[Bits, Longs]:
     """Return links and lifts with what came of the causes in this step."""
     link = rows.link.copy()
     done = (tokens.flag[rows.cause] & shape.DONE) != 0
