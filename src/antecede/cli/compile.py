@@ -18,11 +18,11 @@ from antecede.audit import audit_events
 from antecede.errors import InputError
 from antecede.kernels.compile_time import timed
 from antecede.kernels.jit import cache_folder
-from antecede.order.stream.warm import warm_up
 from antecede.meter.count import count_rules
 from antecede.meter.rules import RULES
 from antecede.meter.summary import summarize
 from antecede.order.spec import OrderSpec
+from antecede.order.stream.warm import warm_up
 from antecede.order.table import order_table
 from antecede.progress import Progress
 from antecede.simulate.hierarchy_engine import run_hierarchy

@@ -21,7 +21,7 @@ _intrinsic: Any = intrinsic
 _numba: Any = numba
 
 
-@_intrinsic
+@_intrinsic  # type: ignore[untyped-decorator]
 def _pointer(_context: Any, source: Any) -> Any:
     def generate(_codegen: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], cgutils.voidptr_t)

@@ -57,6 +57,7 @@ POSITIONED = (Status.ORDERED, Status.MISSING_CAUSE, Status.LATE, Status.RESTARTE
 """The statuses of rows that have a position; all others have none."""
 
 MissingPolicy = Literal["hold", "release", "drop"]
+OverHeld = Literal["fail", "release", "drop"]
 TimeUnit = Literal["s", "ms", "us", "ns"]
 
 
@@ -70,7 +71,13 @@ class OrderSpec:
     marked. `patience` and `remember` are text with units ("10 minutes", "90 s") or a timedelta.
     `content` lists the columns that tell a repeated row from a conflicting one (None:
     all but `time`). `shards` is the number of partitions (None: the session's).
-    `remember` is how long a stream knows an id after its release (None: for good).
+    `remember` is how long a stream knows an id after its release (None: for good), and a group,
+    or a member of clocks and numbers, after its last row. `max_held` bounds how many rows a stream
+    holds back (None: not at all), and `over_held` says what becomes of the oldest beyond it: "fail"
+    stops the query, "release" and "drop" are what `missing` does once patience is over; each shard
+    has its part of the bound. `checkpoint` is the folder that the query is going to be started
+    with: what stands there already is compared with this spec before anything runs. `metrics` is
+    the name under which a stream's figures are observed (None: not at all).
     Raises InputError when the columns do not make up exactly one of the three ways.
     """
 
@@ -88,6 +95,10 @@ class OrderSpec:
     patience: str | dt.timedelta = "10 minutes"
     shards: int | None = None
     remember: str | dt.timedelta | None = None
+    max_held: int | None = 10_000_000
+    over_held: OverHeld = "fail"
+    checkpoint: str | None = None
+    metrics: str | None = "antecede"
     content: tuple[str, ...] | None = None
     position: str = "position"
     waited_for: str = "waited_for"
@@ -108,6 +119,8 @@ class OrderSpec:
             raise InputError(f"give exactly one of {' / '.join(ways)} in full; given {given}")
         if self.missing not in ("hold", "release", "drop"):
             raise InputError(f"missing must be hold, release or drop, not {self.missing!r}")
+        if self.over_held not in ("fail", "release", "drop"):
+            raise InputError(f"over_held must be fail, release or drop, not {self.over_held!r}")
         if self.first_seq != 1 and self.sender is None:
             raise InputError("first_seq says where a sender's numbers begin: give sender and seq")
         if self.time_unit is not None and self.time is None:
@@ -130,12 +143,18 @@ class OrderSpec:
             if not isinstance(name, str) or not name:
                 kind = type(name).__name__
                 raise InputError(f"{what} is the name of a column, as text; this is a {kind}")
-        for what in ("first_seq", "shards"):
+        for what in ("first_seq", "shards", "max_held"):
             number = getattr(self, what)
             if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
                 raise InputError(f"{what} must be a whole number, not {number!r}")
-        if self.shards is not None and self.shards < 1:
-            raise InputError(f"shards must be at least 1, not {self.shards}")
+        for what in ("shards", "max_held"):
+            number = getattr(self, what)
+            if number is not None and number < 1:
+                raise InputError(f"{what} must be at least 1, not {number}")
+        for what in ("checkpoint", "metrics"):
+            name = getattr(self, what)
+            if name is not None and (not isinstance(name, str) or not name):
+                raise InputError(f"{what} must be text, not {name!r}")
         if self.time_unit not in (None, "s", "ms", "us", "ns"):
             raise InputError(f"time_unit must be s, ms, us or ns, not {self.time_unit!r}")
 

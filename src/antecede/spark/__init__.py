@@ -20,6 +20,7 @@ from antecede.spark.delivering import deliver
 from antecede.spark.ordering import order
 from antecede.spark.spec import OrderSpec, Status
 from antecede.spark.stream import count_statuses
+from antecede.spark.stream_state import held
 
 __all__ = [
     "DeliverSpec",
@@ -29,5 +30,6 @@ __all__ = [
     "audit",
     "count_statuses",
     "deliver",
+    "held",
     "order",
 ]

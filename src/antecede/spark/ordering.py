@@ -37,7 +37,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from antecede.errors import InputError
 from antecede.order.digest import whole
 from antecede.order.keys import keys_of
-from antecede.order.spec import MissingPolicy, OrderSpec, TimeUnit
+from antecede.order.spec import MissingPolicy, OrderSpec, OverHeld, TimeUnit
 from antecede.order.table import order_table
 from antecede.spark.workers import ready_workers
 
@@ -63,6 +63,10 @@ def order(
     missing: MissingPolicy = "hold",
     patience: str | dt.timedelta = "10 minutes",
     remember: str | dt.timedelta | None = None,
+    max_held: int | None = 10_000_000,
+    over_held: OverHeld = "fail",
+    checkpoint: str | None = None,
+    metrics: str | None = "antecede",
     shards: int | None = None,
     content: Sequence[str] | None = None,
     position: str = "position",
@@ -99,6 +103,10 @@ def order(
         missing=missing,
         patience=patience,
         remember=remember,
+        max_held=max_held,
+        over_held=over_held,
+        checkpoint=checkpoint,
+        metrics=metrics,
         shards=shards,
         content=None if content is None else _names(content),
         position=position,

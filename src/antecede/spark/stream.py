@@ -23,6 +23,7 @@ from antecede.order.stream.interface import Plan
 from antecede.order.stream.warm import warm_up
 from antecede.spark.ordering import DIGEST, SHARD, check, digest, output_schema
 from antecede.spark.stream_processor import (
+    FIGURES,
     PACKED,
     RELEASED,
     Job,
@@ -51,6 +52,10 @@ def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
     check(df, spec)
     check_store(df)
     job = job_of(df, spec)
+    if spec.checkpoint is not None:
+        from antecede.spark.stream_state import check_checkpoint
+
+        check_checkpoint(df.sparkSession, spec.checkpoint, job.plan.about)
     warm_up(job.plan.counted)
     key = F.lit(0) if spec.group is None else digest(df, [spec.group])
     with_keys = df.withColumns(
@@ -64,7 +69,22 @@ def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
     released = packed.groupBy("shard").transformWithState(
         Processor(job), RELEASED, "Append", "ProcessingTime" if on_timers else "None"
     )
+    if spec.metrics is not None:
+        released = observed(released, spec.metrics)
     return released.mapInArrow(unpack, released_schema(df, spec))
+
+
+def observed(released: DataFrame, name: str) -> DataFrame:
+    """Observe what all shards say of themselves, under a name.
+
+    A running query shows it in `query.lastProgress["observedMetrics"][name]`: rows held now, for
+    how many milliseconds the oldest of them waits, bytes of the state now, bytes written to it in
+    this micro-batch, and how many rows left in this micro-batch with each status.
+    """
+    figures = [
+        (F.max if figure == "oldest_wait_ms" else F.sum)(figure).alias(figure) for figure in FIGURES
+    ]
+    return released.observe(name, *figures)
 
 
 def count_statuses(df: DataFrame, spec: OrderSpec, name: str = "antecede") -> DataFrame:
@@ -104,6 +124,8 @@ def job_of(df: DataFrame, spec: OrderSpec) -> Job:
         patience=patience,
         remember=remember,
         numbers=numbers,
+        max_held=-1 if spec.max_held is None else -(-spec.max_held // shards),
+        over_held=spec.over_held,
         about=about(df, spec, shards),
     )
     return Job(spec, plan, scale, shards)

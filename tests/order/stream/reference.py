@@ -300,9 +300,9 @@ class Reference:
         wait = at - item.time if self.plan.timed and item.time != NO_TIME else -1
         missing = [c for c in item.needs if c in waiting.given]
         waited = [c for c in item.needs if c in waiting.waited - waiting.given]
-        names = (tuple((c[1], c[2]) for c in causes) for causes in (waited, missing))
+        waited_for, lacking = (tuple((c[1], c[2]) for c in causes) for causes in (waited, missing))
         left = max(at if self.plan.timed else NO_TIME, self.before)
-        return Left(item.row, status, position, wait, *names, left)
+        return Left(item.row, status, position, wait, waited_for, lacking, left)
 
     def _cycles(self) -> None:
         """Set aside every held row that can be reached from itself over held causes."""

@@ -262,7 +262,10 @@ class Held:
         self.next = int(numbers[0])
         self.pieces = [
             Piece(
-                *numbers[1 + 4 * k : 5 + 4 * k],
+                numbers[1 + 4 * k],
+                numbers[2 + 4 * k],
+                numbers[3 + 4 * k],
+                numbers[4 + 4 * k],
                 seals[32 * k : 32 * k + 16],
                 seals[32 * k + 16 : 32 * k + 32],
             )
@@ -322,8 +325,10 @@ def piece_arrays(rows: HeldRows, dead: Bits | None = None) -> Arrays:
 def payload_of(arrays: Arrays) -> pyarrow.Table:
     """Return the user's rows of a piece; a table of no columns where none were given."""
     if "payload" not in arrays:
-        return pa.table({}).select([])
-    return pa.ipc.open_stream(pa.py_buffer(arrays["payload"])).read_all()
+        nothing: pyarrow.Table = pa.table({}).select([])
+        return nothing
+    rows: pyarrow.Table = pa.ipc.open_stream(pa.py_buffer(arrays["payload"])).read_all()
+    return rows
 
 
 def _view(arrays: Arrays) -> list[int]:

@@ -87,7 +87,7 @@ def mix_numbers(value: Hashes, number: Longs) -> Hashes:
 def bucket_of(value: np.uint64, buckets: int) -> int:
     """Return the bucket of a hash; `buckets` is a power of two."""
     high = np.int64(value >> np.uint64(32))
-    return high * buckets >> 32
+    return int(high * buckets >> 32)
 
 
 @njit

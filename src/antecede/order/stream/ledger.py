@@ -263,7 +263,10 @@ class Ledger:
         self.next = int(numbers[0])
         self.segments = [
             Segment(
-                *numbers[1 + 4 * k : 5 + 4 * k],
+                numbers[1 + 4 * k],
+                numbers[2 + 4 * k],
+                numbers[3 + 4 * k],
+                numbers[4 + 4 * k],
                 seals[32 * k : 32 * k + 16],
                 seals[32 * k + 16 : 32 * k + 32],
             )
@@ -413,12 +416,15 @@ def _first_of_each(value: Hashes, owner: Longs, data: Bits, ends: Longs) -> Ints
         known = False
         while slots[at] >= 0:
             other = slots[at]
-            if value[other] == value[entry] and owner[other] == owner[entry]:
-                if same_bytes(
+            if (
+                value[other] == value[entry]
+                and owner[other] == owner[entry]
+                and same_bytes(
                     data, ends[other], ends[other + 1], data, ends[entry], ends[entry + 1]
-                ):
-                    known = True
-                    break
+                )
+            ):
+                known = True
+                break
             at = (at + np.uint64(1)) & mask
         if not known:
             slots[at] = entry

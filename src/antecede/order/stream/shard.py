@@ -16,6 +16,7 @@ sets; tests hold both against each other, batch by batch.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,7 +56,8 @@ _LATE = 1
 _IDS_CAP = 524_288
 
 
-class _Working(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Working:
     """The candidates of a step: held rows by piece and row, the new ones behind them."""
 
     picked: Longs
@@ -434,7 +436,8 @@ class Shard:
     ) -> Longs:
         """Return which leaving rows are the first of a group that begins anew."""
         first = np.flatnonzero(order.position[row] == 0)
-        return first[(known.mark[rows.group[row[first]]] & RESTARTED) != 0]
+        anew: Longs = first[(known.mark[rows.group[row[first]]] & RESTARTED) != 0]
+        return anew
 
     def _links(
         self, working: _Working, known: Identities, positioned: Ints, aside: int, given: bool
@@ -515,12 +518,18 @@ class Shard:
             return no_rows()
         links = np.arange(rows.first[old], rows.first[-1])
         new = shape.Rows(
-            *(column[old:] for column in rows[:7]),
-            rows.first[old:] - rows.first[old],
-            rows.cause[links],
-            link[links],
-            rows.status[old:],
-            lift[old:],
+            token=rows.token[old:],
+            group=rows.group[old:],
+            time=rows.time[old:],
+            arrived=rows.arrived[old:],
+            digest=rows.digest[old:],
+            name=rows.name[old:],
+            number=rows.number[old:],
+            first=rows.first[old:] - rows.first[old],
+            cause=rows.cause[links],
+            link=link[links],
+            status=rows.status[old:],
+            lift=lift[old:],
         )
         made = self._as_held(new, known)._replace(link=new.link)
         return made.taken((pick - old).astype(np.int32))

@@ -24,10 +24,11 @@ Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
 
 VIEW = (
-    "rows links names causes waits owns members serial number digest arrived dead nend npool first "
-    "cend cpool cnum link lrow w.bucket w.finger w.item o.bucket o.finger o.item m.bucket m.finger "
-    "m.item"
-).split()
+    *("rows", "links", "names", "causes", "waits", "owns", "members", "serial", "number"),
+    *("digest", "arrived", "dead", "nend", "npool", "first", "cend", "cpool", "cnum", "link"),
+    *("lrow", "w.bucket", "w.finger", "w.item", "o.bucket", "o.finger", "o.item", "m.bucket"),
+    *("m.finger", "m.item"),
+)
 """Columns of the table of pieces: seven sizes, then addresses of arrays."""
 (
     _ROWS,
@@ -71,7 +72,7 @@ def _slot(slots: Ints, ids: Longs, name: int) -> int:
     at = np.int64((np.uint64(name) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33)) & mask
     while slots[at] >= 0 and ids[slots[at]] != name:
         at = (at + 1) & mask
-    return at
+    return int(at)
 
 
 @njit
@@ -193,7 +194,7 @@ def _owner_of(views: Longs, serial: int, data: Bits, start: int, stop: int, numb
             nend = ints_at(view[_NEND], rows + 1)
             npool = bytes_at(view[_NPOOL], view[_NAMES])
             if same_bytes(npool, nend[row], nend[row + 1], data, start, stop):
-                return (piece << 32) | row
+                return int((piece << 32) | row)
     return -1
 
 
