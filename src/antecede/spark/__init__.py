@@ -19,6 +19,7 @@ from antecede.spark.auditing import audit
 from antecede.spark.delivering import deliver
 from antecede.spark.ordering import order
 from antecede.spark.spec import OrderSpec, Status
+from antecede.spark.stamped import stamped
 from antecede.spark.stream import count_statuses
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "count_statuses",
     "deliver",
     "order",
+    "stamped",
 ]
