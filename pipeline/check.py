@@ -2,8 +2,9 @@
 
 Happened-before is worked out from the logs of the services alone. Within a control each line
 follows the lines before it; a `handle` follows the `send` of the same id; a `follow` follows the
-first lines of another control. The table must hold each sent message once, the repeats that the courier
-carried marked as such, nothing else, and positions that no pair of cause and effect contradicts.
+first lines of another control. The table must hold each sent message once, the repeats that the
+courier carried marked as such, nothing else, and positions that no pair of cause and effect
+contradicts.
 """
 
 from __future__ import annotations
