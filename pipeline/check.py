@@ -33,6 +33,7 @@ class Verdict(NamedTuple):
 
     messages: int
     copies: int
+    customers: int
     pairs: int
     """Pairs of cause and effect, direct or not."""
     direct: int
@@ -121,6 +122,7 @@ def judge(told: Truth, rows: Iterable[Mapping[str, Any]]) -> Verdict:
     return Verdict(
         messages=len(told.value),
         copies=told.carried.total(),
+        customers=len(set(told.customer.values())),
         pairs=sum(map(len, told.before.values())),
         direct=sum(map(len, named.values())),
         lost=sorted(told.value.keys() - places.keys()) + sorted((told.carried - copies).keys()),

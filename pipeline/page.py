@@ -15,9 +15,9 @@ from antecede.report.study import look
 from antecede.studies.findings import Plot, Series
 from antecede.words import count_and_part, counted, duration, were
 from pipeline import courier, spark_job
-from pipeline.__main__ import SKEW_MS, Options, Ran
 from pipeline.check import Verdict
 from pipeline.figures import Figures, Steps
+from pipeline.run import SKEW_MS, Options, Ran
 
 _LOADERS = (jinja2.FileSystemLoader(Path(__file__).parent), jinja2.PackageLoader("antecede.report"))
 _environment = jinja2.Environment(
@@ -102,7 +102,11 @@ def checks(verdict: Verdict) -> list[dict[str, Any]]:
             "wrong": len(verdict.early),
             "of": counted(verdict.pairs, "pair"),
         },
-        {"what": "customers whose positions have gaps", "wrong": len(verdict.gaps), "of": ""},
+        {
+            "what": "customers whose positions have gaps",
+            "wrong": len(verdict.gaps),
+            "of": f"{verdict.customers:,}",
+        },
         {
             "what": "stamps that carry another past than the logs tell",
             "wrong": len(verdict.stamps),
@@ -144,8 +148,8 @@ def kill_words(verdict: Verdict, figures: Figures) -> str:
     wrong = len(verdict.lost) + len(verdict.twice)
     what = counted(wrong, "row") if wrong else "nothing"
     return (
-        f"{within} of {counted(len(figures.kills), 'kill')} fell within a micro-batch, which then "
-        f"ran again; {what} {were(wrong or 1)} lost or written twice."
+        f"{within} of {counted(len(figures.kills), 'kill')} fell within a micro-batch; "
+        f"{what} {were(wrong or 1)} lost or written twice."
     )
 
 
@@ -156,8 +160,7 @@ def watermark_words(outcomes: list[Outcome]) -> str:
     clean = [mark for mark in marks if not mark.dropped and not mark.inverted]
     text = (
         f"Causal release dropped {ours.dropped:,} and put {counted(ours.inverted, 'effect')} "
-        f"before a cause; half of the rows waited {_wait(ours, 0.5)} or less, 99 % "
-        f"{_wait(ours, 0.99)} or less. "
+        f"before a cause; {_half(ours)}, 99 % waited {_wait(ours, 0.99)} or less. "
     )
     if clean:
         text += (
@@ -171,10 +174,22 @@ def watermark_words(outcomes: list[Outcome]) -> str:
             f"{least.dropped:,} and inverted {least.inverted:,}, and half of its rows waited "
             f"{_wait(least, 0.5)} or more."
         )
+    by_time = next(outcome for outcome in outcomes if outcome.scheme == "sort by timestamp")
+    if by_time.inverted:
+        skew = duration(max(SKEW_MS.values()) - min(SKEW_MS.values()))
+        text += (
+            f" The services' clocks differ by up to {skew}: sorting all of the finished data by "
+            f"their timestamps puts {counted(by_time.inverted, 'effect')} before a cause."
+        )
     worse = [mark.scheme for mark in marks if (mark.wait_ms(0.99) or 0) < (ours.wait_ms(0.99) or 0)]
     if worse:
         text += f" Shorter p99 than causal release, for what they drop or invert: {_and(worse)}."
     return text
+
+
+def _half(outcome: Outcome) -> str:
+    wait = outcome.wait_ms(0.5)
+    return f"half of the rows waited {duration(wait)} or less" if wait else "half did not wait"
 
 
 def _wait(outcome: Outcome, quantile: float) -> str:
@@ -201,13 +216,13 @@ def _kills(figures: Figures) -> list[dict[str, Any]]:
             "at": f"{at:.1f} s",
             "count": len(line["pids"]),
             "commits": line["commits"],
-            "within": "yes, and ran again" if line["within_a_batch"] else "no",
+            "within": "yes" if line["within_a_batch"] else "no",
         }
         for at, line in figures.kills
     ]
 
 
-def _plots(folder: Path, figures: Figures) -> list[str]:
+def _plots(folder: Path, figures: Figures) -> dict[str, str]:
     top = max([*figures.unwritten[1], 1.0])
     kills = [
         Series(f"{line['what']} killed", [at, at], [0.0, top], style="dashed")
@@ -239,12 +254,12 @@ def _plots(folder: Path, figures: Figures) -> list[str]:
     ]
     folder.mkdir(exist_ok=True)
     colours = slots_of(plots)
-    parts = []
+    parts = {}
     for k, plot in enumerate(plots):
         drawn = draw_plot(plot, colours)
         (folder / f"{plot.key}.svg").write_text(drawn.svg, encoding="utf-8")
         (folder / f"{plot.key}.png").write_bytes(drawn.png)
-        parts.append(inlined(drawn.svg, f"plot{k}"))
+        parts[plot.key] = inlined(drawn.svg, f"plot{k}")
     return parts
 
 

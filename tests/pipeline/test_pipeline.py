@@ -13,9 +13,9 @@ import pytest
 from antecede.errors import SetupError
 from antecede.spark.java import find_java
 from antecede.words import counted
-from pipeline.__main__ import Options, Ran, fresh, run
 from pipeline.page import checks, finding, lines, write_page
 from pipeline.processes import spark_pids
+from pipeline.run import Options, Ran, fresh, run
 
 NEEDED_MIB = 4_000
 ASKED = "ANTECEDE_PIPELINE"

@@ -14,10 +14,10 @@ from antecede.order.spec import OrderSpec
 from antecede.order.table import order_table
 from antecede.stamp import read
 from pipeline import courier
-from pipeline.__main__ import fresh
 from pipeline.check import Verdict, judge, truth
 from pipeline.courier import Outage, delays, held_up
 from pipeline.processes import Processes
+from pipeline.run import fresh
 from pipeline.service import known
 from pipeline.services import TOPICS
 from pipeline.transport import FileTopics, Record, make_topics
