@@ -306,9 +306,9 @@ def conditions(ran: Ran, options: Options) -> list[tuple[str, str]]:
             f"{pyspark.__version__}, {options.master} (two executors in processes of their own), "
             f"{counted(ran.figures.batches, 'micro-batch', 'micro-batches')} seen to end, at most "
             + (
-                f"{spark_job.ROWS_A_BATCH} rows"
+                f"{options.a_batch or spark_job.ROWS_A_BATCH} rows"
                 if ran.sink == "delta"
-                else f"{spark_job.FILES_A_BATCH} files"
+                else f"{options.a_batch or spark_job.FILES_A_BATCH} files"
             )
             + " each",
         ),

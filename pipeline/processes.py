@@ -18,6 +18,7 @@ from pipeline import spark_job
 
 ROOT = Path(__file__).resolve().parents[1]
 KILLED = "killed.jsonl"
+QUIET_S = 10.0
 EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
@@ -136,13 +137,16 @@ def batches(folder: Path, what: str) -> int:
 class Killer:
     """Kills an executor, then the driver: each within a micro-batch, the driver is started again.
 
-    Call `step` often. `plan` names what is killed, after how many finished micro-batches more.
+    Call `step` often. `plan` names what is killed, after how many finished micro-batches more. Once
+    no row comes any more and no micro-batch has run for QUIET_S, what is left of the plan is killed
+    all the same; the page says then that it did not fall within one.
     """
 
     def __init__(self, processes: Processes, words: list[str], plan: list[tuple[str, int]]) -> None:
         self.processes, self.words, self.plan = processes, words, plan
         self.folder = processes.folder
         self.since = 0
+        self.busy = time.monotonic()
         self.killed: list[Killed] = []
 
     def start(self) -> None:
@@ -150,13 +154,19 @@ class Killer:
         (self.folder / spark_job.PIDS).unlink(missing_ok=True)
         self.processes.start("spark", "pipeline.spark_job", *self.words)
 
-    def step(self) -> bool:
-        """Kill what is due, if a micro-batch is under way; tell whether all of the plan is done."""
+    def step(self, *, over: bool) -> bool:
+        """Kill what is due, if a micro-batch is under way; tell whether all of the plan is done.
+
+        `over`: no more rows come.
+        """
         if not self.plan:
             return True
         what, after = self.plan[0]
         done, begun = batches(self.folder, "commits"), batches(self.folder, "offsets")
-        if done < self.since + after or begun <= done:
+        if begun > done or not done or not over:
+            self.busy = time.monotonic()
+        due = begun > done >= self.since + after
+        if not due and time.monotonic() < self.busy + QUIET_S:
             return False
         java = int((self.folder / spark_job.PIDS).read_text().split()[1])
         pids = executors(java)
@@ -167,9 +177,9 @@ class Killer:
         at_ms = time.time() * 1000
         for pid in pids:
             kill(pid)
-        within = batches(self.folder, "commits") == done
+        within = batches(self.folder, "commits") == done < begun
         self._note(Killed(what, pids, at_ms, done, within))
-        self.since = done
+        self.since, self.busy = done, time.monotonic()
         self.plan = self.plan[1:]
         if what == "driver":
             driver.wait(15)

@@ -18,7 +18,7 @@ from pipeline.transport import make_topics
 
 SKEW_MS = {"orders": 0.0, "payments": -150.0, "shipping": 120.0}
 """How wrong each service's clock is."""
-PLAN = [("executor", 2), ("driver", 3)]
+PLAN = (("executor", 2), ("driver", 3))
 """What is killed, and how many micro-batches are finished before, since the last kill."""
 MASTER = "local-cluster[2,1,900]"
 DRAIN_S = 240.0
@@ -33,6 +33,9 @@ class Options(NamedTuple):
     files: bool = False
     cache: Path = Path(".cache/pipeline")
     master: str = MASTER
+    plan: tuple[tuple[str, int], ...] = PLAN
+    a_batch: int = 0
+    """Most records (of files: files) of a micro-batch; 0: as the job has it."""
 
 
 class Ran(NamedTuple):
@@ -80,9 +83,9 @@ def _drive(
 ) -> None:
     folder, seconds = options.out, options.seconds
     words = ["--address", address, "--folder", str(folder.resolve()), "--sink", sink]
-    words += ["--master", options.master]
+    words += ["--master", options.master, "--a-batch", str(options.a_batch)]
     words += [] if jars is None else ["--jars", str(jars.resolve())]
-    killer = Killer(processes, words, list(PLAN))
+    killer = Killer(processes, words, list(options.plan))
     common = ["--address", address, "--folder", str(folder.resolve()), "--seed", str(options.seed)]
     say("starting Spark")
     killer.start()
@@ -113,7 +116,8 @@ def _ends(processes: Processes, killer: Killer, seconds: float) -> Iterator[str]
     told = 0
     while True:
         processes.check()
-        planned = killer.step()
+        over = processes.running["courier"].poll() == 0
+        planned = killer.step(over=over)
         for killed in killer.killed[told:]:
             told += 1
             yield (
@@ -122,7 +126,7 @@ def _ends(processes: Processes, killer: Killer, seconds: float) -> Iterator[str]
             )
         if all(processes.running[name].poll() == 0 for name in TOPICS):
             (folder / courier.DONE).touch()
-        if planned and processes.running["courier"].poll() == 0:
+        if planned and over:
             (folder / spark_job.FINISH).touch()
             yield "all is carried; Spark works off the rest"
             return

@@ -46,7 +46,7 @@ _DELTA = {
 MARK = "antecede.pipeline"
 """Java property that tells the JVM of a run's driver from all others."""
 _JAVA = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-ROWS_A_BATCH, FILES_A_BATCH = 250, 24
+ROWS_A_BATCH, FILES_A_BATCH = 150, 16
 """Small, so that there are many micro-batches in a short run."""
 _VALUE = "service string, kind string, customer string, orders array<string>, sent_ns bigint"
 _LINE = (
@@ -80,17 +80,21 @@ def session(folder: Path, jars: Path | None, master: str) -> SparkSession:
     )
 
 
-def arrivals(spark: SparkSession, address: str) -> DataFrame:
-    """Return the stream of all lake topics: headers, value, timestamp."""
+def arrivals(spark: SparkSession, address: str, a_batch: int = 0) -> DataFrame:
+    """Return the stream of all lake topics: headers, value, timestamp.
+
+    `a_batch`: most records (of files: files) of a micro-batch, 0 for ROWS_A_BATCH, FILES_A_BATCH.
+    """
     kind, _, where = address.partition(":")
     if kind == "kafka":
         reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", where)
         reader = reader.option("subscribe", ",".join(LAKE)).option("startingOffsets", "earliest")
         # Offsets that are gone are lost rows: fail then, never go on.
-        reader = reader.option("maxOffsetsPerTrigger", ROWS_A_BATCH)
+        reader = reader.option("maxOffsetsPerTrigger", a_batch or ROWS_A_BATCH)
         stream = reader.option("includeHeaders", "true").option("failOnDataLoss", "true").load()
         return stream.withColumn("value", F.col("value").cast("string"))
-    files = spark.readStream.schema(_LINE).option("maxFilesPerTrigger", FILES_A_BATCH)
+    files = spark.readStream.schema(_LINE)
+    files = files.option("maxFilesPerTrigger", a_batch or FILES_A_BATCH)
     return files.json(str(Path(where, "lake.*")))
 
 
@@ -104,13 +108,14 @@ def ordered(stream: DataFrame) -> DataFrame:
     return count_statuses(ordering(SPEC)(rows), SPEC)
 
 
-def run(address: str, folder: Path, sink: str, jars: Path | None, master: str) -> None:
+def run(given: argparse.Namespace) -> None:
     """Run the query until FINISH is there and all is worked off."""
-    spark = session(folder, jars, master)
+    folder, sink = given.folder, given.sink
+    spark = session(folder, given.jars, given.master)
     jvm: Any = spark.sparkContext._jvm
     (folder / PIDS).write_text(f"{os.getpid()} {jvm.java.lang.ProcessHandle.current().pid()}")
     query = (
-        ordered(arrivals(spark, address))
+        ordered(arrivals(spark, given.address, given.a_batch))
         .writeStream.format(sink)
         .option("checkpointLocation", str(folder / "checkpoint"))
         .start(str(folder / "table"))
@@ -162,8 +167,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--sink", choices=("delta", "parquet"), required=True)
     parser.add_argument("--jars", type=Path)
     parser.add_argument("--master", required=True)
-    given = parser.parse_args(arguments)
-    run(given.address, given.folder, given.sink, given.jars, given.master)
+    parser.add_argument("--a-batch", type=int, default=0)
+    run(parser.parse_args(arguments))
 
 
 if __name__ == "__main__":

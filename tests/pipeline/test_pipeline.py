@@ -42,7 +42,7 @@ def killed_and_right(ran: Ran, folder: Path) -> None:
     assert ran.figures.waited > 0
     kills = [line for _, line in ran.figures.kills]
     assert [line["what"] for line in kills] == ["executor", "driver"]
-    assert all(line["pids"] for line in kills)
+    assert all(line["pids"] and line["within_a_batch"] for line in kills)
     assert ran.figures.rows == ran.verdict.messages
     assert ran.figures.outcomes[-1].inverted == 0
     assert spark_pids(folder) == []
@@ -51,7 +51,9 @@ def killed_and_right(ran: Ran, folder: Path) -> None:
 def test_over_files_while_an_executor_and_the_driver_are_killed(tmp_path: Path) -> None:
     machine()
     folder = fresh(tmp_path / "run")
-    options = Options(folder, seconds=9.0, files=True, seed=3)
+    plan = (("executor", 1), ("driver", 1))
+    one = "local-cluster[1,2,900]"  # cheaper to start than two executors
+    options = Options(folder, 7.0, 3, files=True, master=one, plan=plan, a_batch=10)
     ran = run(options)
     killed_and_right(ran, folder)
     assert ran.sink == "parquet"
