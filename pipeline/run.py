@@ -21,7 +21,8 @@ SKEW_MS = {"orders": 0.0, "payments": -150.0, "shipping": 120.0}
 PLAN = (("executor", 2), ("driver", 3))
 """What is killed, and how many micro-batches are finished before, since the last kill."""
 MASTER = "local-cluster[2,1,900]"
-DRAIN_S = 240.0
+DRAIN_S = 600.0
+"""Longest wait for what must come: a limit for what hangs, not a plan."""
 
 
 class Options(NamedTuple):
