@@ -68,6 +68,7 @@ def session(folder: Path, jars: Path | None, master: str) -> SparkSession:
     settings = {
         "spark.driver.memory": "1g",
         "spark.sql.shuffle.partitions": "2",
+        "spark.locality.wait": "100ms",  # not seconds for an executor that has been killed
     }
     if jars is not None:
         settings |= {**_DELTA, "spark.jars": ",".join(str(p) for p in sorted(jars.glob("*.jar")))}
