@@ -52,7 +52,7 @@ class Ran(NamedTuple):
 
 def run(options: Options) -> Ran:
     """Run the whole pipeline in the folder `out`, which must not hold another one."""
-    jars, why = _jars(options)
+    jars, why = why_files(options)
     folder = options.out
     with contextlib.ExitStack() as stack:
         if jars is None:
@@ -70,7 +70,8 @@ def run(options: Options) -> Ran:
     return Ran(address, sink, why, verdict, figures.figures(folder, rows, sink))
 
 
-def _jars(options: Options) -> tuple[tuple[Path, Path] | None, str]:
+def why_files(options: Options) -> tuple[tuple[Path, Path] | None, str]:
+    """Return the jars of broker and Spark; or None, and why the run goes over files."""
     if options.files:
         return None, "it was asked for (--files)"
     try:

@@ -57,8 +57,9 @@ Value = str | bytes
 Headers = Mapping[str, Any] | Iterable[tuple[str, Any]] | None
 OnBad = Literal["raise", "count"]
 
-_TOKEN = re.compile(rf"[!#-+\--:<-\[\]-~]{{1,{MAX_ID}}}")
-"""Visible ASCII without comma, semicolon, quotation mark and backslash."""
+TOKEN = rf"[!#-+\--:<-\[\]-~]{{1,{MAX_ID}}}"
+"""Regular expression of an id: visible ASCII but comma, semicolon, quotation mark, backslash."""
+_TOKEN = re.compile(TOKEN)
 _INCARNATION = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 
 
@@ -105,7 +106,8 @@ def read(headers: Headers) -> Stamp | None:
         if key in (ID, CAUSES):
             text = _text(key, value)
             if found.setdefault(key, text) != text:
-                raise DecodeError(f"header {key} is there twice: {found[key]!r} and {text!r}")
+                both = f"{_short(found[key])} and {_short(text)}"
+                raise DecodeError(f"header {key} is there twice: {both}")
     if not found:
         return None
     for key, other in ((ID, CAUSES), (CAUSES, ID)):
@@ -347,12 +349,12 @@ def _pairs(headers: Headers) -> Sequence[tuple[str, Any]]:
 def _text(name: str, value: object) -> str:
     if isinstance(value, bytes | bytearray | memoryview):
         try:
-            return bytes(value).decode("ascii").strip()
+            return bytes(value).decode("ascii").strip(" \t")
         except UnicodeDecodeError as error:
             raise DecodeError(f"header {name} holds bytes that are no ASCII: {error}") from error
     if not isinstance(value, str):
         raise DecodeError(f"header {name} is {type(value).__name__}, neither text nor bytes")
-    return value.strip()
+    return value.strip(" \t")
 
 
 def _short(value: object) -> str:

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from antecede.errors import DecodeError, InputError
 from antecede.spark import order, stamped
-from antecede.stamp import CAUSES, ID, Stamp, Stamper, read
+from antecede.stamp import CAUSES, ID, MAX_ID, Stamp, Stamper, read
 
 KAFKA = "n int, headers array<struct<key: string, value: binary>>"
 
@@ -30,7 +30,16 @@ def rows() -> list[list[tuple[str, bytes | None]]]:
         [(ID, b""), (CAUSES, b"a")],
         [("other", None)],
         [],
+        *odd(),
     ]
+
+
+def odd() -> list[list[tuple[str, bytes | None]]]:
+    """Every odd id with every odd list of causes."""
+    ids = [b"a", b" \ta\t", b"a\n", b"a b", b"", b"\xff", "ä".encode(), b"x" * MAX_ID, b"x;", None]
+    ids += [b"x" * (MAX_ID + 1), b'"', b"!~[]%=:/", b"\\", b"\x7f", b"\x00"]
+    lists = [b"", b" ", b"a", b"b", b"b,b", b"b,", b",", b"b, c", b"b,a", b"b,c,b,d", b"\xff", None]
+    return [[(ID, one), (CAUSES, many)] for one in ids for many in lists]
 
 
 def expected(headers: list[tuple[str, Any]]) -> tuple[Any, Any]:
@@ -63,7 +72,7 @@ def test_text_and_maps_are_headers_too(spark: SparkSession) -> None:
 
 
 def test_rows_without_a_stamp_are_set_aside_by_order(spark: SparkSession) -> None:
-    df = spark.createDataFrame(list(enumerate(rows()[:2] + rows()[-1:])), KAFKA)
+    df = spark.createDataFrame(list(enumerate([*rows()[:2], []])), KAFKA)
     done = stamped(df).select("n", "message_id", "causes")
     done = done.transform(order(id="message_id", after="causes"))
     got = {row.n: row.antecede_status for row in done.collect()}

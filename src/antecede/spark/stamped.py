@@ -8,7 +8,7 @@ from pyspark.sql import types as t
 
 from antecede.errors import InputError
 from antecede.spark.ordering import column_of
-from antecede.stamp import CAUSES, ID
+from antecede.stamp import CAUSES, ID, TOKEN
 
 
 def stamped(
@@ -22,9 +22,9 @@ def stamped(
 
     `headers` is an array<struct<key: string, value: binary or string>>, as Spark's Kafka source
     gives with `includeHeaders`, or a map<string, string>. Names count without regard to case.
-    Rows whose headers bear no stamp, half of one, or two that differ, have null in both
-    columns: `order` sets them aside as null_key. Batch and stream. Raises InputError for columns
-    that are absent, taken, or of another type.
+    Rows whose headers `antecede.stamp.read` takes for no stamp (none, half of one, two that
+    differ, no ids) have null in both columns: `order` sets them aside as null_key. Batch and
+    stream. Raises InputError for columns that are absent, taken, or of another type.
 
         events = spark.readStream.format("kafka").option("includeHeaders", "true")...load()
         ordered = stamped(events).transform(
@@ -37,15 +37,21 @@ def stamped(
     if taken or id == causes:
         raise InputError(f"column {', '.join(taken) or id} is taken: choose another name")
     given, names = _values(df, headers, ID), _values(df, headers, CAUSES)
-    whole = (F.size(given) == 1) & (F.size(names) == 1) & (F.get(given, F.lit(0)) != "")
-    split = F.split(F.get(names, F.lit(0)), ",")
-    listed = F.when(F.get(names, F.lit(0)) == "", F.array().cast("array<string>")).otherwise(split)
-    return df.withColumns(
-        {
-            id: F.when(whole, F.get(given, F.lit(0))),
-            causes: F.when(whole, listed),
-        }
+    own, text = F.get(given, F.lit(0)), F.get(names, F.lit(0))
+    nothing = F.array().cast("array<string>")
+    listed = F.when(text == "", nothing).otherwise(F.array_distinct(F.split(text, ",", -1)))
+    whole = (
+        (F.size(given) == 1)
+        & (F.size(names) == 1)
+        & _is_id(own)
+        & F.forall(listed, _is_id)
+        & ~F.array_contains(listed, own)
     )
+    return df.withColumns({id: F.when(whole, own), causes: F.when(whole, listed)})
+
+
+def _is_id(column: Column) -> Column:
+    return column.rlike(rf"\A{TOKEN}\z")
 
 
 def _values(df: DataFrame, headers: str, name: str) -> Column:
@@ -66,5 +72,5 @@ def _values(df: DataFrame, headers: str, name: str) -> Column:
             f"it is {kind.simpleString()}"
         )
     found = F.filter(pairs, lambda pair: F.lower(pair["key"]) == name)
-    texts = F.transform(found, lambda pair: F.trim(pair["value"].cast("string")))
+    texts = F.transform(found, lambda pair: F.trim(pair["value"].cast("string"), F.lit(" \t")))
     return F.array_distinct(texts)
