@@ -17,8 +17,9 @@ from antecede.words import count_and_part, counted, duration, were
 from pipeline import courier, spark_job
 from pipeline.check import Verdict
 from pipeline.figures import Figures, Steps
-from pipeline.run import SKEW_MS, Options, Ran
+from pipeline.run import OUTAGE, SKEW_MS, Options, Ran
 
+_ONE = {"executor": "an executor", "driver": "the driver"}
 _LOADERS = (jinja2.FileSystemLoader(Path(__file__).parent), jinja2.PackageLoader("antecede.report"))
 _environment = jinja2.Environment(
     loader=jinja2.ChoiceLoader(_LOADERS), autoescape=True, undefined=jinja2.StrictUndefined
@@ -49,8 +50,8 @@ def write_page(path: Path, ran: Ran, options: Options) -> Path:
 
 def finding(verdict: Verdict, figures: Figures) -> str:
     """Say in one sentence what came out."""
-    killed = [line["what"] for _, line in figures.kills]
-    through = f" while {_and(['the ' + what for what in killed])} {_were(killed)} killed"
+    killed = [_ONE[line["what"]] for _, line in figures.kills]
+    through = f" while {_and(killed)} {_were(killed)} killed"
     what = counted(verdict.messages, "event")
     if not verdict.ok:
         return f"Of {what}, something is wrong in the table{through if killed else ''}"
@@ -288,6 +289,7 @@ def conditions(ran: Ran, options: Options) -> list[tuple[str, str]]:
     import pyspark
 
     kind = "Kafka topics of a broker (KRaft, one node)" if ran.sink == "delta" else "files"
+    still = (OUTAGE[1] - OUTAGE[0]) * options.seconds
     skews = ", ".join(f"{name} {skew:+.0f} ms" for name, skew in SKEW_MS.items())
     return [
         (
@@ -298,12 +300,12 @@ def conditions(ran: Ran, options: Options) -> list[tuple[str, str]]:
         (
             "courier",
             f"delays log-normal, median {courier.MEDIAN_S * 1000:.0f} ms, sigma {courier.SIGMA:g}; "
-            f"{courier.REPEATED:.0%} carried twice; for {0.15 * options.seconds:.1f} s nothing of "
+            f"{courier.REPEATED:.0%} carried twice; for {still:.1f} s nothing of "
             f"the topic {courier.STILL} got through",
         ),
         (
             "Spark",
-            f"{pyspark.__version__}, {options.master} (two executors in processes of their own), "
+            f"{pyspark.__version__}, {options.master} (executors are processes of their own), "
             f"{counted(ran.figures.batches, 'micro-batch', 'micro-batches')} seen to end, at most "
             + (
                 f"{options.a_batch or spark_job.ROWS_A_BATCH} rows"

@@ -20,6 +20,8 @@ SKEW_MS = {"orders": 0.0, "payments": -150.0, "shipping": 120.0}
 """How wrong each service's clock is."""
 PLAN = (("executor", 2), ("driver", 3))
 """What is killed, and how many micro-batches are finished before, since the last kill."""
+OUTAGE = (0.45, 0.6)
+"""The part of the time in which nothing of one topic gets through."""
 MASTER = "local-cluster[2,1,900]"
 DRAIN_S = 600.0
 """Longest wait for what must come: a limit for what hangs, not a plan."""
@@ -93,7 +95,7 @@ def _drive(
     killer.start()
     _until_there(folder / spark_job.PIDS, processes)
     say(f"starting orders, payments, shipping and the courier; orders come for {seconds:.0f} s")
-    outage = ["--outage", str(0.45 * seconds), str(0.6 * seconds)]
+    outage = ["--outage", *(str(part * seconds) for part in OUTAGE)]
     processes.start("courier", "pipeline.courier", *common, *outage)
     for name in TOPICS:
         more = ["--seconds", str(seconds), "--skew-ms", str(SKEW_MS[name])]
