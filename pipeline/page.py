@@ -182,9 +182,15 @@ def watermark_words(outcomes: list[Outcome]) -> str:
             f" The services' clocks differ by up to {skew}: sorting all of the finished data by "
             f"their timestamps puts {counted(by_time.inverted, 'effect')} before a cause."
         )
-    worse = [mark.scheme for mark in marks if (mark.wait_ms(0.99) or 0) < (ours.wait_ms(0.99) or 0)]
+    shorter = [mark for mark in marks if (mark.wait_ms(0.99) or 0) < (ours.wait_ms(0.99) or 0)]
+    worse = [mark.scheme for mark in shorter if mark not in clean]
     if worse:
         text += f" Shorter p99 than causal release, for what they drop or invert: {_and(worse)}."
+    better = [mark.scheme for mark in shorter if mark in clean]
+    if better:
+        text += (
+            f" Shorter p99 than causal release, and nothing dropped or inverted: {_and(better)}."
+        )
     return text
 
 
