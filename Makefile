@@ -1,5 +1,5 @@
 # Everything here needs Python 3.11+ with pip, and nothing else of ours.
-.PHONY: help demo study study-quick test check mutants bench goldens clean
+.PHONY: help demo pipeline study study-quick test check mutants bench goldens clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -15,8 +15,17 @@ help: ## list the targets
 .venv/.dev: pyproject.toml scripts/setup.sh
 	@sh scripts/setup.sh dev
 
+.venv-pipeline/.pipeline: pyproject.toml scripts/setup.sh
+	@sh scripts/setup.sh pipeline
+
 demo: .venv/.user ## record eight peers, order what they received, compare (TRACE=path: your own file)
 	@$(BIN)/antecede demo $(if $(TRACE),--trace "$(TRACE)")
+
+# With Maven a real broker and Delta, in an environment of its own; without it files.
+PIPELINE := $(if $(FILES),.venv/.user,$(if $(shell command -v mvn),.venv-pipeline/.pipeline,.venv/.user))
+
+pipeline: $(PIPELINE) ## services, Kafka, Spark, Delta, kills, a page (FILES=1: without a broker)
+	@$(dir $(PIPELINE))bin/python -m pipeline $(if $(FILES),--files)
 
 study: .venv/.user ## every source's evaluation at full scale, beside its figures (STUDY=name: one)
 	@$(BIN)/antecede study $(or $(STUDY),all) $(if $(TRACES),--traces $(TRACES))
@@ -45,4 +54,4 @@ goldens: .venv/.dev ## rewrite the expected output of the golden scenarios
 	@$(BIN)/python -m pytest -q tests/check --rewrite-scenarios
 
 clean: ## remove what the targets made
-	rm -rf .venv .java .cache out
+	rm -rf .venv .venv-pipeline .java .cache out

@@ -38,9 +38,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def group_of(nodeid: str) -> str:
-    """Return the group of a test: Spark's session, a study that is carried out, or itself."""
+    """Return the group of a test: Spark's session, the pipeline, a study carried out, or itself."""
     if nodeid.startswith("tests/spark/"):
         return "spark"
+    if nodeid.startswith("tests/pipeline/"):
+        return "pipeline"
     study = re.match(
         r"tests/studies/test_(?:(?:findings|claims)\.py::.*\[(\w+)\]|(\w+)\.py)", nodeid
     )

@@ -56,7 +56,9 @@ def test_the_core_needs_nothing_but_the_standard_library() -> None:
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from antecede import Group\n"
         "from antecede.cli import main\n"
+        "from antecede.stamp import Stamper\n"
         "Group('a').send(b'x')\n"
+        "Stamper('s').outgoing()\n"
         "assert main(['check', 'fifo', '--members', '2', '--messages', '2']) == 0\n"
     )
     command = [sys.executable, "-I", "-S", "-c", code, str(SRC)]

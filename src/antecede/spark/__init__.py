@@ -19,6 +19,7 @@ from antecede.spark.auditing import audit
 from antecede.spark.delivering import deliver
 from antecede.spark.ordering import order
 from antecede.spark.spec import OrderSpec, Status
+from antecede.spark.stamped import stamped
 from antecede.spark.stream import count_statuses
 from antecede.spark.stream_state import held
 
@@ -32,4 +33,5 @@ __all__ = [
     "deliver",
     "held",
     "order",
+    "stamped",
 ]

@@ -1,0 +1,73 @@
+"""Causes over HTTP, with the standard library: `python examples/stamp_over_http.py`.
+
+A shop asks a stock and a till, each a server with a thread a request, and then sends a receipt. The
+requests bear stamps, and so do the answers: what the shop does next follows what they did.
+"""
+
+from __future__ import annotations
+
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from antecede.stamp import Stamp, Stamper, read
+
+
+def handler(stamp: Stamper) -> type[BaseHTTPRequestHandler]:
+    """Return a request handler of the service that stamps with `stamp`."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            with stamp.handling(self.headers):
+                self.send_response(200)
+                for name, value in stamp.outgoing({"Content-Length": "0"}).items():
+                    self.send_header(name, value)
+                self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    return Handler
+
+
+@contextmanager
+def serving(stamp: Stamper) -> Iterator[str]:
+    """Run a service on this machine alone; give its address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler(stamp))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def ask(stamp: Stamper, address: str) -> tuple[Stamp, Stamp]:
+    """Send a request, learn from its answer; return both stamps."""
+    headers = stamp.outgoing({"Accept": "*/*"})
+    request = urllib.request.Request(address, headers=headers)
+    with urllib.request.urlopen(request, timeout=10) as response:
+        answer = stamp.received(response.headers)
+    asked = read(headers)
+    assert asked is not None
+    assert answer is not None
+    return asked, answer
+
+
+def main() -> list[Stamp]:
+    """Return the stamps of two requests, their answers, and a receipt, as they were sent."""
+    shop, stock, till = (Stamper(name, incarnation="demo") for name in ("shop", "stock", "till"))
+    with serving(stock) as stock_at, serving(till) as till_at, shop.beginning():
+        reserved = ask(shop, stock_at)
+        paid = ask(shop, till_at)
+        receipt = shop.sent()
+    return [*reserved, *paid, receipt]
+
+
+if __name__ == "__main__":
+    for sent in main():
+        print(sent.id, "after", ", ".join(sent.causes) or "nothing")

@@ -1,0 +1,98 @@
+"""Carries the services' topics to the lake, badly: `python -m pipeline.courier`.
+
+Each record is carried after a delay of its own, so records overtake each other; some are
+carried twice; for a while nothing of one topic gets through. None is lost. Delays and
+repeats are drawn by seed, topic and number of the record within its topic.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import itertools
+import json
+import math
+import random
+import time
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+from antecede.stamp import read
+from pipeline.service import known
+from pipeline.services import TOPICS
+from pipeline.transport import Record, open_transport
+
+MEDIAN_S, SIGMA = 0.15, 1.0
+"""Delays are log-normal: 99 % are below some 1.5 s."""
+REPEATED, REPEAT_S = 0.08, 2.0
+"""Part of the records carried twice, and how much later on average (exponential)."""
+STILL = "orders"
+"""The topic with the outage."""
+LAKE = tuple(f"lake.{topic}" for topic in TOPICS)
+DONE = "carried"
+FLUSH_S = 0.2
+
+
+class Outage(NamedTuple):
+    """Seconds from the start in which nothing of STILL gets through."""
+
+    begin: float
+    end: float
+
+
+def delays(seed: int, topic: str, number: int) -> list[float]:
+    """Return after how many seconds each copy of a record is carried."""
+    chance = random.Random(f"{seed}:{topic}:{number}")
+    first = chance.lognormvariate(math.log(MEDIAN_S), SIGMA)
+    if chance.random() >= REPEATED:
+        return [first]
+    return [first, first + chance.expovariate(1 / REPEAT_S)]
+
+
+def held_up(due: float, topic: str, outage: Outage) -> float:
+    """Return when a record gets through that would come at `due`, in seconds from the start."""
+    return outage.end if topic == STILL and outage.begin <= due < outage.end else due
+
+
+def carry(address: str, folder: Path, seed: int, outage: Outage) -> None:
+    """Carry records until the services have ended and all is there; log each copy."""
+    transport = open_transport(address, "courier", TOPICS)
+    heap: list[tuple[float, int, Record]] = []
+    numbers: Counter[str] = Counter()
+    ties = itertools.count()
+    start = flushed = time.monotonic()
+    with (folder / "courier.jsonl").open("w", encoding="utf-8") as log:
+        while True:
+            records = transport.poll(0.02)
+            now = time.monotonic() - start
+            for record in records:
+                for delay in delays(seed, record.topic, numbers[record.topic]):
+                    due = held_up(now + delay, record.topic, outage)
+                    heapq.heappush(heap, (due, next(ties), record))
+                numbers[record.topic] += 1
+            while heap and heap[0][0] <= now:
+                record = heapq.heappop(heap)[2]
+                transport.send(record._replace(topic=f"lake.{record.topic}"))
+                log.write(json.dumps({"id": known(read(record.headers)).id}) + "\n")
+            if time.monotonic() - flushed > FLUSH_S:
+                transport.flush()
+                flushed = time.monotonic()
+            if not records and not heap and (folder / DONE).exists():
+                break
+    transport.close()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the courier."""
+    parser = argparse.ArgumentParser(prog="python -m pipeline.courier")
+    parser.add_argument("--address", required=True)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--outage", type=float, nargs=2, required=True)
+    given = parser.parse_args(arguments)
+    carry(given.address, given.folder, given.seed, Outage(*given.outage))
+
+
+if __name__ == "__main__":
+    main()

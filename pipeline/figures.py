@@ -1,0 +1,150 @@
+"""What the page shows, computed from a finished run: held rows, delays, watermarks, counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+
+from antecede.order.alternatives import (
+    NS_PER_MS,
+    Arrival,
+    Outcome,
+    as_they_come,
+    by_timestamp,
+    by_watermark,
+    streams,
+)
+from antecede.words import duration
+from pipeline.processes import KILLED
+from pipeline.spark_job import PROGRESS, TABLE
+
+WIDTHS_MS = (200, 500, 1_000, 2_000, 5_000, 10_000)
+"""Watermarks to compare with."""
+
+Steps = tuple[list[float], list[float]]
+"""A curve of steps: seconds since the first arrival, count from then on."""
+
+
+class Figures(NamedTuple):
+    """All that is drawn and said."""
+
+    rows: int
+    repeats: int
+    waited: int
+    """Rows that came before a cause."""
+    held: Steps
+    """Rows held for a cause that had not come."""
+    unwritten: Steps
+    """Rows that had come and were not in the table yet."""
+    kills: list[tuple[float, dict[str, Any]]]
+    outcomes: list[Outcome]
+    batches: int
+    commit_p50_ms: float
+    commit_p99_ms: float
+    seconds: float
+
+
+def table_of(folder: Path) -> list[dict[str, Any]]:
+    """Return the rows of the table as the last driver read them."""
+    rows: list[dict[str, Any]] = pq.read_table(folder / TABLE).to_pylist()
+    return rows
+
+
+def figures(folder: Path, rows: Sequence[Mapping[str, Any]], sink: str) -> Figures:
+    """Compute the figures of a run."""
+    placed = [row for row in rows if row["position"] is not None]
+    written = commit_times(folder / "table", sink)
+    come = {id(row): row["arrived"].timestamp() * 1000 for row in rows}
+    begin = min(come.values())
+    held = [(come[id(row)], come[id(row)] + row["waited_ms"]) for row in placed]
+    unwritten = [(come[id(row)], written[row["file"]]) for row in rows]
+    delays = sorted(end - start for start, end in unwritten)
+    progress = (folder / PROGRESS).read_text().splitlines()
+    return Figures(
+        rows=len(placed),
+        repeats=len(rows) - len(placed),
+        waited=sum(row["waited_ms"] > 0 for row in placed),
+        held=steps(held, begin),
+        unwritten=steps(unwritten, begin),
+        kills=[
+            ((line["at_ms"] - begin) / 1000, line)
+            for line in map(json.loads, _text(folder / KILLED).splitlines())
+        ],
+        outcomes=outcomes(placed),
+        batches=len({json.loads(line)["batch"] for line in progress}),
+        commit_p50_ms=delays[len(delays) // 2],
+        commit_p99_ms=delays[int(len(delays) * 0.99)],
+        seconds=(max(end for _, end in unwritten) - begin) / 1000,
+    )
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+def steps(spans: Sequence[tuple[float, float]], begin: float) -> Steps:
+    """Return how many spans (from, to, in ms) are open at any time; spans of no length: none."""
+    changes: dict[float, int] = {}
+    for start, end in spans:
+        if end > start:
+            changes[start] = changes.get(start, 0) + 1
+            changes[end] = changes.get(end, 0) - 1
+    times = sorted(changes)
+    counts = accumulate(changes[time] for time in times)
+    return [(time - begin) / 1000 for time in times], [float(count) for count in counts]
+
+
+def outcomes(placed: Sequence[Mapping[str, Any]]) -> list[Outcome]:
+    """Return what other ways to put the same arrivals in order would have done, ours last."""
+    arrivals = [
+        Arrival(
+            "all",
+            row["message_id"],
+            tuple(row["causes"]),
+            round(row["arrived"].timestamp() * 1e3 * NS_PER_MS),
+            row["sent_ns"],
+        )
+        for row in placed
+    ]
+    split = streams(arrivals)
+    found = [as_they_come(split), by_timestamp(split)]
+    found += [by_watermark(split, round(ms * NS_PER_MS), duration(ms)) for ms in WIDTHS_MS]
+    position = {row["message_id"]: (row["customer"], row["position"]) for row in placed}
+    inverted = sum(
+        position[cause] > position[row["message_id"]]
+        for row in placed
+        for cause in row["causes"]
+        if cause in position
+    )
+    waits = tuple(sorted(row["waited_ms"] for row in placed))
+    return [*found, Outcome("causal release", len(placed), 0, inverted, 0, waits)]
+
+
+def commit_times(table: Path, sink: str) -> dict[str, float]:
+    """Return file of the table -> when its commit was made, in ms since 1970."""
+    return _delta_times(table) if sink == "delta" else _sink_log_times(table)
+
+
+def _delta_times(table: Path) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for path in sorted((table / "_delta_log").glob("*.json")):
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        made = next(line["commitInfo"]["timestamp"] for line in lines if "commitInfo" in line)
+        found |= {Path(line["add"]["path"]).name: float(made) for line in lines if "add" in line}
+    return found
+
+
+def _sink_log_times(table: Path) -> dict[str, float]:
+    """Spark's file sink logs the files of each batch in a file of its own, some also again."""
+    found: dict[str, float] = {}
+    logs = [path for path in (table / "_spark_metadata").iterdir() if path.name[0].isdigit()]
+    for path in sorted(logs, key=lambda path: path.stat().st_mtime):
+        made = path.stat().st_mtime * 1000
+        for line in path.read_text().splitlines()[1:]:
+            found.setdefault(Path(json.loads(line)["path"]).name, made)
+    return found

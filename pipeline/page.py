@@ -1,0 +1,339 @@
+"""The page of a run: every sentence is computed from its figures."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from antecede.order.alternatives import Outcome
+from antecede.report.drawing import inlined
+from antecede.report.plots import draw_plot, slots_of
+from antecede.report.study import look
+from antecede.studies.findings import Plot, Series
+from antecede.words import count_and_part, counted, duration, were
+from pipeline import courier, spark_job
+from pipeline.check import Verdict
+from pipeline.figures import Figures, Steps
+from pipeline.run import OUTAGE, SKEW_MS, Options, Ran
+
+_ONE = {"executor": "an executor", "driver": "the driver"}
+_LOADERS = (jinja2.FileSystemLoader(Path(__file__).parent), jinja2.PackageLoader("antecede.report"))
+_environment = jinja2.Environment(
+    loader=jinja2.ChoiceLoader(_LOADERS), autoescape=True, undefined=jinja2.StrictUndefined
+)
+
+
+def write_page(path: Path, ran: Ran, options: Options) -> Path:
+    """Write the page; its plots stand in it, and beside it as SVG and PNG."""
+    verdict, figures = ran.verdict, ran.figures
+    values: dict[str, Any] = {
+        "finding": finding(verdict, figures),
+        "lead": lead(ran),
+        "checks": checks(verdict),
+        "wrong": "; ".join(first_wrong(verdict)),
+        "held_words": held_words(figures),
+        "plots": _plots(path.parent / "figures", figures),
+        "kills": _kills(figures),
+        "kill_words": kill_words(verdict, figures),
+        "watermark_words": watermark_words(figures.outcomes),
+        "outcomes": [_row(outcome, figures.outcomes[-1]) for outcome in figures.outcomes],
+        "conditions": conditions(ran, options),
+        "options": f" (seed {options.seed}, orders for {options.seconds:g} s)",
+        **look(),
+    }
+    path.write_text(_environment.get_template("page.html").render(**values), encoding="utf-8")
+    return path
+
+
+def finding(verdict: Verdict, figures: Figures) -> str:
+    """Say in one sentence what came out."""
+    killed = [_ONE[line["what"]] for _, line in figures.kills]
+    through = f" while {_and(killed)} {_were(killed)} killed"
+    what = counted(verdict.messages, "event")
+    if not verdict.ok:
+        return f"Of {what}, something is wrong in the table{through if killed else ''}"
+    return (
+        f"{what[:1].upper()}{what[1:]} from three services, each once in the table and after its "
+        f"causes{through if killed else ''}"
+    )
+
+
+def _were(names: list[str]) -> str:
+    return were(len(names))
+
+
+def _and(parts: list[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def lead(ran: Ran) -> str:
+    """Say what happened to the events on their way, and where they went."""
+    verdict, figures = ran.verdict, ran.figures
+    more = verdict.copies - verdict.messages
+    topics = "Kafka topics" if ran.sink == "delta" else "folders of files"
+    table = "a Delta table" if ran.sink == "delta" else "Parquet files (Spark's file sink)"
+    text = (
+        f"They came by {topics} in {counted(verdict.copies, 'copy', 'copies')} ({more:,} of them "
+        f"repeats); {count_and_part(figures.waited, figures.rows)} came before a cause and waited "
+        f"for it. Spark wrote them to {table}."
+    )
+    return text + (f" There was no broker: {ran.why_files}." if ran.why_files else "")
+
+
+def checks(verdict: Verdict) -> list[dict[str, Any]]:
+    """Return the lines of the check: what, how many are wrong, of how many."""
+    messages = counted(verdict.messages, "event")
+    return [
+        {"what": "lost", "wrong": len(verdict.lost), "of": messages},
+        {
+            "what": "twice, or more repeats than were carried",
+            "wrong": len(verdict.twice),
+            "of": counted(verdict.copies, "copy", "copies"),
+        },
+        {
+            "what": "sent by nobody, changed, or of a wrong status",
+            "wrong": len(verdict.strange),
+            "of": counted(verdict.copies, "copy", "copies"),
+        },
+        {
+            "what": "effect before its cause, direct or not",
+            "wrong": len(verdict.early),
+            "of": counted(verdict.pairs, "pair"),
+        },
+        {
+            "what": "customers whose positions have gaps",
+            "wrong": len(verdict.gaps),
+            "of": f"{verdict.customers:,}",
+        },
+        {
+            "what": "stamps that carry another past than the logs tell",
+            "wrong": len(verdict.stamps),
+            "of": f"{messages}, {counted(verdict.direct, 'cause')} named",
+        },
+    ]
+
+
+def first_wrong(verdict: Verdict) -> list[str]:
+    """Return one example of each thing that is wrong."""
+    names = ("lost", "twice", "strange", "early", "gaps", "stamps")
+    return [f"{name} {found[0]}" for name in names if (found := getattr(verdict, name))]
+
+
+def held_words(figures: Figures) -> str:
+    """Say how many rows were held at most, and how soon rows are in the table."""
+    most, when = _most(figures.held)
+    behind, then = _most(figures.unwritten)
+    p50, p99 = duration(figures.commit_p50_ms), duration(figures.commit_p99_ms)
+    return (
+        f"At most {counted(most, 'row')} {were(most)} held at a time for a cause that had not come "
+        f"({when:.1f} s after the first arrival). At most {behind:,} had come and were not in the "
+        f"table yet (at {then:.1f} s); half of all copies were in it {p50} after they came, 99 % "
+        f"after {p99}, restarts included."
+    )
+
+
+def _most(curve: Steps) -> tuple[int, float]:
+    times, counts = curve
+    if not counts:
+        return 0, 0.0
+    most = max(counts)
+    return int(most), times[counts.index(most)]
+
+
+def kill_words(verdict: Verdict, figures: Figures) -> str:
+    """Say what the kills did to the table."""
+    within = sum(line["within_a_batch"] for _, line in figures.kills)
+    wrong = len(verdict.lost) + len(verdict.twice)
+    what = counted(wrong, "row") if wrong else "nothing"
+    return (
+        f"{within} of {counted(len(figures.kills), 'kill')} fell within a micro-batch; "
+        f"{what} {were(wrong or 1)} lost or written twice."
+    )
+
+
+def watermark_words(outcomes: list[Outcome]) -> str:
+    """Set causal release beside the watermarks that drop least and wait least."""
+    ours = outcomes[-1]
+    marks = [outcome for outcome in outcomes if outcome.scheme.startswith("watermark")]
+    clean = [mark for mark in marks if not mark.dropped and not mark.inverted]
+    text = (
+        f"Causal release dropped {ours.dropped:,} and put {counted(ours.inverted, 'effect')} "
+        f"before a cause; {_half(ours)}, 99 % waited {_wait(ours, 0.99)} or less. "
+    )
+    if clean:
+        text += (
+            f"The shortest watermark here that drops and inverts nothing is "
+            f"{clean[0].scheme[10:]}: half of its rows waited {_wait(clean[0], 0.5)} or more."
+        )
+    else:
+        least = min(marks, key=lambda mark: (mark.dropped + mark.inverted, mark.scheme))
+        text += (
+            f"No watermark here drops and inverts nothing: {least.scheme} dropped "
+            f"{least.dropped:,} and inverted {least.inverted:,}, and half of its rows waited "
+            f"{_wait(least, 0.5)} or more."
+        )
+    by_time = next(outcome for outcome in outcomes if outcome.scheme == "sort by timestamp")
+    if by_time.inverted:
+        skew = duration(max(SKEW_MS.values()) - min(SKEW_MS.values()))
+        text += (
+            f" The services' clocks differ by up to {skew}: sorting all of the finished data by "
+            f"their timestamps puts {counted(by_time.inverted, 'effect')} before a cause."
+        )
+    shorter = [mark for mark in marks if (mark.wait_ms(0.99) or 0) < (ours.wait_ms(0.99) or 0)]
+    worse = [mark.scheme for mark in shorter if mark not in clean]
+    if worse:
+        text += f" Shorter p99 than causal release, for what they drop or invert: {_and(worse)}."
+    better = [mark.scheme for mark in shorter if mark in clean]
+    if better:
+        text += (
+            f" Shorter p99 than causal release, and nothing dropped or inverted: {_and(better)}."
+        )
+    return text
+
+
+def _half(outcome: Outcome) -> str:
+    wait = outcome.wait_ms(0.5)
+    return f"half of the rows waited {duration(wait)} or less" if wait else "half did not wait"
+
+
+def _wait(outcome: Outcome, quantile: float) -> str:
+    return duration(outcome.wait_ms(quantile))
+
+
+def _row(outcome: Outcome, ours: Outcome) -> dict[str, Any]:
+    return {
+        "scheme": outcome.scheme,
+        "dropped": outcome.dropped,
+        "dropped_text": count_and_part(outcome.dropped, outcome.rows),
+        "inverted": outcome.inverted,
+        "broken": outcome.broken,
+        "p50": _wait(outcome, 0.5),
+        "p99": _wait(outcome, 0.99),
+        "ours": outcome is ours,
+    }
+
+
+def _kills(figures: Figures) -> list[dict[str, Any]]:
+    return [
+        {
+            "what": line["what"],
+            "at": f"{at:.1f} s",
+            "count": len(line["pids"]),
+            "commits": line["commits"],
+            "within": "yes" if line["within_a_batch"] else "no",
+        }
+        for at, line in figures.kills
+    ]
+
+
+def _plots(folder: Path, figures: Figures) -> dict[str, str]:
+    top = max([*figures.unwritten[1], 1.0])
+    kills = [
+        Series(f"{line['what']} killed", [at, at], [0.0, top], style="dashed")
+        for at, line in figures.kills
+    ]
+    seconds = "seconds since the first arrival"
+    plots = [
+        Plot(
+            "held",
+            "Held for a cause that has not come",
+            seconds,
+            "rows",
+            [Series("held by causal order", *_stairs(figures.held))],
+        ),
+        Plot(
+            "unwritten",
+            "Come, and not yet in the table",
+            seconds,
+            "rows, repeats too",
+            [Series("not yet in the table", *_stairs(figures.unwritten)), *kills],
+        ),
+        Plot(
+            "watermarks",
+            "Rows dropped or put before a cause, by wait",
+            "wait p50, ms",
+            "rows dropped and effects inverted",
+            _curve(figures.outcomes),
+        ),
+    ]
+    folder.mkdir(exist_ok=True)
+    colours = slots_of(plots)
+    parts = {}
+    for k, plot in enumerate(plots):
+        drawn = draw_plot(plot, colours)
+        (folder / f"{plot.key}.svg").write_text(drawn.svg, encoding="utf-8")
+        (folder / f"{plot.key}.png").write_bytes(drawn.png)
+        parts[plot.key] = inlined(drawn.svg, f"plot{k}")
+    return parts
+
+
+def _stairs(curve: Steps) -> tuple[list[float], list[float]]:
+    """Give a curve of steps the corners that lines between points lack."""
+    times, counts = curve
+    x = [time for time in times for _ in range(2)]
+    y = [0.0, *(count for count in counts for _ in range(2))][: len(x)]
+    return x, y
+
+
+def _curve(outcomes: list[Outcome]) -> list[Series]:
+    def points(found: list[Outcome]) -> tuple[list[float], list[float]]:
+        waits = [outcome.wait_ms(0.5) or 0.0 for outcome in found]
+        return waits, [float(outcome.dropped + outcome.inverted) for outcome in found]
+
+    marks = [outcome for outcome in outcomes if outcome.scheme.startswith("watermark")]
+    return [
+        Series("watermarks, shortest first", *points(marks)),
+        Series("causal release", *points(outcomes[-1:]), style="points"),
+    ]
+
+
+def conditions(ran: Ran, options: Options) -> list[tuple[str, str]]:
+    """Return what ran, with its numbers, as the code has them."""
+    import pyspark
+
+    kind = "Kafka topics of a broker (KRaft, one node)" if ran.sink == "delta" else "files"
+    still = (OUTAGE[1] - OUTAGE[0]) * options.seconds
+    skews = ", ".join(f"{name} {skew:+.0f} ms" for name, skew in SKEW_MS.items())
+    return [
+        (
+            "services",
+            f"orders (one thread), payments (threads), shipping (asyncio); clocks {skews}",
+        ),
+        ("topics", kind),
+        (
+            "courier",
+            f"delays log-normal, median {courier.MEDIAN_S * 1000:.0f} ms, sigma {courier.SIGMA:g}; "
+            f"{courier.REPEATED:.0%} carried twice; for {still:.1f} s nothing of "
+            f"the topic {courier.STILL} got through",
+        ),
+        (
+            "Spark",
+            f"{pyspark.__version__}, {options.master} (executors are processes of their own), "
+            f"{counted(ran.figures.batches, 'micro-batch', 'micro-batches')} seen to end, at most "
+            + (
+                f"{options.a_batch or spark_job.ROWS_A_BATCH} rows"
+                if ran.sink == "delta"
+                else f"{options.a_batch or spark_job.FILES_A_BATCH} files"
+            )
+            + " each",
+        ),
+        (
+            "machine",
+            f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+        ),
+    ]
+
+
+def lines(ran: Ran) -> list[str]:
+    """Return what the terminal gets."""
+    told = [f"  {finding(ran.verdict, ran.figures)}", f"  {lead(ran)}"]
+    told += [f"  {held_words(ran.figures)}", f"  {watermark_words(ran.figures.outcomes)}"]
+    width = max(len(row["what"]) for row in checks(ran.verdict))
+    for row in checks(ran.verdict):
+        told.append(f"    {row['what']:{width}}  {row['wrong']:>5,}  of {row['of']}".rstrip(" of"))
+    if not ran.verdict.ok:
+        told.append(f"  WRONG: {'; '.join(first_wrong(ran.verdict))}")
+    return told

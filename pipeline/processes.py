@@ -1,0 +1,192 @@
+"""The processes of the pipeline: started here, killed by their numbers, all ended at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from antecede.errors import SetupError
+from pipeline import spark_job
+
+ROOT = Path(__file__).resolve().parents[1]
+KILLED = "killed.jsonl"
+QUIET_S = 10.0
+EXECUTOR = "CoarseGrainedExecutorBackend"
+
+
+class Killed(NamedTuple):
+    """One SIGKILL: of what, when (ms since 1970), after how many finished micro-batches."""
+
+    what: str
+    pids: list[int]
+    at_ms: float
+    commits: int
+    within_a_batch: bool
+
+
+class Processes:
+    """Starts Python processes of this package with their output in a log each."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str, module: str, *words: str) -> None:
+        """Start `python -m module words` as `name`."""
+        command = [sys.executable, "-m", module, *words]
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.running[name] = subprocess.Popen(
+                command, stdout=log, stderr=log, cwd=ROOT, stdin=subprocess.DEVNULL
+            )
+
+    def check(self) -> None:
+        """Raise SetupError when a process ended badly, with the end of its log."""
+        for name, process in self.running.items():
+            if process.poll():
+                log = (self.folder / f"{name}.log").read_text(errors="replace")
+                raise SetupError(f"{name} ended with {process.returncode}: {log[-2000:]}")
+
+    def wait(self, names: Iterator[str] | list[str], seconds: float) -> None:
+        """Wait until these have ended well."""
+        end = time.monotonic() + seconds
+        for name in names:
+            while self.running[name].poll() is None:
+                self.check()
+                if time.monotonic() > end:
+                    raise SetupError(f"{name} has not ended after {seconds:.0f} s")
+                time.sleep(0.05)
+        self.check()
+
+    def end(self) -> None:
+        """Kill what still runs, and what a driver of ours has left behind."""
+        for pid in spark_pids(self.folder):
+            kill(pid)
+        for process in self.running.values():
+            if process.poll() is None:
+                process.kill()
+            process.wait(15)
+
+
+def spark_pids(folder: Path) -> list[int]:
+    """Return the process numbers of the driver's JVM and of its executors, as far as they run."""
+    with contextlib.suppress(OSError, ValueError):
+        java = int((folder / spark_job.PIDS).read_text().split()[1])
+        ours = f"{spark_job.MARK}={folder.resolve()}"  # not one that has got its number meanwhile
+        if any(pid == java and ours in words for pid, _, words in _all()):
+            return [*executors(java), java]
+    return []
+
+
+def executors(java: int) -> list[int]:
+    """Return the numbers of the executors that a driver's JVM has started, ascending.
+
+    Raises SetupError where the machine does not tell (neither /proc nor ps).
+    """
+    return sorted(pid for pid, parent, words in _all() if parent == java and EXECUTOR in words)
+
+
+def _all() -> Iterator[tuple[int, int, str]]:
+    if Path("/proc/self/stat").exists():
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                state = (entry / "stat").read_text().rpartition(")")[2].split()
+                words = (entry / "cmdline").read_bytes().decode(errors="replace")
+                yield int(entry.name), int(state[1]), words
+        return
+    try:
+        listed = subprocess.run(
+            ["ps", "-A", "-o", "pid=,ppid=,command="], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise SetupError("neither /proc nor ps: executors cannot be told here") from error
+    for line in listed.stdout.splitlines():
+        pid, parent, words = line.split(None, 2)
+        yield int(pid), int(parent), words
+
+
+def kill(pid: int) -> None:
+    """Send SIGKILL to a process, and wait until it is gone."""
+    with contextlib.suppress(ProcessLookupError):
+        for _ in range(500):
+            os.kill(pid, signal.SIGKILL)
+            if _is_zombie(pid):
+                return
+            time.sleep(0.01)
+
+
+def _is_zombie(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    return False
+
+
+def batches(folder: Path, what: str) -> int:
+    """Return the number of micro-batches that were begun ("offsets") or are done ("commits")."""
+    numbers = (path.name for path in (folder / "checkpoint" / what).glob("[0-9]*"))
+    return max((int(name) + 1 for name in numbers if name.isdigit()), default=0)
+
+
+class Killer:
+    """Kills an executor, then the driver: each within a micro-batch, the driver is started again.
+
+    Call `step` often. `plan` names what is killed, after how many finished micro-batches more. Once
+    no row comes any more and no micro-batch has run for QUIET_S, what is left of the plan is killed
+    all the same; the page says then that it did not fall within one.
+    """
+
+    def __init__(self, processes: Processes, words: list[str], plan: list[tuple[str, int]]) -> None:
+        self.processes, self.words, self.plan = processes, words, plan
+        self.folder = processes.folder
+        self.since = 0
+        self.busy = time.monotonic()
+        self.killed: list[Killed] = []
+
+    def start(self) -> None:
+        """Start the driver, or start it again."""
+        (self.folder / spark_job.PIDS).unlink(missing_ok=True)
+        self.processes.start("spark", "pipeline.spark_job", *self.words)
+
+    def step(self, *, over: bool) -> bool:
+        """Kill what is due, if a micro-batch is under way; tell whether all of the plan is done.
+
+        `over`: no more rows come.
+        """
+        if not self.plan:
+            return True
+        what, after = self.plan[0]
+        done, begun = batches(self.folder, "commits"), batches(self.folder, "offsets")
+        if begun > done or not done or not over:
+            self.busy = time.monotonic()
+        due = begun > done >= self.since + after
+        if not due and time.monotonic() < self.busy + QUIET_S:
+            return False
+        java = int((self.folder / spark_job.PIDS).read_text().split()[1])
+        pids = executors(java)
+        if not pids:
+            return False  # the driver has just lost one, and starts another
+        driver = self.processes.running["spark"]
+        pids = pids[:1] if what == "executor" else [driver.pid, java, *pids]
+        at_ms = time.time() * 1000
+        for pid in pids:
+            kill(pid)
+        within = batches(self.folder, "commits") == done < begun
+        self._note(Killed(what, pids, at_ms, done, within))
+        self.since, self.busy = done, time.monotonic()
+        self.plan = self.plan[1:]
+        if what == "driver":
+            driver.wait(15)
+            self.start()
+        return not self.plan
+
+    def _note(self, killed: Killed) -> None:
+        self.killed.append(killed)
+        with (self.folder / KILLED).open("a", encoding="utf-8") as log:
+            log.write(json.dumps(killed._asdict()) + "\n")

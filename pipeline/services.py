@@ -1,0 +1,159 @@
+"""orders (one loop), payments (threads), shipping (asyncio): `python -m pipeline.services`.
+
+A customer places an order; payments takes the money or does not; orders confirms or cancels;
+shipping puts what it has to send to a customer into parcels, which follow each of their orders;
+orders closes them. What a handler sends follows what it handles, and nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import time
+from collections import defaultdict
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from pipeline.service import PLACED, Control, Service, Setting, Shelved
+from pipeline.transport import Record
+
+CUSTOMERS = 40
+REFUSED = 0.1
+"""Part of all orders that are not paid."""
+PARCEL = 2
+"""Orders of a customer in a parcel."""
+
+
+class Orders(Service):
+    """Places orders at times of its own, and handles events between: one thread."""
+
+    name = "orders"
+    reads = ("payments", "shipping")
+    per_second = 6.0
+
+    def run(self) -> None:
+        """Place orders for the given time, then go on until it is over."""
+        end = time.monotonic() + self.setting.seconds
+        due, number = time.monotonic(), 0
+        for records in self.polled():
+            for record in records:
+                self.handle(record)
+            while due < min(time.monotonic(), end):
+                self._place(number)
+                number += 1
+                due += self.random.expovariate(self.per_second)
+            if time.monotonic() >= end:
+                (self.setting.folder / PLACED).touch()
+
+    def _place(self, number: int) -> None:
+        customer = f"c{self.random.randrange(CUSTOMERS):02}"
+        with self.control() as control:
+            control.send("placed", customer, [f"o{number:05}"])
+            control.send("reserved", customer, [f"o{number:05}"])
+
+    def handle(self, record: Record) -> None:
+        """Answer payments and shipping."""
+        event = json.loads(record.value)
+        answers = {"taken": "confirmed", "refused": "cancelled", "sent": "closed"}
+        with self.control(record) as control:
+            if event["kind"] in answers:
+                control.send(answers[event["kind"]], event["customer"], event["orders"])
+
+
+class Payments(Service):
+    """Takes money: several payments at once, each in a thread."""
+
+    name = "payments"
+    reads = ("orders",)
+
+    def run(self) -> None:
+        """Hand every record to the pool."""
+        with ThreadPoolExecutor(4) as pool:
+            working: list[Future[None]] = []
+            for records in self.polled():
+                working += [pool.submit(self.handle, record) for record in records]
+                for done in [future for future in working if future.done()]:
+                    done.result()
+                    working.remove(done)
+            for future in working:
+                future.result()
+
+    def handle(self, record: Record) -> None:
+        """Take the money of an order, or refuse it."""
+        event = json.loads(record.value)
+        with self.control(record) as control:
+            if event["kind"] == "placed":
+                chance = random.Random(f"{self.setting.seed}:{event['orders']}")
+                time.sleep(chance.uniform(0, 0.02))
+                kind = "refused" if chance.random() < REFUSED else "taken"
+                control.send(kind, event["customer"], event["orders"])
+
+
+class Shipping(Service):
+    """Packs parcels: a task a record; what is packed waits on a shelf with its past."""
+
+    name = "shipping"
+    reads = ("orders",)
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self._shelf: dict[str, list[tuple[str, Shelved]]] = defaultdict(list)
+
+    def run(self) -> None:
+        """Run the event loop until it is over."""
+        asyncio.run(self._loop())
+
+    async def _loop(self) -> None:
+        polled = self.polled()
+        async with asyncio.TaskGroup() as tasks:
+            while (records := await asyncio.to_thread(next, polled, None)) is not None:
+                for record in records:
+                    tasks.create_task(self._handle(record))
+
+    async def _handle(self, record: Record) -> None:
+        event = json.loads(record.value)
+        with self.control(record) as control:
+            if event["kind"] == "confirmed":
+                await asyncio.sleep(0.005)
+                self._confirmed(control, event)
+
+    def _confirmed(self, control: Control, event: dict[str, Any]) -> None:
+        customer = event["customer"]
+        shelf = self._shelf[customer]
+        shelf.append((event["orders"][0], control.shelve()))
+        if len(shelf) == PARCEL:
+            for _, shelved in shelf:
+                control.follow(shelved)
+            orders = [order for order, _ in shelf]
+            shelf.clear()
+            control.send("packed", customer, orders)
+            control.send("sent", customer, orders)
+
+
+SERVICES: tuple[type[Service], ...] = (Orders, Payments, Shipping)
+TOPICS = tuple(service.name for service in SERVICES)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run one service."""
+    parser = argparse.ArgumentParser(prog="python -m pipeline.services")
+    parser.add_argument("name", choices=TOPICS)
+    parser.add_argument("--address", required=True)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--skew-ms", type=float, required=True)
+    given = parser.parse_args(arguments)
+    setting = Setting(given.address, given.folder, given.seed, given.seconds, given.skew_ms)
+    service = next(kind for kind in SERVICES if kind.name == given.name)(setting)
+    try:
+        service.run()
+    finally:
+        service.close()
+
+
+if __name__ == "__main__":
+    main()

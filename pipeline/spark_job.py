@@ -1,0 +1,176 @@
+"""The streaming query: lake topics -> `order` -> a table. `python -m pipeline.spark_job`.
+
+Run in a driver of its own with two executors in processes of their own (`local-cluster`: threads
+of a `local[n]` driver cannot be killed alone). It may be killed at any time and started again
+with the same words: it goes on from its checkpoint. When the file FINISH is there, it works off
+what the topics hold and writes what the table holds, read through the table's own log, to one file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pyspark
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.query import StreamingQuery
+
+from antecede.spark import OrderSpec, count_statuses, stamped
+from antecede.spark.ordering import ordering
+from antecede.spark.session import cluster_session
+from pipeline.courier import LAKE
+
+SPEC = OrderSpec(
+    id="message_id",
+    after=("causes",),
+    group="customer",
+    time="arrived",
+    content=("value",),
+    shards=4,
+)
+FINISH = "finish"
+PIDS = "pids"
+TABLE = "table.parquet"
+"""What the table holds at the end, with the file in which each row stands."""
+PROGRESS = "progress.jsonl"
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+MARK = "antecede.pipeline"
+"""Java property that tells the JVM of a run's driver from all others."""
+_JAVA = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+ROWS_A_BATCH, FILES_A_BATCH = 150, 16
+"""Small, so that there are many micro-batches in a short run."""
+_VALUE = "service string, kind string, customer string, orders array<string>, sent_ns bigint"
+_LINE = (
+    "topic string, key string, value string, "
+    "headers array<struct<key: string, value: string>>, timestamp timestamp"
+)
+
+
+def session(folder: Path, jars: Path | None, master: str) -> SparkSession:
+    """Start Spark; what its executors log lies under `folder`/spark."""
+    home = folder / "spark"
+    if not home.exists():
+        home.mkdir()
+        for part in Path(pyspark.__file__).parent.iterdir():
+            if part.name != "work":
+                (home / part.name).symlink_to(part)
+    os.environ["SPARK_HOME"] = str(home.resolve())
+    os.environ["SPARK_LOCAL_DIRS"] = str((folder / "scratch").resolve())
+    settings = {
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.locality.wait": "100ms",  # not seconds for an executor that has been killed
+    }
+    if jars is not None:
+        settings |= {**_DELTA, "spark.jars": ",".join(str(p) for p in sorted(jars.glob("*.jar")))}
+    return cluster_session(
+        master,
+        memory="640m",
+        name="antecede-pipeline",
+        java_options=(f"-D{MARK}={folder.resolve()}", *_JAVA),
+        settings={**settings, "spark.executor.extraJavaOptions": " ".join(_JAVA)},
+    )
+
+
+def arrivals(spark: SparkSession, address: str, a_batch: int = 0) -> DataFrame:
+    """Return the stream of all lake topics: headers, value, timestamp.
+
+    `a_batch`: most records (of files: files) of a micro-batch, 0 for ROWS_A_BATCH, FILES_A_BATCH.
+    """
+    kind, _, where = address.partition(":")
+    if kind == "kafka":
+        reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", where)
+        reader = reader.option("subscribe", ",".join(LAKE)).option("startingOffsets", "earliest")
+        # Offsets that are gone are lost rows: fail then, never go on.
+        reader = reader.option("maxOffsetsPerTrigger", a_batch or ROWS_A_BATCH)
+        stream = reader.option("includeHeaders", "true").option("failOnDataLoss", "true").load()
+        return stream.withColumn("value", F.col("value").cast("string"))
+    files = spark.readStream.schema(_LINE)
+    files = files.option("maxFilesPerTrigger", a_batch or FILES_A_BATCH)
+    return files.json(str(Path(where, "lake.*")))
+
+
+def ordered(stream: DataFrame) -> DataFrame:
+    """Return the rows of the table: stamps and fields as columns, in causal order."""
+    fields = F.from_json("value", _VALUE)
+    rows = stamped(stream).select(
+        "message_id", "causes", "value", F.col("timestamp").alias("arrived"), fields.alias("of")
+    )
+    rows = rows.select("message_id", "causes", "value", "arrived", "of.customer", "of.sent_ns")
+    return count_statuses(ordering(SPEC)(rows), SPEC)
+
+
+def run(given: argparse.Namespace) -> None:
+    """Run the query until FINISH is there and all is worked off."""
+    folder, sink = given.folder, given.sink
+    spark = session(folder, given.jars, given.master)
+    jvm: Any = spark.sparkContext._jvm
+    (folder / PIDS).write_text(f"{os.getpid()} {jvm.java.lang.ProcessHandle.current().pid()}")
+    query = (
+        ordered(arrivals(spark, given.address, given.a_batch))
+        .writeStream.format(sink)
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .start(str(folder / "table"))
+    )
+    with (folder / PROGRESS).open("a", encoding="utf-8") as log:
+        _watch(query, folder / FINISH, log)
+    query.stop()
+    table = spark.read.format(sink).load(str(folder / "table"))
+    rows = table.select("*", F.col("_metadata.file_name").alias("file")).toArrow()
+    pq.write_table(rows, folder / f".{TABLE}")
+    (folder / f".{TABLE}").rename(folder / TABLE)
+    spark.stop()
+
+
+def _watch(query: StreamingQuery, finish: Path, log: Any) -> None:
+    """Log the progress of the query; return when it has worked off all. Raises what fails it."""
+    logged = -1
+    while True:
+        over = finish.exists()
+        if over:
+            query.processAllAvailable()
+        for progress in query.recentProgress:
+            if progress.batchId > logged and progress.numInputRows:
+                logged = progress.batchId
+                log.write(json.dumps(_figures(progress)) + "\n")
+                log.flush()
+        if over:
+            return
+        if not query.isActive:
+            query.awaitTermination()  # raises what ended it
+        time.sleep(0.2)
+
+
+def _figures(progress: Any) -> dict[str, Any]:
+    observed = progress.observedMetrics.get("antecede")
+    return {
+        "batch": progress.batchId,
+        "rows": progress.numInputRows,
+        "ms": progress.batchDuration,
+        "statuses": observed.asDict() if observed is not None else {},
+    }
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the driver."""
+    parser = argparse.ArgumentParser(prog="python -m pipeline.spark_job")
+    parser.add_argument("--address", required=True)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--sink", choices=("delta", "parquet"), required=True)
+    parser.add_argument("--jars", type=Path)
+    parser.add_argument("--master", required=True)
+    parser.add_argument("--a-batch", type=int, default=0)
+    run(parser.parse_args(arguments))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,230 @@
+"""Topics: in Kafka, or as folders of files with one JSON line a record.
+
+Both give what a service needs and no more: send a record, poll the records of some topics from
+their beginning. Records of one topic and key come in the order in which they were sent.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import json
+import os
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from antecede.errors import InputError, SetupError
+
+Headers = list[tuple[str, bytes]]
+
+
+class Record(NamedTuple):
+    """One record of a topic."""
+
+    topic: str
+    key: str
+    value: str
+    headers: Headers
+
+
+class Transport(Protocol):
+    """What services and courier talk through; `send` may be called from several threads."""
+
+    def send(self, record: Record) -> None:
+        """Hand a record over; it is safe in its topic after `flush`."""
+
+    def flush(self) -> None:
+        """Wait until all that was sent is in its topic; raises SetupError when it is not."""
+
+    def poll(self, seconds: float) -> list[Record]:
+        """Return new records, at once or after at most `seconds`."""
+
+    def close(self) -> None:
+        """Flush and let go."""
+
+
+def open_transport(address: str, name: str, topics: Sequence[str]) -> Transport:
+    """Open `kafka:HOST:PORT` or `files:FOLDER` for the process `name`, reading `topics`."""
+    kind, _, where = address.partition(":")
+    if kind == "kafka":
+        return KafkaTopics(where, name, topics)
+    if kind == "files":
+        return FileTopics(Path(where), name, topics)
+    raise InputError(f"topics are at kafka:HOST:PORT or files:FOLDER, not {address!r}")
+
+
+class FileTopics:
+    """A topic is a folder; a flush makes one file, which appears whole by a rename."""
+
+    def __init__(self, root: Path, name: str, topics: Sequence[str]) -> None:
+        self._root, self._name, self._topics = root, name, topics
+        self._numbers = itertools.count()
+        self._waiting: list[Record] = []
+        self._lock = threading.Lock()
+        self._seen: set[str] = set()
+
+    def send(self, record: Record) -> None:
+        """Keep a record until the next flush."""
+        with self._lock:
+            self._waiting.append(record)
+
+    def flush(self) -> None:
+        """Write what waits, a file a topic."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+        for topic in dict.fromkeys(record.topic for record in waiting):
+            name = f"{time.time_ns():020}-{self._name}-{next(self._numbers)}.json"
+            folder = self._root / topic
+            draft = folder / f".{name}"
+            lines = [_line(record) for record in waiting if record.topic == topic]
+            draft.write_text("".join(lines), encoding="utf-8")
+            draft.rename(folder / name)
+
+    def poll(self, seconds: float) -> list[Record]:
+        """Return the records of files that were not there before."""
+        end = time.monotonic() + seconds
+        while not (found := self._new()) and time.monotonic() < end:
+            time.sleep(0.02)
+        return found
+
+    def close(self) -> None:
+        """Write what waits."""
+        self.flush()
+
+    def _new(self) -> list[Record]:
+        files = [path for topic in self._topics for path in (self._root / topic).glob("[0-9]*")]
+        files = sorted((p for p in files if p.name not in self._seen), key=lambda p: p.name)
+        found = []
+        for path in files:
+            self._seen.add(path.name)
+            lines = path.read_text(encoding="utf-8").splitlines()
+            found += [_record(path.parent.name, json.loads(line)) for line in lines]
+        return found
+
+
+def _line(record: Record) -> str:
+    headers = [{"key": name, "value": value.decode("ascii")} for name, value in record.headers]
+    fields = {
+        "topic": record.topic,
+        "key": record.key,
+        "value": record.value,
+        "headers": headers,
+        "timestamp": dt.datetime.now(dt.UTC).isoformat(),
+    }
+    return json.dumps(fields) + "\n"
+
+
+def _record(topic: str, fields: dict[str, Any]) -> Record:
+    headers = [(pair["key"], pair["value"].encode("ascii")) for pair in fields["headers"]]
+    return Record(topic, fields["key"], fields["value"], headers)
+
+
+class KafkaTopics:
+    """Topics of a broker, by its C client: all partitions from their beginning, no group."""
+
+    def __init__(self, server: str, name: str, topics: Sequence[str]) -> None:
+        kafka = _client()
+        common = {"bootstrap.servers": server, "client.id": f"{name}-{os.getpid()}"}
+        self._producer = kafka.Producer(
+            {**common, "enable.idempotence": True, "linger.ms": 2, "acks": "all"}
+        )
+        self._refused: list[str] = []
+        self._consumer = None
+        if topics:
+            self._consumer = kafka.Consumer(
+                {**common, "group.id": name, "enable.auto.commit": False}
+            )
+            self._consumer.assign(_partitions(self._consumer, topics))
+
+    def send(self, record: Record) -> None:
+        """Give a record to the client, which sends it in the background."""
+        while True:
+            try:
+                self._producer.produce(
+                    record.topic,
+                    record.value.encode(),
+                    record.key.encode(),
+                    headers=record.headers,
+                    on_delivery=self._told,
+                )
+            except BufferError:
+                self._producer.poll(0.1)
+            else:
+                self._producer.poll(0)
+                return
+
+    def flush(self) -> None:
+        """Wait until the broker has it all."""
+        left = self._producer.flush(30)
+        if left or self._refused:
+            raise SetupError(f"{left} records were not sent; refused: {self._refused[:3]}")
+
+    def poll(self, seconds: float) -> list[Record]:
+        """Return what the broker has that is new."""
+        if self._consumer is None:
+            raise InputError("this side reads no topics")
+        found = []
+        for message in self._consumer.consume(500, seconds):
+            if message.error() is not None:
+                raise SetupError(f"the broker says {message.error()}")
+            found.append(
+                Record(
+                    message.topic(),
+                    (message.key() or b"").decode(),
+                    message.value().decode(),
+                    [(name, bytes(value)) for name, value in message.headers() or ()],
+                )
+            )
+        return found
+
+    def close(self) -> None:
+        """Flush, and leave the broker."""
+        self.flush()
+        if self._consumer is not None:
+            self._consumer.close()
+
+    def _told(self, error: object, message: object) -> None:
+        if error is not None:
+            self._refused.append(str(error))
+
+
+def _partitions(consumer: Any, topics: Iterable[str]) -> list[Any]:
+    kafka = _client()
+    return [
+        kafka.TopicPartition(topic, number, kafka.OFFSET_BEGINNING)
+        for topic in topics
+        for number in consumer.list_topics(topic, 10).topics[topic].partitions
+    ]
+
+
+def make_topics(address: str, topics: Sequence[str], lake: Sequence[str]) -> None:
+    """Make all topics; those of the lake are stamped with the time at which a record comes."""
+    kind, _, where = address.partition(":")
+    if kind == "files":
+        for topic in (*topics, *lake):
+            Path(where, topic).mkdir(parents=True)
+        return
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    arrival = {"message.timestamp.type": "LogAppendTime"}
+    new = [NewTopic(topic, 1, 1) for topic in topics]
+    new += [NewTopic(topic, 2, 1, config=arrival) for topic in lake]
+    admin = AdminClient({"bootstrap.servers": where})  # to be kept until all is answered
+    for topic, made in admin.create_topics(new, request_timeout=30).items():
+        try:
+            made.result(40)
+        except Exception as error:  # KafkaException, which is of no use without its text
+            raise SetupError(f"the broker makes no topic {topic}: {error}") from error
+
+
+def _client() -> Any:
+    try:
+        import confluent_kafka
+    except ModuleNotFoundError as error:
+        raise SetupError(
+            "no Kafka client here: `make pipeline` installs confluent-kafka"
+        ) from error
+    return confluent_kafka

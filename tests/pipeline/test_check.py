@@ -1,0 +1,106 @@
+"""The pipeline's check: it finds each thing that can be wrong, and nothing in a right table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.check import Truth, judge, truth
+
+Rows = list[dict[str, Any]]
+
+LOGS: dict[str, list[dict[str, Any]]] = {
+    "orders": [
+        {"control": 0, "do": "send", "id": "placed", "customer": "c", "value": "p"},
+        {"control": 0, "do": "send", "id": "reserved", "customer": "c", "value": "r"},
+        {"control": 1, "do": "send", "id": "other", "customer": "d", "value": "o"},
+        {"do": "end", "sent": 3},
+    ],
+    "payments": [
+        {"control": 0, "do": "handle", "id": "placed"},
+        {"control": 1, "do": "follow", "other": 0, "lines": 1},
+        {"control": 1, "do": "send", "id": "taken", "customer": "c", "value": "t"},
+        {"control": 0, "do": "send", "id": "noted", "customer": "c", "value": "n"},
+        {"do": "end", "sent": 2},
+    ],
+}
+BEFORE = {
+    "placed": set[str](),
+    "reserved": {"placed"},
+    "other": set[str](),
+    "taken": {"placed"},
+    "noted": {"placed"},
+}
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Truth:
+    for service, lines in LOGS.items():
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (tmp_path / f"{service}.jsonl").write_text(text)
+    copies = [*BEFORE, "taken"]
+    text = "".join(json.dumps({"id": name}) + "\n" for name in copies)
+    (tmp_path / "courier.jsonl").write_text(text)
+    return truth(tmp_path, list(LOGS))
+
+
+def table(told: Truth) -> Rows:
+    """A right table: one customer's rows in order, the repeat marked."""
+    place = {"placed": 0, "reserved": 1, "taken": 2, "noted": 3, "other": 0}
+    rows: Rows = [
+        {
+            "message_id": name,
+            "causes": sorted(told.before[name]),
+            "customer": told.customer[name],
+            "value": told.value[name],
+            "position": position,
+            "antecede_status": "ordered",
+        }
+        for name, position in place.items()
+    ]
+    return [*rows, {**rows[2], "position": None, "antecede_status": "duplicate"}]
+
+
+def test_happened_before_is_read_from_the_logs(told: Truth) -> None:
+    assert told.before == BEFORE
+    assert told.carried["taken"] == 2
+    assert told.ends["orders"]["sent"] == 3
+
+
+def test_a_right_table_is_right(told: Truth) -> None:
+    verdict = judge(told, table(told))
+    assert verdict.ok
+    assert verdict[:5] == (5, 6, 2, 3, 3)
+
+
+def swap(rows: Rows) -> None:
+    rows[0]["position"], rows[3]["position"] = rows[3]["position"], rows[0]["position"]
+
+
+FAULTS: dict[str, tuple[str, Callable[[Rows], Any]]] = {
+    "a row is lost": ("lost", lambda rows: rows.pop(1)),
+    "a repeat is lost": ("lost", lambda rows: rows.pop()),
+    "a row is there twice": ("twice", lambda rows: rows.append(rows[1])),
+    "a repeat too many": ("twice", lambda rows: rows.append(rows[-1])),
+    "nobody sent it": ("strange", lambda rows: rows.append({**rows[-1], "message_id": "x"})),
+    "its text is another": ("strange", lambda rows: rows[1].update(value="?")),
+    "a status is wrong": ("strange", lambda rows: rows[1].update(antecede_status="late")),
+    "the effect is first": ("early", swap),
+    "a gap": ("gaps", lambda rows: rows[3].update(position=7)),
+    "a cause is not named": ("stamps", lambda rows: rows[3].update(causes=[])),
+    "a cause too many": ("stamps", lambda rows: rows[3].update(causes=["placed", "taken"])),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_is_found(told: Truth, fault: str) -> None:
+    kind, damage = FAULTS[fault]
+    rows = table(told)
+    damage(rows)
+    verdict = judge(told, rows)
+    assert not verdict.ok
+    assert getattr(verdict, kind), verdict

@@ -1,0 +1,88 @@
+"""The whole pipeline with its kills: over files always, over Kafka and Delta when asked for."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from antecede.errors import SetupError
+from antecede.spark.java import find_java
+from antecede.words import counted
+from pipeline.page import checks, finding, lines, write_page
+from pipeline.processes import spark_pids
+from pipeline.run import Options, Ran, fresh, run
+
+NEEDED_MIB = 4_000
+ASKED = "ANTECEDE_PIPELINE"
+
+
+def machine() -> None:
+    """Skip where Spark or four more processes cannot run."""
+    try:
+        find_java()
+    except SetupError as error:
+        pytest.skip(str(error))
+    if not sys.platform.startswith("linux"):
+        pytest.skip("free memory is read from /proc, which only Linux has")
+    free = Path("/proc/meminfo").read_text().partition("MemAvailable:")[2].split()[0]
+    if int(free) < NEEDED_MIB * 1024:
+        pytest.skip(f"the pipeline needs {NEEDED_MIB} MiB; {int(free) // 1024} are free")
+
+
+def killed_and_right(ran: Ran, folder: Path) -> None:
+    """What must hold of every run."""
+    assert ran.verdict.ok, ran.verdict
+    assert ran.verdict.messages > 50
+    assert ran.verdict.copies > ran.verdict.messages
+    assert ran.figures.waited > 0
+    kills = [line for _, line in ran.figures.kills]
+    assert [line["what"] for line in kills] == ["executor", "driver"]
+    assert all(line["pids"] and line["within_a_batch"] for line in kills)
+    assert ran.figures.rows == ran.verdict.messages
+    assert ran.figures.outcomes[-1].inverted == 0
+    assert spark_pids(folder) == []
+
+
+def test_over_files_while_an_executor_and_the_driver_are_killed(tmp_path: Path) -> None:
+    machine()
+    folder = fresh(tmp_path / "run")
+    plan = (("executor", 1), ("driver", 1))
+    one = "local-cluster[1,2,900]"  # cheaper to start than two executors
+    options = Options(folder, 7.0, 3, files=True, master=one, plan=plan, a_batch=10)
+    ran = run(options)
+    killed_and_right(ran, folder)
+    assert ran.sink == "parquet"
+
+    page = write_page(folder / "index.html", ran, options).read_text()
+    assert f"{counted(ran.verdict.messages, 'event')} from three services" in page
+    assert "There was no broker: it was asked for (--files)" in page
+    assert "while an executor and the driver were killed" in page
+    assert page.count("<svg") == 3
+    assert not any("WRONG" in line for line in lines(ran))
+
+    lost = ran._replace(verdict=ran.verdict._replace(lost=["orders:1:7"]))
+    assert "something is wrong" in finding(lost.verdict, lost.figures)
+    assert checks(lost.verdict)[0]["wrong"] == 1
+    page = write_page(folder / "index.html", lost, options).read_text()
+    assert "lost orders:1:7" in page
+    assert "1 row was lost or written twice" in page
+    assert any("WRONG: lost orders:1:7" in line for line in lines(lost))
+
+
+def test_over_kafka_and_delta_while_an_executor_and_the_driver_are_killed(tmp_path: Path) -> None:
+    if not os.environ.get(ASKED):
+        pytest.skip(f"takes two minutes: `make pipeline` runs the same, and so does {ASKED}=1")
+    if shutil.which("mvn") is None:
+        pytest.skip("no Maven here")
+    if find_spec("confluent_kafka") is None:
+        pytest.skip("no Kafka client here: run by .venv-pipeline's Python")
+    machine()
+    folder = fresh(tmp_path / "run")
+    ran = run(Options(folder, seconds=20.0))
+    killed_and_right(ran, folder)
+    assert ran.sink == "delta", ran.why_files

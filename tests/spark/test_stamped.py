@@ -1,0 +1,91 @@
+"""Stamps of Kafka headers as columns on Spark: the same reading as `antecede.stamp`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from antecede.errors import DecodeError, InputError
+from antecede.spark import order, stamped
+from antecede.stamp import CAUSES, ID, MAX_ID, Stamp, Stamper, read
+
+KAFKA = "n int, headers array<struct<key: string, value: binary>>"
+
+
+def rows() -> list[list[tuple[str, bytes | None]]]:
+    """Headers as clients and other languages may write them, good and bad."""
+    stamp = Stamper("pay", incarnation="i")
+    first = stamp.outgoing([("k", b"v")])
+    stamp.received({ID: "x:1:1", CAUSES: ""})
+    return [
+        first,
+        stamp.outgoing(),
+        [(ID.title(), b" a "), (CAUSES.upper(), b"b,c")],
+        [(ID, b"a"), (ID, b"a"), (CAUSES, b"")],
+        [(ID, b"a"), (ID, b"b"), (CAUSES, b"")],
+        [(ID, b"a")],
+        [(CAUSES, b"a")],
+        [(ID, b""), (CAUSES, b"a")],
+        [("other", None)],
+        [],
+        *odd(),
+    ]
+
+
+def odd() -> list[list[tuple[str, bytes | None]]]:
+    """Every odd id with every odd list of causes."""
+    ids = [b"a", b" \ta\t", b"a\n", b"a b", b"", b"\xff", "ä".encode(), b"x" * MAX_ID, b"x;", None]
+    ids += [b"x" * (MAX_ID + 1), b'"', b"!~[]%=:/", b"\\", b"\x7f", b"\x00"]
+    lists = [b"", b" ", b"a", b"b", b"b,b", b"b,", b",", b"b, c", b"b,a", b"b,c,b,d", b"\xff", None]
+    return [[(ID, one), (CAUSES, many)] for one in ids for many in lists]
+
+
+def expected(headers: list[tuple[str, Any]]) -> tuple[Any, Any]:
+    try:
+        stamp = read(headers)
+    except DecodeError:
+        stamp = None
+    return (None, None) if stamp is None else (stamp.id, list(stamp.causes))
+
+
+def test_spark_reads_what_the_stamper_reads(spark: SparkSession) -> None:
+    given = rows()
+    df = spark.createDataFrame(list(enumerate(given)), KAFKA)
+    got = {row.n: (row.id, row.causes) for row in stamped(df, id="id").collect()}
+    assert got == {n: expected(headers) for n, headers in enumerate(given)}
+    assert got[2] == ("a", ["b", "c"])
+    nothing = spark.createDataFrame([(0, None)], KAFKA)
+    assert stamped(nothing).select("message_id", "causes").collect() == [(None, None)]
+
+
+def test_text_and_maps_are_headers_too(spark: SparkSession) -> None:
+    made = Stamper("pay", incarnation="i").outgoing({"Host": "h"})
+    as_map = spark.createDataFrame([(made,)], "headers map<string, string>")
+    pairs = spark.createDataFrame(
+        [(list(made.items()),)], "`my headers` array<struct<key: string, value: string>>"
+    )
+    for df in (stamped(as_map), stamped(pairs, headers="my headers")):
+        row = df.collect()[0]
+        assert Stamp(row.message_id, tuple(row.causes)) == read(made)
+
+
+def test_rows_without_a_stamp_are_set_aside_by_order(spark: SparkSession) -> None:
+    df = spark.createDataFrame(list(enumerate([*rows()[:2], []])), KAFKA)
+    done = stamped(df).select("n", "message_id", "causes")
+    done = done.transform(order(id="message_id", after="causes"))
+    got = {row.n: row.antecede_status for row in done.collect()}
+    assert got == {0: "ordered", 1: "missing_cause", 2: "null_key"}
+
+
+def test_columns_that_cannot_serve_are_refused(spark: SparkSession) -> None:
+    df = spark.createDataFrame([(1, [])], KAFKA)
+    with pytest.raises(InputError, match="no column other"):
+        stamped(df, headers="other")
+    with pytest.raises(InputError, match="must be an array"):
+        stamped(df, headers="n")
+    with pytest.raises(InputError, match="column n is taken"):
+        stamped(df, id="n")
+    with pytest.raises(InputError, match="taken"):
+        stamped(df, id="causes")
