@@ -10,6 +10,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute
+
 from antecede.cli.output import check_writable, draft_of
 from antecede.cli.quarantine import check_aside, is_quarantine, save_quarantine
 from antecede.kernels.compile_time import Spent, timed
@@ -26,6 +28,7 @@ from antecede.trace.table import absent_keys
 from antecede.trace.writing import format_of, write_table
 from antecede.words import counted
 
+pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 LOCAL_EVENTS = 20_000_000
 """Up to so many events the local engine is chosen: on one machine it is faster than Spark."""
 
@@ -118,19 +121,17 @@ def _write(
 
 def _report(prepared: Prepared, ordered: Ordered, out: Path, spent: Spent) -> None:
     spec, events = prepared.spec, ordered.events
-    waited: Any = events[spec.waited_for]
-    statuses = Counter(events[spec.status].to_pylist())
-    late = sum(
-        bool(names) and status == Status.ORDERED
-        for names, status in zip(waited.to_pylist(), events[spec.status].to_pylist(), strict=True)
-    )
+    status: Any = events[spec.status]
+    waited = pc.greater(pc.list_value_length(events[spec.waited_for]), 0)
+    late = _count(pc.and_(waited, pc.equal(status, str(Status.ORDERED))))
+    lacking = _count(pc.equal(status, str(Status.MISSING_CAUSE)))
     took = f"{spent.working_s:.2f} s{spent.words()}"
     print(f"ordered     {counted(events.num_rows, 'event')} in {took} -> {out}")
     causes = "vector clocks" if spec.clock else "declared parents"
     print(f"            by {causes}; ties by {spec.time}, then identity")
     print(f"waited      {counted(late, 'event')}, by {spec.time}, until a cause was released")
-    if lacking := statuses[str(Status.MISSING_CAUSE)]:
-        names = sum(len(causes or ()) for causes in events[spec.missing_causes].to_pylist())
+    if lacking:
+        names = len(pc.list_flatten(events[spec.missing_causes]))
         print(
             f"missing     {counted(lacking, 'event')} with causes that are nowhere in the trace: "
             f"{counted(names, 'reference')}"
@@ -139,9 +140,13 @@ def _report(prepared: Prepared, ordered: Ordered, out: Path, spent: Spent) -> No
             print(f"            {said}")
 
 
+def _count(told: Any) -> int:
+    return int(pc.sum(told).as_py() or 0)
+
+
 def _hint(events: Any, missing_causes: str) -> Sequence[str]:
     """Say whether causes that are nowhere are several ids in one cell."""
-    nowhere = [name for names in events[missing_causes].to_pylist() for name in names or ()]
+    nowhere = pc.list_flatten(events[missing_causes]).to_pylist()
     hint = separators.several_in_one(nowhere, {*events["id"].to_pylist()})
     return separators.words(hint) if hint else ()
 

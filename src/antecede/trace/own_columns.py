@@ -41,15 +41,16 @@ Own = Mapping[str, Any] | Place
 """A row as the user has it: a record of CSV or JSON, or a place in Parquet."""
 
 
-def as_table(rows: Sequence[Own]) -> pyarrow.Table:
-    """Return rows as a table of their own columns, in their order [n]."""
+def as_table(rows: Sequence[Own | pyarrow.RecordBatch]) -> pyarrow.Table:
+    """Return rows as a table of their own columns, in their order [n]; a batch is its rows."""
     parts = []
     for batch, run in itertools.groupby(rows, _batch_of):
         if batch is None:
-            parts.append(_of_records([row for row in run if not isinstance(row, Place)]))
+            parts.append(_of_records([row for row in run if isinstance(row, Mapping)]))
         else:
             where = [row.row for row in run if isinstance(row, Place)]
-            parts.append(pa.table(batch.to_batch()).take(pa.array(where, pa.int64())))
+            whole = pa.Table.from_batches([batch.to_batch()])
+            parts.append(whole.take(pa.array(where, pa.int64())) if where else whole)
     return together(parts)
 
 
@@ -68,8 +69,19 @@ class _Same:
         return self._batch
 
 
-def _batch_of(row: Own) -> _Same | None:
+def _batch_of(row: Own | pyarrow.RecordBatch) -> _Same | None:
+    if isinstance(row, pyarrow.RecordBatch):
+        return _Same(row)
     return _Same(row.batch) if isinstance(row, Place) else None
+
+
+def marked(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    """Return a batch of text cells with its columns marked as what was read from CSV."""
+    made: pyarrow.RecordBatch = pa.RecordBatch.from_arrays(
+        batch.columns,
+        schema=pa.schema([field.with_metadata({MARK: VALUES}) for field in batch.schema]),
+    )
+    return made
 
 
 def is_json(field: Any) -> bool:
