@@ -82,7 +82,7 @@ def read(
     `own`: keep the columns of the user's table, too. Raise FormatError if not one event could
     be read.
     """
-    chosen = _choose(paths, format or _implied(options))
+    chosen = _choose(paths, format or implied_format(options))
     batches = list(_batches(chosen, _checked(chosen, options), BATCH_ROWS, own))
     events = pa.Table.from_batches([batch.events for batch in batches], SCHEMA)
     quarantine = pa.Table.from_batches([batch.quarantine for batch in batches], QUARANTINE_SCHEMA)
@@ -109,7 +109,7 @@ def read_batches(
     FormatError if its format cannot be told or the paths differ in format. Bad records raise
     nothing: they are in `quarantine`.
     """
-    chosen = _choose(paths, format or _implied(options))
+    chosen = _choose(paths, format or implied_format(options))
     return _batches(chosen, _checked(chosen, options), batch_rows, own)
 
 
@@ -138,7 +138,7 @@ def write_events(events: Sequence[Event], path: str | Path, format: str = PARQUE
         raise InputError(f"cannot be written: {error.strerror or error}", path=str(path)) from error
 
 
-def _implied(options: ReadOptions | None) -> str | None:
+def implied_format(options: ReadOptions | None) -> str | None:
     """Return the format that options stand for: an expression is for vector-clock logs alone."""
     return shiviz.ShivizReader.name if options is not None and options.regex is not None else None
 

@@ -92,7 +92,7 @@ class Waiting:
     def take(self, item: Chunk | Detail | tuple[Item, Own | None]) -> Iterator[Batch]:
         """Take what a reader yields; yield the batches that are full by it."""
         if isinstance(item, Detail):
-            _note(self.details, item)
+            note(self.details, item)
         elif isinstance(item, Chunk):
             yield from self._chunk(item)
         else:
@@ -114,7 +114,7 @@ class Waiting:
 
     def _single(self, item: Item, own: Own | None) -> None:
         if isinstance(item, Detail):
-            _note(self.details, item)
+            note(self.details, item)
         elif isinstance(item, Quarantined):
             self.bad.append(item)
         elif not item.id:
@@ -190,7 +190,8 @@ def _unusable(event: Event, reason: str) -> Quarantined:
     return Quarantined(source, event.line, None, shorten(reason), shorten(str(shown)))
 
 
-def _note(details: dict[str, int | str], item: Detail) -> None:
+def note(details: dict[str, int | str], item: Detail) -> None:
+    """Take a fact of one file into those of all: numbers are added, texts put beside each other."""
     before = details.get(item.name)
     if isinstance(before, int) and isinstance(item.value, int):
         details[item.name] = before + item.value

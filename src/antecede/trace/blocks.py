@@ -71,9 +71,9 @@ class Block(NamedTuple):
         return table_rows.records(self.batch if rows is None else self.batch.slice(0, rows))
 
 
-def parquet(path: Path) -> Iterator[Block]:
-    """Yield the rows of a Parquet file."""
-    for batch in table_rows.parquet_batches(path):
+def parquet(path: Path, groups: Sequence[int] | None = None) -> Iterator[Block]:
+    """Yield the rows of a Parquet file, or of some of its row groups."""
+    for batch in table_rows.parquet_batches(path, groups):
         names = batch.schema.names
         if len(set(names)) < len(names):  # a record has each name once
             yield Block(records=table_rows.records(batch), batch=batch)

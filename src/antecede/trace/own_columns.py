@@ -166,16 +166,16 @@ def _column(values: list[Any]) -> tuple[Any, bytes]:
     kinds = {type(value) for value in values} - {type(None)}
     try:
         if len(kinds) > 1:
-            return _as_json(values), JSON
+            return as_json(values), JSON
         array = pa.array(values)
         if kinds <= _EXACT or json.dumps(array.to_pylist()) == json.dumps(values):
             return array, VALUES
     except _NO_ARRAY:
         pass
-    return _as_json(values), JSON
+    return as_json(values), JSON
 
 
-def _as_json(values: Iterable[Any]) -> Any:
+def as_json(values: Iterable[Any]) -> Any:
     """Return the JSON text of each value, null for null."""
     texts = (None if value is None else json.dumps(value, default=str) for value in values)
     return pa.array(texts, pa.string())
@@ -228,7 +228,7 @@ def _joined(parts: Sequence[Any], name: str) -> tuple[Any, bytes | None]:
     arrays = [
         piece.column(0).cast(pa.string())
         if is_json(field)
-        else _as_json(piece.column(0).to_pylist())
+        else as_json(piece.column(0).to_pylist())
         for piece, field in zip(pieces, fields, strict=True)
     ]
     chunks = [

@@ -85,20 +85,14 @@ class TableReader:
                 records, keys = records + 1, keys + len(row.record)
                 yield columns.event(row.record, row.line), row.own
         absent = records * len(columns.known) - keys if in_json else 0
-        yield from ((detail, None) for detail in _details(columns, absent))
+        yield from ((detail, None) for detail in details_of(columns, absent))
 
     def read_by_columns(
         self, path: Path, options: ReadOptions, own: bool
     ) -> Iterator[Piece | Detail]:
         """Yield what `read_with_own` does, events by whole columns wherever that is the same."""
-        ahead: list[Block] = []
-        sample: list[Mapping[str, object]] = []
         coming = self._blocks(path)
-        for block in coming:
-            ahead.append(block)
-            sample += block.as_records(min(SAMPLE_ROWS - len(sample), block.rows))
-            if len(sample) == SAMPLE_ROWS:
-                break
+        ahead, sample = first_blocks(coming)
         if not sample:
             yield from ((row, None) for block in ahead for _, row in block.bad)
             return
@@ -110,10 +104,10 @@ class TableReader:
                 records += block.rows
                 keys += sum(map(len, block.as_records()))
             yield from pieces(block, columns, own)
-        yield from _details(columns, records * len(columns.known) - keys if in_json else 0)
+        yield from details_of(columns, records * len(columns.known) - keys if in_json else 0)
 
     def _rows(self, path: Path) -> Iterator[table_rows.Row | Quarantined]:
-        parquet, delimiter = _kind(path)
+        parquet, delimiter = kind_of(path)
         if parquet is not None:
             for part in parquet:
                 yield from table_rows.parquet(part)
@@ -123,7 +117,7 @@ class TableReader:
             yield from _to_the_break(path, lambda: table_rows.delimited(path, delimiter), _bad_row)
 
     def _blocks(self, path: Path) -> Iterator[Block]:
-        parquet, delimiter = _kind(path)
+        parquet, delimiter = kind_of(path)
         if parquet is not None:
             for part in parquet:
                 yield from blocks.parquet(part)
@@ -133,7 +127,19 @@ class TableReader:
             yield from _to_the_break(path, lambda: blocks.delimited(path, delimiter), _bad_block)
 
 
-def _kind(path: Path) -> tuple[list[Path] | None, str | None]:
+def first_blocks(coming: Iterator[Block]) -> tuple[list[Block], list[Mapping[str, object]]]:
+    """Return blocks up to the one that ends the sample by which columns are told, and it."""
+    ahead: list[Block] = []
+    sample: list[Mapping[str, object]] = []
+    for block in coming:
+        ahead.append(block)
+        sample += block.as_records(min(SAMPLE_ROWS - len(sample), block.rows))
+        if len(sample) == SAMPLE_ROWS:
+            break
+    return ahead, sample
+
+
+def kind_of(path: Path) -> tuple[list[Path] | None, str | None]:
     """Return the files of a table in Parquet, else the delimiter of CSV; neither: JSON."""
     if path.is_dir():
         return _parts(path), None
@@ -171,7 +177,7 @@ def _emptied(ahead: list[Block]) -> Iterator[Block]:
         yield ahead.pop(0)
 
 
-def _details(columns: Columns, absent_keys: int) -> Iterator[Detail]:
+def details_of(columns: Columns, absent_keys: int) -> Iterator[Detail]:
     """Yield what reading found out about a file as a whole.
 
     Raises FormatError for a column that the user named and that no record had.

@@ -10,7 +10,7 @@ import csv
 import itertools
 import json
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,11 +40,15 @@ def parquet(path: Path) -> Iterator[Row]:
             yield Row(None, record, Place(batch, number))
 
 
-def parquet_batches(path: Path) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of one file; FormatError where it is not readable."""
+def parquet_batches(path: Path, groups: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of one file, or of some of its row groups.
+
+    Raises FormatError where it is not readable.
+    """
+    chosen = None if groups is None else list(groups)
     try:
         with pq.ParquetFile(path) as file:
-            yield from file.iter_batches(batch_size=PARQUET_ROWS)
+            yield from file.iter_batches(batch_size=PARQUET_ROWS, row_groups=chosen)
     except (pa.ArrowException, OSError) as error:
         raise FormatError(f"not readable as Parquet: {error}", path=str(path)) from error
 
