@@ -13,6 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from antecede.cli import main
+from antecede.spark import table_work
+from antecede.trace.reader import ReadOptions
 
 pa: Any = pyarrow
 
@@ -26,7 +28,7 @@ def rows_of(path: Path, ending: str) -> tuple[Any, list[Any]]:
         tables = [pyarrow.parquet.read_table(str(part)) for part in parts]
         assert all(table.schema.equals(tables[0].schema) for table in tables)
         printed = [
-            pa.concat_arrays(column.chunks).to_string(window=10_000) if column.num_chunks else ""
+            pa.concat_arrays(column.chunks).to_string(window=100_000) if column.num_chunks else ""
             for column in pa.concat_tables(tables).columns
         ]
         return tables[0].schema, printed
@@ -105,6 +107,31 @@ def test_folders_of_parquet(
         pyarrow.parquet.write_table(part, folder / f"part-{k}.parquet", row_group_size=17)
     _, bad = both(tmp_path, [folder], capsys)
     assert bad
+
+
+def test_many_batches_and_pieces(
+    spark: SparkSession,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Pieces of more rows than a batch; identities that come again in other pieces."""
+    monkeypatch.setattr(table_work, "PIECE_BYTES", 900_000)
+    draw = random.Random(11)
+    n = 60_000
+    ids = [f"e{draw.randrange(n)}" for _ in range(n)]
+    columns = {
+        "id": ids,
+        "parents": [[draw.choice(ids)] if draw.random() < 0.3 else [] for _ in range(n)],
+        "place": range(n),
+    }
+    path = tmp_path / "in.parquet"
+    pyarrow.parquet.write_table(pa.table(columns), path, row_group_size=9_000)
+    works = table_work.work_of([path], ReadOptions())
+    assert len(works) > 1
+    assert max(work.rows for work in works) > table_work.ROWS_AT_ONCE
+    _, bad = both(tmp_path, [path], capsys)
+    assert len(bad) > 1000
 
 
 def test_patterns_of_csv(
