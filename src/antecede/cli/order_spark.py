@@ -34,12 +34,14 @@ def session(master: str | None, needed: int) -> Iterator[SparkSession]:
     if active is not None:
         yield active
         return
-    shuffle = max(2, min(10_000, needed // 9 // SHUFFLE_BYTES))
-    settings = {"spark.sql.shuffle.partitions": str(shuffle)}
+    shuffle = max(2, min(10_000, needed // (5 * SHUFFLE_BYTES)))
+    # Else Spark warns that it shortens the plan of a wide table, which nobody asked to see.
+    settings = {"spark.sql.debug.maxToStringFields": "10000"}
     if master is None:
         gigabytes = max(1, min(8, (free_bytes() or 0) // (4 << 30)))
-        made = local_session(memory=f"{gigabytes}g", partitions=shuffle)
+        made = local_session(memory=f"{gigabytes}g", partitions=shuffle, settings=settings)
     else:
+        settings["spark.sql.shuffle.partitions"] = str(shuffle)
         made = cluster_session(master, settings=settings)
     try:
         quiet_failures(made)
