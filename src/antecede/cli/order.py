@@ -10,13 +10,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute
+
+from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine
 from antecede.cli.output import check_writable, draft_of
 from antecede.cli.quarantine import check_aside, is_quarantine, save_quarantine
 from antecede.kernels.compile_time import Spent, timed
 from antecede.order.result import Result, result_of, within_topics
 from antecede.order.spec import Status
-from antecede.order.table import order_table
-from antecede.order.trace import TIMES, Engine, Ordered, Prepared, order_trace, prepare
+from antecede.order.trace import TIMES, Ordered, Prepared, order_trace, prepare
 from antecede.progress import Progress
 from antecede.trace import separators, time_words
 from antecede.trace.arguments import add_read_arguments, read_options
@@ -26,19 +28,20 @@ from antecede.trace.table import absent_keys
 from antecede.trace.writing import format_of, write_table
 from antecede.words import counted
 
-LOCAL_EVENTS = 20_000_000
-"""Up to so many events the local engine is chosen: on one machine it is faster than Spark."""
+pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede order`."""
     add_read_arguments(parser)
     parser.add_argument(
-        "-o", "--out", required=True, metavar="OUT", help="file to write: .parquet, .csv, .jsonl"
+        "-o",
+        "--out",
+        required=True,
+        metavar="OUT",
+        help="file to write: .parquet, .csv, .jsonl; with Spark a folder of parts",
     )
-    parser.add_argument(
-        "--engine", choices=("local", "spark"), help="who orders; chosen by size if not given"
-    )
+    add_engine_arguments(parser)
     parser.add_argument(
         "--by", choices=(*TIMES, "file_order"), help="what breaks ties and tells what waited"
     )
@@ -49,20 +52,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, order, write; say what was done. Raises InputError for unusable input or OUT."""
+    options = read_options(args)
+    engine = chosen_engine(args, args.paths, args.format, options)
     out = Path(args.out)
     aside = quarantine_path(out)
+    if engine.name == SPARK:
+        from antecede.cli.order_spark import run_on_spark
+
+        return run_on_spark(args, options, engine, out, aside)
     check_writable(out, args.paths, args.force)
     format_of(out)
     check_aside(aside, args.paths, args.force)
     with Progress("reading"):
-        trace = read(args.paths, args.format, read_options(args), own=True)
+        trace = read(args.paths, args.format, options, own=True)
         prepared = prepare(trace, args.by)
-    rows = prepared.events.num_rows
-    engine = args.engine or ("local" if rows <= LOCAL_EVENTS else "spark")
-    why = "as asked" if args.engine else f"{counted(rows, 'event')}; Spark above {LOCAL_EVENTS:,}"
-    print(f"engine      {engine} ({why})", flush=True)
+    print(f"engine      {engine.name} ({engine.why})", flush=True)
     with Progress("ordering"), timed() as spent:
-        ordered, topics = order_trace(prepared, _engine(engine)), 0
+        ordered, topics = order_trace(prepared), 0
         if args.topic:
             events, topics = within_topics(ordered.events, prepared.spec)
             ordered = ordered._replace(events=events)
@@ -89,14 +95,6 @@ def quarantine_path(out: Path) -> Path:
     return out.with_name(f"{out.stem}.quarantine{out.suffix}") if out.name else out
 
 
-def _engine(name: str) -> Engine:
-    if name == "local":
-        return order_table
-    from antecede.spark.local import order_on_spark
-
-    return order_on_spark
-
-
 def _write(
     result: Result, ordered: Ordered, out: Path, aside: Path
 ) -> tuple[bool, Sequence[Changed]]:
@@ -118,19 +116,17 @@ def _write(
 
 def _report(prepared: Prepared, ordered: Ordered, out: Path, spent: Spent) -> None:
     spec, events = prepared.spec, ordered.events
-    waited: Any = events[spec.waited_for]
-    statuses = Counter(events[spec.status].to_pylist())
-    late = sum(
-        bool(names) and status == Status.ORDERED
-        for names, status in zip(waited.to_pylist(), events[spec.status].to_pylist(), strict=True)
-    )
+    status: Any = events[spec.status]
+    waited = pc.greater(pc.list_value_length(events[spec.waited_for]), 0)
+    late = _count(pc.and_(waited, pc.equal(status, str(Status.ORDERED))))
+    lacking = _count(pc.equal(status, str(Status.MISSING_CAUSE)))
     took = f"{spent.working_s:.2f} s{spent.words()}"
     print(f"ordered     {counted(events.num_rows, 'event')} in {took} -> {out}")
     causes = "vector clocks" if spec.clock else "declared parents"
     print(f"            by {causes}; ties by {spec.time}, then identity")
     print(f"waited      {counted(late, 'event')}, by {spec.time}, until a cause was released")
-    if lacking := statuses[str(Status.MISSING_CAUSE)]:
-        names = sum(len(causes or ()) for causes in events[spec.missing_causes].to_pylist())
+    if lacking:
+        names = len(pc.list_flatten(events[spec.missing_causes]))
         print(
             f"missing     {counted(lacking, 'event')} with causes that are nowhere in the trace: "
             f"{counted(names, 'reference')}"
@@ -139,9 +135,13 @@ def _report(prepared: Prepared, ordered: Ordered, out: Path, spent: Spent) -> No
             print(f"            {said}")
 
 
+def _count(told: Any) -> int:
+    return int(pc.sum(told).as_py() or 0)
+
+
 def _hint(events: Any, missing_causes: str) -> Sequence[str]:
     """Say whether causes that are nowhere are several ids in one cell."""
-    nowhere = [name for names in events[missing_causes].to_pylist() for name in names or ()]
+    nowhere = pc.list_flatten(events[missing_causes]).to_pylist()
     hint = separators.several_in_one(nowhere, {*events["id"].to_pylist()})
     return separators.words(hint) if hint else ()
 

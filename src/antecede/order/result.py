@@ -7,6 +7,7 @@ added ones keeps its name: the added one becomes `antecede_NAME`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,14 +40,22 @@ def result_of(ordered: pyarrow.Table, own: pyarrow.Table | None, spec: OrderSpec
     """
     if own is None:
         return Result(ordered.select([*NAMES, *spec.added]), {})
-    names = {name: _free(name, own.column_names) for name in spec.added}
+    names = free_names(own.column_names, spec)
     rows: Any = own.take(ordered["file_order"])
     for name, written in names.items():
         rows = rows.append_column(ordered.schema.field(name).with_name(written), ordered[name])
     return Result(rows, {name: written for name, written in names.items() if name != written})
 
 
-def _free(name: str, taken: list[str]) -> str:
+def free_names(taken: Sequence[str], spec: OrderSpec) -> dict[str, str]:
+    """Return under which name each added column is written beside the user's.
+
+    Raises InputError when a column is called like both names of an added one.
+    """
+    return {name: _free(name, taken) for name in spec.added}
+
+
+def _free(name: str, taken: Sequence[str]) -> str:
     for candidate in (name, f"antecede_{name}".replace("antecede_antecede", "antecede_order")):
         if candidate not in taken:
             return candidate

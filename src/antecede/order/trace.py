@@ -13,7 +13,7 @@ position leave it for the quarantine, with a reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import pyarrow
@@ -36,7 +36,7 @@ UNTIMED = ("ingest", "file_order")
 RUN, VECTOR = "order_run", "order_vector"
 """Columns made for ordering and dropped afterwards."""
 
-_REASONS = {
+REASONS = {
     Status.DUPLICATE: "the same identity came before",
     Status.CONFLICT: "the same identity came before, with other content",
     Status.SELF_PARENT: "names itself as its cause",
@@ -78,21 +78,12 @@ def prepare(trace: Trace, by: str | None = None) -> Prepared:
     clocked = _clocked(table, trace.format)
     rows = distinct(table, clocked)
     events: Any = rows.events
-    time = _time(events, by)
-    group = RUN if events["run"].null_count < len(events) else None
-    if group:
+    known = {name for name in events.column_names if events[name].null_count < len(events)}
+    spec = spec_of(clocked, known, by)
+    if spec.group:
         events = events.append_column(RUN, pc.fill_null(events["run"], ""))
-    common: dict[str, Any] = {
-        "group": group,
-        "time": time,
-        "time_unit": None if time in UNTIMED else "ns",
-        "content": CONTENT,
-    }
     if clocked:
         events = events.append_column(VECTOR, _vectors(events))
-        spec = OrderSpec(clock=VECTOR, member="member", **common)
-    else:
-        spec = OrderSpec(id="id", after=("parents",), **common)
     aside = pyarrow.concat_tables([trace.quarantine, rows.quarantine])
     return Prepared(
         events,
@@ -115,7 +106,7 @@ def order_trace(prepared: Prepared, engine: Engine = order_table) -> Ordered:
     table = table.drop_columns([name for name in (RUN, VECTOR) if name in table.column_names])
     placed = pc.is_in(table[spec.status], pa.array([str(status) for status in POSITIONED]))
     good, bad = table.filter(placed), table.filter(pc.invert(placed))
-    reasons = [_REASONS[Status(status)] for status in bad[spec.status].to_pylist()]
+    reasons = [REASONS[Status(status)] for status in bad[spec.status].to_pylist()]
     refused = refuse(bad.select(SCHEMA.names), reasons)
     aside = [QUARANTINE_SCHEMA.empty_table(), prepared.quarantine, refused]
     return Ordered(good, pyarrow.concat_tables(aside))
@@ -129,13 +120,25 @@ def _clocked(table: Any, format: str) -> bool:
     return clocks and not pc.sum(pc.list_value_length(table["parents"])).as_py()
 
 
-def _time(events: Any, by: str | None) -> str:
-    known = [name for name in (*TIMES, "file_order") if events[name].null_count < len(events)]
-    if by is None:
-        return known[0] if known else "file_order"
-    if by not in known:
-        raise InputError(f"no event has a value of {by}; known are {', '.join(known)}")
-    return by
+def spec_of(clocked: bool, known: Collection[str], by: str | None) -> OrderSpec:
+    """Return what to order a trace's events by; `known` are the columns in which any has a value.
+
+    The columns RUN (`run`, "" for null) and VECTOR (struct of the clock's lists) are made by
+    whoever orders, where the spec names them. Raises InputError when no event has a value of `by`.
+    """
+    times = [name for name in (*TIMES, "file_order") if name in known]
+    if by is not None and by not in times:
+        raise InputError(f"no event has a value of {by}; known are {', '.join(times)}")
+    time = by or (times[0] if times else "file_order")
+    common: dict[str, Any] = {
+        "group": RUN if "run" in known else None,
+        "time": time,
+        "time_unit": None if time in UNTIMED else "ns",
+        "content": CONTENT,
+    }
+    if clocked:
+        return OrderSpec(clock=VECTOR, member="member", **common)
+    return OrderSpec(id="id", after=("parents",), **common)
 
 
 def _vectors(events: Any) -> Any:

@@ -1,6 +1,7 @@
 """Ordering, deliveries and audits as DataFrame -> DataFrame functions.
 
-`order`, `deliver` and `audit` work with any session that the caller has; nothing here creates one
+`order`, `deliver`, `audit` and `events_of_spans` work with any session that the caller has, and
+`register_source` makes `spark.read.format("antecede")` known in it; nothing here creates one
 except `antecede.spark.session.local_session`. Importing this package without pyspark raises
 MissingExtraError.
 """
@@ -16,8 +17,10 @@ except ImportError as error:
 
 from antecede.order.deliver_spec import DeliverSpec, DeliverStatus
 from antecede.spark.auditing import audit
+from antecede.spark.data_source import register_source
 from antecede.spark.delivering import deliver
 from antecede.spark.ordering import order
+from antecede.spark.span_tables import events_of_spans
 from antecede.spark.spec import OrderSpec, Status
 from antecede.spark.stamped import stamped
 from antecede.spark.stream import count_statuses
@@ -34,4 +37,7 @@ __all__ = [
     "held",
     "order",
     "stamped",
+    "events_of_spans",
+    "order",
+    "register_source",
 ]

@@ -1,4 +1,4 @@
-"""The engines of the command line that run on a local Spark: tables in, tables out."""
+"""The Spark engine of `antecede deliver`: a table in, a table out, by way of the driver."""
 
 from __future__ import annotations
 
@@ -13,31 +13,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 from antecede.order.deliver_spec import DeliverSpec
 from antecede.order.deliver_table import added as delivery_columns
-from antecede.order.spec import OrderSpec
-from antecede.order.table import added
 from antecede.spark.delivering import deliver
-from antecede.spark.ordering import ordering
 from antecede.spark.session import local_session
 
 ROWS_A_FILE = 500_000
 """Rows of one Parquet file handed to Spark: what one task reads."""
 
 
-def order_on_spark(table: pa.Table, spec: OrderSpec) -> pa.Table:
-    """Do what `order_table` does, on Spark; rows come back in any order.
-
-    Uses the active session, or starts a local one and stops it again. Raises SetupError when
-    there is no Java, MissingExtraError without pyspark.
-    """
-    with _session() as spark, tempfile.TemporaryDirectory(prefix="antecede-") as folder:
-        ordered = _as_frame(spark, table, folder).transform(ordering(spec)).toArrow()
-    return ordered.cast(pa.schema([*table.schema, *added(spec)]))
-
-
 def deliver_on_spark(table: pa.Table, spec: DeliverSpec) -> pa.Table:
     """Do what `deliver_table` does, on Spark; rows come back in any order.
 
-    Raises as `order_on_spark` does.
+    Uses the active session, or starts a local one and stops it again. Raises SetupError when
+    there is no Java, MissingExtraError without pyspark.
     """
     with _session() as spark, tempfile.TemporaryDirectory(prefix="antecede-") as folder:
         done = deliver(_as_frame(spark, table, folder), spec).toArrow()

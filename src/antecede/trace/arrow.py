@@ -13,39 +13,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 
 from antecede.errors import FormatError, InputError
-from antecede.trace import editing, git, irc, lora, mail, reader, schema, shiviz, spans, table
-from antecede.trace.own_columns import Own, as_table, together
-from antecede.trace.reader import NO_ID, Detail, Item, Reader, ReadOptions
-from antecede.trace.schema import Event, Quarantined
-from antecede.trace.text import shorten
+from antecede.trace import editing, git, irc, lora, mail, reader, shiviz, spans, table
+from antecede.trace.batches import (
+    QUARANTINE_SCHEMA,
+    SCHEMA,
+    Batch,
+    Waiting,
+    quarantine_batch,
+    to_batch,
+)
+from antecede.trace.by_columns import Chunk
+from antecede.trace.own_columns import Own, together
+from antecede.trace.reader import Detail, Item, Reader, ReadOptions
+from antecede.trace.schema import Event
 from antecede.trace.writing import PARQUET, write_table
 
+__all__ = [
+    "QUARANTINE_SCHEMA",
+    "SCHEMA",
+    "Batch",
+    "Trace",
+    "quarantine_batch",
+    "read",
+    "read_batches",
+    "to_batch",
+    "write_events",
+]
 BATCH_ROWS = 65_536
-
-_TYPES = {
-    "string": pa.string(),
-    "int64": pa.int64(),
-    "list<string>": pa.list_(pa.string()),
-    "list<int64>": pa.list_(pa.int64()),
-}
-_FIELDS: list[Any] = [
-    pa.field(c.name, _TYPES[c.type], nullable=c.nullable, metadata={"meaning": c.meaning})
-    for c in schema.COLUMNS
-]
-SCHEMA = pa.schema(_FIELDS)
-_QUARANTINE_FIELDS: list[Any] = [
-    pa.field("source", pa.string()),
-    pa.field("line", pa.int64()),
-    pa.field("id", pa.string()),
-    pa.field("reason", pa.string(), nullable=False),
-    pa.field("raw", pa.string(), nullable=False),
-]
-QUARANTINE_SCHEMA = pa.schema(_QUARANTINE_FIELDS)
 
 for _reader in (
     shiviz.ShivizReader(),
@@ -58,18 +56,6 @@ for _reader in (
     table.TableReader(),
 ):
     reader.register(_reader)
-
-
-class Batch(NamedTuple):
-    """Some events, what went to quarantine between them, and facts on the files so far.
-
-    `own`: the rows of the events as the user's table has them, where that was asked for.
-    """
-
-    events: pa.RecordBatch
-    quarantine: pa.RecordBatch
-    details: dict[str, int | str]
-    own: pa.Table | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +82,7 @@ def read(
     `own`: keep the columns of the user's table, too. Raise FormatError if not one event could
     be read.
     """
-    chosen = _choose(paths, format or _implied(options))
+    chosen = _choose(paths, format or implied_format(options))
     batches = list(_batches(chosen, _checked(chosen, options), BATCH_ROWS, own))
     events = pa.Table.from_batches([batch.events for batch in batches], SCHEMA)
     quarantine = pa.Table.from_batches([batch.quarantine for batch in batches], QUARANTINE_SCHEMA)
@@ -123,20 +109,8 @@ def read_batches(
     FormatError if its format cannot be told or the paths differ in format. Bad records raise
     nothing: they are in `quarantine`.
     """
-    chosen = _choose(paths, format or _implied(options))
+    chosen = _choose(paths, format or implied_format(options))
     return _batches(chosen, _checked(chosen, options), batch_rows, own)
-
-
-def to_batch(events: Sequence[Event], first: int = 0) -> pa.RecordBatch:
-    """Return events in the schema, `file_order` numbered from `first`.
-
-    Raise pyarrow.ArrowException, UnicodeError, OverflowError or TypeError if a value does not
-    fit the schema.
-    """
-    columns: dict[str, Any] = dict(zip(schema.NAMES, zip(*events, strict=True), strict=False))
-    columns["file_order"] = range(first, first + len(events))
-    arrays = [pa.array(columns.get(f.name, ()), type=cast("Any", f.type)) for f in SCHEMA]
-    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
 TIMES = ("arrival", "send_time", "author_time", "commit_time", "start_time", "end_time")
@@ -164,17 +138,7 @@ def write_events(events: Sequence[Event], path: str | Path, format: str = PARQUE
         raise InputError(f"cannot be written: {error.strerror or error}", path=str(path)) from error
 
 
-def quarantine_batch(rows: Iterable[Quarantined]) -> pa.RecordBatch:
-    """Return quarantined records in their schema."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(QUARANTINE_SCHEMA)
-    arrays = [
-        pa.array(column, type=cast("Any", f.type))
-        for column, f in zip(columns, QUARANTINE_SCHEMA, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=QUARANTINE_SCHEMA)
-
-
-def _implied(options: ReadOptions | None) -> str | None:
+def implied_format(options: ReadOptions | None) -> str | None:
     """Return the format that options stand for: an expression is for vector-clock logs alone."""
     return shiviz.ShivizReader.name if options is not None and options.regex is not None else None
 
@@ -221,105 +185,41 @@ def _batches(
     chosen: Sequence[tuple[Path, Reader]], options: ReadOptions, batch_rows: int, own: bool
 ) -> Iterator[Batch]:
     """Collect what the readers yield; the last batch may be empty and has all details."""
-    details: dict[str, int | str] = {}
-    done = 0
-    events: list[Event] = []
-    rows: list[Own] = []
-    bad: list[Quarantined] = []
+    waiting = Waiting(batch_rows)
     for path, one in chosen:
-        for item, row in _named(_items(one, path, options, own), path):
-            if isinstance(item, Event):
-                if item.id:
-                    events.append(item)
-                    if row is not None:
-                        rows.append(row)
-                else:
-                    bad.append(_unusable(item, NO_ID))
-            elif isinstance(item, Quarantined):
-                bad.append(item)
-            else:
-                _note(details, item)
-            if len(events) >= batch_rows or len(bad) >= batch_rows:
-                batch = _batch(events, bad, done, details, rows)
-                done += batch.events.num_rows
-                events, bad, rows = [], [], []
-                yield batch
-    yield _batch(events, bad, done, details, rows)
+        for item in _named(_items(one, path, options, own), path):
+            yield from waiting.take(item)
+    yield waiting.batch()
 
 
 def _items(
     one: Reader, path: Path, options: ReadOptions, own: bool
-) -> Iterator[tuple[Item, Own | None]]:
+) -> Iterator[Chunk | Detail | tuple[Item, Own | None]]:
     """Yield what a reader does, with the user's own row where it has one."""
+    by_columns = getattr(one, "read_by_columns", None)
     with_own = getattr(one, "read_with_own", None) if own else None
-    if with_own is None:
+    if by_columns is not None:
+        yield from by_columns(path, options, own)
+    elif with_own is None:
         yield from ((item, None) for item in one.read(path, options))
     else:
         yield from with_own(path, options)
 
 
 def _named(
-    items: Iterable[tuple[Item, Own | None]], path: Path
-) -> Iterator[tuple[Item, Own | None]]:
+    items: Iterable[Chunk | Detail | tuple[Item, Own | None]], path: Path
+) -> Iterator[Chunk | Detail | tuple[Item, Own | None]]:
     """Yield the items; a file name that is not Unicode is spelt so that it can be stored."""
     name = str(path).encode(errors="backslashreplace").decode()
     if name == str(path):
         yield from items
         return
-    for item, row in items:
-        yield (item if isinstance(item, Detail) else item._replace(source=name)), row
-
-
-def _batch(
-    events: list[Event],
-    bad: list[Quarantined],
-    done: int,
-    details: dict[str, int | str],
-    rows: list[Own],
-) -> Batch:
-    stored, refused, kept = _storable(events, done)
-    own = None
-    if rows:
-        own = as_table(rows if kept is None else [rows[k] for k in kept])
-    return Batch(stored, quarantine_batch([*bad, *refused]), dict(details), own)
-
-
-def _storable(
-    events: list[Event], first: int
-) -> tuple[pa.RecordBatch, list[Quarantined], list[int] | None]:
-    """Return the events as a batch; events with values that cannot be stored are set aside.
-
-    The last are the numbers of those that are kept, None for all.
-    """
-    try:
-        return to_batch(events, first), [], None
-    except (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError):
-        good: list[int] = []
-        refused: list[Quarantined] = []
-        for number, event in enumerate(events):
-            try:
-                to_batch([event])
-            except (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError) as error:
-                refused.append(_unusable(event, f"cannot be stored: {error}"))
-            else:
-                good.append(number)
-        return to_batch([events[number] for number in good], first), refused, good
-
-
-def _unusable(event: Event, reason: str) -> Quarantined:
-    source = event.source if event.source is None else shorten(event.source)
-    shown = {k: v for k, v in event._asdict().items() if v not in (None, ())}
-    return Quarantined(source, event.line, None, shorten(reason), shorten(str(shown)))
-
-
-def _note(details: dict[str, int | str], item: Detail) -> None:
-    before = details.get(item.name)
-    if isinstance(before, int) and isinstance(item.value, int):
-        details[item.name] = before + item.value
-    elif before is None or before == item.value:
-        details[item.name] = item.value
-    else:
-        details[item.name] = f"{before}; {item.value}"
+    for item in items:
+        if isinstance(item, Detail | Chunk):
+            yield item
+        else:
+            found, row = item
+            yield (found if isinstance(found, Detail) else found._replace(source=name)), row
 
 
 def _nothing(chosen: Sequence[tuple[Path, Reader]], quarantine: pa.Table) -> InputError:

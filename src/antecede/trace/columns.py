@@ -138,7 +138,7 @@ class Columns:
             raw = text.shorten(json.dumps(record, default=str, ensure_ascii=False))
             identity = name_of(self._first(record, "id"))
             safe = None if identity is None else text.shorten(identity)
-            return Quarantined(self.source, line, safe, str(error), raw)
+            return Quarantined(self.source, line, safe, text.shorten(str(error)), raw)
 
     def _event(self, record: Mapping[str, object], line: int | None) -> Event:
         member = self._name(record, "member")

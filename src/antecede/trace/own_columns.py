@@ -41,15 +41,16 @@ Own = Mapping[str, Any] | Place
 """A row as the user has it: a record of CSV or JSON, or a place in Parquet."""
 
 
-def as_table(rows: Sequence[Own]) -> pyarrow.Table:
-    """Return rows as a table of their own columns, in their order [n]."""
+def as_table(rows: Sequence[Own | pyarrow.RecordBatch]) -> pyarrow.Table:
+    """Return rows as a table of their own columns, in their order [n]; a batch is its rows."""
     parts = []
     for batch, run in itertools.groupby(rows, _batch_of):
         if batch is None:
-            parts.append(_of_records([row for row in run if not isinstance(row, Place)]))
+            parts.append(_of_records([row for row in run if isinstance(row, Mapping)]))
         else:
             where = [row.row for row in run if isinstance(row, Place)]
-            parts.append(pa.table(batch.to_batch()).take(pa.array(where, pa.int64())))
+            whole = pa.Table.from_batches([batch.to_batch()])
+            parts.append(whole.take(pa.array(where, pa.int64())) if where else whole)
     return together(parts)
 
 
@@ -68,8 +69,19 @@ class _Same:
         return self._batch
 
 
-def _batch_of(row: Own) -> _Same | None:
+def _batch_of(row: Own | pyarrow.RecordBatch) -> _Same | None:
+    if isinstance(row, pyarrow.RecordBatch):
+        return _Same(row)
     return _Same(row.batch) if isinstance(row, Place) else None
+
+
+def marked(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    """Return a batch of text cells with its columns marked as what was read from CSV."""
+    made: pyarrow.RecordBatch = pa.RecordBatch.from_arrays(
+        batch.columns,
+        schema=pa.schema([field.with_metadata({MARK: VALUES}) for field in batch.schema]),
+    )
+    return made
 
 
 def is_json(field: Any) -> bool:
@@ -154,16 +166,16 @@ def _column(values: list[Any]) -> tuple[Any, bytes]:
     kinds = {type(value) for value in values} - {type(None)}
     try:
         if len(kinds) > 1:
-            return _as_json(values), JSON
+            return as_json(values), JSON
         array = pa.array(values)
         if kinds <= _EXACT or json.dumps(array.to_pylist()) == json.dumps(values):
             return array, VALUES
     except _NO_ARRAY:
         pass
-    return _as_json(values), JSON
+    return as_json(values), JSON
 
 
-def _as_json(values: Iterable[Any]) -> Any:
+def as_json(values: Iterable[Any]) -> Any:
     """Return the JSON text of each value, null for null."""
     texts = (None if value is None else json.dumps(value, default=str) for value in values)
     return pa.array(texts, pa.string())
@@ -216,7 +228,7 @@ def _joined(parts: Sequence[Any], name: str) -> tuple[Any, bytes | None]:
     arrays = [
         piece.column(0).cast(pa.string())
         if is_json(field)
-        else _as_json(piece.column(0).to_pylist())
+        else as_json(piece.column(0).to_pylist())
         for piece, field in zip(pieces, fields, strict=True)
     ]
     chunks = [

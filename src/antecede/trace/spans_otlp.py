@@ -22,9 +22,9 @@ from antecede.trace.spans_part import ROLES, Part, name_of, process, time_of, wo
 
 _KEY = re.compile(r'"(resourceSpans|resource_spans)"\s*:')
 _BLOCKS = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
-_KINDS = {2: "server", 3: "client", 4: "producer", 5: "consumer"}
+KINDS = {2: "server", 3: "client", 4: "producer", 5: "consumer"}
 _HEX = re.compile(r"[0-9a-fA-F]+\Z")
-_INSTANCE = ("service.instance.id", "host.name", "host.id")
+INSTANCE = ("service.instance.id", "host.name", "host.id")
 _OWN = {
     key: re.sub(r"[A-Z]", lambda letter: "_" + letter[0].lower(), key)
     for key in (
@@ -83,13 +83,14 @@ def _block(block: object) -> Iterator[Span | Bad]:
     for scope in (scope for key in _BLOCKS for scope in _list(block.get(key))):
         for record in _list(scope.get("spans") if isinstance(scope, dict) else None):
             try:
-                yield _span(record, member)
+                yield span_of(record, member)
             except ValueError as error:
                 identity = record.get("spanId") if isinstance(record, dict) else None
                 yield words(identity), str(error), _raw(record)
 
 
-def _span(record: object, member: str | None) -> Span:
+def span_of(record: object, member: str | None) -> Span:
+    """Return the span of one record in OTLP's JSON; ValueError saying why it is none."""
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
     trace = _identity(_either(record, "traceId"), TRACE_BYTES)
@@ -136,8 +137,8 @@ def _identity(value: object, size: int) -> str | None:
 def _role(kind: object) -> str | None:
     if isinstance(kind, str):
         name = kind.lower().removeprefix("span_kind_")
-        return name if name in ROLES else _KINDS.get(text.int64(kind) or 0)
-    return _KINDS.get(kind) if isinstance(kind, int) else None
+        return name if name in ROLES else KINDS.get(text.int64(kind) or 0)
+    return KINDS.get(kind) if isinstance(kind, int) else None
 
 
 def _process(resource: object) -> str | None:
@@ -148,7 +149,13 @@ def _process(resource: object) -> str | None:
             value = words(_either(attribute["value"], "stringValue"))
             if value:
                 found.setdefault(str(attribute.get("key")), value)
-    instance = next((found[key] for key in _INSTANCE if key in found), None)
+    return process_of(found)
+
+
+def process_of(attributes: Mapping[str, object]) -> str | None:
+    """Name the process by a resource's attributes: the pod, else service and instance."""
+    found = {key: words(value) for key, value in attributes.items()}
+    instance = next((found[key] for key in INSTANCE if found.get(key)), None)
     return found.get("k8s.pod.name") or process(found.get("service.name"), instance)
 
 

@@ -8,22 +8,19 @@ zone (then UTC).
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
-from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import Any, TypeVar
 
 from antecede.errors import FormatError, InputError
-from antecede.trace import text
+from antecede.trace import blocks, table_rows, text
+from antecede.trace.blocks import Block
+from antecede.trace.by_columns import Piece, pieces
 from antecede.trace.causes import ROUNDED, ROUNDED_IN
 from antecede.trace.columns import USUAL, Columns
-from antecede.trace.own_columns import Own, Place
+from antecede.trace.own_columns import Own
 from antecede.trace.reader import Detail, Item, ReadOptions
 from antecede.trace.schema import Quarantined
 from antecede.trace.time_words import GUESSED, UNREADABLE
@@ -33,23 +30,15 @@ from antecede.words import counted
 ABSENT_KEYS = "absent_keys"
 """Name of a detail: keys of a file of JSON lines that records of it lack."""
 SAMPLE_ROWS = 1000
-PARQUET_ROWS = 16_384
 DELIMITERS = ",\t;|"
 JSON_LINES = {".jsonl", ".ndjson"}
+_T = TypeVar("_T")
 
 
 def absent_keys(details: Mapping[str, Any], format: str) -> str:
     """Say what becomes of keys that records lack, where JSON lines are written; "" of none."""
     count = details.get(ABSENT_KEYS, 0) if format == JSON_LINES_FORMAT else 0
     return f"{counted(count, 'key')} that records lack came out as null" if count else ""
-
-
-class Row(NamedTuple):
-    """One row: its line, its cells by name, and the row as the user has it."""
-
-    line: int | None
-    record: dict[str, Any]
-    own: Own
 
 
 class TableReader:
@@ -95,42 +84,119 @@ class TableReader:
             else:
                 records, keys = records + 1, keys + len(row.record)
                 yield columns.event(row.record, row.line), row.own
-        columns.check_all_came()
-        if names := columns.without_causes():
-            yield Detail("without_causes", names), None
-        for name, count in columns.causes.items():
-            if count:
-                yield Detail(name, count), None
-        if columns.unreadable_times:
-            yield Detail(UNREADABLE, columns.unreadable_times), None
-        if in_json and (absent := records * len(columns.known) - keys):
-            yield Detail(ABSENT_KEYS, absent), None
-        if columns.rounded_causes:
-            yield Detail(ROUNDED, columns.rounded_causes), None
-            yield Detail(ROUNDED_IN, " and ".join(columns.of["parents"])), None
-        if columns.guessed_unit:
-            yield Detail(GUESSED, columns.guessed_unit), None
+        absent = records * len(columns.known) - keys if in_json else 0
+        yield from ((detail, None) for detail in details_of(columns, absent))
 
-    def _rows(self, path: Path) -> Iterator[Row | Quarantined]:
-        if path.is_dir():
-            for part in _parts(path):
-                yield from _parquet(part)
+    def read_by_columns(
+        self, path: Path, options: ReadOptions, own: bool
+    ) -> Iterator[Piece | Detail]:
+        """Yield what `read_with_own` does, events by whole columns wherever that is the same."""
+        coming = self._blocks(path)
+        ahead, sample = first_blocks(coming)
+        if not sample:
+            yield from ((row, None) for block in ahead for _, row in block.bad)
             return
-        head = text.read_up_to(path, text.HEAD_BYTES)[0]
-        if head.startswith(b"PAR1"):
-            yield from _parquet(path)
-            return
-        try:
-            if _in_json(path):
-                yield from _json_lines(path)
-            else:
-                yield from _csv(path, _delimiter(_first_line(head)))
-        except FormatError:
+        in_json = _in_json(path)
+        columns = Columns(sample, options, str(path), growing=in_json)
+        records = keys = 0
+        for block in itertools.chain(_emptied(ahead), coming):
+            if in_json:
+                records += block.rows
+                keys += sum(map(len, block.as_records()))
+            yield from pieces(block, columns, own)
+        yield from details_of(columns, records * len(columns.known) - keys if in_json else 0)
+
+    def _rows(self, path: Path) -> Iterator[table_rows.Row | Quarantined]:
+        parquet, delimiter = kind_of(path)
+        if parquet is not None:
+            for part in parquet:
+                yield from table_rows.parquet(part)
+        elif delimiter is None:
+            yield from _to_the_break(path, lambda: table_rows.json_lines(path), _bad_row)
+        else:
+            yield from _to_the_break(path, lambda: table_rows.delimited(path, delimiter), _bad_row)
+
+    def _blocks(self, path: Path) -> Iterator[Block]:
+        parquet, delimiter = kind_of(path)
+        if parquet is not None:
+            for part in parquet:
+                yield from blocks.parquet(part)
+        elif delimiter is None:
+            yield from _to_the_break(path, lambda: blocks.json_lines(path), _bad_block)
+        else:
+            yield from _to_the_break(path, lambda: blocks.delimited(path, delimiter), _bad_block)
+
+
+def first_blocks(coming: Iterator[Block]) -> tuple[list[Block], list[Mapping[str, object]]]:
+    """Return blocks up to the one that ends the sample by which columns are told, and it."""
+    ahead: list[Block] = []
+    sample: list[Mapping[str, object]] = []
+    for block in coming:
+        ahead.append(block)
+        sample += block.as_records(min(SAMPLE_ROWS - len(sample), block.rows))
+        if len(sample) == SAMPLE_ROWS:
+            break
+    return ahead, sample
+
+
+def kind_of(path: Path) -> tuple[list[Path] | None, str | None]:
+    """Return the files of a table in Parquet, else the delimiter of CSV; neither: JSON."""
+    if path.is_dir():
+        return _parts(path), None
+    head = text.read_up_to(path, text.HEAD_BYTES)[0]
+    if head.startswith(b"PAR1"):
+        return [path], None
+    return None, None if _in_json(path) else _delimiter(_first_line(head))
+
+
+def _to_the_break(
+    path: Path, read: Callable[[], Iterator[_T]], bad: Callable[[Quarantined], _T]
+) -> Iterator[_T]:
+    """Yield what is read; where the file breaks off on a line, that is a bad record."""
+    try:
+        yield from read()
+    except FormatError:
+        raise
+    except InputError as error:
+        if error.line is None:
             raise
-        except InputError as error:  # the file breaks off on that line
-            if error.line is None:
-                raise
-            yield Quarantined(str(path), error.line, None, error.message, "")
+        yield bad(Quarantined(str(path), error.line, None, error.message, ""))
+
+
+def _bad_row(row: Quarantined) -> table_rows.Row | Quarantined:
+    return row
+
+
+def _bad_block(row: Quarantined) -> Block:
+    return Block(records=(), bad=[(0, row)])
+
+
+def _emptied(ahead: list[Block]) -> Iterator[Block]:
+    """Yield blocks and keep none of them."""
+    while ahead:
+        yield ahead.pop(0)
+
+
+def details_of(columns: Columns, absent_keys: int) -> Iterator[Detail]:
+    """Yield what reading found out about a file as a whole.
+
+    Raises FormatError for a column that the user named and that no record had.
+    """
+    columns.check_all_came()
+    if names := columns.without_causes():
+        yield Detail("without_causes", names)
+    for name, count in columns.causes.items():
+        if count:
+            yield Detail(name, count)
+    if columns.unreadable_times:
+        yield Detail(UNREADABLE, columns.unreadable_times)
+    if absent_keys:
+        yield Detail(ABSENT_KEYS, absent_keys)
+    if columns.rounded_causes:
+        yield Detail(ROUNDED, columns.rounded_causes)
+        yield Detail(ROUNDED_IN, " and ".join(columns.of["parents"]))
+    if columns.guessed_unit:
+        yield Detail(GUESSED, columns.guessed_unit)
 
 
 def _first_line(head: bytes) -> str:
@@ -146,7 +212,9 @@ def _in_json(path: Path) -> bool:
     return _first_line(text.read_up_to(path, text.HEAD_BYTES)[0]).startswith("{")
 
 
-def _until(rows: Iterator[Row | Quarantined], count: int) -> Iterator[Row | Quarantined]:
+def _until(
+    rows: Iterator[table_rows.Row | Quarantined], count: int
+) -> Iterator[table_rows.Row | Quarantined]:
     """Yield rows until `count` good ones have come."""
     for row in rows:
         yield row
@@ -188,131 +256,6 @@ def _parts(folder: Path) -> list[Path]:
             path=str(folder),
         )
     return files
-
-
-def _parquet(path: Path) -> Iterator[Row]:
-    try:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=PARQUET_ROWS):
-                for number, record in enumerate(_plain(batch).to_pylist()):
-                    yield Row(None, record, Place(batch, number))
-    except (pa.ArrowException, OSError) as error:
-        raise FormatError(f"not readable as Parquet: {error}", path=str(path)) from error
-
-
-def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch with time stamps as ISO text, which keeps nanoseconds and the zone."""
-    columns = [
-        # Arrow keeps times with a zone as UTC, which is what text without a zone means here.
-        column.cast(pa.timestamp(column.type.unit)).cast(pa.string())
-        if pa.types.is_timestamp(column.type)
-        else column
-        for column in batch.columns
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-
-
-def _json_lines(path: Path) -> Iterator[Row | Quarantined]:
-    for number, line in text.lines(path):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            yield Quarantined(str(path), number, None, f"not JSON: {error}", text.shorten(line))
-            continue
-        if isinstance(record, dict):
-            yield Row(number, record, record)
-        else:
-            raw = text.shorten(line)
-            yield Quarantined(str(path), number, None, "not a JSON object", raw)
-
-
-def _csv(path: Path, delimiter: str) -> Iterator[Row | Quarantined]:
-    names: list[str] | None = None
-    for line, cells in _records(path, delimiter):
-        if isinstance(cells, Quarantined):
-            if names is None:
-                raise FormatError(cells.reason, path=str(path), line=line)
-            yield cells
-        elif not any(cells):
-            continue
-        elif names is None:
-            names = _header(cells, path, line)
-        elif len(cells) != len(names):
-            reason = f"{len(cells)} cells, but the first line names {len(names)} columns"
-            raw = text.shorten(delimiter.join(cells))
-            yield Quarantined(str(path), line, None, reason, raw)
-        else:
-            record = dict(zip(names, cells, strict=True))
-            yield Row(line, record, record)
-
-
-def _header(cells: list[str], path: Path, line: int) -> list[str]:
-    names = [name.strip() for name in cells]
-    twice = next((name for name in names if name and names.count(name) > 1), None)
-    if twice is not None:
-        message = f"two columns are called {twice!r}; rename one of them"
-        raise FormatError(message, path=str(path), line=line)
-    return names
-
-
-def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str] | Quarantined]]:
-    """Yield (first line, cells) of each record, or what is wrong with that line.
-
-    A quote that opens and never closes would swallow all rows after it: then only its own
-    line is bad, and reading goes on with the next one.
-    """
-    source = _Again(text.lines(path))
-    while True:
-        # The csv module asks for the next line within quotes; the line ends belong to the value.
-        table = csv.reader((line + "\n" for _, line in source), delimiter=delimiter)
-        problem = ""
-        while not problem:
-            source.taken.clear()
-            try:
-                cells = next(table)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                problem = f"not CSV: {error}"
-            else:
-                if source.ended:
-                    problem = "not CSV: a quote opens here and never closes"
-                else:
-                    yield source.taken[0][0], cells
-        number, line = source.taken[0]
-        source.go_back()
-        yield number, Quarantined(str(path), number, None, problem, text.shorten(line))
-
-
-class _Again:
-    """Numbered lines, of which those of one record can be had again but for its first."""
-
-    def __init__(self, lines: Iterator[tuple[int, str]]) -> None:
-        self._lines = lines
-        self._waiting: deque[tuple[int, str]] = deque()
-        self.taken: list[tuple[int, str]] = []
-        """Lines since the caller last emptied this."""
-        self.ended = False
-        """Whether a line was asked for when there was none."""
-
-    def __iter__(self) -> Iterator[tuple[int, str]]:
-        return self
-
-    def __next__(self) -> tuple[int, str]:
-        try:
-            found = self._waiting.popleft() if self._waiting else next(self._lines)
-        except StopIteration:
-            self.ended = True
-            raise
-        self.taken.append(found)
-        return found
-
-    def go_back(self) -> None:
-        """Offer the taken lines again, without the first."""
-        self._waiting.extendleft(reversed(self.taken[1:]))
-        self.ended = False
 
 
 def _delimiter(first_line: str) -> str:

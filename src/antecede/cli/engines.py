@@ -1,0 +1,138 @@
+"""Which engine carries a command out: this process, or Spark; chosen by what memory there is."""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import importlib.util
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow
+import pyarrow.parquet
+
+from antecede.cli.unused import refuse_unused
+from antecede.errors import AntecedeError, InputError
+from antecede.trace import reader
+from antecede.trace.arrow import implied_format
+from antecede.trace.reader import ReadOptions
+from antecede.trace.table import TableReader
+
+AUTO, LOCAL, SPARK = "auto", "local", "spark"
+A_ROW, A_BYTE, OF_TEXT, PACKED = 1200, 4, 20, 6
+"""Memory that the local engine takes, measured on rows of five columns: bytes for a row of Parquet
+beside so many times its uncompressed bytes, times the bytes of a text, times again if gzip."""
+SHARE = 0.8
+"""Of the memory that is free, so much may be needed."""
+
+
+class Engine(NamedTuple):
+    """The engine chosen, and why, in words."""
+
+    name: str
+    why: str
+
+
+def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare --engine and --master."""
+    parser.add_argument(
+        "--engine",
+        choices=(AUTO, LOCAL, SPARK),
+        default=AUTO,
+        help="this process, or Spark; by the size of the input and free memory if not given",
+    )
+    parser.add_argument(
+        "--master", metavar="M", help="Spark's master, as local[4] or spark://host:7077"
+    )
+
+
+def chosen_engine(
+    args: argparse.Namespace, paths: Sequence[str], format: str | None, options: ReadOptions
+) -> Engine:
+    """Return the engine. Raises InputError for --master where nothing runs on Spark."""
+    if args.engine == LOCAL:
+        refuse_unused(args, "--engine local runs in this process", unused=["master"])
+    if args.engine != AUTO:
+        return Engine(args.engine, "as asked")
+    if args.master is not None:
+        return Engine(SPARK, "--master was given")
+    needed, free = needed_bytes(paths), free_bytes()
+    if needed is None or free is None:
+        return Engine(LOCAL, "sizes are not known")
+    sizes = f"needs {_size(needed)} of memory, {_size(free)} is free"
+    if needed <= SHARE * free:
+        return Engine(LOCAL, sizes)
+    hindrance = _hindrance(paths, format, options)
+    if hindrance:
+        return Engine(LOCAL, f"{sizes}; Spark cannot: {hindrance}")
+    return Engine(SPARK, sizes)
+
+
+def needed_bytes(paths: Sequence[str]) -> int | None:
+    """Return about how much memory the local engine would take; None where that is not known."""
+    total = 0.0
+    for name in paths:
+        found = [Path(name)] if Path(name).exists() else [Path(one) for one in glob.glob(name)]
+        for path in found:
+            files = (
+                [part for part in path.rglob("*") if part.is_file()] if path.is_dir() else [path]
+            )
+            try:
+                total += sum(map(_needed_of, files))
+            except OSError:
+                return None
+    return int(total)
+
+
+def _needed_of(path: Path) -> float:
+    with path.open("rb") as file:
+        head = file.read(4)
+    if head != b"PAR1":
+        return path.stat().st_size * OF_TEXT * (PACKED if head[:2] == b"\x1f\x8b" else 1)
+    pq: Any = pyarrow.parquet
+    try:
+        metadata = pq.read_metadata(str(path))
+    except pyarrow.ArrowException:
+        return 0.0  # reading says what is wrong with it
+    groups = (metadata.row_group(k) for k in range(metadata.num_row_groups))
+    size = sum(group.total_byte_size for group in groups)
+    return float(metadata.num_rows * A_ROW + size * A_BYTE)
+
+
+def free_bytes() -> int | None:
+    """Return how much memory is free for use; None where the system does not tell."""
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) << 10
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def _hindrance(paths: Sequence[str], format: str | None, options: ReadOptions) -> str:
+    """Say why Spark cannot read this here; "" where it can."""
+    if importlib.util.find_spec("pyspark") is None:
+        return "pyspark is not installed"
+    try:
+        name = format or implied_format(options)
+        names = {name} if name else {reader.choose(Path(path)).name for path in paths}
+        if names != {TableReader.name}:
+            return "it reads tables alone"
+        from antecede.spark.java import find_java
+
+        find_java()
+    except InputError:
+        return ""  # reading says what is wrong
+    except AntecedeError as error:
+        return str(error)
+    return ""
+
+
+def _size(number: int) -> str:
+    for unit, size in (("GB", 10**9), ("MB", 10**6)):
+        if number >= size:
+            return f"some {number / size:,.1f} {unit}"
+    return "under 1 MB"

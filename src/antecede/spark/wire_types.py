@@ -1,0 +1,88 @@
+"""Columns of any Arrow type on their way through Spark, and back as they were.
+
+Spark has no nanoseconds, no unsigned numbers and no times of day; a column that passes through it
+only to be written again need not be understood there. So fixed-width values go as the whole
+numbers that their bytes are, texts of any layout as text, and come back with their own type.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import from_arrow_type
+
+from antecede.errors import InputError
+
+pa: Any = pyarrow  # its stubs know too few of the types that meet here
+_BY_WIDTH = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+
+
+def carried(kind: Any) -> Any:
+    """Return the Arrow type as which a column of a type passes through Spark."""
+    types = pa.types
+    if types.is_null(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return pa.string()
+    if types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        return pa.binary()
+    if types.is_dictionary(kind):
+        return carried(kind.value_type)
+    plain = types.is_signed_integer(kind) or types.is_boolean(kind) or types.is_floating(kind)
+    if types.is_primitive(kind) and not (plain and not types.is_float16(kind)):
+        return _BY_WIDTH[kind.bit_width]
+    return kind
+
+
+def spark_type(name: str, kind: Any) -> t.DataType:
+    """Return Spark's type of the carried column; InputError where it has none."""
+    try:
+        found = from_arrow_type(carried(kind))
+    except Exception as error:  # PySparkTypeError, or what Arrow says of odd types
+        raise InputError(
+            f"column {name} of type {kind} cannot pass through Spark; say --engine local"
+        ) from error
+    if pa.types.is_nested(kind) and not _faithful(kind):
+        raise InputError(
+            f"column {name} of type {kind} would not come out of Spark as it went in; say "
+            "--engine local, or select its parts first"
+        )
+    return found
+
+
+def _faithful(kind: Any) -> bool:
+    """Tell whether Spark keeps a nested type as it is."""
+    types = pa.types
+    if types.is_list(kind):
+        return _faithful(kind.value_type)
+    if types.is_struct(kind):
+        return all(_faithful(field.type) for field in kind)
+    if types.is_map(kind):
+        return _faithful(kind.key_type) and _faithful(kind.item_type)
+    plain = (types.is_string, types.is_signed_integer, types.is_boolean, types.is_binary)
+    return any(test(kind) for test in plain) or kind in (pa.float32(), pa.float64())
+
+
+def to_carry(column: Any) -> Any:
+    """Return an array as it passes through Spark."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return to_carry(column.cast(kind.value_type))
+    wanted = carried(kind)
+    if wanted == kind:
+        return column
+    same = pa.types.is_primitive(kind) and not pa.types.is_null(kind)
+    return column.view(wanted) if same else column.cast(wanted)
+
+
+def carried_back(column: Any, kind: Any) -> Any:
+    """Return what `to_carry` made of an array of a type as it was."""
+    if pa.types.is_null(kind):
+        return pa.nulls(len(column))
+    if pa.types.is_dictionary(kind):
+        return carried_back(column, kind.value_type).cast(kind)
+    wanted = carried(kind)
+    column = column.cast(wanted)
+    if wanted == kind:
+        return column
+    return column.view(kind) if pa.types.is_primitive(kind) else column.cast(kind)

@@ -1,0 +1,203 @@
+"""Spans in tables: Spark, Arrow and the reader of files make the same events of the same spans."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+from pyspark.sql import SparkSession
+
+from antecede.errors import InputError
+from antecede.spark.span_tables import events_of_spans as by_spark
+from antecede.trace.arrow import read
+from antecede.trace.spans_table import COLUMNS
+from antecede.trace.spans_table import events_of_spans as by_arrow
+
+pa: Any = pyarrow
+TRACES = [
+    "0" * 31 + "a",
+    "0" * 31 + "A",
+    "f" * 32,
+    "0" * 32,
+    " " + "1" * 32,
+    "short",
+    "",
+    "\u2003",
+    None,
+]
+TRACES += [base64.b64encode(bytes(15) + b"\x0a").decode(), base64.b64encode(bytes(16)).decode()]
+TRACES += ["AAAAAAAAAAAAAAAAAAAAAR==", "A" * 22, "00", "\x1f"]
+SPANS = [
+    "0" * 15 + "1",
+    "0" * 15 + "2",
+    "AAAAAAAAAAE=",
+    "AAAAAAAAAAE==",
+    "AAAAAAAAAAF=",
+    "x",
+    "",
+    None,
+]
+SPANS += ["0" * 16, "ABCDEFabcdef0123", " 0000000000000003\t", "0" * 15 + "\n"]
+TIMES = [
+    "0",
+    "",
+    "1700000000000000000",
+    "9223372036854775807",
+    "9223372036854775808",
+    "x",
+    "-5",
+    None,
+]
+TIMES += ["+7", " 8 ", "007", "1" * 31, "\u2003"]
+KINDS = [
+    "SPAN_KIND_SERVER",
+    "Client",
+    "consumer",
+    "PRODUCER",
+    "INTERNAL",
+    "",
+    None,
+    "2",
+    "5",
+    "9",
+    " 3",
+]
+WORDS = ["svc", " svc", "pod-1", "", " ", None, "\u3000x\u3000"]
+KEYS = ["service.name", "k8s.pod.name", "service.instance.id", "host.name", "host.id", "other"]
+
+
+def spans(seed: int, n: int = 120) -> list[dict[str, Any]]:
+    draw = random.Random(seed)
+
+    def span() -> dict[str, Any]:
+        links = [
+            {"traceId": draw.choice(TRACES), "spanId": draw.choice(SPANS)}
+            for _ in range(draw.choice([0, 0, 1, 3]))
+        ]
+        keys = draw.sample(KEYS, draw.randrange(4))
+        attributes = {key: draw.choice(WORDS) for key in keys}
+        usual = draw.random() < 0.7
+        return {
+            "traceId": draw.choice(TRACES[:3] if usual else TRACES),
+            "spanId": draw.choice(SPANS[:3] if usual else SPANS),
+            "parentSpanId": draw.choice(SPANS),
+            "name": draw.choice(WORDS),
+            "kind": draw.choice(KINDS),
+            "startTimeUnixNano": draw.choice(TIMES),
+            "endTimeUnixNano": draw.choice(TIMES),
+            "links": links,
+            "resourceAttributes": {k: v for k, v in attributes.items() if v is not None},
+        }
+
+    return [span() for _ in range(n)]
+
+
+def as_table(rows: list[dict[str, Any]]) -> Any:
+    text = pa.string()
+    names = ("traceId", "spanId", "parentSpanId", "name", "kind", "startTimeUnixNano")
+    link = pa.struct([("traceId", text), ("spanId", text)])
+    fields = [(name, text) for name in (*names, "endTimeUnixNano")]
+    fields += [("links", pa.list_(link)), ("resourceAttributes", pa.map_(text, text))]
+    rows = [{**row, "resourceAttributes": [*row["resourceAttributes"].items()]} for row in rows]
+    return pa.Table.from_pylist(rows, schema=pa.schema(fields))
+
+
+def as_file(rows: list[dict[str, Any]], path: Path) -> Path:
+    """OTLP's JSON, a line for the resource of each span."""
+    with path.open("w") as file:
+        for row in rows:
+            attributes = [
+                {"key": key, "value": {"stringValue": value}}
+                for key, value in row["resourceAttributes"].items()
+            ]
+            span = {key: value for key, value in row.items() if key != "resourceAttributes"}
+            block = {"resource": {"attributes": attributes}, "scopeSpans": [{"spans": [span]}]}
+            file.write(json.dumps({"resourceSpans": [block]}) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_three_ways_to_the_same_events(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    rows = spans(seed)
+    table = as_table(rows)
+    here = by_arrow(table).to_pylist()
+    trace = read([as_file(rows, tmp_path / "spans.json")], "spans")
+    wanted = [name for name in COLUMNS if name not in ("reason", "unreadable_times")]
+    good: list[Any] = [row for row in here if row["reason"] is None]
+    told = trace.events.select(wanted).to_pylist()
+    assert [{name: row[name] for name in wanted} for row in good] == told
+    assert len(here) - len(good) == trace.quarantine.num_rows
+    unreadable = sum(row["unreadable_times"] for row in here)
+    assert unreadable == trace.details.get("unreadable_times", 0)
+    assert min(len(good), len(here) - len(good), unreadable) > 5
+    frame = spark.createDataFrame(table).coalesce(1)
+    assert frame.transform(by_spark).toArrow().to_pylist() == here
+
+
+def clickhouse(rows: list[dict[str, Any]], in_bytes: bool) -> Any:
+    """The same spans as ClickHouse's exporter names them; ids perhaps as bytes."""
+    draw = random.Random(1)
+    ids = [draw.choice([b"", bytes(16), draw.randbytes(16)]) for _ in rows]
+    few = [draw.randbytes(8) for _ in range(9)] + [bytes(8), b""]
+    some = [draw.choice(few) for _ in rows]
+    kind = pa.binary() if in_bytes else pa.string()
+    show = (lambda one: one) if in_bytes else bytes.hex
+    micros = [draw.choice([None, 0, 1_700_000_000_000_000 + k]) for k in range(len(rows))]
+    return pa.table(
+        {
+            "Timestamp": pa.array(micros, pa.timestamp("us")),
+            "TraceId": pa.array(map(show, ids), kind),
+            "SpanId": pa.array(map(show, some), kind),
+            "ParentSpanId": pa.array(map(show, some[1:] + some[:1]), kind),
+            "SpanName": [row["name"] for row in rows],
+            "SpanKind": [row["kind"] for row in rows],
+            "ServiceName": [draw.choice(WORDS) for _ in rows],
+            "ResourceAttributes": pa.array(
+                [[*row["resourceAttributes"].items()] for row in rows],
+                pa.map_(pa.string(), pa.string()),
+            ),
+            "Duration": pa.array([draw.choice([None, 0, 5, 10**9]) for _ in rows], pa.int64()),
+            "Links.TraceId": pa.array([[show(one)] * 2 for one in ids], pa.list_(kind)),
+            "Links.SpanId": pa.array(
+                [[show(a), show(b)] for a, b in zip(some, few * 99, strict=False)], pa.list_(kind)
+            ),
+        }
+    )
+
+
+@pytest.mark.parametrize("in_bytes", [True, False])
+def test_a_table_of_clickhouse(spark: SparkSession, in_bytes: bool) -> None:
+    table = clickhouse(spans(9), in_bytes)
+    here = by_arrow(table).to_pylist()
+    assert sum(row["end_time"] is not None for row in here) > 5
+    assert sum(len(row["parents"]) > 1 for row in here) > 5
+    assert (
+        spark.createDataFrame(table).coalesce(1).transform(by_spark).toArrow().to_pylist() == here
+    )
+
+
+def test_what_cannot_serve_is_refused(spark: SparkSession) -> None:
+    zipkin = pa.table({"traceId": ["a"], "id": ["b"]})
+    for table, said in (
+        (zipkin, "these are Zipkin's spans"),
+        (pa.table({"x": [1]}), "no columns of a trace's and a span's id"),
+    ):
+        with pytest.raises(InputError, match=said):
+            by_arrow(table)
+        with pytest.raises(InputError, match=said):
+            by_spark(spark.createDataFrame(table))
+    for column, said in (
+        ({"traceId": [1]}, "column traceId must be text or bytes"),
+        ({"startTimeUnixNano": [0.5]}, "column startTimeUnixNano must be whole numbers"),
+        ({"links": ["x"]}, "column links must be an array"),
+        ({"kind": [True]}, "column kind must be a word or a number"),
+        ({"resourceAttributes": ["x"]}, "column resourceAttributes must be a map"),
+    ):
+        frame = spark.createDataFrame(pa.table({"traceId": ["a"], "spanId": ["b"], **column}))
+        with pytest.raises(InputError, match=said):
+            by_spark(frame)
