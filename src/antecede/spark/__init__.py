@@ -18,7 +18,9 @@ from antecede.order.deliver_spec import DeliverSpec, DeliverStatus
 from antecede.spark.auditing import audit
 from antecede.spark.delivering import deliver
 from antecede.spark.ordering import order
+from antecede.spark.relations import concurrent, happened_before, past_size, register
 from antecede.spark.spec import OrderSpec, Status
+from antecede.spark.stamping import with_clocks
 from antecede.spark.stream import count_statuses
 
 __all__ = [
@@ -27,7 +29,12 @@ __all__ = [
     "OrderSpec",
     "Status",
     "audit",
+    "concurrent",
     "count_statuses",
     "deliver",
+    "happened_before",
     "order",
+    "past_size",
+    "register",
+    "with_clocks",
 ]
