@@ -7,13 +7,16 @@
 
 from __future__ import annotations
 
+from antecede.causality.reach import future, past
 from antecede.causality.relations import concurrent, happened_before, past_size
 from antecede.causality.stamps import STAMP, with_clocks
 
 __all__ = [
     "STAMP",
     "concurrent",
+    "future",
     "happened_before",
+    "past",
     "past_size",
     "with_clocks",
 ]

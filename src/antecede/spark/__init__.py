@@ -18,6 +18,7 @@ from antecede.order.deliver_spec import DeliverSpec, DeliverStatus
 from antecede.spark.auditing import audit
 from antecede.spark.delivering import deliver
 from antecede.spark.ordering import order
+from antecede.spark.reaching import future, past
 from antecede.spark.relations import concurrent, happened_before, past_size, register
 from antecede.spark.spec import OrderSpec, Status
 from antecede.spark.stamping import with_clocks
@@ -32,8 +33,10 @@ __all__ = [
     "concurrent",
     "count_statuses",
     "deliver",
+    "future",
     "happened_before",
     "order",
+    "past",
     "past_size",
     "register",
     "with_clocks",
