@@ -8,8 +8,8 @@ import importlib
 import pytest
 from pyspark.sql import SparkSession
 
-ARROW = ("reach", "relations", "stamps")
-SPARK = ("reaching", "relations", "stamping")
+ARROW = ("cuts", "reach", "relations", "stamps")
+SPARK = ("cutting", "reaching", "relations", "stamping")
 
 
 def examples(module: str, **given: object) -> tuple[int, int]:

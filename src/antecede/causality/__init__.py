@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from antecede.causality.cuts import cut, cut_verdict, recovery_line
 from antecede.causality.reach import future, past
 from antecede.causality.relations import concurrent, happened_before, past_size
 from antecede.causality.stamps import STAMP, with_clocks
@@ -14,9 +15,12 @@ from antecede.causality.stamps import STAMP, with_clocks
 __all__ = [
     "STAMP",
     "concurrent",
+    "cut",
+    "cut_verdict",
     "future",
     "happened_before",
     "past",
     "past_size",
+    "recovery_line",
     "with_clocks",
 ]

@@ -111,7 +111,7 @@ class Stamped:
             return
         self._graph = graph_of(table, spec.order, digest)
         self._groups = group_names(table, spec.order.group)
-        self._stamps = _stamped(self._graph, spec.widest, self._groups)
+        self._stamps = stamped(self._graph, spec.widest, self._groups)
         self._version = self._stamps.version.view(np.int64)[self._graph.keys.group]
 
     def statuses(self) -> Array:
@@ -168,7 +168,8 @@ def text(column: Array) -> Array:
     return column.cast(pa.string())
 
 
-def _stamped(graph: Graph, widest: int, groups: Array) -> Stamps:
+def stamped(graph: Graph, widest: int, groups: Array) -> Stamps:
+    """Stamp the rows of a graph; raises InputError where a past is too wide."""
     keys = graph.keys
     order = graph.order[np.argsort(keys.group[graph.order], kind="stable")]
     favourite = favourites(order, keys.offsets, graph.causes, graph.alive, keys.actor)

@@ -1,6 +1,6 @@
-"""Ordering, deliveries and audits as DataFrame -> DataFrame functions.
+"""Ordering, deliveries, audits and a vocabulary of causality as DataFrame -> DataFrame functions.
 
-`order`, `deliver` and `audit` work with any session that the caller has; nothing here creates one
+All work with any session that the caller has; nothing here creates one
 except `antecede.spark.session.local_session`. Importing this package without pyspark raises
 MissingExtraError.
 """
@@ -16,6 +16,7 @@ except ImportError as error:
 
 from antecede.order.deliver_spec import DeliverSpec, DeliverStatus
 from antecede.spark.auditing import audit
+from antecede.spark.cutting import cut, cut_verdict, recovery_line
 from antecede.spark.delivering import deliver
 from antecede.spark.ordering import order
 from antecede.spark.reaching import future, past
@@ -32,12 +33,15 @@ __all__ = [
     "audit",
     "concurrent",
     "count_statuses",
+    "cut",
+    "cut_verdict",
     "deliver",
     "future",
     "happened_before",
     "order",
     "past",
     "past_size",
+    "recovery_line",
     "register",
     "with_clocks",
 ]

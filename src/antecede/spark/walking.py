@@ -97,7 +97,7 @@ def _as_text(df: DataFrame, spec: OrderSpec) -> bool:
 def _reached(edges: DataFrame, seeds: DataFrame, rounds: int) -> DataFrame:
     """Return (g, k, event): the events and all that steps lead to. Raises InputError."""
     found, front = seeds, seeds.select("g", "k")
-    for done in range(rounds):
+    for done in range(rounds + 1):
         step = edges.join(front.withColumnRenamed("k", "start"), ["g", "start"])
         step = step.select("g", F.col("end").alias("k")).distinct()
         front = step.join(found, ["g", "k"], "left_anti").localCheckpoint()
