@@ -229,12 +229,16 @@ def held(
     at: str,
     checkpoints: str,
     digest: Digests | None = None,
+    said: tuple[str, str] | None = None,
 ) -> Array:
-    """Return of each row whether the recovery line holds it; null without a place."""
+    """Return of each row whether the recovery line holds it; null without a place.
+
+    `said`: what the columns of processes and positions are called where they came from.
+    """
     if not table.num_rows:
         return pa.array([], pa.bool_())
     graph = graph_of(table, spec, digest)
-    _refuse_nulls(table, graph, process, at)
+    _refuse_nulls(table, graph, (process, at), said or (process, at))
     codes = process_codes(table, spec, process)
     marks: Bools = pc.fill_null(table[checkpoints], False).to_numpy() & graph.alive
     level, counts = _levels(codes, _ranks(table, at), marks, graph.alive)
@@ -272,12 +276,14 @@ def _ranks(table: pyarrow.Table, at: str) -> Ints:
     return ranks
 
 
-def _refuse_nulls(table: pyarrow.Table, graph: Graph, process: str, at: str) -> None:
-    for name in (process, at):
+def _refuse_nulls(
+    table: pyarrow.Table, graph: Graph, names: tuple[str, str], said: tuple[str, str]
+) -> None:
+    for name, called in zip(names, said, strict=True):
         lacking = np.flatnonzero(_combined(table, name).is_null().to_numpy(False) & graph.alive)
         if len(lacking):
             raise InputError(
-                f"{len(lacking)} events have no {name}: they are in no local state, and a line "
+                f"{len(lacking)} events have no {called}: they are in no local state, and a line "
                 "without them would be none; give it, or leave them out"
             )
 

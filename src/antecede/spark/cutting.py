@@ -31,7 +31,7 @@ from antecede.errors import InputError
 from antecede.kernels.lines import NO, UNKNOWN, YES
 from antecede.order.spec import OrderSpec
 from antecede.spark.ordering import column_of
-from antecede.spark.stamping import MADE, by_group, checked, control, table_of
+from antecede.spark.stamping import MADE, analysed, by_group, checked, control, table_of
 
 _SIDE, _PROCESS, _AT, _MARK = (f"__antecede_{name}" for name in ("side", "process", "at", "mark"))
 
@@ -75,6 +75,11 @@ def cut(
     ways = {"id": id, "after": after, "clock": clock, "member": member, "group": group}
     spec, process = cut_spec({**ways, "time": time}, process, at, status)
     added = {**{name: name for name in ADDED}, "status": status}
+    if not analysed(df):
+        raise InputError(
+            "in a declarative pipeline nothing tells the types of positions: call cut outside, on "
+            "the table that the pipeline makes"
+        )
     checked(df, spec, "cut", **added)
     _check_columns(df, process, at)
     sided = _sided(df, positions, process, at)
@@ -174,6 +179,8 @@ def recovery_line(
 
 
 def _check_columns(df: DataFrame, *names: str) -> None:
+    if not analysed(df):
+        return
     absent = [name for name in names if name not in df.columns]
     if absent:
         raise InputError(f"no column {', '.join(absent)}; there are {', '.join(df.columns)}")
@@ -232,7 +239,7 @@ def _judging(df: DataFrame, spec: OrderSpec, process: str) -> Column:
 
 def _holding(df: DataFrame, spec: OrderSpec, process: str, at: str, checkpoints: str) -> Column:
     def hold(table: pa.Table, digests: Any) -> pa.Array:  # type: ignore[type-arg]
-        return held(table, spec, _PROCESS, _AT, _MARK, digests)
+        return held(table, spec, _PROCESS, _AT, _MARK, digests, (process, at))
 
     more = {_PROCESS: process, _AT: at, _MARK: checkpoints}
     columns = {name: column_of(column) for name, column in more.items()}
@@ -248,13 +255,15 @@ def _by_worker(
 ) -> Column:
     """Return the column that `work` makes of a whole partition (see `ordering._ordering_udf`)."""
 
+    names = list(more)
+
     # Spark evaluates these hints, and pa.Array takes no parameters at run time.
     def run(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
         parts = [tuple(columns) for columns in batches]
         if not parts:
             return
         sizes = [len(part[0]) for part in parts]
-        made = work(*table_of(parts, spec, list(more)))
+        made = work(*table_of(parts, spec, names))
         for end, size in zip(np.cumsum(sizes), sizes, strict=True):
             yield made.slice(end - size, size)
 

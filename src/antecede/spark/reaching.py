@@ -21,10 +21,11 @@ from antecede.causality.reach import NO_PLACE, UNLIKE, not_there
 from antecede.causality.spec import order_spec
 from antecede.errors import InputError
 from antecede.spark.ordering import column_of
-from antecede.spark.stamping import STAMP
+from antecede.spark.stamping import STAMP, analysed
 
 Events = Sequence[object] | DataFrame
 _NAME = "__antecede_{}"
+_ROWS = "__antecede_rows"
 ROUNDS = 100
 """Joins along declared causes at most, unless the caller says otherwise."""
 
@@ -71,11 +72,11 @@ def past(
     known = _events(df, events, id, stamp).select(F.explode(_known("s")).alias("e"))
     entries = known.select("e.*").groupBy("g", "chain")
     frontier = entries.agg(F.max("position").alias("top"), *_versions())
-    frontier = _hidden(frontier)
+    frontier = _hidden(frontier, "g", "chain", "top", "oldest", "newest")
     mine = column_of(stamp)
     at = mine["group"].eqNullSafe(_its("g")) & (mine["chain"] == _its("chain"))
     found = _checked(mine, mine["position"] <= _its("top"))
-    return df.join(frontier, at).where(found).select(*map(column_of, df.columns))
+    return df.alias(_ROWS).join(frontier, at).where(found).select(f"{_ROWS}.*")
 
 
 def future(
@@ -114,6 +115,7 @@ def future(
         F.min("oldest").alias("oldest"),
         F.max("newest").alias("newest"),
     )
+    starts = _hidden(starts, "g", "starts", "oldest", "newest")
     mine = column_of(stamp)
 
     def reached(start: Column) -> Column:
@@ -124,7 +126,7 @@ def future(
 
     found = _checked(mine, F.exists(_its("starts"), reached))
     at = mine["group"].eqNullSafe(_its("g")) & mine.isNotNull()
-    return df.join(_hidden(starts), at).where(found).select(*map(column_of, df.columns))
+    return df.alias(_ROWS).join(starts, at).where(found).select(f"{_ROWS}.*")
 
 
 def _ways(
@@ -156,6 +158,11 @@ def _events(df: DataFrame, events: Events, id: str | None, stamp: str) -> DataFr
         return given.select(F.coalesce("s", _failed(wrong)).alias("s"))
     if id is None:
         raise InputError("events given by their ids: id= names the column")
+    if not analysed(df):
+        raise InputError(
+            "in a declarative pipeline ids cannot be looked up before it runs: give the events as "
+            "a DataFrame of rows with stamps, such as df.where(...)"
+        )
     if id not in df.columns:
         raise InputError(f"no column {id}; there are {', '.join(df.columns)}")
     wanted = wanted_of(df, events, id)
@@ -193,6 +200,8 @@ def wanted_of(df: DataFrame, events: Sequence[object], id: str) -> DataFrame:
 
 
 def _check_stamp(df: DataFrame, stamp: str) -> None:
+    if not analysed(df):
+        return
     if stamp not in df.columns:
         raise InputError(
             f"no column {stamp}: make it by with_clocks, or give after= to do without stamps"
@@ -224,9 +233,9 @@ def _versions() -> tuple[Column, Column]:
     return F.min("version").alias("oldest"), F.max("version").alias("newest")
 
 
-def _hidden(frontier: DataFrame) -> DataFrame:
+def _hidden(frontier: DataFrame, *names: str) -> DataFrame:
     """Give the columns names that no row has."""
-    return frontier.toDF(*(_NAME.format(name) for name in frontier.columns))
+    return frontier.select(*(F.col(name).alias(_NAME.format(name)) for name in names))
 
 
 def _its(name: str) -> Column:

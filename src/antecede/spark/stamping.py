@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
@@ -105,12 +106,32 @@ def with_clocks(
     )
     checked(df, spec.order, "with_clocks", stamp=stamp, status=status)
     placed = by_group(df, spec.order).withColumn(MADE, _stamping(df, spec))
-    own = [column_of(name) for name in df.columns]
-    return placed.select(*own, *(F.col(MADE)[name].alias(name) for name in spec.added))
+    # `drop` would look at the columns, which a declarative pipeline does not allow.
+    own = F.expr(f"* EXCEPT ({MADE})")
+    return placed.select(own, *(F.col(MADE)[name].alias(name) for name in spec.added))
+
+
+def analysed(df: DataFrame) -> bool:
+    """Tell whether the columns of a frame may be asked for: in a declarative pipeline they may not.
+
+    There Spark has nothing to say of a frame before the whole pipeline is known, and refuses.
+    """
+    try:
+        df.columns  # noqa: B018
+        return True
+    except AnalysisException as error:
+        if error.getCondition() == "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION":
+            return False
+        raise
 
 
 def checked(df: DataFrame, spec: OrderSpec, what: str, **added: str) -> None:
-    """Refuse on the driver what cannot work, and see to the workers' Python. Raises InputError."""
+    """Refuse on the driver what cannot work, and see to the workers' Python. Raises InputError.
+
+    In a declarative pipeline nothing can be checked before it runs, and workers or Spark refuse.
+    """
+    if not analysed(df):
+        return
     if df.isStreaming:
         raise InputError(
             f"{what} needs all rows of a group, and a stream never has them: call it on the table "
@@ -135,8 +156,19 @@ def by_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
 
 def control(df: DataFrame, spec: OrderSpec) -> list[Column]:
     """Return what a worker must see of each row: the columns of the spec, and two digests."""
-    digests = [digest(df, spec.content_of(df.columns)), digest(df, spec.used)]
-    return [*map(column_of, spec.used), *digests]
+    used = [column_of(name) for name in spec.used]
+    if analysed(df):
+        return [*used, digest(df, spec.content_of(df.columns)), digest(df, spec.used)]
+    if spec.content is not None:
+        content = F.xxhash64(*map(column_of, spec.content))
+    elif spec.time is None:
+        content = F.xxhash64("*")
+    else:
+        raise InputError(
+            "in a declarative pipeline nothing tells the columns beside time: content= names those "
+            "that tell a repeated row from a conflicting one"
+        )
+    return [*used, content, F.xxhash64(*used)]
 
 
 def table_of(
