@@ -17,6 +17,7 @@ from tests.causality.naive import Row, direct, log, pasts
 from tests.causality.test_stamps import table_of
 
 DECLARED: dict[str, Any] = {"process": "member", "at": "seq", "id": "id", "after": "after"}
+CLOCKS = pa.map_(pa.string(), pa.int64())
 CLOCK: dict[str, Any] = {"at": "seq", "clock": "clock", "member": "member"}
 
 
@@ -92,19 +93,19 @@ def test_edges_across_a_cut_by_hand() -> None:
 
 def test_clocks_show_what_no_other_cause_implies() -> None:
     """a1 reaches c by way of b: only b's message is on its way to c."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"m": "a", "n": 1, "v": [("a", 1)]},
         {"m": "b", "n": 1, "v": [("a", 1), ("b", 1)]},
         {"m": "c", "n": 1, "v": [("a", 1), ("b", 1), ("c", 1)]},
     ]
-    schema = pa.schema({"m": pa.string(), "n": pa.int32(), "v": pa.map_(pa.string(), pa.int64())})
-    table = pa.Table.from_pylist(rows, schema)
+    fields: dict[str, Any] = {"m": pa.string(), "n": pa.int32(), "v": CLOCKS}
+    table = pa.Table.from_pylist(rows, pa.schema(fields))
     made = cut(table, {"a": 1, "b": 1}, at="n", clock="v", member="m")
     assert made["in_transit"].to_pylist() == [[], [], ["b:1"]]
 
 
 def test_a_cause_that_is_nowhere_leaves_the_verdict_open() -> None:
-    rows = [{"id": "b", "after": ["a"], "p": "x", "n": 1}]
+    rows: list[dict[str, Any]] = [{"id": "b", "after": ["a"], "p": "x", "n": 1}]
     table = pa.Table.from_pylist(rows)
     ways: dict[str, Any] = {"process": "p", "at": "n", "id": "id", "after": "after"}
     told = cut_verdict(cut(table, {"x": 1}, **ways)).to_pylist()[0]
@@ -171,7 +172,10 @@ def test_groups_are_apart() -> None:
 
 
 def test_refusals() -> None:
-    rows = [{"id": "a", "after": [], "p": "x", "n": 1}, {"id": "b", "after": [], "p": None, "n": 2}]
+    rows: list[dict[str, Any]] = [
+        {"id": "a", "after": [], "p": "x", "n": 1},
+        {"id": "b", "after": [], "p": None, "n": 2},
+    ]
     table = pa.Table.from_pylist(rows).append_column("saved", pa.array([True, False]))
     ways: dict[str, Any] = {"process": "p", "at": "n", "id": "id", "after": "after"}
     for positions, said in (

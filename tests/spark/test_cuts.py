@@ -42,7 +42,7 @@ def test_frames_and_tables_say_the_same(
     named, known = frame.where("member IS NOT NULL"), table.filter(table["member"].is_valid())
     line = vocabulary.recovery_line(named, "saved", **ways, group="run").toArrow()
     assert rows_of(line) == rows_of(local.recovery_line(known, "saved", **ways, group="run"))
-    assert sum(line["discarded"].to_pylist()) > 0
+    assert any(line["discarded"].to_pylist())
 
 
 def test_refusals(spark: SparkSession) -> None:

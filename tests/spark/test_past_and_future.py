@@ -1,4 +1,4 @@
-"""Past and future on Spark, by stamps and along causes: what the same call says of an Arrow table."""
+"""Past and future on Spark, by stamps and along causes: as the same call says of Arrow tables."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ def test_stamps_of_any_way(spark: SparkSession, tmp_path: Path, way: str) -> Non
 
 
 @pytest.mark.parametrize("case", IDS)
-def test_stamps_and_edges_over_odd_values(
-    spark: SparkSession, tmp_path: Path, case: str
-) -> None:
+def test_stamps_and_edges_over_odd_values(spark: SparkSession, tmp_path: Path, case: str) -> None:
     table = numbered(history(case, seed=3))
     made = local.with_clocks(table, **ODD)
     frame = frame_of(spark, table, tmp_path)

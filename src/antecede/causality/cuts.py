@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow
 import pyarrow.compute
 
-from antecede.causality.spec import order_spec, refuse_taken
-from antecede.causality.stamps import stamped, group_names, text
+from antecede.causality.spec import order_spec, refuse_fixed, refuse_taken
+from antecede.causality.stamps import group_names, stamped, text
 from antecede.errors import InputError
 from antecede.kernels.lines import (
     CROSSED,
@@ -38,6 +38,8 @@ pa: Any = pyarrow
 pc: Any = pyarrow.compute
 ADDED = ("inside", "outside_causes", "in_transit", "unknown_causes")
 """The columns that `cut` adds, before the status."""
+LINE = ("line", "kept", "undone", "discarded")
+"""The columns of `recovery_line`, after the process."""
 Positions = Mapping[Any, Any]
 
 
@@ -83,7 +85,8 @@ def cut(
     """
     ways = {"id": id, "after": after, "clock": clock, "member": member, "group": group}
     spec, process = cut_spec({**ways, "time": time}, process, at, status)
-    refuse_taken(table.column_names, status=status, **{name: name for name in ADDED})
+    refuse_taken(table.column_names, {"status": status})
+    refuse_fixed(table.column_names, ADDED)
     _check_columns(table, spec, process, at)
     side = _sides(table, positions, process, at)
     codes = process_codes(table, spec, process)
@@ -106,9 +109,9 @@ def cut_verdict(cut: pyarrow.Table, *, group: str | None = None) -> pyarrow.Tabl
     >>> cut_verdict(made)["consistent"].to_pylist()
     [False]
     """
-    inside = cut["inside"]
+    inside: Any = cut["inside"]
     lengths = {name: pc.fill_null(pc.list_value_length(cut[name]), 0) for name in ADDED[1:]}
-    table = pa.table(
+    table: Any = pa.table(
         {
             "inside": pc.fill_null(inside, False).cast(pa.int64()),
             "outside": pc.fill_null(pc.invert(inside), False).cast(pa.int64()),
@@ -119,8 +122,8 @@ def cut_verdict(cut: pyarrow.Table, *, group: str | None = None) -> pyarrow.Tabl
     )
     names = table.column_names
     keys = [] if group is None else [group]
-    if keys:
-        table = table.append_column(group, cut[group])
+    for key in keys:
+        table = table.append_column(key, cut[key])
     made = table.group_by(keys).aggregate([(name, "sum") for name in names])
     made = made.rename_columns([name.removesuffix("_sum") for name in made.column_names])
     made = made.select([*keys, *names])
@@ -129,7 +132,8 @@ def cut_verdict(cut: pyarrow.Table, *, group: str | None = None) -> pyarrow.Tabl
     known = pc.or_(pc.greater(violations, 0), pc.equal(unknown, 0))
     verdict = pc.if_else(known, pc.equal(violations, 0), pa.scalar(None, pa.bool_()))
     columns = [*(made[key] for key in keys), verdict, *counted]
-    return pa.table(columns, names=[*keys, "consistent", *names])
+    told: pyarrow.Table = pa.table(columns, names=[*keys, "consistent", *names])
+    return told
 
 
 def recovery_line(
@@ -170,7 +174,7 @@ def recovery_line(
     spec, process = cut_spec({**ways, "time": time}, process, at, "antecede_status")
     _check_columns(table, spec, process, at, checkpoints)
     keys = [process] if group is None else [group, process]
-    refuse_taken(keys, line="line", kept="kept", undone="undone", discarded="discarded")
+    refuse_fixed(keys, LINE)
     kept = held(table, spec, process, at, checkpoints)
     marked = pc.fill_null(table[checkpoints], False)
     nothing = pa.scalar(None, table.schema.field(at).type)
@@ -185,7 +189,8 @@ def recovery_line(
     sums = [("line", "max"), ("kept", "sum"), ("undone", "sum"), ("discarded", "sum")]
     made = rows.group_by(keys).aggregate(sums)
     made = made.select([*keys, *(f"{name}_{how}" for name, how in sums)])
-    return made.rename_columns([*keys, *number])
+    line: pyarrow.Table = made.rename_columns([*keys, *LINE])
+    return line
 
 
 # -- what Spark's workers call, too -------------------------------------------------------------

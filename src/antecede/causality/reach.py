@@ -184,7 +184,9 @@ def _given(table: pyarrow.Table, events: Events, id: str | None, stamp: str) -> 
     if isinstance(events, pyarrow.Table):
         stamps = _stamps(events, stamp)
         if stamps.null_count:
-            raise InputError(f"{stamps.null_count} of the events: an event without a stamp {NO_PLACE}")
+            raise InputError(
+                f"{stamps.null_count} of the events: an event without a stamp {NO_PLACE}"
+            )
         return stamps
     if id is None:
         raise InputError("events given by their ids: id= names the column")

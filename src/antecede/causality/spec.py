@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,10 +53,11 @@ def _names(given: Any) -> tuple[Any, ...]:
     return tuple(given) if several else (given,)
 
 
-def refuse_taken(columns: Sequence[str], *, fold: bool = False, **added: str) -> None:
-    """Raise InputError when a column to add is there already; keywords say how to rename it.
+def refuse_taken(columns: Sequence[str], added: Mapping[str, str], *, fold: bool = False) -> None:
+    """Raise InputError when a column to add is there already.
 
-    `fold`: names that differ in case alone are one, as for Spark.
+    `added`: the argument by which to rename a column -> its name. `fold`: names that differ in
+    case alone are one, as for Spark.
     """
     there = {name.lower() if fold else name for name in columns}
     folded = {option: name.lower() if fold else name for option, name in added.items()}
@@ -66,4 +67,15 @@ def refuse_taken(columns: Sequence[str], *, fold: bool = False, **added: str) ->
         raise InputError(
             f"the input has a column {', '.join(taken.values())} already: rename it, or the added "
             f"one with {how}"
+        )
+
+
+def refuse_fixed(columns: Sequence[str], added: Sequence[str], *, fold: bool = False) -> None:
+    """Raise InputError when a column is called like one that is added under no other name."""
+    there = {name.lower() if fold else name for name in columns}
+    taken = [name for name in added if name in there]
+    if taken:
+        raise InputError(
+            f"the input has a column {', '.join(taken)} already, and so is one called that is "
+            "added: rename it"
         )

@@ -39,7 +39,8 @@ STAMP: Any = pa.struct(
 """The type of a stamp, the same whatever the columns that it was made of."""
 _ROOM = 2**27
 """Entries of all stamps of one table or partition, those in common counted once: 1 GiB."""
-_PIECE = 65_536
+_ENTRIES = 2**26
+"""Entries in a piece of a local table at most."""
 
 
 def with_clocks(
@@ -91,7 +92,7 @@ def with_clocks(
         status=status,
         widest=widest,
     )
-    refuse_taken(table.column_names, stamp=stamp, status=status)
+    refuse_taken(table.column_names, {"stamp": stamp, "status": status})
     spec.order.check_columns(table.column_names)
     made = Stamped(table, spec)
     columns = (pa.chunked_array(list(made.pieces()), STAMP), made.statuses())
@@ -121,16 +122,33 @@ class Stamped:
     def pieces(self, sizes: Sequence[int] | None = None) -> Iterator[Array]:
         """Yield the stamps in arrays of these lengths, which add up to the number of rows."""
         if sizes is None:
-            sizes = [min(_PIECE, self._rows - k) for k in range(0, self._rows, _PIECE)]
+            sizes = self._sizes() if self._rows else []
         first = 0
         for size in sizes:
             yield self._piece(first, first + size)
             first += size
 
+    def _sizes(self) -> list[int]:
+        """Cut the rows so that no piece has more than _ENTRIES entries, but for single rows."""
+        ends = np.cumsum(self._stamps.size, dtype=np.int64)
+        sizes, first = [], 0
+        while first < self._rows:
+            before = ends[first - 1] if first else 0
+            end = int(np.searchsorted(ends, before + _ENTRIES, side="right"))
+            sizes.append(max(end, first + 1) - first)
+            first += sizes[-1]
+        return sizes
+
     def _piece(self, first: int, end: int) -> Array:
         if first == end:
             return pa.array([], STAMP)
         made = self._stamps
+        entries = int(made.size[first:end].sum(dtype=np.int64))
+        if entries >= 2**31:  # the offsets of an Arrow list
+            raise InputError(
+                f"{end - first} stamps have {entries} entries together, more than a batch can "
+                "hold: set spark.sql.execution.arrow.maxRecordsPerBatch lower, or a lower widest="
+            )
         alive = made.position[first:end] > 0
         offsets, chains, positions = gathered(
             made.start, made.size, first, end, made.chains, made.positions

@@ -5,7 +5,7 @@ Theory of operation
 The rows of a group are cut into chains, each totally ordered by causality; a row's stamp is its
 chain, its position there (from 1), and for every other chain that its past meets the last position
 in it. a happened before b exactly when b knows a's chain at least up to a: this is the vector
-clock of Fidge 1988 and Mattern 1988 with chains in the place of processes (chain clocks: Agarwal
+clock of Fidge 1988 and Mattern 1989 with chains in the place of processes (chain clocks: Agarwal
 and Garg 2005; the same compression of a transitive closure: Jagadish 1990), exact for every graph.
 
 Which chain a row goes on with is decided causes first. A row prefers one of its causes: the row

@@ -6,7 +6,6 @@ Rows, edges and `alive` as in `antecede.kernels.order`.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from antecede.kernels.chains import Smalls
 from antecede.kernels.jit import njit
@@ -90,9 +89,9 @@ def crossing(
                     told[edge] = CROSSED
                 elif kinds[edge] == missing or (there and inside[cause] == UNKNOWN):
                     told[edge] = UNCLEAR
-            elif inside[row] == NO and there and inside[cause] == YES and message[edge]:
-                if process[cause] != process[row]:
-                    told[edge] = TRANSIT
+            elif there and inside[row] == NO and inside[cause] == YES:
+                under_way = message[edge] and process[cause] != process[row]
+                told[edge] = TRANSIT if under_way else 0
     return told
 
 

@@ -18,6 +18,7 @@ from pyspark.sql import types as t
 
 from antecede.causality.cuts import (
     ADDED,
+    LINE,
     Positions,
     check_positions,
     cut_spec,
@@ -26,7 +27,7 @@ from antecede.causality.cuts import (
     process_codes,
     stranger,
 )
-from antecede.causality.spec import refuse_taken
+from antecede.causality.spec import refuse_fixed
 from antecede.errors import InputError
 from antecede.kernels.lines import NO, UNKNOWN, YES
 from antecede.order.spec import OrderSpec
@@ -74,13 +75,12 @@ def cut(
     """
     ways = {"id": id, "after": after, "clock": clock, "member": member, "group": group}
     spec, process = cut_spec({**ways, "time": time}, process, at, status)
-    added = {**{name: name for name in ADDED}, "status": status}
     if not analysed(df):
         raise InputError(
             "in a declarative pipeline nothing tells the types of positions: call cut outside, on "
             "the table that the pipeline makes"
         )
-    checked(df, spec, "cut", **added)
+    checked(df, spec, "cut", {"status": status}, ADDED)
     _check_columns(df, process, at)
     sided = _sided(df, positions, process, at)
     made = by_group(sided, spec).withColumn(MADE, _judging(df, spec, process))
@@ -138,10 +138,10 @@ def recovery_line(
 ) -> DataFrame:
     """Return the latest consistent set of checkpoints: where each process can go on from.
 
-    `checkpoints`: the boolean column that marks them. One row a process (and group): `line`, `kept`,
-    `undone`, `discarded`. What these are, arguments and errors: `antecede.causality.recovery_line`;
-    an event without process or `at` fails when the result is asked for. A group is one task,
-    without `group` everything is.
+    `checkpoints`: the boolean column that marks them. One row a process (and group): `line`,
+    `kept`, `undone`, `discarded`. What these are, arguments and errors:
+    `antecede.causality.recovery_line`; an event without process or `at` fails when the result is
+    asked for. A group is one task, without `group` everything is.
 
     >>> from antecede.spark import recovery_line
     >>> rows = [("p", None, "a", 1, True), ("s", "p", "a", 2, False), ("r", "s", "b", 1, True)]
@@ -160,8 +160,7 @@ def recovery_line(
     ways = {"id": id, "after": after, "clock": clock, "member": member, "group": group}
     spec, process = cut_spec({**ways, "time": time}, process, at, "antecede_status")
     keys = [process] if group is None else [group, process]
-    names = ("line", "kept", "undone", "discarded")
-    refuse_taken(keys, fold=True, **{name: name for name in names})
+    refuse_fixed(keys, LINE, fold=True)
     checked(df, spec, "recovery_line")
     _check_columns(df, process, at, checkpoints)
     made = by_group(df, spec).withColumn(MADE, _holding(df, spec, process, at, checkpoints))
@@ -170,10 +169,10 @@ def recovery_line(
         made.where(kept.isNotNull())
         .groupBy(*map(column_of, keys))
         .agg(
-            F.max(F.when(marked & kept, column_of(at))).alias("line"),
-            F.count_if(kept).alias("kept"),
-            F.count_if(~kept).alias("undone"),
-            F.count_if(marked & ~kept).alias("discarded"),
+            F.max(F.when(marked & kept, column_of(at))).alias(LINE[0]),
+            F.count_if(kept).alias(LINE[1]),
+            F.count_if(~kept).alias(LINE[2]),
+            F.count_if(marked & ~kept).alias(LINE[3]),
         )
     )
 
@@ -231,7 +230,8 @@ def _judging(df: DataFrame, spec: OrderSpec, process: str) -> Column:
         codes = process_codes(table, spec, _PROCESS)
         side: Any = table.column(_SIDE).to_numpy()
         own = table.select(list(spec.used))
-        return pa.StructArray.from_arrays(judged(own, spec, side, codes, digests), list(names))
+        columns = judged(own, spec, side, codes, digests)
+        return pa.StructArray.from_arrays(columns, list(names))
 
     more = {_SIDE: F.col(_SIDE), _PROCESS: column_of(process)}
     return _by_worker(df, spec, more, judge, t.StructType(fields))
@@ -239,7 +239,10 @@ def _judging(df: DataFrame, spec: OrderSpec, process: str) -> Column:
 
 def _holding(df: DataFrame, spec: OrderSpec, process: str, at: str, checkpoints: str) -> Column:
     def hold(table: pa.Table, digests: Any) -> pa.Array:  # type: ignore[type-arg]
-        return held(table, spec, _PROCESS, _AT, _MARK, digests, (process, at))
+        made: pa.Array = held(  # type: ignore[type-arg]
+            table, spec, _PROCESS, _AT, _MARK, digests, (process, at)
+        )
+        return made
 
     more = {_PROCESS: process, _AT: at, _MARK: checkpoints}
     columns = {name: column_of(column) for name, column in more.items()}
@@ -254,7 +257,6 @@ def _by_worker(
     kind: t.DataType,
 ) -> Column:
     """Return the column that `work` makes of a whole partition (see `ordering._ordering_udf`)."""
-
     names = list(more)
 
     # Spark evaluates these hints, and pa.Array takes no parameters at run time.

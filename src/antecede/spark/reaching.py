@@ -169,7 +169,9 @@ def _events(df: DataFrame, events: Events, id: str | None, stamp: str) -> DataFr
     rows = df.select(column_of(id).alias("k"), column_of(stamp).alias("s"))
     joined = wanted.join(rows, F.col("wanted") == F.col("k"), "left").groupBy("wanted")
     found = joined.agg(
-        F.collect_list("s").alias("stamps"), F.count("k").alias("rows"), F.first("said").alias("said")
+        F.collect_list("s").alias("stamps"),
+        F.count("k").alias("rows"),
+        F.first("said").alias("said"),
     )
     nowhere = F.concat(F.lit(not_there("")), F.col("said"))
     unplaced = F.concat(F.lit("the event "), F.col("said"), F.lit(" " + NO_PLACE))
@@ -181,7 +183,9 @@ def _events(df: DataFrame, events: Events, id: str | None, stamp: str) -> DataFr
 def wanted_of(df: DataFrame, events: Sequence[object], id: str) -> DataFrame:
     """Return the ids in a column `wanted` of the type of the column, and as text in `said`."""
     if isinstance(events, str | bytes) or not isinstance(events, Sequence):
-        raise InputError(f"events must be a list of ids or a DataFrame, not {type(events).__name__}")
+        raise InputError(
+            f"events must be a list of ids or a DataFrame, not {type(events).__name__}"
+        )
     if any(event is None for event in events):
         raise InputError("an event without an id: null is no id")
     kind = df.schema[id].dataType

@@ -8,7 +8,7 @@ common is held once until then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
-from antecede.causality.spec import WIDEST, ClockSpec, clock_spec, refuse_taken
+from antecede.causality.spec import WIDEST, ClockSpec, clock_spec, refuse_fixed, refuse_taken
 from antecede.causality.stamps import Stamped
 from antecede.errors import InputError
 from antecede.order.spec import OrderSpec
@@ -104,7 +104,7 @@ def with_clocks(
         status=status,
         widest=widest,
     )
-    checked(df, spec.order, "with_clocks", stamp=stamp, status=status)
+    checked(df, spec.order, "with_clocks", {"stamp": stamp, "status": status})
     placed = by_group(df, spec.order).withColumn(MADE, _stamping(df, spec))
     # `drop` would look at the columns, which a declarative pipeline does not allow.
     own = F.expr(f"* EXCEPT ({MADE})")
@@ -125,7 +125,13 @@ def analysed(df: DataFrame) -> bool:
         raise
 
 
-def checked(df: DataFrame, spec: OrderSpec, what: str, **added: str) -> None:
+def checked(
+    df: DataFrame,
+    spec: OrderSpec,
+    what: str,
+    added: Mapping[str, str] | None = None,
+    fixed: Sequence[str] = (),
+) -> None:
     """Refuse on the driver what cannot work, and see to the workers' Python. Raises InputError.
 
     In a declarative pipeline nothing can be checked before it runs, and workers or Spark refuse.
@@ -138,7 +144,8 @@ def checked(df: DataFrame, spec: OrderSpec, what: str, **added: str) -> None:
             "that the stream writes, or in foreachBatch"
         )
     fold = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() != "true"
-    refuse_taken(df.columns, fold=fold, **added)
+    refuse_taken(df.columns, added or {}, fold=fold)
+    refuse_fixed(df.columns, fixed, fold=fold)
     if MADE in df.columns:
         raise InputError(f"{MADE} is a name that antecede needs: rename the column")
     check(df, spec)

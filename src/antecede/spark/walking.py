@@ -112,9 +112,7 @@ def _reached(edges: DataFrame, seeds: DataFrame, rounds: int) -> DataFrame:
     )
 
 
-def _decided(
-    df: DataFrame, reached: DataFrame, spec: OrderSpec, *, backwards: bool
-) -> DataFrame:
+def _decided(df: DataFrame, reached: DataFrame, spec: OrderSpec, *, backwards: bool) -> DataFrame:
     """Return the rows reached, and what the engine says of them in the column MADE."""
     group, key = _keys(df, spec)
     reached = reached.toDF(*HIDDEN, EVENT)
