@@ -8,7 +8,7 @@ import importlib
 import pytest
 from pyspark.sql import SparkSession
 
-ARROW = ("cuts", "reach", "relations", "stamps")
+ARROW = ("cuts", "lines", "reach", "relations", "stamps")
 SPARK = ("cutting", "reaching", "relations", "stamping")
 
 

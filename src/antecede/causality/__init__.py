@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from antecede.causality.cuts import cut, cut_verdict, recovery_line
+from antecede.causality.cuts import cut, cut_verdict
+from antecede.causality.lines import recovery_line
 from antecede.causality.reach import future, past
 from antecede.causality.relations import concurrent, happened_before, past_size
 from antecede.causality.stamps import STAMP, with_clocks

@@ -1,4 +1,4 @@
-"""Global states of a table of events: is a cut consistent, and which checkpoints make one.
+"""Global states of a table of events: is a cut consistent, and what is in transit across it.
 
 Source: Sahai et al. 2020, "Global State of a Distributed System"; Mattern 1989. A cut holds the
 first events of each process, up to a position. It is consistent when every cause of an event inside
@@ -26,7 +26,6 @@ from antecede.kernels.lines import (
     YES,
     crossing,
     immediate,
-    recovery,
 )
 from antecede.kernels.order import MISSING, Bools, Bytes, Ints
 from antecede.order.key_types import plain
@@ -38,8 +37,6 @@ pa: Any = pyarrow
 pc: Any = pyarrow.compute
 ADDED = ("inside", "outside_causes", "in_transit", "unknown_causes")
 """The columns that `cut` adds, before the status."""
-LINE = ("line", "kept", "undone", "discarded")
-"""The columns of `recovery_line`, after the process."""
 Positions = Mapping[Any, Any]
 
 
@@ -87,7 +84,7 @@ def cut(
     spec, process = cut_spec({**ways, "time": time}, process, at, status)
     refuse_taken(table.column_names, {"status": status})
     refuse_fixed(table.column_names, ADDED)
-    _check_columns(table, spec, process, at)
+    check_columns(table, spec, process, at)
     side = _sides(table, positions, process, at)
     codes = process_codes(table, spec, process)
     for name, column in zip((*ADDED, status), judged(table, spec, side, codes), strict=True):
@@ -136,63 +133,6 @@ def cut_verdict(cut: pyarrow.Table, *, group: str | None = None) -> pyarrow.Tabl
     return told
 
 
-def recovery_line(
-    table: pyarrow.Table,
-    checkpoints: str,
-    *,
-    process: str | None = None,
-    at: str,
-    id: str | None = None,
-    after: str | Sequence[str] = (),
-    clock: str | None = None,
-    member: str | None = None,
-    group: str | None = None,
-    time: str | None = None,
-) -> pyarrow.Table:
-    """Return the latest consistent set of checkpoints: where each process can go on from.
-
-    `checkpoints`: the boolean column that marks them; a checkpoint holds its process's events up
-    to its own value of `at`, itself too. The line is the greatest consistent cut made of
-    checkpoints alone: what lies after the last checkpoints is lost, and so is every checkpoint
-    that knows of something lost (the domino effect, Randell 1975). One row a process (and group):
-    `line` (the checkpoint's `at`; null: back to the beginning), `kept` and `undone` (events), and
-    `discarded` (checkpoints that are lost). Causes that are nowhere hold nothing up.
-
-    Other arguments as for `cut`. Raises InputError as there, for a process or `at` that is null in
-    an event, and for a column of checkpoints that is not boolean.
-
-    >>> import pyarrow as pa
-    >>> from antecede.causality import recovery_line
-    >>> log = pa.table({"id": ["p", "s", "r", "q"], "after": [None, "p", "s", "r"],
-    ...                 "host": ["a", "a", "b", "b"], "n": [1, 2, 1, 2],
-    ...                 "saved": [True, False, False, True]})
-    >>> line = recovery_line(log, "saved", process="host", at="n", id="id", after="after")
-    >>> line.sort_by("host").select(["host", "line", "undone"]).to_pylist()
-    [{'host': 'a', 'line': 1, 'undone': 1}, {'host': 'b', 'line': None, 'undone': 2}]
-    """
-    ways = {"id": id, "after": after, "clock": clock, "member": member, "group": group}
-    spec, process = cut_spec({**ways, "time": time}, process, at, "antecede_status")
-    _check_columns(table, spec, process, at, checkpoints)
-    keys = [process] if group is None else [group, process]
-    refuse_fixed(keys, LINE)
-    kept = held(table, spec, process, at, checkpoints)
-    marked = pc.fill_null(table[checkpoints], False)
-    nothing = pa.scalar(None, table.schema.field(at).type)
-    number = {
-        "line": pc.if_else(pc.and_(marked, pc.fill_null(kept, False)), table[at], nothing),
-        "kept": pc.fill_null(kept, False).cast(pa.int64()),
-        "undone": pc.fill_null(pc.invert(kept), False).cast(pa.int64()),
-        "discarded": pc.and_(marked, pc.fill_null(pc.invert(kept), False)).cast(pa.int64()),
-    }
-    rows = pa.table({**{key: table[key] for key in keys}, **number})
-    rows = rows.filter(kept.is_valid())
-    sums = [("line", "max"), ("kept", "sum"), ("undone", "sum"), ("discarded", "sum")]
-    made = rows.group_by(keys).aggregate(sums)
-    made = made.select([*keys, *(f"{name}_{how}" for name, how in sums)])
-    line: pyarrow.Table = made.rename_columns([*keys, *LINE])
-    return line
-
-
 # -- what Spark's workers call, too -------------------------------------------------------------
 
 
@@ -227,30 +167,6 @@ def judged(
     return [inside, *lists, graph.statuses()]
 
 
-def held(
-    table: pyarrow.Table,
-    spec: OrderSpec,
-    process: str,
-    at: str,
-    checkpoints: str,
-    digest: Digests | None = None,
-    said: tuple[str, str] | None = None,
-) -> Array:
-    """Return of each row whether the recovery line holds it; null without a place.
-
-    `said`: what the columns of processes and positions are called where they came from.
-    """
-    if not table.num_rows:
-        return pa.array([], pa.bool_())
-    graph = graph_of(table, spec, digest)
-    _refuse_nulls(table, graph, (process, at), said or (process, at))
-    codes = process_codes(table, spec, process)
-    marks: Bools = pc.fill_null(table[checkpoints], False).to_numpy() & graph.alive
-    level, counts = _levels(codes, _ranks(table, at), marks, graph.alive)
-    line = recovery(graph.keys.offsets, graph.causes, graph.alive, codes, level, counts)
-    return pa.array(level < line[codes], mask=~graph.alive)
-
-
 def process_codes(table: pyarrow.Table, spec: OrderSpec, process: str) -> Ints:
     """Number the processes of all groups; a null is a number of its own."""
     columns = {"process": _plain(table, process)}
@@ -262,35 +178,6 @@ def process_codes(table: pyarrow.Table, spec: OrderSpec, process: str) -> Ints:
         codes = codes * (len(encoded.dictionary) + 1) + more
     numbers: Ints = np.unique(codes, return_inverse=True)[1].astype(np.int64)
     return numbers
-
-
-def _levels(process: Ints, rank: Ints, marks: Bools, alive: Bools) -> tuple[Ints, Ints]:
-    """Return how many checkpoints are before each row, and how many each process has."""
-    counts = np.bincount(process[marks], minlength=int(process.max(initial=0)) + 1)
-    width = int(rank.max(initial=0)) + 1
-    of_marks = np.unique(process[marks] * width + rank[marks])  # checkpoints at one point are one
-    first = np.searchsorted(of_marks, process * width)
-    level = np.searchsorted(of_marks, process * width + rank) - first
-    counts = np.bincount(of_marks // width, minlength=len(counts))
-    return level.astype(np.int64), counts.astype(np.int64)
-
-
-def _ranks(table: pyarrow.Table, at: str) -> Ints:
-    column = _combined(table, at)
-    ranks: Ints = pc.rank(column, tiebreaker="dense").to_numpy().astype(np.int64)
-    return ranks
-
-
-def _refuse_nulls(
-    table: pyarrow.Table, graph: Graph, names: tuple[str, str], said: tuple[str, str]
-) -> None:
-    for name, called in zip(names, said, strict=True):
-        lacking = np.flatnonzero(_combined(table, name).is_null().to_numpy(False) & graph.alive)
-        if len(lacking):
-            raise InputError(
-                f"{len(lacking)} events have no {called}: they are in no local state, and a line "
-                "without them would be none; give it, or leave them out"
-            )
 
 
 def _immediate(graph: Graph) -> Bools:
@@ -321,7 +208,8 @@ def _named(graph: Graph, which: Bools) -> Array:
 # -- sides ------------------------------------------------------------------------------------
 
 
-def _check_columns(table: pyarrow.Table, spec: OrderSpec, *more: str) -> None:
+def check_columns(table: pyarrow.Table, spec: OrderSpec, *more: str) -> None:
+    """Raise InputError for columns that are not there; a third of `more` marks checkpoints."""
     spec.check_columns(table.column_names)
     absent = [name for name in more if name not in table.column_names]
     if absent:
@@ -336,7 +224,7 @@ def _check_columns(table: pyarrow.Table, spec: OrderSpec, *more: str) -> None:
 def _sides(table: pyarrow.Table, positions: Positions, process: str, at: str) -> Bytes:
     """Return NO, YES or UNKNOWN for each row. Raises InputError for impossible positions."""
     check_positions(positions)
-    processes, moments = _combined(table, process), _combined(table, at)
+    processes, moments = combined(table, process), combined(table, at)
     try:
         names = pa.array(list(positions), processes.type)
         limits = pa.array(list(positions.values()), moments.type)
@@ -367,7 +255,8 @@ def stranger(process: Any) -> str:
     return f"{process} has a position and no row in the table"
 
 
-def _combined(table: pyarrow.Table, name: str) -> Array:
+def combined(table: pyarrow.Table, name: str) -> Array:
+    """Return a column as one array of plain values."""
     column: Any = table.column(name)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -375,4 +264,4 @@ def _combined(table: pyarrow.Table, name: str) -> Array:
 
 
 def _plain(table: pyarrow.Table, name: str) -> Array:
-    return text(plain(_combined(table, name), f"column {name}"))
+    return text(plain(combined(table, name), f"column {name}"))

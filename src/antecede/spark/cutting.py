@@ -18,15 +18,14 @@ from pyspark.sql import types as t
 
 from antecede.causality.cuts import (
     ADDED,
-    LINE,
     Positions,
     check_positions,
     cut_spec,
-    held,
     judged,
     process_codes,
     stranger,
 )
+from antecede.causality.lines import LINE, held
 from antecede.causality.spec import refuse_fixed
 from antecede.errors import InputError
 from antecede.kernels.lines import NO, UNKNOWN, YES
