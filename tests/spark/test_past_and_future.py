@@ -47,14 +47,16 @@ def test_stamps_and_edges_over_odd_values(spark: SparkSession, tmp_path: Path, c
     stamped = frame.transform(vocabulary.with_clocks, **ODD).localCheckpoint()
     rows = [row for row in made.to_pylist() if row["stamp"] is not None]
     rows.sort(key=lambda row: -len(row["stamp"]["chains"]) - row["stamp"]["position"])
-    related = 0
+    related, walked = 0, False
     for name in {repr(row["id"]): row["id"] for row in rows[:3]}.values():
         for walk in ("past", "future"):
             want = ks(getattr(local, walk)(table, [name], **ODD))
             related += len(want)
             on_spark = getattr(vocabulary, walk)
             assert found(on_spark(stamped, [name], id="id")) == want
-            assert found(on_spark(frame, [name], **ODD)) == want
+            if not walked:  # a job a step: one event will do
+                assert found(on_spark(frame, [name], **ODD)) == want
+        walked = True
     assert related > 0
 
 

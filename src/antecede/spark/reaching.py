@@ -192,8 +192,8 @@ def wanted_of(df: DataFrame, events: Sequence[object], id: str) -> DataFrame:
     schema = t.StructType([t.StructField("wanted", kind), t.StructField("said", t.StringType())])
     if isinstance(kind, t.FractionalType) and not isinstance(kind, t.DecimalType):
         events = [float(one) if isinstance(one, int) else one for one in events]
-    rows = [(event, str(event)) for event in dict.fromkeys(events)]
     try:
+        rows = [(event, str(event)) for event in dict.fromkeys(events)]
         if isinstance(kind, t.StringType) and not all(isinstance(one, str) for one in events):
             raise TypeError("not text")  # Spark would make text of anything
         return df.sparkSession.createDataFrame(rows, schema)
