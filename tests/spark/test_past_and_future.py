@@ -73,7 +73,7 @@ def test_events_without_an_answer(frame: DataFrame, walk: Any) -> None:
     for event, said in (("x", "no row has the id x"), ("b", "the event b has no place")):
         with pytest.raises(InputError, match=said):
             walk(frame, ["a", event], **edges)
-        with pytest.raises(PySparkException, match=said):
+        with pytest.raises(Exception, match=said):  # Spark's, or Py4J's where it was broadcasting
             walk(stamped, ["a", event], id="id").collect()
     with pytest.raises(PySparkException, match="one of the events: an event without a stamp"):
         walk(stamped, stamped.where("id = 'b'")).collect()

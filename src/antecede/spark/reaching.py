@@ -76,7 +76,7 @@ def past(
     mine = column_of(stamp)
     at = mine["group"].eqNullSafe(_its("g")) & (mine["chain"] == _its("chain"))
     found = _checked(mine, mine["position"] <= _its("top"))
-    return df.alias(_ROWS).join(frontier, at).where(found).select(f"{_ROWS}.*")
+    return df.alias(_ROWS).join(_lent(frontier, events), at).where(found).select(f"{_ROWS}.*")
 
 
 def future(
@@ -126,7 +126,7 @@ def future(
 
     found = _checked(mine, F.exists(_its("starts"), reached))
     at = mine["group"].eqNullSafe(_its("g")) & mine.isNotNull()
-    return df.alias(_ROWS).join(starts, at).where(found).select(f"{_ROWS}.*")
+    return df.alias(_ROWS).join(_lent(starts, events), at).where(found).select(f"{_ROWS}.*")
 
 
 def _ways(
@@ -167,7 +167,11 @@ def _events(df: DataFrame, events: Events, id: str | None, stamp: str) -> DataFr
         raise InputError(f"no column {id}; there are {', '.join(df.columns)}")
     wanted = wanted_of(df, events, id)
     rows = df.select(column_of(id).alias("k"), column_of(stamp).alias("s"))
-    joined = wanted.join(rows, F.col("wanted") == F.col("k"), "left").groupBy("wanted")
+    # The ids came from the driver, so they fit anywhere; without the hint Spark would sort `df`.
+    some = rows.join(
+        F.broadcast(wanted.select(F.col("wanted").alias("w"))), F.col("k") == F.col("w")
+    )
+    joined = wanted.join(some, F.col("wanted") == F.col("k"), "left").groupBy("wanted")
     found = joined.agg(
         F.collect_list("s").alias("stamps"),
         F.count("k").alias("rows"),
@@ -240,6 +244,11 @@ def _versions() -> tuple[Column, Column]:
 def _hidden(frontier: DataFrame, *names: str) -> DataFrame:
     """Give the columns names that no row has."""
     return frontier.select(*(F.col(name).alias(_NAME.format(name)) for name in names))
+
+
+def _lent(frontier: DataFrame, events: Events) -> DataFrame:
+    """Send what some listed ids make to every task; of a DataFrame Spark must judge the size."""
+    return frontier if isinstance(events, DataFrame) else F.broadcast(frontier)
 
 
 def _its(name: str) -> Column:

@@ -21,6 +21,8 @@ from antecede.spark.stamping import MADE, by_group, checked, control, table_of
 
 EVENT = "__antecede_event"
 """Hidden column: whether a row is one of the given events."""
+_SMALL = 1_000_000
+"""Rows of one step that are sent to every task: else Spark would sort all edges at each."""
 HIDDEN = ("__antecede_g", "__antecede_k")
 
 
@@ -39,7 +41,7 @@ def walk(
     checked(df, spec, "following causes")
     wanted = wanted_of(df, events, name)
     keyed = df.select(*_keys(df, spec), column_of(name).alias("own"))
-    seeds = keyed.join(wanted, F.col("own") == F.col("wanted"), "left_semi")
+    seeds = keyed.join(F.broadcast(wanted), F.col("own") == F.col("wanted"), "left_semi")
     seeds = seeds.distinct().localCheckpoint()
     _refuse(wanted.join(seeds, F.col("own") == F.col("wanted"), "left_anti"), not_there("{}"))
     edges = _edges(df, spec, backwards=backwards).persist()
@@ -97,12 +99,15 @@ def _as_text(df: DataFrame, spec: OrderSpec) -> bool:
 def _reached(edges: DataFrame, seeds: DataFrame, rounds: int) -> DataFrame:
     """Return (g, k, event): the events and all that steps lead to. Raises InputError."""
     found, front = seeds, seeds.select("g", "k")
+    small = front.count() <= _SMALL
     for done in range(rounds + 1):
-        step = edges.join(front.withColumnRenamed("k", "start"), ["g", "start"])
+        known = front.withColumnRenamed("k", "start")
+        step = edges.join(F.broadcast(known) if small else known, ["g", "start"])
         step = step.select("g", F.col("end").alias("k")).distinct()
         front = step.join(found, ["g", "k"], "left_anti").localCheckpoint()
-        if front.isEmpty():
+        if not (size := front.count()):
             return found
+        small = size <= _SMALL
         found = found.unionAll(front.withColumn(EVENT, F.lit(False)))
         if done % 16 == 15:  # plans that grow for ever are slow to make
             found = found.localCheckpoint()
