@@ -15,6 +15,15 @@ from typing import Any
 import pyarrow as pa
 
 from antecede.audit import audit_events
+from antecede.causality import (
+    concurrent,
+    cut,
+    future,
+    past,
+    past_size,
+    recovery_line,
+    with_clocks,
+)
 from antecede.errors import InputError
 from antecede.kernels.compile_time import timed
 from antecede.kernels.jit import cache_folder
@@ -110,6 +119,22 @@ def _order(spec: OrderSpec) -> None:
     order_table(rows.append_column("clock", clock), spec)
 
 
+def _causality(ways: Mapping[str, Any]) -> None:
+    """Stamp and compare, walk, cut and fall back, on the rows of `_order`."""
+    rows = pa.table({name: pa.array(values) for name, values in _ROWS.items() if name != "clock"})
+    clock = pa.array(_ROWS["clock"], pa.map_(pa.string(), pa.int64()))
+    rows = rows.append_column("clock", clock).append_column("saved", pa.array([True, True]))
+    stamps: Any = with_clocks(rows, **ways)["stamp"]
+    concurrent(stamps, stamps)
+    past_size(stamps)
+    if "after" in ways:
+        past(rows, ["b"], **ways)
+        future(rows, ["a"], **ways)
+    where = {"process": "member", "at": "seq"}
+    cut(rows, {"y": 1}, **where, **ways)
+    recovery_line(rows, "saved", **where, **ways)
+
+
 def _mesh() -> None:
     run_mesh(Scenario(Mesh(2), duration_s=0.1), seed=0)
 
@@ -140,9 +165,13 @@ PARTS: Mapping[str, tuple[Job, ...]] = {
         *(partial(_pairs, topology) for topology in (Mesh(2), PubSub((2,), 1))),
         *(partial(_meter, events) for events in (_DECLARED, _REPLIES, _CLOCKS, _COPIES)),
     ),
+    "causality": (
+        partial(_causality, {"id": "id", "after": "causes"}),
+        partial(_causality, {"clock": "clock", "member": "member"}),
+    ),
     "mesh": (_mesh,),
     "hierarchy": (_hierarchy,),
 }
-"""What can be compiled: the engines of order (batch and Spark), of streams, audit and meter, and
-of the simulator."""
+"""What can be compiled: the engines of order (batch and Spark), of causality, streams, audit and
+meter, and of the simulator."""
 _DEMO: tuple[Job, ...] = (partial(_order, _SPECS[0]), _hierarchy)

@@ -23,6 +23,7 @@ are its own causes that were released later than it came, `missing` those that n
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from antecede.kernels.order import (
     MISSING,
     WAITED,
     Bools,
+    Bytes,
     Ints,
     by_release,
     causes_first,
@@ -67,6 +69,44 @@ def order_table(
     spec.check_batch()
     if table.num_rows == 0:
         return _with_columns(table, spec, [pa.array([], field.type) for field in added(spec)])
+    graph = graph_of(table, spec, digest)
+    keys, kinds, alive = graph.keys, graph.kinds, graph.alive
+    place = positions(graph.order, keys.group, keys.groups, len(alive))
+    columns = [
+        pa.array(place, mask=~alive),
+        _causes(keys, kinds == WAITED, alive),
+        _causes(keys, kinds == MISSING, alive),
+        _waited_ms(graph.released, graph.time, alive & graph.timed, graph.per_ms),
+        graph.statuses(),
+    ]
+    return _with_columns(table, spec, columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Rows that take part, their causes, and the order defined above; arrays have one entry a row.
+
+    `causes` and `kinds` have one an edge, as `keys.offsets` cuts them: the row of the cause (-1:
+    nowhere) and THERE, WAITED or MISSING. `order` lists the alive rows as they are released.
+    """
+
+    keys: Keys
+    alive: Bools
+    causes: Ints
+    kinds: Bytes
+    order: Ints
+    released: Ints
+    time: Ints
+    timed: Bools
+    per_ms: float | None
+
+    def statuses(self) -> Array:
+        """Return the status of each row as text."""
+        return pa.array([str(s) for s in STATUSES]).take(pa.array(self.keys.status))
+
+
+def graph_of(table: pyarrow.Table, spec: OrderSpec, digest: Digests | None = None) -> Graph:
+    """Set aside what has no place, and put the other rows in order; see `order_table`."""
     keys = keys_of(table, spec)
     time, timed, per_ms = times_of(table, spec)
     _mark_repeated(keys, time, timed, lambda rows: _digests(table, spec, digest, rows))
@@ -79,15 +119,7 @@ def order_table(
     order = by_release(order, released, depth, _rank(table, spec, time, timed))
     lacking = np.repeat(np.arange(len(alive)), np.diff(keys.offsets))[kinds == MISSING]
     keys.status[lacking] = code(Status.MISSING_CAUSE)
-    place = positions(order, keys.group, keys.groups, len(alive))
-    columns = [
-        pa.array(place, mask=~alive),
-        _causes(keys, kinds == WAITED, alive),
-        _causes(keys, kinds == MISSING, alive),
-        _waited_ms(released, time, alive & timed, per_ms),
-        pa.array([str(s) for s in STATUSES]).take(pa.array(keys.status)),
-    ]
-    return _with_columns(table, spec, columns)
+    return Graph(keys, alive, causes, kinds, order, released, time, timed, per_ms)
 
 
 def added(spec: OrderSpec) -> tuple[Any, ...]:

@@ -1,8 +1,8 @@
-"""Ordering, deliveries and audits as DataFrame -> DataFrame functions.
+"""Causal order and a vocabulary of causality as functions of DataFrames.
 
-`order`, `deliver`, `audit` and `events_of_spans` work with any session that the caller has, and
-`register_source` makes `spark.read.format("antecede")` known in it; nothing here creates one
-except `antecede.spark.session.local_session`. Importing this package without pyspark raises
+All work with any session that the caller has; nothing here creates one except
+`antecede.spark.session.local_session`. `register` makes SQL functions and
+`spark.read.format("antecede")` known in a session. Importing this package without pyspark raises
 MissingExtraError.
 """
 
@@ -17,12 +17,17 @@ except ImportError as error:
 
 from antecede.order.deliver_spec import DeliverSpec, DeliverStatus
 from antecede.spark.auditing import audit
+from antecede.spark.cutting import cut, cut_verdict, recovery_line
 from antecede.spark.data_source import register_source
 from antecede.spark.delivering import deliver
 from antecede.spark.ordering import order
+from antecede.spark.reaching import future, past
+from antecede.spark.registering import register
+from antecede.spark.relations import concurrent, happened_before, past_size
 from antecede.spark.span_tables import events_of_spans
 from antecede.spark.spec import OrderSpec, Status
 from antecede.spark.stamped import stamped
+from antecede.spark.stamping import with_clocks
 from antecede.spark.stream import count_statuses
 from antecede.spark.stream_state import held
 
@@ -32,12 +37,21 @@ __all__ = [
     "OrderSpec",
     "Status",
     "audit",
+    "concurrent",
     "count_statuses",
+    "cut",
+    "cut_verdict",
     "deliver",
+    "events_of_spans",
+    "future",
+    "happened_before",
     "held",
     "order",
-    "stamped",
-    "events_of_spans",
-    "order",
+    "past",
+    "past_size",
+    "recovery_line",
+    "register",
     "register_source",
+    "stamped",
+    "with_clocks",
 ]

@@ -1,0 +1,27 @@
+"""A vocabulary of causality for Arrow tables; `antecede.spark` has the same words for DataFrames.
+
+`with_clocks` stamps each row; `happened_before` and `concurrent` compare two stamps; `past` and
+`future` are the rows causally before and after given events; `cut` judges a global state, and
+`recovery_line` is the latest consistent one made of checkpoints.
+"""
+
+from __future__ import annotations
+
+from antecede.causality.cuts import cut, cut_verdict
+from antecede.causality.lines import recovery_line
+from antecede.causality.reach import future, past
+from antecede.causality.relations import concurrent, happened_before, past_size
+from antecede.causality.stamps import STAMP, with_clocks
+
+__all__ = [
+    "STAMP",
+    "concurrent",
+    "cut",
+    "cut_verdict",
+    "future",
+    "happened_before",
+    "past",
+    "past_size",
+    "recovery_line",
+    "with_clocks",
+]

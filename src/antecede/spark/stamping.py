@@ -1,0 +1,214 @@
+"""`with_clocks` for DataFrames: the stamps of `antecede.causality`, made a partition at a time.
+
+The rows of a group meet in one partition; a scalar-iterator Arrow UDF takes the columns that tell
+causes, and two digests made in the JVM, to a Python worker, which stamps all groups of the
+partition in one call. Payload stays in the JVM. Stamps go back a batch at a time: what rows have in
+common is held once until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as t
+
+from antecede.causality.spec import WIDEST, ClockSpec, clock_spec, refuse_fixed, refuse_taken
+from antecede.causality.stamps import Stamped
+from antecede.errors import InputError
+from antecede.order.spec import OrderSpec
+from antecede.spark.ordering import DIGEST, check, column_of, digest
+from antecede.spark.workers import ready_workers
+
+MADE = "__antecede_made"
+"""Hidden column: what the worker adds, as one struct."""
+STAMP = t.StructType(
+    [
+        t.StructField("group", t.StringType()),
+        t.StructField("version", t.LongType()),
+        t.StructField("chain", t.IntegerType()),
+        t.StructField("position", t.IntegerType()),
+        t.StructField("chains", t.ArrayType(t.IntegerType())),
+        t.StructField("positions", t.ArrayType(t.IntegerType())),
+        t.StructField("complete", t.BooleanType()),
+    ]
+)
+"""The type of a stamp in Spark."""
+
+
+def with_clocks(
+    df: DataFrame,
+    *,
+    id: str | None = None,
+    after: str | Sequence[str] = (),
+    group: str | None = None,
+    clock: str | None = None,
+    member: str | None = None,
+    sender: str | None = None,
+    seq: str | None = None,
+    first_seq: int = 1,
+    time: str | None = None,
+    content: Sequence[str] | None = None,
+    partitions: int | None = None,
+    stamp: str = "stamp",
+    status: str = "antecede_status",
+    widest: int = WIDEST,
+) -> DataFrame:
+    """Return the rows with a stamp and a status each; rows come in no particular order.
+
+    The stamp answers `happened_before` and `concurrent` exactly and by itself: keep it in a table
+    and ask in SQL. Causes are told as in `order`; `time` decides only which of repeated rows takes
+    part. The status is that of `order`; a row that has no place there (a repeat, on a cycle,
+    without a key) has a null stamp. Stamps compare with those of the same call alone: of two calls
+    that made different stamps the answer is null. `widest`: entries of a stamp at most;
+    `partitions`: of the shuffle (None: the session's). A group is one task, and without `group`
+    everything is: see docs/design/causality.md for what that holds.
+
+    Raises InputError on the driver as `order` does; a task fails, naming the event, when its past
+    meets more chains than `widest`.
+
+    >>> from antecede.spark import concurrent, happened_before, with_clocks
+    >>> events = spark.createDataFrame(
+    ...     [("a", None), ("b", "a"), ("c", "a")], "id string, after string"
+    ... )
+    >>> made = with_clocks(events, id="id", after="after")
+    >>> pairs = made.alias("x").crossJoin(made.alias("y"))
+    >>> pairs = pairs.where(happened_before("x.stamp", "y.stamp"))
+    >>> pairs.select("x.id", "y.id").sort("y.id").show()
+    +---+---+
+    | id| id|
+    +---+---+
+    |  a|  b|
+    |  a|  c|
+    +---+---+
+    <BLANKLINE>
+    """
+    spec = clock_spec(
+        id=id,
+        after=after,
+        group=group,
+        clock=clock,
+        member=member,
+        sender=sender,
+        seq=seq,
+        first_seq=first_seq,
+        time=time,
+        content=content,
+        shards=partitions,
+        stamp=stamp,
+        status=status,
+        widest=widest,
+    )
+    checked(df, spec.order, "with_clocks", {"stamp": stamp, "status": status})
+    placed = by_group(df, spec.order).withColumn(MADE, _stamping(df, spec))
+    # `drop` would look at the columns, which a declarative pipeline does not allow.
+    own = F.expr(f"* EXCEPT ({MADE})")
+    return placed.select(own, *(F.col(MADE)[name].alias(name) for name in spec.added))
+
+
+def analysed(df: DataFrame) -> bool:
+    """Tell whether the columns of a frame may be asked for: in a declarative pipeline they may not.
+
+    There Spark has nothing to say of a frame before the whole pipeline is known, and refuses.
+    """
+    try:
+        df.columns  # noqa: B018
+        return True
+    except AnalysisException as error:
+        if error.getCondition() == "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION":
+            return False
+        raise
+
+
+def checked(
+    df: DataFrame,
+    spec: OrderSpec,
+    what: str,
+    added: Mapping[str, str] | None = None,
+    fixed: Sequence[str] = (),
+) -> None:
+    """Refuse on the driver what cannot work, and see to the workers' Python. Raises InputError.
+
+    In a declarative pipeline nothing can be checked before it runs, and workers or Spark refuse.
+    """
+    if not analysed(df):
+        return
+    if df.isStreaming:
+        raise InputError(
+            f"{what} needs all rows of a group, and a stream never has them: call it on the table "
+            "that the stream writes, or in foreachBatch"
+        )
+    fold = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() != "true"
+    refuse_taken(df.columns, added or {}, fold=fold)
+    refuse_fixed(df.columns, fixed, fold=fold)
+    if MADE in df.columns:
+        raise InputError(f"{MADE} is a name that antecede needs: rename the column")
+    check(df, spec)
+    ready_workers(df.sparkSession)
+
+
+def by_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
+    """Bring the rows of each group into one partition."""
+    if spec.group is None:
+        return df.repartition(1)
+    if spec.shards is None:
+        return df.repartition(column_of(spec.group))
+    return df.repartition(spec.shards, column_of(spec.group))
+
+
+def control(df: DataFrame, spec: OrderSpec) -> list[Column]:
+    """Return what a worker must see of each row: the columns of the spec, and two digests."""
+    used = [column_of(name) for name in spec.used]
+    if analysed(df):
+        return [*used, digest(df, spec.content_of(df.columns)), digest(df, spec.used)]
+    if spec.content is not None:
+        content = F.xxhash64(*map(column_of, spec.content))
+    elif spec.time is None:
+        content = F.xxhash64("*")
+    else:
+        raise InputError(
+            "in a declarative pipeline nothing tells the columns beside time: content= names those "
+            "that tell a repeated row from a conflicting one"
+        )
+    return [*used, content, F.xxhash64(*used)]
+
+
+def table_of(
+    parts: list[tuple[Any, ...]], spec: OrderSpec, more: Sequence[str] = ()
+) -> tuple[pa.Table, Any]:
+    """Return the columns of `control`, then those called `more`, and the digests apart."""
+    names = [*spec.used, *(f"{DIGEST}{k}" for k in range(2)), *more]
+    table = pa.Table.from_batches([pa.RecordBatch.from_arrays(list(p), names) for p in parts])
+    digests = [table.column(name).to_numpy() for name in names[len(spec.used) :][:2]]
+    return table.select([*spec.used, *more]), np.stack(digests, axis=1)
+
+
+def _stamping(df: DataFrame, spec: ClockSpec) -> Column:
+    """Return the column made by a worker of a whole partition (see `ordering._ordering_udf`)."""
+
+    # Spark evaluates these hints, and pa.Array takes no parameters at run time.
+    def run(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
+        parts = [tuple(columns) for columns in batches]
+        if not parts:
+            return
+        sizes = [len(part[0]) for part in parts]
+        table, digests = table_of(parts, spec.order)
+        parts.clear()
+        stamped, done = Stamped(table, spec, digests), 0
+        statuses = stamped.statuses()
+        for size, piece in zip(sizes, stamped.pieces(sizes), strict=True):
+            both = [piece, statuses.slice(done, size)]
+            yield pa.StructArray.from_arrays(both, list(spec.added))
+            done += size
+
+    kinds = (STAMP, t.StringType())
+    fields = [t.StructField(name, kind) for name, kind in zip(spec.added, kinds, strict=True)]
+    functions: Any = F  # the stubs do not know arrow_udf
+    made = functions.arrow_udf(run, t.StructType(fields)).asNondeterministic()
+    column: Column = made(*control(df, spec.order))
+    return column

@@ -1,0 +1,171 @@
+"""Stamps and what they say, on Spark: the same as on Arrow tables, in PySpark, SQL and Connect."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+import antecede.causality as local
+import antecede.spark as vocabulary
+from antecede.errors import InputError
+from tests.causality.naive import log
+from tests.causality.test_stamps import WAYS, table_of
+from tests.spark.test_odd_values import IDS, history
+
+ODD: dict[str, Any] = {"id": "id", "after": ("after", "also"), "group": "group", "time": "at"}
+
+
+def frame_of(spark: SparkSession, table: pa.Table, folder: Path, files: int = 3) -> DataFrame:
+    size = -(-table.num_rows // files)
+    for k in range(0, table.num_rows, size):
+        pq.write_table(table.slice(k, size), folder / f"part-{k:06}.parquet")
+    return spark.read.parquet(str(folder))
+
+
+def rows_of(table: pa.Table) -> list[str]:
+    return sorted(repr(row) for row in table.to_pylist())
+
+
+@pytest.mark.parametrize("case", IDS)
+def test_stamps_of_odd_values(spark: SparkSession, tmp_path: Path, case: str) -> None:
+    table = history(case, seed=len(case))
+    frame = frame_of(spark, table, tmp_path)
+    made = vocabulary.with_clocks(frame, **ODD, partitions=3).toArrow()
+    columns = ["group", "id", "stamp", "antecede_status"]
+    assert rows_of(made.select(columns)) == rows_of(local.with_clocks(table, **ODD).select(columns))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_pairs_in_three_ways(spark: SparkSession, tmp_path: Path, way: str) -> None:
+    """As columns, as SQL functions and on Arrow: the same of every pair, nulls as well."""
+    rows = log(7, 50, lost=0.1)
+    rows += [dict(rows[0]), {**rows[1], "run": "s" if rows[1]["run"] == "r" else "r"}]
+    table = table_of(rows).append_column("k", pa.array(range(len(rows))))
+    made = frame_of(spark, table, tmp_path).transform(vocabulary.with_clocks, **WAYS[way])
+    made = made.select("k", "stamp").localCheckpoint()
+    x, y = (made.select(F.col("k").alias(n), F.col("stamp").alias(f"s{n}")) for n in "xy")
+    pairs = x.crossJoin(y)
+    vocabulary.register(spark)
+    told = pairs.select(
+        "x",
+        "y",
+        vocabulary.happened_before("sx", "sy"),
+        vocabulary.concurrent(F.col("sx"), F.col("sy")),
+        F.expr("happened_before(sx, sy)"),
+        F.expr("concurrent(sx, sy)"),
+    ).collect()
+    stamps: Any = local.with_clocks(table, **WAYS[way])["stamp"].combine_chunks()
+    assert len(told) == len(rows) ** 2
+    xs, ys = (stamps.take(pa.array([row[k] for row in told])) for k in (0, 1))
+    before, apart = local.happened_before(xs, ys), local.concurrent(xs, ys)
+    assert {True, False, None} <= set(before.to_pylist())
+    for row, b, c in zip(told, before.to_pylist(), apart.to_pylist(), strict=True):
+        assert list(row)[2:] == [b, c, b, c], row
+    sizes = made.select("k", vocabulary.past_size("stamp"), F.expr("past_size(stamp)")).collect()
+    known = local.past_size(stamps).to_pylist()
+    assert all((row[1], row[2]) == (known[row[0]], known[row[0]]) for row in sizes)
+
+
+def test_no_python_in_the_plan(spark: SparkSession, tmp_path: Path) -> None:
+    made = frame_of(spark, table_of(log(1)), tmp_path).transform(
+        vocabulary.with_clocks, **WAYS["declared"]
+    )
+    made.write.parquet(str(tmp_path / "stamped"))
+    kept = spark.read.parquet(str(tmp_path / "stamped"))
+    kept.createOrReplaceTempView("stamped")
+    vocabulary.register(spark)
+    a, b = kept.alias("a"), kept.alias("b")
+    same = F.col("a.stamp.group") == F.col("b.stamp.group")
+    joined = a.join(b, same & vocabulary.happened_before("a.stamp", "b.stamp"))
+    in_sql = spark.sql(
+        "SELECT a.id FROM stamped a JOIN stamped b ON a.stamp.group = b.stamp.group "
+        "AND happened_before(a.stamp, b.stamp)"
+    )
+    for query in (joined, in_sql, kept.select(vocabulary.concurrent("stamp", "stamp"))):
+        plan = query._jdf.queryExecution().executedPlan().toString()
+        assert "Python" not in plan
+        assert "Cartesian" not in plan
+        assert "NestedLoop" not in plan
+    assert joined.count() == in_sql.count() > 100
+
+
+def test_stamps_of_two_calls_are_null_to_each_other(spark: SparkSession) -> None:
+    rows = [(1, None), (2, 1), (3, 1)]
+    whole = spark.createDataFrame(rows, "id int, after int")
+    both = [
+        df.transform(vocabulary.with_clocks, id="id", after="after").select("id", "stamp")
+        for df in (whole, whole.where("id > 1"))
+    ]
+    old = both[1].select(F.col("stamp").alias("old"))
+    told = (
+        both[0]
+        .crossJoin(old)
+        .select(vocabulary.happened_before("stamp", "old"), vocabulary.concurrent("old", "stamp"))
+    )
+    assert {tuple(row) for row in told.collect()} == {(None, None)}
+
+
+def test_refusals(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(1, 2)], "id int, After int")
+    ways: dict[str, Any] = {"id": "id", "after": "After"}
+    with pytest.raises(InputError, match=r"a column AFTER already.*stamp="):
+        vocabulary.with_clocks(frame, **ways, stamp="AFTER")
+    with pytest.raises(InputError, match="give exactly one of"):
+        vocabulary.with_clocks(frame, id="id")
+    stream = spark.readStream.format("rate").load()
+    with pytest.raises(InputError, match="with_clocks needs all rows of a group"):
+        vocabulary.with_clocks(stream, id="value", after="value")
+
+
+def test_a_past_too_wide_fails_with_the_sentence(spark: SparkSession) -> None:
+    rows: list[tuple[str, list[str]]] = [(f"s{k}", []) for k in range(5)]
+    rows.append(("all", [name for name, _ in rows]))
+    frame = spark.createDataFrame(rows, "id string, after array<string>")
+    made = vocabulary.with_clocks(frame, id="id", after="after", widest=3)
+    with pytest.raises(PythonException, match="InputError: id all: the past of this event meets"):
+        made.collect()
+
+
+CONNECT = """
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.remote("local[2]").getOrCreate()
+import antecede.spark as a
+rows = [("a", None), ("b", "a"), ("c", "a"), ("d", "b")]
+made = a.with_clocks(spark.createDataFrame(rows, "id string, after string"), id="id", after="after")
+made.createOrReplaceTempView("events")
+a.register(spark)
+sql = "SELECT x.id, y.id FROM events x JOIN events y ON {0}(x.stamp, y.stamp) ORDER BY 1, 2"
+for name in ("happened_before", "concurrent"):
+    by_column = made.alias("x").join(made.alias("y"), getattr(a, name)("x.stamp", "y.stamp"))
+    by_column = sorted(map(tuple, by_column.select("x.id", "y.id").collect()))
+    assert by_column == [tuple(row) for row in spark.sql(sql.format(name)).collect()]
+    print(name, *(x + y for x, y in by_column))
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="Spark Connect needs grpcio")
+def test_connect(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", CONNECT],
+        cwd=tmp_path,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.stdout.splitlines()[-2:] == [
+        "happened_before ab ac ad bd",
+        "concurrent bc cb cd dc",
+    ], done.stderr[-3000:]

@@ -1,0 +1,32 @@
+"""The examples in the docstrings of the vocabulary of causality run, and say what they print."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+
+import pytest
+from pyspark.sql import SparkSession
+
+ARROW = ("cuts", "lines", "reach", "relations", "stamps")
+SPARK = ("cutting", "reaching", "relations", "stamping")
+
+
+def examples(module: str, **given: object) -> tuple[int, int]:
+    home = importlib.import_module(module)
+    failed, tried = doctest.testmod(home, extraglobs=given, report=True)
+    return failed, tried
+
+
+@pytest.mark.parametrize("name", ARROW)
+def test_examples_on_tables(name: str) -> None:
+    failed, tried = examples(f"antecede.causality.{name}")
+    assert failed == 0
+    assert tried >= 3
+
+
+@pytest.mark.parametrize("name", SPARK)
+def test_examples_on_frames(name: str, spark: SparkSession) -> None:
+    failed, tried = examples(f"antecede.spark.{name}", spark=spark)
+    assert failed == 0
+    assert tried >= 3

@@ -1,0 +1,67 @@
+"""Cuts and recovery lines on Spark: what the same call says of an Arrow table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import antecede.causality as local
+import antecede.spark as vocabulary
+from antecede.errors import InputError
+from tests.causality.naive import log
+from tests.causality.test_cuts import CLOCK, DECLARED
+from tests.causality.test_stamps import table_of
+from tests.spark.test_causality import frame_of, rows_of
+
+
+@pytest.mark.parametrize("ways", [DECLARED, CLOCK])
+def test_frames_and_tables_say_the_same(
+    spark: SparkSession, tmp_path: Path, ways: dict[str, Any]
+) -> None:
+    rows = log(9, 80, lost=0.1)
+    rows.append(dict(rows[0]))
+    rows.append({**rows[1], "member": None, "id": "nobody's"})
+    saved = pa.array([row["seq"] % 3 == 0 for row in rows])
+    table = table_of(rows).append_column("saved", saved)
+    frame = frame_of(spark, table, tmp_path)
+    positions = {"a": 7, "b": 5, "c": 9}
+    made = vocabulary.cut(frame, positions, **ways, group="run").localCheckpoint()
+    here = local.cut(table, positions, **ways, group="run")
+    assert rows_of(made.toArrow()) == rows_of(here)
+    seen = {name: sum(map(bool, here[name].to_pylist())) for name in here.column_names}
+    assert all(seen[name] for name in ("outside_causes", "in_transit"))
+    told = vocabulary.cut_verdict(made, group="run").toArrow()
+    assert rows_of(told) == rows_of(local.cut_verdict(here, group="run"))
+    whole = vocabulary.cut_verdict(made).toArrow()
+    assert rows_of(whole) == rows_of(local.cut_verdict(here))
+    named, known = frame.where("member IS NOT NULL"), table.filter(table["member"].is_valid())
+    line = vocabulary.recovery_line(named, "saved", **ways, group="run").toArrow()
+    assert rows_of(line) == rows_of(local.recovery_line(known, "saved", **ways, group="run"))
+    assert any(line["discarded"].to_pylist())
+
+
+def test_refusals(spark: SparkSession) -> None:
+    columns = "id string, after string, p string, n int, saved boolean"
+    frame = spark.createDataFrame([("a", None, "x", 1, True), ("b", "a", None, 2, None)], columns)
+    ways: dict[str, Any] = {"process": "p", "at": "n", "id": "id", "after": "after"}
+    with pytest.raises(Exception, match="y has a position and no row in the table"):
+        vocabulary.cut(frame, {"x": 1, "y": 1}, **ways).collect()
+    with pytest.raises(InputError, match="positions go from p, string, to n, int"):
+        vocabulary.cut(frame, {"x": "one"}, **ways)
+    with pytest.raises(InputError, match="no column m"):
+        vocabulary.cut(frame, {}, **{**ways, "at": "m"})
+    with pytest.raises(InputError, match="process= names the column"):
+        vocabulary.cut(frame, {}, at="n", id="id", after="after")
+    with pytest.raises(PySparkException, match="1 events have no p"):
+        vocabulary.recovery_line(frame, "saved", **ways).collect()
+    with pytest.raises(InputError, match="column n must be boolean"):
+        vocabulary.recovery_line(frame, "n", **ways)
+    with pytest.raises(InputError, match=r"a column inside already"):
+        vocabulary.cut(frame.withColumnRenamed("saved", "inside"), {}, **ways)
+    empty = vocabulary.cut(frame, {}, **ways)
+    assert {row.inside for row in empty.collect()} == {False, None}

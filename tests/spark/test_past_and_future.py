@@ -1,0 +1,119 @@
+"""Past and future on Spark, by stamps and along causes: as the same call says of Arrow tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+import antecede.causality as local
+import antecede.spark as vocabulary
+from antecede.errors import InputError
+from tests.causality.naive import log
+from tests.causality.test_reach import ks, numbered
+from tests.causality.test_stamps import WAYS, table_of
+from tests.spark.test_causality import ODD, frame_of
+from tests.spark.test_odd_values import IDS, history
+
+
+def found(frame: DataFrame) -> list[int]:
+    return sorted(row[0] for row in frame.select("k").collect())
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_stamps_of_any_way(spark: SparkSession, tmp_path: Path, way: str) -> None:
+    table = numbered(table_of(log(11, 80, lost=0.1)))
+    made = local.with_clocks(table, **WAYS[way])
+    frame = frame_of(spark, table, tmp_path).transform(vocabulary.with_clocks, **WAYS[way])
+    frame = frame.localCheckpoint()
+    for first, count in ((0, 1), (5, 3)):
+        given = [k for k, ok in enumerate(made["stamp"].is_valid().to_pylist()) if ok]
+        given = given[first : first + count]
+        events = made.take(pa.array(given))
+        rows = frame.where(frame.k.isin(given))
+        assert found(vocabulary.past(frame, rows)) == ks(local.past(made, events))
+        assert found(vocabulary.future(frame, rows)) == ks(local.future(made, events))
+
+
+@pytest.mark.parametrize("case", IDS)
+def test_stamps_and_edges_over_odd_values(spark: SparkSession, tmp_path: Path, case: str) -> None:
+    table = numbered(history(case, seed=3))
+    made = local.with_clocks(table, **ODD)
+    frame = frame_of(spark, table, tmp_path)
+    stamped = frame.transform(vocabulary.with_clocks, **ODD).localCheckpoint()
+    rows = [row for row in made.to_pylist() if row["stamp"] is not None]
+    rows.sort(key=lambda row: -len(row["stamp"]["chains"]) - row["stamp"]["position"])
+    related, walked = 0, False
+    for name in {repr(row["id"]): row["id"] for row in rows[:3]}.values():
+        for walk in ("past", "future"):
+            want = ks(getattr(local, walk)(table, [name], **ODD))
+            related += len(want)
+            on_spark = getattr(vocabulary, walk)
+            assert found(on_spark(stamped, [name], id="id")) == want
+            if not walked:  # a job a step: one event will do
+                assert found(on_spark(frame, [name], **ODD)) == want
+        walked = True
+    assert related > 0
+
+
+@pytest.fixture
+def frame(spark: SparkSession) -> DataFrame:
+    rows = [("a", []), ("b", ["a", "c"]), ("c", ["b"]), ("d", ["a"])]
+    return spark.createDataFrame(rows, "id string, after array<string>")
+
+
+@pytest.mark.parametrize("walk", [vocabulary.past, vocabulary.future])
+def test_events_without_an_answer(frame: DataFrame, walk: Any) -> None:
+    edges: dict[str, Any] = {"id": "id", "after": "after"}
+    stamped = vocabulary.with_clocks(frame, **edges).localCheckpoint()
+    for event, said in (("x", "no row has the id x"), ("b", "the event b has no place")):
+        with pytest.raises(InputError, match=said):
+            walk(frame, ["a", event], **edges)
+        with pytest.raises(Exception, match=said):  # Spark's, or Py4J's where it was broadcasting
+            walk(stamped, ["a", event], id="id").collect()
+    with pytest.raises(PySparkException, match="one of the events: an event without a stamp"):
+        walk(stamped, stamped.where("id = 'b'")).collect()
+    with pytest.raises(InputError, match="events are no ids of column id, string"):
+        walk(stamped, [1], id="id")
+    with pytest.raises(InputError, match="null is no id"):
+        walk(stamped, [None], id="id")
+    with pytest.raises(InputError, match="id= names the column"):
+        walk(stamped, ["a"])
+    with pytest.raises(InputError, match=r"no column stamp.*after="):
+        walk(frame, ["a"], id="id")
+    with pytest.raises(InputError, match="column id is no stamp"):
+        walk(stamped, ["a"], id="id", stamp="id")
+    assert walk(stamped, [], id="id").count() == 0
+    assert walk(frame, [], **edges).count() == 0
+
+
+@pytest.mark.parametrize("walk", [vocabulary.past, vocabulary.future])
+def test_stamps_of_two_calls_fail(frame: DataFrame, walk: Any) -> None:
+    stamped = vocabulary.with_clocks(frame, id="id", after="after")
+    other = vocabulary.with_clocks(frame.where("id = 'd'"), id="id", after="after")
+    with pytest.raises(PySparkException, match="not made by one call of with_clocks"):
+        walk(stamped, other).collect()
+
+
+def test_a_chain_longer_than_rounds_is_refused(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(k, k - 1) for k in range(9)], "id long, after long")
+    with pytest.raises(InputError, match="further than rounds=4 steps"):
+        vocabulary.past(frame, [8], id="id", after="after", rounds=4)
+    made = vocabulary.past(frame, [8], id="id", after="after", rounds=9)
+    assert sorted(row.id for row in made.collect()) == list(range(8))
+
+
+def test_by_stamps_nothing_runs_in_python(spark: SparkSession, tmp_path: Path) -> None:
+    frame = frame_of(spark, table_of(log(2)), tmp_path)
+    stamped = frame.transform(vocabulary.with_clocks, **WAYS["declared"])
+    stamped.write.parquet(str(tmp_path / "stamped"))
+    kept = spark.read.parquet(str(tmp_path / "stamped"))
+    rows = kept.where("id = 'e30'")
+    for made in (vocabulary.past(kept, rows), vocabulary.future(kept, rows)):
+        plan = made._jdf.queryExecution().executedPlan().toString()
+        assert "Python" not in plan
+        assert made.count() > 0
