@@ -51,7 +51,7 @@ FORMAT = 2
 """Of the head; format 1 kept all in two values and is read by `migration`."""
 POLICIES = {"hold": shape.HOLD, "release": shape.RELEASE, "drop": shape.DROP}
 _STOOD_FOR_NOTHING = (shape.DUPLICATE, shape.CONFLICT, shape.SELF, shape.NULL, shape.BAD)
-_LATE = 1
+LATE = 1
 """Mark of a held row: a row that needs it went without it before it came."""
 _IDS_CAP = 524_288
 
@@ -329,7 +329,7 @@ class Shard:
             arrived=new.arrived,
             digest=new.digest,
             lift=new.lift,
-            mark=np.where(late, _LATE, 0).astype(np.uint8),
+            mark=np.where(late, LATE, 0).astype(np.uint8),
             first=new.first,
             cause=cause,
             cause_number=cause_number,
@@ -345,7 +345,7 @@ class Shard:
         owner = np.repeat(group, np.diff(held.first))
         _, cause = known.identify(owner, held.cause, held.cause_number)
         known.learn()
-        late = token[held.mark & _LATE != 0]
+        late = token[held.mark & LATE != 0]
         known.flag[late] |= shape.GIVEN_UP
         join = np.concatenate
         return shape.Rows(
