@@ -56,6 +56,7 @@ POSITIONED = (Status.ORDERED, Status.MISSING_CAUSE, Status.LATE)
 
 MissingPolicy = Literal["hold", "release", "drop"]
 TimeUnit = Literal["s", "ms", "us", "ns"]
+GiantPolicy = Literal["auto", "always", "never"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ class OrderSpec:
     `content` lists the columns that tell a repeated row from a conflicting one (None:
     all but `time`). `shards` is the number of partitions (None: the session's).
     `remember` is how long a stream knows an id after its release (None: for good).
+    `giant` and `rows_a_task` are for Spark batches: groups of more rows than that (or "always" all)
+    are ordered by a fixpoint over joins, the others ("never": all) each in one task.
     Raises InputError when the columns do not make up exactly one of the three ways.
     """
 
@@ -87,6 +90,8 @@ class OrderSpec:
     shards: int | None = None
     remember: str | dt.timedelta | None = None
     content: tuple[str, ...] | None = None
+    giant: GiantPolicy = "auto"
+    rows_a_task: int = 4_000_000
     position: str = "position"
     waited_for: str = "waited_for"
     missing_causes: str = "missing"
@@ -128,12 +133,16 @@ class OrderSpec:
             if not isinstance(name, str) or not name:
                 kind = type(name).__name__
                 raise InputError(f"{what} is the name of a column, as text; this is a {kind}")
-        for what in ("first_seq", "shards"):
+        for what in ("first_seq", "shards", "rows_a_task"):
             number = getattr(self, what)
             if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
                 raise InputError(f"{what} must be a whole number, not {number!r}")
         if self.shards is not None and self.shards < 1:
             raise InputError(f"shards must be at least 1, not {self.shards}")
+        if self.giant not in ("auto", "always", "never"):
+            raise InputError(f"giant must be auto, always or never, not {self.giant!r}")
+        if self.rows_a_task < 1:
+            raise InputError(f"rows_a_task must be at least 1, not {self.rows_a_task}")
         if self.time_unit not in (None, "s", "ms", "us", "ns"):
             raise InputError(f"time_unit must be s, ms, us or ns, not {self.time_unit!r}")
 

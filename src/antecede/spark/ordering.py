@@ -24,6 +24,7 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,11 @@ from pyspark.sql.pandas.types import to_arrow_type
 from antecede.errors import InputError
 from antecede.order.digest import whole
 from antecede.order.keys import keys_of
-from antecede.order.spec import MissingPolicy, OrderSpec, TimeUnit
+from antecede.order.spec import GiantPolicy, MissingPolicy, OrderSpec, TimeUnit
 from antecede.order.table import order_table
+from antecede.spark.columns import column_of, digest
+from antecede.spark.fixpoint import order_giant
+from antecede.spark.giants import parted
 from antecede.spark.workers import ready_workers
 
 SHARD = "__antecede_shard"
@@ -65,6 +69,8 @@ def order(
     remember: str | dt.timedelta | None = None,
     shards: int | None = None,
     content: Sequence[str] | None = None,
+    giant: GiantPolicy = "auto",
+    rows_a_task: int = 4_000_000,
     position: str = "position",
     waited_for: str = "waited_for",
     missing_causes: str = "missing",
@@ -101,6 +107,8 @@ def order(
         remember=remember,
         shards=shards,
         content=None if content is None else _names(content),
+        giant=giant,
+        rows_a_task=rows_a_task,
         position=position,
         waited_for=waited_for,
         missing_causes=missing_causes,
@@ -148,8 +156,17 @@ def _under_other_names(df: DataFrame, spec: OrderSpec) -> DataFrame:
 
 
 def order_batch(df: DataFrame, spec: OrderSpec) -> DataFrame:
-    """Order a batch DataFrame; see `order`."""
+    """Order a batch DataFrame; see `order`. Runs jobs where groups are counted, or are giant."""
     spec.check_batch()
+    small, giant = parted(df, spec)
+    orders = [one_task_a_group(small, spec)] if small is not None else []
+    if giant is not None:
+        orders.append(order_giant(giant.rows, spec, giant.count))
+    return reduce(DataFrame.union, orders)
+
+
+def one_task_a_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
+    """Order the rows of each group in one task; without `group` all rows."""
     if spec.group is None:
         placed = df.repartition(1)
     elif spec.shards is None:
@@ -170,7 +187,7 @@ def _ordering_udf(spec: OrderSpec) -> Any:
     """
 
     # Spark evaluates these hints, and pa.Array takes no parameters at run time.
-    def run(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
+    def antecede_order_a_group_a_task(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
         names = [*spec.used, *(f"{DIGEST}{k}" for k in range(2))]
         parts = [pa.RecordBatch.from_arrays(list(columns), names) for columns in batches]
         if not parts:
@@ -188,20 +205,7 @@ def _ordering_udf(spec: OrderSpec) -> Any:
             done += size
 
     functions: Any = F  # the stubs do not know arrow_udf
-    return functions.arrow_udf(run, t.StructType(added_fields(spec))).asNondeterministic()
-
-
-def digest(df: DataFrame, names: Sequence[str]) -> Column:
-    """Return a 64-bit digest of some columns of each row (`order.digest` makes the same)."""
-    return F.xxhash64(*(_hashable(df, name) for name in names))
-
-
-def _hashable(df: DataFrame, name: str) -> Column:
-    """Spark does not hash maps and variants; their text will do."""
-    kind = df.schema[name].dataType
-    text = kind.simpleString()
-    column = column_of(name)
-    return column.cast("string") if "map<" in text or "variant" in text else column
+    return functions.arrow_udf(antecede_order_a_group_a_task, t.StructType(added_fields(spec))).asNondeterministic()
 
 
 def output_schema(df: DataFrame, spec: OrderSpec) -> t.StructType:
@@ -214,11 +218,6 @@ def added_fields(spec: OrderSpec) -> list[t.StructField]:
     names = t.ArrayType(t.StringType())
     kinds = (t.LongType(), names, names, t.DoubleType(), t.StringType())
     return [t.StructField(name, kind) for name, kind in zip(spec.added, kinds, strict=True)]
-
-
-def column_of(name: str) -> Column:
-    """Return the column of exactly that name, whatever dots and backticks are in it."""
-    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def check(df: DataFrame, spec: OrderSpec) -> None:
