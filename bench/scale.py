@@ -1,10 +1,10 @@
-"""`make bench-scale`: does a batch of any shape end, in what time, and how large is its largest task?
+"""`make bench-scale`: does a batch of any shape end, when, and how large is its largest task?
 
     python -m bench.scale [--scale 0.01] [--only NAME ...] [--cores 2] [--memory 9g] [--folder DIR]
 
 Every case runs in a Spark of its own (`local[cores]`, 16 GiB for Java and Python workers together)
-over Parquet that is written before. `--scale` multiplies all numbers of rows. What is printed comes
-from Spark's event log: the most bytes that one task read from storage and from shuffles, and the most
+over Parquet that is written before. `--scale` multiplies all numbers of rows. The figures come from
+Spark's event log: the most bytes that one task read from storage and from shuffles, and the most
 resident memory that all Python workers had at one time (so no task had more). `rounds` are rows
 raised a round of the fixpoint, `+ n parts` exchanges of the kernel over ranges of rows.
 """
@@ -94,7 +94,10 @@ def rows_of(spark: SparkSession, case: Case, scale: float) -> DataFrame:
         f.when(cause >= 0, _name(cause)).alias("after"),
         key.cast("bigint").alias("g"),
         f.timestamp_micros(at + f.lit(1_700_000_000_000_000)).alias("at"),
-        *(f.hex(f.xxhash64(f.lit(k), "id")).alias(f"c{k}") for k in range(WIDE if case.wide else 0)),
+        *(
+            f.hex(f.xxhash64(f.lit(k), "id")).alias(f"c{k}")
+            for k in range(WIDE if case.wide else 0)
+        ),
     )
     return made.unionAll(made) if case.twice else made
 
@@ -227,10 +230,17 @@ def _line(name: str, made: dict[str, Any] | None) -> tuple[str, ...]:
     notes, mib = made["notes"], 1 << 20
     rounds = ", ".join(f"{n:,}" for n in notes.get("raised", []))
     for what in ("exchanges", "depth_exchanges"):
-        rounds += f" + {notes[what]} parts" if what in notes else ""
+        rounds += f" + {notes[what]} parts" if notes.get(what) else ""
     sizes = (f"{made[key] / mib:,.0f}" for key in ("read", "shuffled", "python"))
     rate = made["rows"] / made["seconds"] / 1000
-    return (name, f"{made['rows']:,}", f"{made['seconds']:.0f}", f"{rate:.0f}", *sizes, rounds or "-")
+    return (
+        name,
+        f"{made['rows']:,}",
+        f"{made['seconds']:.0f}",
+        f"{rate:.0f}",
+        *sizes,
+        rounds or "-",
+    )
 
 
 if __name__ == "__main__":

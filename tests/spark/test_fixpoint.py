@@ -24,9 +24,9 @@ from antecede.spark.ordering import ordering
 from tests.spark.test_odd_values import IDS
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-ROUNDS = Limits(part=25, at_once=0, task=10**6)
+ROUNDS = Limits(part=60, at_once=0, task=10**6)
 """Rounds of joins to the end, over several partitions."""
-PARTS = Limits(part=25, at_once=0, task=20, rounds=1)
+PARTS = Limits(part=60, at_once=0, task=40, rounds=1)
 """One round, then ranges of rows with an exchange at their borders."""
 FAR = (-(2**63) + 1, -5, 0, 1, 2, 3, 3, 3, 2**63 - 1, None)
 
@@ -41,7 +41,10 @@ def limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 
 def compare(spark: SparkSession, table: pa.Table, spec: OrderSpec, *without: str) -> pa.Table:
-    """Order by the fixpoint and by the local engine, and compare row for row."""
+    """Order by the fixpoint and by the local engine, and compare row for row.
+
+    `without` are columns in which rows may differ that mean the same: no causes and none at all.
+    """
     local = order_table(table, spec)
     frame = spark.createDataFrame(table).repartition(3)
     made = frame.transform(ordering(replace(spec, giant="always"))).toArrow()
@@ -51,7 +54,7 @@ def compare(spark: SparkSession, table: pa.Table, spec: OrderSpec, *without: str
     return local
 
 
-def statuses(local: pa.Table) -> set[str]:
+def statuses(local: pa.Table) -> set[Any]:
     return set(local.column("antecede_status").to_pylist())
 
 
@@ -92,14 +95,14 @@ DECLARED = OrderSpec(
 )
 
 
-@pytest.mark.parametrize("case", IDS)
+@pytest.mark.parametrize("case", sorted({*IDS} - {"text", "days", "flags"}))
 def test_odd_ids_in_many_groups(spark: SparkSession, case: str) -> None:
-    local = compare(spark, declared(case, seed=len(case)), DECLARED)
+    local = compare(spark, declared(case, seed=len(case)), DECLARED, "after")
     assert len(statuses(local)) >= 6
 
 
 def test_odd_ids_whatever_the_limits(spark: SparkSession, limits: str) -> None:
-    local = compare(spark, declared("text", seed=7), DECLARED)
+    local = compare(spark, declared("text", seed=7), DECLARED, "after")
     assert {"cycle", "conflict", "missing_cause"} <= statuses(local)
 
 
@@ -110,11 +113,15 @@ def test_one_group_of_all(spark: SparkSession, limits: str, timed: bool) -> None
     rows = []
     for k in range(120):
         near = [f"e{max(0, k - rng.randrange(1, 9))}" for _ in range(rng.choice((0, 1, 2)))]
-        if rng.random() < 0.04:
-            near.append(f"e{rng.randrange(120)}")
+        if rng.random() < 0.1:
+            near.append(rng.choice((f"e{rng.randrange(120)}", "nowhere")))
         at = START + dt.timedelta(milliseconds=k + rng.choice((0, 0, 0, 20, -20)))
         rows.append({"id": f"e{k}", "after": near, "at": None if rng.random() < 0.1 else at})
-    kinds = {"id": pa.string(), "after": pa.list_(pa.string()), "at": pa.timestamp("us", "UTC")}
+    kinds: dict[str, Any] = {
+        "id": pa.string(),
+        "after": pa.list_(pa.string()),
+        "at": pa.timestamp("us", "UTC"),
+    }
     table = pa.Table.from_pylist(rows, pa.schema(kinds))
     spec = OrderSpec(id="id", after=("after",), time="at" if timed else None)
     local = compare(spark, table, spec)
@@ -158,7 +165,12 @@ def clocked(seed: int, shape: str) -> pa.Table:
         "numbers": pa.list_(pa.int64()),
     }
     host = pa.int32() if shape == "numbers" else pa.string()
-    fields = {"host": host, "clock": kinds[shape], "group": pa.int16(), "at": pa.int32()}
+    fields: dict[str, Any] = {
+        "host": host,
+        "clock": kinds[shape],
+        "group": pa.int16(),
+        "at": pa.int32(),
+    }
     return pa.Table.from_pylist(rows, pa.schema({**fields, "note": pa.string()}))
 
 
@@ -190,15 +202,20 @@ def numbered(seed: int) -> pa.Table:
                 "group": k % 5,
             }
         )
-    fields = {"from": pa.string(), "n": pa.int64(), "at": pa.int64(), "group": pa.int64()}
+    fields: dict[str, Any] = {
+        "from": pa.string(),
+        "n": pa.int64(),
+        "at": pa.int64(),
+        "group": pa.int64(),
+    }
     return pa.Table.from_pylist(rows, pa.schema(fields))
 
 
 NUMBERED = OrderSpec(sender="from", seq="n", first_seq=3, time="at", group="group")
 
 
-@pytest.mark.parametrize("group", ["group", None])
-def test_odd_numbers(spark: SparkSession, limits: str, group: str | None) -> None:
+def test_odd_numbers(spark: SparkSession, limits: str) -> None:
+    group = None if limits == "rounds" else "group"
     local = compare(spark, numbered(1), replace(NUMBERED, group=group))
     assert {"bad_clock", "null_key", "missing_cause", "duplicate"} <= statuses(local)
 
@@ -211,29 +228,30 @@ CHAINS: dict[str, Callable[[int], Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", CHAINS)
-def test_a_long_chain(spark: SparkSession, limits: str, case: str) -> None:
-    """Longer than any bound on rounds."""
-    count = 300
-    rows = [
-        {"id": f"{k:03}", "after": f"{k - 1:03}" if k else None, "at": CHAINS[case](k)}
+def test_long_chains_and_large_cycles(spark: SparkSession, limits: str) -> None:
+    """Longer than any bound on rounds; and two cycles, a row between them, and a long tail."""
+    count = 150
+    rows: Rows = [
+        {"g": case, "id": k, "after": [k - 1] if k else [], "at": at(k)}
+        for case, at in CHAINS.items()
         for k in range(count)
     ]
-    schema = pa.schema({"id": pa.string(), "after": pa.string(), "at": pa.int64()})
-    spec = OrderSpec(id="id", after=("after",), time="at", time_unit="s")
-    local = compare(spark, pa.Table.from_pylist(rows, schema), spec)
-    assert local.column("position").to_pylist() == list(range(count))
-
-
-def test_a_cycle_through_many_parts_and_what_follows_it(spark: SparkSession, limits: str) -> None:
-    """Two cycles of 60 rows, a row between them, and a long tail that keeps its place."""
-    rows: Rows = [{"id": k, "after": [(k + 1) % 60]} for k in range(60)]
-    rows += [{"id": 100, "after": [5]}]
-    rows += [{"id": 200 + k, "after": [200 + (k + 1) % 60, *([100] * (k == 9))]} for k in range(60)]
-    rows += [{"id": 300 + k, "after": [299 + k if k else 230]} for k in range(60)]
-    kinds = {"id": pa.int64(), "after": pa.list_(pa.int64())}
+    cycles: Rows = [{"id": k, "after": [(k + 1) % 60]} for k in range(60)]
+    cycles += [{"id": 100, "after": [5]}]
+    for k in range(60):
+        cycles += [{"id": 200 + k, "after": [200 + (k + 1) % 60, *([100] * (k == 9))]}]
+        cycles += [{"id": 300 + k, "after": [299 + k if k else 230]}]
+    rows += [{"g": "cycles", "at": None, **row} for row in cycles]
+    kinds: dict[str, Any] = {
+        "g": pa.string(),
+        "id": pa.int64(),
+        "after": pa.list_(pa.int64()),
+        "at": pa.int64(),
+    }
     table = pa.Table.from_pylist(rows, pa.schema(kinds))
-    local = compare(spark, table, OrderSpec(id="id", after=("after",)))
+    spec = OrderSpec(id="id", after=("after",), group="g", time="at", time_unit="s")
+    local = compare(spark, table, spec)
+    assert local.column("position").to_pylist()[: 4 * count] == [*range(count)] * 4
     assert local.column("antecede_status").to_pylist().count("cycle") == 120
     assert local.column("antecede_status").to_pylist().count("missing_cause") == 2
 

@@ -76,8 +76,8 @@ def flood(start: Longs, effects: Ints, released: Longs, by_time: Longs) -> None:
 def layers(start: Longs, effects: Ints, cause: Ints, effect: Ints, given: Ints) -> Ints:
     """Return the longest chain of causes before each node; -1 where it is not settled.
 
-    `given` is what a KNOWN cause gives its effect. Not settled is what stands on a cycle, after one,
-    or after an OPEN cause.
+    `given` is what a KNOWN cause gives its effect. Not settled is what stands on a cycle, after
+    one, or after an OPEN cause.
     """
     n = len(start) - 1
     waiting = np.zeros(n, np.int32)

@@ -68,9 +68,9 @@ class Keys:
             return pc.binary_join_element_wise(text, counts, ":")
         except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
             raise InputError(
-                f"the names of {len(edges):,} causes that came late or are nowhere are more text than "
-                "one Arrow array holds (2 GiB): take shorter ids, or let a task have fewer rows "
-                "(Spark: a higher shards=, or a lower rows_a_task=)"
+                f"the names of {len(edges):,} causes that came late or are nowhere are more text "
+                "than one Arrow array holds (2 GiB): take shorter ids, or let a task have fewer "
+                "rows (Spark: a higher shards=, or a lower rows_a_task=)"
             ) from error
 
 

@@ -99,7 +99,8 @@ def _on_cycle(cause: Ints, effect: Ints, stuck: NDArray[np.intp]) -> NDArray[np.
     cause, effect = place[cause[inside]], place[effect[inside]]
     start, effects = out_edges(len(stuck), cause, effect)
     found = cycles(start, effects.astype(np.int64), np.ones(len(stuck), np.bool_))
-    return stuck[found]
+    made: NDArray[np.intp] = stuck[found]
+    return made
 
 
 def _columns(batches: Iterable[Any], names: tuple[str, ...]) -> list[Longs]:

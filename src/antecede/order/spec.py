@@ -184,6 +184,20 @@ class OrderSpec:
                 f"marked; filter on {self.status} = '{Status.MISSING_CAUSE}'"
             )
 
+    def check_stream(self) -> None:
+        """Raise InputError for a choice that a stream cannot follow and would have to ignore."""
+        fields = type(self).__dataclass_fields__
+        given = [
+            name
+            for name in ("giant", "rows_a_task")
+            if getattr(self, name) not in (fields[name].default, "never")
+        ]
+        if given:
+            raise InputError(
+                f"{' and '.join(given)} is for batches: a stream keeps a group in one shard, and "
+                "counts nothing before it runs"
+            )
+
     def check_columns(self, columns: Sequence[str]) -> None:
         """Raise InputError when a column is not there or there twice, or an added name taken."""
         absent = [name for name in self.used if name not in columns]

@@ -2,12 +2,15 @@
 
 Theory of operation
 -------------------
-1. `fixpoint_rows`: every row's identity and causes as values, repeats set aside, the others numbered
-   by (group, time, identity). 2. `fixpoint_edges`: causes are looked up by a join, and are numbers
-   from there on. 3. `fixpoint_rounds`: r. 4. `fixpoint_depths`: d, and cycles; where there is one
-   its rows are set aside and 3 and 4 start again, since nothing waits for them. 5. Rows are sorted
-   in ranges of (group, r, d, number); a position is the count of the ranges before plus the place
-   within. 6. The answer meets the rows again by all that `order` reads of them.
+1. `fixpoint_rows`: every row's identity and causes as values, repeats set aside, the others
+   numbered by (group, time, identity).
+2. `fixpoint_edges`: causes are looked up by a join, and are numbers from there on.
+3. `fixpoint_rounds`: r.
+4. `fixpoint_depths`: d, and cycles; where there is one its rows are set aside and 3 and 4 start
+   again, since nothing waits for them.
+5. Rows are sorted in ranges of (group, r, d, number); a position is the count of the ranges before
+   plus the place within.
+6. The answer meets the rows again by all that `order` reads of them.
 
 The definition is that of `order.table`, and so is the answer, row for row. All steps but the last
 run when `transform` is called, because how many rounds there are is seen on the way; only counts
@@ -86,10 +89,8 @@ def answered(df: DataFrame, spec: OrderSpec, tables: Tables) -> tuple[DataFrame,
     return tables.cut(_told(placed, rows, df, spec), result=True), repeated
 
 
-def _said(
-    links: DataFrame, spec: OrderSpec, counts: tuple[int, int], tables: Tables
-) -> DataFrame:
-    """Return, of each row that has any, released, depth, cycle, and the causes waited for and missing.
+def _said(links: DataFrame, spec: OrderSpec, counts: tuple[int, int], tables: Tables) -> DataFrame:
+    """Return, of each row that has any: released, depth, cycle, causes waited for and missing.
 
     The causes are their places among those that the row names.
     """
@@ -98,7 +99,9 @@ def _said(
     while True:
         alive = links if circle is None else _without(links, circle)
         lifted = None if spec.time is None else raised(alive, counts, tables)
-        touched = alive.where("c IS NOT NULL") if lifted is None else _touched(alive, lifted, tables)
+        touched = (
+            alive.where("c IS NOT NULL") if lifted is None else _touched(alive, lifted, tables)
+        )
         deep, found = depths(_tied(touched, lifted), counts[0], tables)
         if found is None:
             break
@@ -118,7 +121,11 @@ def _said(
 
 def _a_row(says: DataFrame, cyclic: bool, timed: bool) -> DataFrame:
     """Gather what is said of each row."""
-    absent = [("cycle", "boolean", cyclic), ("released", "bigint", timed), ("waiting", "int", timed)]
+    absent = [
+        ("cycle", "boolean", cyclic),
+        ("released", "bigint", timed),
+        ("waiting", "int", timed),
+    ]
     for name, kind, there in absent:
         if not there:
             says = says.withColumn(name, F.lit(None).cast(kind))
@@ -193,7 +200,7 @@ def _names(places: Column, spec: OrderSpec) -> Column:
 
 
 def _told(placed: DataFrame, rows: DataFrame, df: DataFrame, spec: OrderSpec) -> DataFrame:
-    """Return the answer for each signature: one struct, and the status of all rows but the first."""
+    """Return the answer for each signature: its first row's, and the status of its others."""
     lacks = F.size("missing") > 0
     status = F.when(F.col("cycle"), int(code(Status.CYCLE)))
     status = status.when(lacks, int(code(Status.MISSING_CAUSE))).otherwise(F.col("first"))
@@ -201,7 +208,9 @@ def _told(placed: DataFrame, rows: DataFrame, df: DataFrame, spec: OrderSpec) ->
     placed = placed.withColumns(
         {
             "first": status.cast("tinyint"),
-            "waited": F.when(alive, F.when(F.col("u"), F.array().cast(_NAMES)).otherwise(F.col("waited"))),
+            "waited": F.when(
+                alive, F.when(F.col("u"), F.array().cast(_NAMES)).otherwise(F.col("waited"))
+            ),
             "missing": F.when(alive, F.col("missing")),
             "wait": F.when(alive & ~F.col("u"), _wait(_per_ms(df, spec))),
         }
@@ -257,6 +266,8 @@ def _added(spec: OrderSpec) -> list[Column]:
         )
     )
     status = F.coalesce(F.get(texts, which.cast("int")), lost.cast("string"))
-    made = [F.when(first, F.col(f"{ANSWER}__{name}")) for name in ("position", "waited", "missing", "wait")]
+    made = [
+        F.when(first, F.col(f"{ANSWER}__{name}"))
+        for name in ("position", "waited", "missing", "wait")
+    ]
     return [column.alias(name) for column, name in zip([*made, status], spec.added, strict=True)]
-

@@ -2,8 +2,8 @@
 
 Only edges between rows of the same r matter: with times those are few. Up to `Limits.task` of
 them go to the compiled kernel in one task. Beyond that they are cut into ranges of rows, which
-settle what they can and tell each other; what is never settled is on a cycle or comes after one. The
-same from the other end leaves cycles and what lies between them, and that goes to the kernel.
+settle what they can and tell each other; what is never settled is on a cycle or comes after one.
+The same from the other end leaves cycles and what lies between them, and that goes to the kernel.
 """
 
 from __future__ import annotations

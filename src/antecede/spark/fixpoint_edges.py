@@ -68,9 +68,7 @@ def _earlier(asked: DataFrame, there: DataFrame, tables: Tables) -> DataFrame:
     here = Window.partitionBy("p", *member).orderBy("n", "asks")
     local = spread.withColumn("near", F.last("row", ignorenulls=True).over(here)).where("asks")
     # The last row of each member in each partition but those where it is the only one: few.
-    ends = spread.where("NOT asks").groupBy("p").agg(
-        F.max(F.struct(*by, "row")).alias("end")
-    )
+    ends = spread.where("NOT asks").groupBy("p").agg(F.max(F.struct(*by, "row")).alias("end"))
     ends = ends.select(F.col("p").alias("before"), "end.hm", "end.g", "end.a", "end.row")
     local, _ = tables.keep(local.drop("row"))
     sure = local.where("near IS NOT NULL")
@@ -83,9 +81,13 @@ def _earlier(asked: DataFrame, there: DataFrame, tables: Tables) -> DataFrame:
         & (F.col("before") < F.col("p"))
     )
     asked_columns = [name for name in local.columns if name != "near"]
-    carried = open_.join(F.broadcast(ends), meets, "left").groupBy("q").agg(
-        *(F.first(name).alias(name) for name in asked_columns),
-        F.max_by("row", "before").alias("near"),
+    carried = (
+        open_.join(F.broadcast(ends), meets, "left")
+        .groupBy("q")
+        .agg(
+            *(F.first(name).alias(name) for name in asked_columns),
+            F.max_by("row", "before").alias("near"),
+        )
     )
     made = sure.unionByName(carried.drop("q"))
     return made.withColumns({"c": F.col("near.c"), "tc": F.col("near.tc")})

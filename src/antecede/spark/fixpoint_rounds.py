@@ -1,10 +1,10 @@
 """r = max(time, r of the causes), first by rounds of joins, then by whole parts at once.
 
 Only an edge whose cause is later than its effect starts work, and a round joins the edges with
-the rows that the round before it raised: real logs settle in 1 to 10 rounds. A long chain raises one
-row, or all, again in each round; so when rounds do not shrink or pass a bound, all edges go as
-packed arrays to the compiled kernel: in one task if they fit one, else in ranges of rows, which tell
-each other what crosses their borders until nothing new does.
+the rows that the round before it raised: real logs settle in 1 to 10 rounds. A long chain raises
+one row, or all, again in each round; so when rounds do not shrink or pass a bound, all edges go as
+packed arrays to the compiled kernel: in one task if they fit one, else in ranges of rows, which
+tell each other what crosses their borders until nothing new does.
 """
 
 from __future__ import annotations
@@ -82,14 +82,21 @@ def _by_parts(
     parts = parts_of(rows, count, tables.limits)
     size = -(-rows // parts)
     real = edges.where("c IS NOT NULL").select(
-        "c", "e", "tc", "te", F.expr(f"c div {size}").alias("pc"), F.expr(f"e div {size}").alias("p")
+        "c",
+        "e",
+        "tc",
+        "te",
+        F.expr(f"c div {size}").alias("pc"),
+        F.expr(f"e div {size}").alias("p"),
     )
     inner, border = real.where("pc = p").drop("pc"), real.where("pc <> p")
     active: DataFrame | None = None
     if parts == 1 and known is None:
         return tables.cut(run_parts(inner, release_of, RAISED, 1))
     if known is None:
-        known = tables.cut(inner.select(F.col("e").alias("row"), F.col("te").alias("released")).limit(0))
+        known = tables.cut(
+            inner.select(F.col("e").alias("row"), F.col("te").alias("released")).limit(0)
+        )
     for exchange in range(tables.limits.exchanges):
         tables.notes["exchanges"] = exchange + 1
         said = known.select(
@@ -117,7 +124,7 @@ def _by_parts(
         active = tables.cut(news.select(F.expr(f"row div {size}").alias("p")).distinct())
     raise InputError(
         f"{rows:,} rows with {count:,} causes are more than one task takes "
-        f"({tables.limits.task:,}), and their chains of causes cross the {parts} ranges of time into "
+        f"({tables.limits.task:,}), and their chains cross the {parts} ranges of time into "
         f"which they were cut more than {tables.limits.exchanges} times: give a time column that "
         "follows causality more closely, or a group where causes never cross it"
     )

@@ -12,8 +12,9 @@ payloads may be of any type. A partition holds many groups at once: one call a p
 times faster than one call a group. The result does not depend on the number of partitions, on the
 order of rows or on how they are cut into Arrow chunks.
 
-A worker's memory must hold the control columns of its partition. Without `group` everything is
-one group and ONE task: give a group where causes never cross it.
+A worker's memory must hold the control columns of its partition. Groups of more rows than fit one
+(`giants` counts them), and all rows where there is no group, go to a fixpoint over joins instead
+(`fixpoint`), which says the same of every row and holds no group in one process.
 
 Stream: `antecede.spark.stream.order_stream`, same spec, same columns.
 """
@@ -30,7 +31,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
@@ -40,7 +41,8 @@ from antecede.order.digest import whole
 from antecede.order.keys import keys_of
 from antecede.order.spec import GiantPolicy, MissingPolicy, OrderSpec, TimeUnit
 from antecede.order.table import order_table
-from antecede.spark.columns import column_of, digest
+from antecede.spark.columns import column_of
+from antecede.spark.columns import digest as digest  # the stream takes it from here
 from antecede.spark.fixpoint import order_giant
 from antecede.spark.giants import parted
 from antecede.spark.workers import ready_workers
@@ -86,6 +88,12 @@ def order(
     `antecede.order.spec.Status`). Rows come in no particular order: sort by group and position.
     The other arguments are those of `OrderSpec`.
 
+    A group of a batch goes to one task up to `rows_a_task` rows, above to a fixpoint over joins.
+    So `transform` runs a job that counts the rows of each group, unless Spark estimates all rows
+    together at 64 MiB or less, and the rounds of the fixpoint where a group is giant. "never" as
+    `giant` runs nothing before the result is used; "always" takes the fixpoint for all groups. In
+    Declarative Pipelines, which allow no job there, "auto" is "never".
+
     Columns are named by text, not by `Column`; names with dots are whole names. Raises InputError
     here when the columns do not make up one way to tell causes, and in `transform` when a column
     is absent or there twice, when its type cannot serve, or when ids and causes are of types that
@@ -126,6 +134,7 @@ def ordering(spec: OrderSpec) -> Callable[[DataFrame], DataFrame]:
         ready_workers(df.sparkSession)
         if not df.isStreaming:
             return order_batch(df, spec)
+        spec.check_stream()
         if any("." in name or "`" in name for name in df.columns):
             return _under_other_names(df, spec)
         return _streamed(df, spec)
@@ -187,7 +196,10 @@ def _ordering_udf(spec: OrderSpec) -> Any:
     """
 
     # Spark evaluates these hints, and pa.Array takes no parameters at run time.
-    def antecede_order_a_group_a_task(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
+    # The plan shows the name.
+    def antecede_order_a_group_a_task(
+        batches: Iterator[tuple[pa.Array, ...]],  # type: ignore[type-arg]
+    ) -> Iterator[pa.Array]:  # type: ignore[type-arg]
         names = [*spec.used, *(f"{DIGEST}{k}" for k in range(2))]
         parts = [pa.RecordBatch.from_arrays(list(columns), names) for columns in batches]
         if not parts:
@@ -205,7 +217,8 @@ def _ordering_udf(spec: OrderSpec) -> Any:
             done += size
 
     functions: Any = F  # the stubs do not know arrow_udf
-    return functions.arrow_udf(antecede_order_a_group_a_task, t.StructType(added_fields(spec))).asNondeterministic()
+    made = t.StructType(added_fields(spec))
+    return functions.arrow_udf(antecede_order_a_group_a_task, made).asNondeterministic()
 
 
 def output_schema(df: DataFrame, spec: OrderSpec) -> t.StructType:
