@@ -26,18 +26,16 @@ from tests.spark.test_odd_values import IDS
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 ROUNDS = Limits(part=60, at_once=0, task=10**6)
 """Rounds of joins to the end, over several partitions."""
-PARTS = Limits(part=60, at_once=0, task=40, rounds=1)
-"""One round, then ranges of rows with an exchange at their borders."""
+PARTS = Limits(part=100, at_once=0, task=60, rounds=2)
+"""Two rounds of joins, then ranges of rows with an exchange at their borders."""
 FAR = (-(2**63) + 1, -5, 0, 1, 2, 3, 3, 3, 2**63 - 1, None)
 
 Rows = list[dict[str, Any]]
 
 
-@pytest.fixture(params=["at once", "rounds", "parts"])
-def limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    chosen = {"at once": Limits(), "rounds": ROUNDS, "parts": PARTS}[request.param]
-    monkeypatch.setattr(fixpoint, "LIMITS", chosen)
-    return str(request.param)
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fixpoint, "LIMITS", PARTS)
 
 
 def compare(spark: SparkSession, table: pa.Table, spec: OrderSpec, *without: str) -> pa.Table:
@@ -101,14 +99,19 @@ def test_odd_ids_in_many_groups(spark: SparkSession, case: str) -> None:
     assert len(statuses(local)) >= 6
 
 
-def test_odd_ids_whatever_the_limits(spark: SparkSession, limits: str) -> None:
+def test_odd_ids_in_parts(spark: SparkSession, parts: None) -> None:
     local = compare(spark, declared("text", seed=7), DECLARED, "after")
     assert {"cycle", "conflict", "missing_cause"} <= statuses(local)
 
 
-@pytest.mark.parametrize("timed", [True, False])
-def test_one_group_of_all(spark: SparkSession, limits: str, timed: bool) -> None:
+@pytest.mark.parametrize(
+    ("limits", "timed"), [(ROUNDS, True), (PARTS, True), (PARTS, False), (Limits(), False)]
+)
+def test_one_group_of_all(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limits: Limits, timed: bool
+) -> None:
     """Chains, merges and cycles among 120 rows, a part of them without time."""
+    monkeypatch.setattr(fixpoint, "LIMITS", limits)
     rng = random.Random(3)
     rows = []
     for k in range(120):
@@ -183,7 +186,7 @@ def test_odd_vectors(spark: SparkSession, shape: str) -> None:
     assert {"bad_clock", "null_key", "missing_cause", "cycle"} <= statuses(local)
 
 
-def test_odd_vectors_whatever_the_limits(spark: SparkSession, limits: str) -> None:
+def test_odd_vectors_in_parts(spark: SparkSession, parts: None) -> None:
     compare(spark, clocked(6, "pairs"), replace(CLOCKED, group=None))
 
 
@@ -214,8 +217,11 @@ def numbered(seed: int) -> pa.Table:
 NUMBERED = OrderSpec(sender="from", seq="n", first_seq=3, time="at", group="group")
 
 
-def test_odd_numbers(spark: SparkSession, limits: str) -> None:
-    group = None if limits == "rounds" else "group"
+@pytest.mark.parametrize(("limits", "group"), [(PARTS, "group"), (Limits(), None)])
+def test_odd_numbers(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limits: Limits, group: str | None
+) -> None:
+    monkeypatch.setattr(fixpoint, "LIMITS", limits)
     local = compare(spark, numbered(1), replace(NUMBERED, group=group))
     assert {"bad_clock", "null_key", "missing_cause", "duplicate"} <= statuses(local)
 
@@ -228,8 +234,12 @@ CHAINS: dict[str, Callable[[int], Any]] = {
 }
 
 
-def test_long_chains_and_large_cycles(spark: SparkSession, limits: str) -> None:
+@pytest.mark.parametrize("limits", [PARTS, Limits()])
+def test_long_chains_and_large_cycles(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limits: Limits
+) -> None:
     """Longer than any bound on rounds; and two cycles, a row between them, and a long tail."""
+    monkeypatch.setattr(fixpoint, "LIMITS", limits)
     count = 150
     rows: Rows = [
         {"g": case, "id": k, "after": [k - 1] if k else [], "at": at(k)}

@@ -77,8 +77,8 @@ def depths_of(batches: Iterable[Any], *, whole: bool) -> Any:
     del c, e, v
     start, effects = out_edges(nodes.size, cause, effect)
     depth = layers(start, effects, cause, effect, given)
-    stuck = np.flatnonzero(depth < 0)
-    circle = _on_cycle(cause, effect, stuck) if whole and len(stuck) else stuck[:0]
+    del start, effects, given
+    circle = _on_cycle(cause, effect, depth < 0) if whole else np.zeros(0, np.int64)
     settled = np.flatnonzero(depth > 0)
     told = np.concatenate([settled, circle])
     return pa.record_batch(
@@ -91,23 +91,35 @@ def depths_of(batches: Iterable[Any], *, whole: bool) -> Any:
     )
 
 
-def _on_cycle(cause: Ints, effect: Ints, stuck: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return which of the nodes that are stuck are on a cycle; the others come after one."""
-    place = np.full(int(max(cause.max(), effect.max())) + 1, -1, np.int32)
-    place[stuck] = np.arange(len(stuck))
-    inside = (place[cause] >= 0) & (place[effect] >= 0)
-    cause, effect = place[cause[inside]], place[effect[inside]]
-    start, effects = out_edges(len(stuck), cause, effect)
-    found = cycles(start, effects.astype(np.int64), np.ones(len(stuck), np.bool_))
-    made: NDArray[np.intp] = stuck[found]
+def _on_cycle(cause: Ints, effect: Ints, stuck: NDArray[np.bool_]) -> Longs:
+    """Return which of the nodes that are stuck are on a cycle; the others come after one.
+
+    What comes after cycles alone is trimmed from the other end first, as it may be all the rest.
+    """
+    inside, cause, effect = _within(cause, effect, stuck)
+    start, effects = out_edges(len(inside), effect, cause)
+    after = layers(start, effects, effect, cause, np.zeros(len(cause), np.int32)) >= 0
+    del start, effects
+    core, cause, effect = _within(cause, effect, ~after)
+    start, effects = out_edges(len(core), cause, effect)
+    found = cycles(start, effects.astype(np.int64), np.ones(len(core), np.bool_))
+    made: Longs = inside[core[found]]
     return made
+
+
+def _within(cause: Ints, effect: Ints, some: NDArray[np.bool_]) -> tuple[Longs, Ints, Ints]:
+    """Return some of the nodes, and the edges between them by their places there."""
+    place = np.where(some, np.cumsum(some, dtype=np.int32) - 1, -1).astype(np.int32)
+    both = (cause >= 0) & some[cause] & some[effect]
+    return np.flatnonzero(some), place[cause[both]], place[effect[both]]
 
 
 def _columns(batches: Iterable[Any], names: tuple[str, ...]) -> list[Longs]:
     chunks: list[Chunks] = [[] for _ in names]
     for batch in batches:
         for chunk, name in zip(chunks, names, strict=True):
-            chunk.append(batch.column(name).to_numpy(zero_copy_only=False))
+            # A copy: a view of one column would keep the whole batch.
+            chunk.append(np.array(batch.column(name).to_numpy(zero_copy_only=False), np.int64))
     made = []
     for chunk in chunks:
         made.append(np.concatenate([np.zeros(0, np.int64), *chunk]))

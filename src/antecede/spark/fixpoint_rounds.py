@@ -113,7 +113,8 @@ def _by_parts(
         known = tables.cut(_highest([known, new]))
         if parts == 1:
             return known
-        source = known if exchange == 0 else new
+        # What came over a border last time is raised too, and may go on over the next one.
+        source = known if exchange == 0 else _highest([new, news])
         told = border.join(source, F.col("c") == F.col("row"), "left" if not exchange else "inner")
         told = told.withColumn("released", F.greatest("tc", "released")).where("released > te")
         told = told.groupBy(F.col("e").alias("row")).agg(F.max("released").alias("released"))

@@ -57,7 +57,7 @@ def _few(df: DataFrame) -> bool:
         size = frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()
     except (AttributeError, TypeError):
         return False
-    return int(size.toString()) <= SMALL_BYTES
+    return int(str(size)) <= SMALL_BYTES
 
 
 def _without_group(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Giant | None]:
@@ -78,6 +78,7 @@ def _by_group(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Giant |
     if not found[0]:
         return df, None
     same = key.eqNullSafe(F.col(_KEY))
+    giants = F.broadcast(giants) if spec.giant == "auto" else giants  # few: each has many rows
     rows = df.join(giants.drop("count"), same).drop(_KEY)
     small = None if spec.giant == "always" else df.join(giants, same, "left_anti")
     return small, Giant(rows, found[1])

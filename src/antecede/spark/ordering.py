@@ -251,7 +251,7 @@ def _names(given: Any) -> tuple[Any, ...]:
 
 def _check_names(df: DataFrame, spec: OrderSpec) -> None:
     """Spark takes names for equal that differ in case alone, unless it is told not to."""
-    hidden = [name for name in df.columns if name in (SHARD, DIGEST, ADDED)]
+    hidden = [name for name in df.columns if name.lower().startswith("__antecede_")]
     if hidden:
         raise InputError(f"{', '.join(hidden)} is a name that antecede needs: rename the column")
     if str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true":
