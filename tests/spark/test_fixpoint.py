@@ -287,6 +287,11 @@ def two_sizes(spark: SparkSession) -> DataFrame:
     )
 
 
+def unknown_size(spark: SparkSession) -> DataFrame:
+    """Rows of which Spark has no estimate: it knows the size of a range, not that of a list."""
+    return spark.createDataFrame(two_sizes(spark).collect())
+
+
 def plan_of(df: DataFrame) -> str:
     frame: Any = df
     return str(frame._jdf.queryExecution().executedPlan().toString())
@@ -297,7 +302,7 @@ KERNEL, JOINS = "antecede_order_a_group_a_task", "__antecede_fixpoint"
 
 def test_giant_groups_and_small_ones_come_out_as_one(spark: SparkSession) -> None:
     """The threshold counts rows of a group; the plan says which way is gone."""
-    df = two_sizes(spark).localCheckpoint()  # of unknown size to Spark
+    df = unknown_size(spark)
     spec = OrderSpec(id="id", after=("after",), group="g", time="at")
     local = sorted(map(repr, order_table(df.toArrow(), spec).to_pylist()))
     ways = {59: (True, True), 60: (True, False), 9: (False, True)}
@@ -322,8 +327,7 @@ def jobs(spark: SparkSession, work: Callable[[], Any]) -> int:
 
 
 def test_few_rows_by_estimate_are_not_counted(spark: SparkSession) -> None:
-    """Spark knows the size of a range; of a checkpoint it knows none."""
-    small, unknown = two_sizes(spark), two_sizes(spark).localCheckpoint()
+    small, unknown = two_sizes(spark), unknown_size(spark)
     by: dict[str, Any] = {"id": "id", "after": "after", "group": "g"}
     assert jobs(spark, lambda: small.transform(antecede.spark.order(**by))) == 0
     assert jobs(spark, lambda: unknown.transform(antecede.spark.order(**by))) > 0
@@ -356,7 +360,7 @@ def test_payload_is_not_read_where_nobody_asks(spark: SparkSession, tmp_path: An
     done = read.transform(ordering(spec)).select("id", "position")
     scan = [line for line in plan_of(done).splitlines() if "FileScan" in line]
     assert len(scan) == 1
-    assert "payload" not in scan[0]
+    assert "payload" not in scan[0].split("ReadSchema")[1]
 
 
 @pytest.mark.parametrize(

@@ -251,7 +251,8 @@ def _met(df: DataFrame, spec: OrderSpec, answer: DataFrame, repeated: bool) -> D
     rows = rows.withColumn(f"{ANSWER}_first", first)
     answer = answer.withColumnsRenamed({name: f"{ANSWER}__{name}" for name in answer.columns})
     meets = [F.col(f"{ANSWER}_{name}").eqNullSafe(F.col(f"{ANSWER}__{name}")) for name in names]
-    return rows.join(answer, reduce(and_, meets), "left").select(*own, *_added(spec))
+    # Spark does not know how large what is cut off is: it must not send it to every task.
+    return rows.join(answer.hint("merge"), reduce(and_, meets), "left").select(*own, *_added(spec))
 
 
 def _added(spec: OrderSpec) -> list[Column]:

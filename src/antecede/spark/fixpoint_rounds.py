@@ -97,6 +97,7 @@ def _by_parts(
         known = tables.cut(
             inner.select(F.col("e").alias("row"), F.col("te").alias("released")).limit(0)
         )
+    news = known
     for exchange in range(tables.limits.exchanges):
         tables.notes["exchanges"] = exchange + 1
         said = known.select(
@@ -114,7 +115,7 @@ def _by_parts(
         if parts == 1:
             return known
         # What came over a border last time is raised too, and may go on over the next one.
-        source = known if exchange == 0 else _highest([new, news])
+        source = _highest([new, news])
         told = border.join(source, F.col("c") == F.col("row"), "left" if not exchange else "inner")
         told = told.withColumn("released", F.greatest("tc", "released")).where("released > te")
         told = told.groupBy(F.col("e").alias("row")).agg(F.max("released").alias("released"))
