@@ -4,7 +4,8 @@
 
 Every case runs in a Spark of its own (`local[cores]`, 16 GiB for Java and Python workers together)
 over Parquet that is written before. `--scale` multiplies all numbers of rows. The figures come from
-Spark's event log: the most bytes that one task read from storage and from shuffles, and the most
+Spark's event log: the most rows that one task read from storage (Spark does not count all bytes
+of a Parquet file), the most bytes that one read from shuffles, and the most
 resident memory that all Python workers had at one time (so no task had more). `rounds` are rows
 raised a round of the fixpoint, `+ n parts` exchanges of the kernel over ranges of rows.
 """
@@ -20,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
 from antecede.order.spec import OrderSpec
-from antecede.spark.fixpoint import NOTES
+from antecede.spark import fixpoint, giants
 from antecede.spark.ordering import ordering
 from antecede.spark.session import local_session
 from antecede.words import table
@@ -117,7 +118,6 @@ def run(name: str, scale: float, cores: int, memory: str, folder: Path) -> None:
         memory=memory,
         settings={
             "spark.sql.shuffle.partitions": "200",
-            "spark.local.dir": str(folder / "local"),
             "spark.eventLog.enabled": "true",
             "spark.eventLog.compress": "false",
             "spark.eventLog.rolling.enabled": "false",
@@ -126,12 +126,16 @@ def run(name: str, scale: float, cores: int, memory: str, folder: Path) -> None:
             "spark.executor.metrics.pollingInterval": "200ms",
         },
     )
+    # What is small at full size is small here.
+    giants.SMALL_BYTES = int(giants.SMALL_BYTES * scale)
+    once = int(fixpoint.LIMITS.at_once * scale)
+    fixpoint.LIMITS = replace(fixpoint.LIMITS, at_once=once)
     rows = str(folder / "rows")
     rows_of(spark, case, scale).write.parquet(rows)
     notes: list[dict[str, Any]] = []
-    NOTES.addHandler(_Keeping(notes))
-    NOTES.setLevel(logging.INFO)
-    begin, seen = time.perf_counter(), Observation()
+    fixpoint.NOTES.addHandler(_Keeping(notes))
+    fixpoint.NOTES.setLevel(logging.INFO)
+    begin, begin_ms, seen = time.perf_counter(), time.time() * 1000, Observation()
     df = spark.read.parquet(rows)
     if case.ordered:
         spec = OrderSpec(
@@ -140,6 +144,7 @@ def run(name: str, scale: float, cores: int, memory: str, folder: Path) -> None:
             group="g" if case.groups else None,
             time="at" if case.timed else None,
             rows_a_task=max(int(4_000_000 * scale), 10_000),
+            giant="always" if case.chain else "auto",
         )
         df = df.transform(ordering(spec))
     elif case.groups:
@@ -154,7 +159,7 @@ def run(name: str, scale: float, cores: int, memory: str, folder: Path) -> None:
     if got["placed"] != wanted:
         raise SystemExit(f"{name}: {got['placed']:,} of {wanted:,} rows have a position")
     made = {"seconds": spent, "rows": got["rows"], "notes": notes[-1] if notes else {}}
-    print(json.dumps({**made, **largest(log, begin_ms=(time.time() - spent) * 1000)}), flush=True)
+    print(json.dumps({**made, **largest(log, begin_ms)}), flush=True)
 
 
 class _Keeping(logging.Handler):
@@ -167,7 +172,7 @@ class _Keeping(logging.Handler):
 
 
 def largest(log: Path, begin_ms: float) -> dict[str, float]:
-    """Return the most of any task that began after a moment: bytes read, shuffled, of Python."""
+    """Return the most of any task that began after a moment: rows read, bytes shuffled, Python."""
     most = {"read": 0, "shuffled": 0, "python": 0, "tasks": 0}
     for task in _tasks(log):
         if task["Task Info"]["Launch Time"] < begin_ms:
@@ -175,7 +180,8 @@ def largest(log: Path, begin_ms: float) -> dict[str, float]:
         metrics = task.get("Task Metrics") or {}
         shuffle = metrics.get("Shuffle Read Metrics", {})
         shuffled = shuffle.get("Local Bytes Read", 0) + shuffle.get("Remote Bytes Read", 0)
-        most["read"] = max(most["read"], metrics.get("Input Metrics", {}).get("Bytes Read", 0))
+        read = metrics.get("Input Metrics", {}).get("Records Read", 0)
+        most["read"] = max(most["read"], read)
         most["shuffled"] = max(most["shuffled"], shuffled)
         python = task.get("Task Executor Metrics", {}).get("ProcessTreePythonRSSMemory", 0)
         most["python"] = max(most["python"], python)
@@ -212,13 +218,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print("  ".join(lines[-1]), file=sys.stderr, flush=True)
     head = ("case", "rows", "s", "k rows/s", "read", "shuffled", "Python", "rounds")
     print(table(head, lines))
-    print("\nread, shuffled: MiB, the most of one task; Python: MiB, of all workers at one time")
+    print(
+        "\nread: k rows, shuffled: MiB, the most of one task; Python: MiB, all workers at one time"
+    )
 
 
 def _one(name: str, given: argparse.Namespace, folder: str) -> dict[str, Any] | None:
+    places = {**os.environ, "SPARK_LOCAL_DIRS": f"{folder}/local"}
     command = [sys.executable, "-m", "bench.scale", "--case", name, "--folder", folder]
     command += ["--scale", str(given.scale), "--cores", str(given.cores), "--memory", given.memory]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=os.environ, check=False)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=places, check=False)
     last = done.stdout.strip().splitlines()[-1:]
     made: dict[str, Any] | None = json.loads(last[0]) if done.returncode == 0 and last else None
     return made
@@ -231,7 +240,8 @@ def _line(name: str, made: dict[str, Any] | None) -> tuple[str, ...]:
     rounds = ", ".join(f"{n:,}" for n in notes.get("raised", []))
     for what in ("exchanges", "depth_exchanges"):
         rounds += f" + {notes[what]} parts" if notes.get(what) else ""
-    sizes = (f"{made[key] / mib:,.0f}" for key in ("read", "shuffled", "python"))
+    sizes = [f"{made['read'] / 1000:,.0f}"]
+    sizes += [f"{made[key] / mib:,.0f}" for key in ("shuffled", "python")]
     rate = made["rows"] / made["seconds"] / 1000
     return (
         name,

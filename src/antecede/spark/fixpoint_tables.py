@@ -22,7 +22,7 @@ class Limits:
     part: int = 250_000
     """Rows of a partition, by plan."""
     task: int = 24_000_000
-    """Edges (and rows) that one task of the compiled kernel takes: about 60 bytes each."""
+    """Edges (and rows) that one task of the compiled kernel takes: about 70 bytes each."""
     at_once: int = 2_000_000
     """So many edges (64 MiB) go to one task without any rounds."""
     rounds: int = 12
