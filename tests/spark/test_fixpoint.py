@@ -369,3 +369,10 @@ def test_payload_is_not_read_where_nobody_asks(spark: SparkSession, tmp_path: An
 def test_wrong_choices_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(wrong))):
         OrderSpec(id="id", after=("after",), **wrong)
+
+
+@pytest.mark.parametrize("given", [{"giant": "always"}, {"rows_a_task": 7}])
+def test_a_stream_refuses_what_it_would_have_to_ignore(given: dict[str, Any]) -> None:
+    OrderSpec(id="id", after=("after",), giant="never").check_stream()
+    with pytest.raises(InputError, match=f"{next(iter(given))} is for batches"):
+        OrderSpec(id="id", after=("after",), **given).check_stream()
