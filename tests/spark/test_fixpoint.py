@@ -234,7 +234,7 @@ CHAINS: dict[str, Callable[[int], Any]] = {
 }
 
 
-@pytest.mark.parametrize("limits", [PARTS, Limits()])
+@pytest.mark.parametrize("limits", [replace(PARTS, task=150), Limits()])
 def test_long_chains_and_large_cycles(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limits: Limits
 ) -> None:
