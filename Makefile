@@ -1,5 +1,5 @@
 # Everything here needs Python 3.11+ with pip, and nothing else of ours.
-.PHONY: help demo pipeline study study-quick test check mutants bench goldens clean
+.PHONY: help demo pipeline study study-quick test check mutants bench bench-scale goldens clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -49,6 +49,9 @@ mutants: .venv/.dev ## judge every mutant of every protocol (an hour; `make test
 
 bench: .venv/.dev ## speed, as ratios within one run
 	@$(BIN)/python -m bench
+
+bench-scale: .venv/.dev ## Spark batches of up to 100 million rows (SCALE=0.01: a hundredth of them)
+	@$(BIN)/python -m bench.scale $(if $(SCALE),--scale $(SCALE)) $(if $(FOLDER),--folder "$(FOLDER)")
 
 goldens: .venv/.dev ## rewrite the expected output of the golden scenarios
 	@$(BIN)/python -m pytest -q tests/check --rewrite-scenarios

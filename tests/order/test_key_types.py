@@ -6,11 +6,13 @@ import datetime as dt
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from antecede.errors import InputError
 from antecede.order.durations import duration_ms
+from antecede.order.keys import keys_of
 from antecede.order.spec import OrderSpec
 from antecede.order.table import order_table
 
@@ -165,3 +167,42 @@ def test_two_columns_of_one_name_and_fields_inside_a_column() -> None:
     inner = pa.table({"id": ["a"], "payload": [{"after": "a"}]})
     with pytest.raises(InputError, match=r"no column payload.after; .* select the field"):
         order_table(inner, OrderSpec(id="id", after=("payload.after",)))
+
+
+@pytest.mark.parametrize("case", PAIRS)
+def test_columns_that_pass_two_gibibytes_say_the_same(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is as long here: the length from which columns get wide offsets is lowered."""
+    ids, after = PAIRS[case]
+    table = pa.table({"id": ids, "after": after, "group": ["é", "é"]})
+    spec = OrderSpec(id="id", after=("after",), group="group", time=None)
+    want = order_table(table, spec)
+    monkeypatch.setattr("antecede.order.keys._LONGEST", 0)
+    monkeypatch.setattr("antecede.order.key_types._LONGEST", 0)
+    assert order_table(table, spec).equals(want)
+
+
+def test_clocks_of_any_shape_may_pass_two_gibibytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = pa.struct([("m", pa.list_(pa.string())), ("n", pa.list_(pa.int64()))])
+    clocks = pa.array([{"m": ["a", "b"], "n": [1, 1]}, {"m": ["a"], "n": [1]}], pairs)
+    table = pa.table({"host": ["b", "a"], "clock": clocks})
+    spec = OrderSpec(clock="clock", member="host")
+    want = order_table(table, spec)
+    monkeypatch.setattr("antecede.order.keys._LONGEST", 0)
+    assert order_table(table, spec).equals(want)
+    assert want.column("position").to_pylist() == [1, 0]
+
+
+def test_names_that_fit_no_array_are_refused_with_the_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Full:
+        def take(self, _: object) -> object:
+            raise pa.ArrowInvalid("offset overflow while concatenating arrays")
+
+    table = pa.table({"id": ["a"], "after": ["b"]})
+    keys = keys_of(table, SPEC)
+    keys.labels = Full()
+    with pytest.raises(InputError, match=r"names of 1 causes .*2 GiB.*rows_a_task="):
+        keys.names(np.zeros(1, np.int64))

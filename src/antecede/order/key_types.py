@@ -27,6 +27,8 @@ pa: Any = pyarrow
 pc: Any = pyarrow.compute
 _UNITS = ("s", "ms", "us", "ns")
 _WIDEST = 38
+_LONGEST = 2**31 - 1
+"""Bytes of text that fit the type with offsets of 32 bits."""
 
 
 def plain(column: Array, what: str) -> Array:
@@ -35,7 +37,8 @@ def plain(column: Array, what: str) -> Array:
     if types.is_dictionary(kind):
         return plain(column.dictionary_decode(), what)
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
-        return pa.array([None if v is None else v.hex() for v in column.to_pylist()], pa.string())
+        text = pa.large_string() if 2 * column.nbytes > _LONGEST else pa.string()
+        return pa.array([None if v is None else v.hex() for v in column.to_pylist()], text)
     if types.is_floating(kind):
         values = column.cast(pa.float64())
         values = pc.if_else(pc.is_nan(values), pa.scalar(None, pa.float64()), values)

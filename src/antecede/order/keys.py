@@ -25,6 +25,8 @@ Array: TypeAlias = Any
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
 
+_LONGEST = 2**31 - 1
+"""Bytes that Arrow's offsets of 32 bits reach: longer columns get offsets of 64."""
 STATUSES = tuple(Status)
 _CODE = {status: np.int8(code) for code, status in enumerate(STATUSES)}
 
@@ -58,12 +60,18 @@ class Keys:
 
     def names(self, edges: Ints) -> Array:
         """Return the causes of the given edges as text."""
-        text = self.labels.take(pa.array(self.label[edges])).cast(pa.string())
-        if not self.numbered:
-            return text
-        return pc.binary_join_element_wise(
-            text, pa.array(self.cause_count[edges]).cast(pa.string()), ":"
-        )
+        try:
+            text = self.labels.take(pa.array(self.label[edges])).cast(pa.string())
+            if not self.numbered:
+                return text
+            counts = pa.array(self.cause_count[edges]).cast(pa.string())
+            return pc.binary_join_element_wise(text, counts, ":")
+        except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
+            raise InputError(
+                f"the names of {len(edges):,} causes that came late or are nowhere are more text "
+                "than one Arrow array holds (2 GiB): take shorter ids, or let a task have fewer "
+                "rows (Spark: a higher shards=, or a lower rows_a_task=)"
+            ) from error
 
 
 def goes_by_value(kind: Array) -> bool:
@@ -245,12 +253,29 @@ def _entries(clock: Array) -> tuple[Ints, Array, Ints, Ints]:
 
 
 def _column(table: pyarrow.Table, name: str) -> Array:
-    column: Array = table.column(name).combine_chunks()
+    column: Array = table.column(name)
+    if column.nbytes > _LONGEST:
+        column = column.cast(_large(column.type))
+    column = column.combine_chunks()
     if isinstance(column, pyarrow.ChunkedArray):  # no chunk at all, or too long for one
         column = pa.concat_arrays(column.chunks) if column.num_chunks else column.type
     if isinstance(column, pyarrow.DataType):
         column = pa.array([], column)
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _large(kind: Array) -> Array:
+    """Return the type that holds the same values, and more than 2 GiB of them."""
+    types = pa.types
+    if types.is_string(kind):
+        return pa.large_string()
+    if types.is_binary(kind):
+        return pa.large_binary()
+    if types.is_list(kind):
+        return pa.large_list(_large(kind.value_type))
+    if types.is_struct(kind):
+        return pa.struct([(field.name, _large(field.type)) for field in kind])
+    return kind
 
 
 def _key(table: pyarrow.Table, name: str) -> Array:
@@ -276,6 +301,8 @@ def _flatten(column: Array) -> tuple[Ints, Array]:
 
 def _encode(column: Array) -> tuple[Ints, Array]:
     """Number the distinct values of a column; -1 for null."""
+    if column.nbytes > _LONGEST:
+        column = column.cast(_large(column.type))
     try:
         encoded = column.combine_chunks().dictionary_encode()
     except pa.ArrowNotImplementedError as error:

@@ -59,6 +59,7 @@ POSITIONED = (Status.ORDERED, Status.MISSING_CAUSE, Status.LATE, Status.RESTARTE
 MissingPolicy = Literal["hold", "release", "drop"]
 OverHeld = Literal["fail", "release", "drop"]
 TimeUnit = Literal["s", "ms", "us", "ns"]
+GiantPolicy = Literal["auto", "always", "never"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ class OrderSpec:
     has its part of the bound. `checkpoint` is the folder that the query is going to be started
     with: what stands there already is compared with this spec before anything runs. `metrics` is
     the name under which a stream's figures are observed (None: not at all).
+    `giant` and `rows_a_task` are for Spark batches: groups of more rows than that (or "always" all)
+    are ordered by a fixpoint over joins, the others ("never": all) each in one task.
     Raises InputError when the columns do not make up exactly one of the three ways.
     """
 
@@ -100,6 +103,8 @@ class OrderSpec:
     checkpoint: str | None = None
     metrics: str | None = "antecede"
     content: tuple[str, ...] | None = None
+    giant: GiantPolicy = "auto"
+    rows_a_task: int = 4_000_000
     position: str = "position"
     waited_for: str = "waited_for"
     missing_causes: str = "missing"
@@ -143,11 +148,11 @@ class OrderSpec:
             if not isinstance(name, str) or not name:
                 kind = type(name).__name__
                 raise InputError(f"{what} is the name of a column, as text; this is a {kind}")
-        for what in ("first_seq", "shards", "max_held"):
+        for what in ("first_seq", "shards", "max_held", "rows_a_task"):
             number = getattr(self, what)
             if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
                 raise InputError(f"{what} must be a whole number, not {number!r}")
-        for what in ("shards", "max_held"):
+        for what in ("shards", "max_held", "rows_a_task"):
             number = getattr(self, what)
             if number is not None and number < 1:
                 raise InputError(f"{what} must be at least 1, not {number}")
@@ -155,6 +160,8 @@ class OrderSpec:
             name = getattr(self, what)
             if name is not None and (not isinstance(name, str) or not name):
                 raise InputError(f"{what} must be text, not {name!r}")
+        if self.giant not in ("auto", "always", "never"):
+            raise InputError(f"giant must be auto, always or never, not {self.giant!r}")
         if self.time_unit not in (None, "s", "ms", "us", "ns"):
             raise InputError(f"time_unit must be s, ms, us or ns, not {self.time_unit!r}")
 
@@ -194,6 +201,20 @@ class OrderSpec:
             raise InputError(
                 "missing='drop' is for streams: in a batch a row without its cause is kept and "
                 f"marked; filter on {self.status} = '{Status.MISSING_CAUSE}'"
+            )
+
+    def check_stream(self) -> None:
+        """Raise InputError for a choice that a stream cannot follow and would have to ignore."""
+        fields = type(self).__dataclass_fields__
+        given = [
+            name
+            for name in ("giant", "rows_a_task")
+            if getattr(self, name) not in (fields[name].default, "never")
+        ]
+        if given:
+            raise InputError(
+                f"{' and '.join(given)} is for batches: a stream keeps a group in one shard, and "
+                "counts nothing before it runs"
             )
 
     def check_columns(self, columns: Sequence[str]) -> None:

@@ -12,8 +12,9 @@ payloads may be of any type. A partition holds many groups at once: one call a p
 times faster than one call a group. The result does not depend on the number of partitions, on the
 order of rows or on how they are cut into Arrow chunks.
 
-A worker's memory must hold the control columns of its partition. Without `group` everything is
-one group and ONE task: give a group where causes never cross it.
+A worker's memory must hold the control columns of its partition. Groups of more rows than fit one
+(`giants` counts them), and all rows where there is no group, go to a fixpoint over joins instead
+(`fixpoint`), which says the same of every row and holds no group in one process.
 
 Stream: `antecede.spark.stream.order_stream`, same spec, same columns.
 """
@@ -24,12 +25,13 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
@@ -37,8 +39,12 @@ from pyspark.sql.pandas.types import to_arrow_type
 from antecede.errors import InputError
 from antecede.order.digest import whole
 from antecede.order.keys import keys_of
-from antecede.order.spec import MissingPolicy, OrderSpec, OverHeld, TimeUnit
+from antecede.order.spec import GiantPolicy, MissingPolicy, OrderSpec, OverHeld, TimeUnit
 from antecede.order.table import order_table
+from antecede.spark.columns import column_of
+from antecede.spark.columns import digest as digest  # the stream takes it from here
+from antecede.spark.fixpoint import order_giant
+from antecede.spark.giants import parted
 from antecede.spark.workers import ready_workers
 
 SHARD = "__antecede_shard"
@@ -69,6 +75,8 @@ def order(
     metrics: str | None = "antecede",
     shards: int | None = None,
     content: Sequence[str] | None = None,
+    giant: GiantPolicy = "auto",
+    rows_a_task: int = 4_000_000,
     position: str = "position",
     waited_for: str = "waited_for",
     missing_causes: str = "missing",
@@ -83,6 +91,12 @@ def order(
     milliseconds until they had come out; null without times) and `antecede_status` (see
     `antecede.order.spec.Status`). Rows come in no particular order: sort by group and position.
     The other arguments are those of `OrderSpec`.
+
+    A group of a batch goes to one task up to `rows_a_task` rows, above to a fixpoint over joins.
+    So `transform` runs a job that counts the rows of each group, unless Spark estimates all rows
+    together at 64 MiB or less, and the rounds of the fixpoint where a group is giant. "never" as
+    `giant` runs nothing before the result is used; "always" takes the fixpoint for all groups. In
+    Declarative Pipelines, which allow no job there, "auto" is "never".
 
     Columns are named by text, not by `Column`; names with dots are whole names. Raises InputError
     here when the columns do not make up one way to tell causes, and in `transform` when a column
@@ -109,6 +123,8 @@ def order(
         metrics=metrics,
         shards=shards,
         content=None if content is None else _names(content),
+        giant=giant,
+        rows_a_task=rows_a_task,
         position=position,
         waited_for=waited_for,
         missing_causes=missing_causes,
@@ -126,6 +142,7 @@ def ordering(spec: OrderSpec) -> Callable[[DataFrame], DataFrame]:
         ready_workers(df.sparkSession)
         if not df.isStreaming:
             return order_batch(df, spec)
+        spec.check_stream()
         if any("." in name or "`" in name for name in df.columns):
             return _under_other_names(df, spec)
         return _streamed(df, spec)
@@ -156,8 +173,17 @@ def _under_other_names(df: DataFrame, spec: OrderSpec) -> DataFrame:
 
 
 def order_batch(df: DataFrame, spec: OrderSpec) -> DataFrame:
-    """Order a batch DataFrame; see `order`."""
+    """Order a batch DataFrame; see `order`. Runs jobs where groups are counted, or are giant."""
     spec.check_batch()
+    small, giant = parted(df, spec)
+    orders = [one_task_a_group(small, spec)] if small is not None else []
+    if giant is not None:
+        orders.append(order_giant(giant.rows, spec, giant.count))
+    return reduce(DataFrame.union, orders)
+
+
+def one_task_a_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
+    """Order the rows of each group in one task; without `group` all rows."""
     if spec.group is None:
         placed = df.repartition(1)
     elif spec.shards is None:
@@ -178,7 +204,10 @@ def _ordering_udf(spec: OrderSpec) -> Any:
     """
 
     # Spark evaluates these hints, and pa.Array takes no parameters at run time.
-    def run(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
+    # The plan shows the name.
+    def antecede_order_a_group_a_task(
+        batches: Iterator[tuple[pa.Array, ...]],  # type: ignore[type-arg]
+    ) -> Iterator[pa.Array]:  # type: ignore[type-arg]
         names = [*spec.used, *(f"{DIGEST}{k}" for k in range(2))]
         parts = [pa.RecordBatch.from_arrays(list(columns), names) for columns in batches]
         if not parts:
@@ -196,20 +225,8 @@ def _ordering_udf(spec: OrderSpec) -> Any:
             done += size
 
     functions: Any = F  # the stubs do not know arrow_udf
-    return functions.arrow_udf(run, t.StructType(added_fields(spec))).asNondeterministic()
-
-
-def digest(df: DataFrame, names: Sequence[str]) -> Column:
-    """Return a 64-bit digest of some columns of each row (`order.digest` makes the same)."""
-    return F.xxhash64(*(_hashable(df, name) for name in names))
-
-
-def _hashable(df: DataFrame, name: str) -> Column:
-    """Spark does not hash maps and variants; their text will do."""
-    kind = df.schema[name].dataType
-    text = kind.simpleString()
-    column = column_of(name)
-    return column.cast("string") if "map<" in text or "variant" in text else column
+    made = t.StructType(added_fields(spec))
+    return functions.arrow_udf(antecede_order_a_group_a_task, made).asNondeterministic()
 
 
 def output_schema(df: DataFrame, spec: OrderSpec) -> t.StructType:
@@ -222,11 +239,6 @@ def added_fields(spec: OrderSpec) -> list[t.StructField]:
     names = t.ArrayType(t.StringType())
     kinds = (t.LongType(), names, names, t.DoubleType(), t.StringType())
     return [t.StructField(name, kind) for name, kind in zip(spec.added, kinds, strict=True)]
-
-
-def column_of(name: str) -> Column:
-    """Return the column of exactly that name, whatever dots and backticks are in it."""
-    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def check(df: DataFrame, spec: OrderSpec) -> None:
@@ -247,7 +259,7 @@ def _names(given: Any) -> tuple[Any, ...]:
 
 def _check_names(df: DataFrame, spec: OrderSpec) -> None:
     """Spark takes names for equal that differ in case alone, unless it is told not to."""
-    hidden = [name for name in df.columns if name in (SHARD, DIGEST, ADDED)]
+    hidden = [name for name in df.columns if name.lower().startswith("__antecede_")]
     if hidden:
         raise InputError(f"{', '.join(hidden)} is a name that antecede needs: rename the column")
     if str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true":

@@ -1,0 +1,85 @@
+"""Intermediate tables of the fixpoint: kept, cut off from what they came from, and freed.
+
+Every step of a fixpoint reads what the one before it made. A table that is only a plan would be
+made anew each time, and the plan would grow without end; so it is cut off (a local checkpoint, or
+a reliable one where the session has a checkpoint folder), counted, and freed when all is done.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.storagelevel import StorageLevel
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much one task takes at most, and after how much work without an end to give up."""
+
+    part: int = 250_000
+    """Rows of a partition, by plan."""
+    task: int = 24_000_000
+    """Edges (and rows) that one task of the compiled kernel takes: about 70 bytes each."""
+    at_once: int = 2_000_000
+    """So many edges (64 MiB) go to one task without any rounds."""
+    rounds: int = 12
+    """Rounds of joins, before whole parts are settled at once."""
+    exchanges: int = 200
+    """Rounds in which parts tell each other what they found, before the work is refused."""
+
+    def parts(self, rows: int) -> int:
+        """Return into how many partitions a table of so many rows goes."""
+        return max(1, math.ceil(rows / self.part))
+
+
+@dataclass
+class Tables:
+    """The tables of one run; `free` gives back all but those that were handed out."""
+
+    limits: Limits
+    rows: int
+    """How many rows take part in all: what the number of partitions goes by."""
+    notes: dict[str, Any] = field(
+        default_factory=lambda: {"raised": [], "exchanges": 0, "depth_exchanges": 0, "tied": 0}
+    )
+    """What happened, in numbers: rounds, rows raised, edges."""
+    _held: list[DataFrame] = field(default_factory=list)
+    _cut: list[Any] = field(default_factory=list)
+
+    def keep(self, df: DataFrame) -> tuple[DataFrame, int]:
+        """Persist a table that has a short plan; return it and its number of rows."""
+        kept = df.persist(StorageLevel.MEMORY_AND_DISK)
+        self._held.append(kept)
+        return kept, kept.count()
+
+    def cut(self, df: DataFrame, *, result: bool = False) -> DataFrame:
+        """Make a table and forget its plan; a `result` lives as long as somebody holds it."""
+        context: Any = getattr(df.sparkSession, "_sc", None)
+        if context is not None and context.getCheckpointDir():
+            return df.checkpoint()
+        made = df.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK)
+        if context is not None and not result:
+            self._cut.append(made)
+        return made
+
+    def free(self) -> None:
+        """Give back memory and disk. A remote session gives back what is cut by itself."""
+        for kept in self._held:
+            kept.unpersist()
+        for made in self._cut:
+            rdd = made._jdf.queryExecution().analyzed().rdd()
+            # What Spark's own cleaner calls; `rdd.unpersist` warns of every one.
+            made.sparkSession.sparkContext._jsc.sc().unpersistRDD(rdd.id(), False)
+        self._held.clear()
+        self._cut.clear()
+
+
+def merged(tables: list[DataFrame]) -> DataFrame:
+    """Return the union of tables with the same columns; a column that one lacks is null there."""
+    whole = tables[0]
+    for table in tables[1:]:
+        whole = whole.unionByName(table, allowMissingColumns=True)
+    return whole

@@ -1,0 +1,378 @@
+"""Giant groups: the fixpoint over joins says of every row what the local engine says."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+import antecede.spark
+from antecede.errors import InputError
+from antecede.order.spec import OrderSpec
+from antecede.order.table import order_table
+from antecede.spark import fixpoint
+from antecede.spark.fixpoint_tables import Limits
+from antecede.spark.ordering import ordering
+from tests.spark.test_odd_values import IDS
+
+START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+ROUNDS = Limits(part=60, at_once=0, task=10**6)
+"""Rounds of joins to the end, over several partitions."""
+PARTS = Limits(part=100, at_once=0, task=60, rounds=2)
+"""Two rounds of joins, then ranges of rows with an exchange at their borders."""
+FAR = (-(2**63) + 1, -5, 0, 1, 2, 3, 3, 3, 2**63 - 1, None)
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fixpoint, "LIMITS", PARTS)
+
+
+def compare(spark: SparkSession, table: pa.Table, spec: OrderSpec, *without: str) -> pa.Table:
+    """Order by the fixpoint and by the local engine, and compare row for row.
+
+    `without` are columns in which rows may differ that mean the same: no causes and none at all.
+    """
+    local = order_table(table, spec)
+    frame = spark.createDataFrame(table).repartition(3)
+    made = frame.transform(ordering(replace(spec, giant="always"))).toArrow()
+    assert made.column_names == local.column_names
+    told = [sorted(map(repr, t.drop(list(without)).to_pylist())) for t in (made, local)]
+    assert told[0] == told[1]
+    return local
+
+
+def statuses(local: pa.Table) -> set[Any]:
+    return set(local.column("antecede_status").to_pylist())
+
+
+def declared(case: str, seed: int, groups: int = 12, size: int = 16) -> pa.Table:
+    """Rows of many groups by odd ids: repeats, conflicts, nulls, causes nowhere, cycles."""
+    kind, other, values = IDS[case]
+    rng = random.Random(seed)
+    rows = []
+    for k in range(groups * size):
+        several = [rng.choice([*values, None]) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
+        rows.append(
+            {
+                "id": None if rng.random() < 0.05 else rng.choice(values),
+                "after": None if rng.random() < 0.2 else several,
+                "also": rng.choice(values) if rng.random() < 0.1 else None,
+                "group": rng.choice((None, "", "é", "G")) if k % 9 == 0 else f"g{k % groups}",
+                "at": rng.choice(FAR),
+                "note": rng.choice("ab"),
+            }
+        )
+    return pa.Table.from_pylist(
+        rows,
+        pa.schema(
+            {
+                "id": kind,
+                "after": pa.list_(other),
+                "also": other,
+                "group": pa.string(),
+                "at": pa.int64(),
+                "note": pa.string(),
+            }
+        ),
+    )
+
+
+DECLARED = OrderSpec(
+    id="id", after=("after", "also"), group="group", time="at", time_unit="us", content=("note",)
+)
+
+
+@pytest.mark.parametrize("case", sorted({*IDS} - {"text", "days", "flags"}))
+def test_odd_ids_in_many_groups(spark: SparkSession, case: str) -> None:
+    local = compare(spark, declared(case, seed=len(case)), DECLARED, "after")
+    assert len(statuses(local)) >= 6
+
+
+def test_odd_ids_in_parts(spark: SparkSession, parts: None) -> None:
+    local = compare(spark, declared("text", seed=7), DECLARED, "after")
+    assert {"cycle", "conflict", "missing_cause"} <= statuses(local)
+
+
+@pytest.mark.parametrize(
+    ("limits", "timed"), [(ROUNDS, True), (PARTS, True), (PARTS, False), (Limits(), False)]
+)
+def test_one_group_of_all(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limits: Limits, timed: bool
+) -> None:
+    """Chains, merges and cycles among 120 rows, a part of them without time."""
+    monkeypatch.setattr(fixpoint, "LIMITS", limits)
+    rng = random.Random(3)
+    rows = []
+    for k in range(120):
+        near = [f"e{max(0, k - rng.randrange(1, 9))}" for _ in range(rng.choice((0, 1, 2)))]
+        if rng.random() < 0.1:
+            near.append(rng.choice((f"e{rng.randrange(120)}", "nowhere")))
+        at = START + dt.timedelta(milliseconds=k + rng.choice((0, 0, 0, 20, -20)))
+        rows.append({"id": f"e{k}", "after": near, "at": None if rng.random() < 0.1 else at})
+    kinds: dict[str, Any] = {
+        "id": pa.string(),
+        "after": pa.list_(pa.string()),
+        "at": pa.timestamp("us", "UTC"),
+    }
+    table = pa.Table.from_pylist(rows, pa.schema(kinds))
+    spec = OrderSpec(id="id", after=("after",), time="at" if timed else None)
+    local = compare(spark, table, spec)
+    assert {"ordered", "cycle", "missing_cause"} <= statuses(local)
+
+
+def entries(rng: random.Random, members: str, top: int) -> dict[str, int | None]:
+    counts = (1, 2, 3, 4, 7, top, top - 1, 0, -1, None)
+    weights = (9, 9, 9, 9, 5, 1, 1, 1, 0.2, 0.2)
+    return {m: rng.choices(counts, weights)[0] for m in members if rng.random() < 0.6}
+
+
+def clocked(seed: int, shape: str) -> pa.Table:
+    """Vectors that contradict themselves, with gaps, absurd numbers, repeats and nulls."""
+    rng = random.Random(seed)
+    rows: Rows = []
+    for k in range(160):
+        vector = entries(rng, "abcd", 2**62)
+        clock: Any = list(vector.items())
+        if shape == "pairs":
+            clock = {"m": list(vector), "n": list(vector.values())}
+            if rng.random() < 0.05:
+                clock["n"] = clock["n"][1:]
+        if shape == "numbers":
+            clock = [vector.get(m, 0) for m in "abcd"]
+        member: Any = rng.choice("abcd")
+        rows.append(
+            {
+                "host": None
+                if rng.random() < 0.03
+                else ("abcd".index(member) if shape == "numbers" else member),
+                "clock": None if rng.random() < 0.03 else clock,
+                "group": k % 8,
+                "at": k * 7919 % 163 if shape == "map" else rng.choice((1, 2, 3, 9, None)),
+                "note": rng.choice("ab"),
+            }
+        )
+    kinds: dict[str, Any] = {
+        "map": pa.map_(pa.string(), pa.int64()),
+        "pairs": pa.struct([("m", pa.list_(pa.string())), ("n", pa.list_(pa.int64()))]),
+        "numbers": pa.list_(pa.int64()),
+    }
+    host = pa.int32() if shape == "numbers" else pa.string()
+    fields: dict[str, Any] = {
+        "host": host,
+        "clock": kinds[shape],
+        "group": pa.int16(),
+        "at": pa.int32(),
+    }
+    return pa.Table.from_pylist(rows, pa.schema({**fields, "note": pa.string()}))
+
+
+CLOCKED = OrderSpec(clock="clock", member="host", group="group", time="at", content=("note",))
+
+
+@pytest.mark.parametrize("shape", ["map", "pairs", "numbers"])
+def test_odd_vectors(spark: SparkSession, shape: str) -> None:
+    local = compare(spark, clocked(5, shape), CLOCKED)
+    assert {"bad_clock", "null_key", "missing_cause", "cycle"} <= statuses(local)
+
+
+def test_odd_vectors_in_parts(spark: SparkSession, parts: None) -> None:
+    compare(spark, clocked(6, "pairs"), replace(CLOCKED, group=None))
+
+
+def numbered(seed: int) -> pa.Table:
+    """Numbers that are huge, shifted, sparse, repeated, null or below 0."""
+    rng = random.Random(seed)
+    rows = []
+    for k in range(160):
+        sender = rng.choice(("a", "b", "ü", "", "10", "9", None))
+        start = {"a": 0, "b": 2**62, "ü": -3}.get(sender or "", 5)
+        rows.append(
+            {
+                "from": sender,
+                "n": None if rng.random() < 0.04 else start + rng.choice((0, 1, 2, 3, 5, 8, 40)),
+                "at": rng.choice((*FAR[:5], None)),
+                "group": k % 5,
+            }
+        )
+    fields: dict[str, Any] = {
+        "from": pa.string(),
+        "n": pa.int64(),
+        "at": pa.int64(),
+        "group": pa.int64(),
+    }
+    return pa.Table.from_pylist(rows, pa.schema(fields))
+
+
+NUMBERED = OrderSpec(sender="from", seq="n", first_seq=3, time="at", group="group")
+
+
+@pytest.mark.parametrize(("limits", "group"), [(PARTS, "group"), (Limits(), None)])
+def test_odd_numbers(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limits: Limits, group: str | None
+) -> None:
+    monkeypatch.setattr(fixpoint, "LIMITS", limits)
+    local = compare(spark, numbered(1), replace(NUMBERED, group=group))
+    assert {"bad_clock", "null_key", "missing_cause", "duplicate"} <= statuses(local)
+
+
+CHAINS: dict[str, Callable[[int], Any]] = {
+    "later causes": lambda k: 1000 - k,
+    "one clock far ahead": lambda k: 10**9 if k == 0 else k,
+    "equal times": lambda k: 5,
+    "no times": lambda k: None,
+}
+
+
+@pytest.mark.parametrize("limits", [replace(PARTS, task=150), Limits()])
+def test_long_chains_and_large_cycles(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limits: Limits
+) -> None:
+    """Longer than any bound on rounds; and two cycles, a row between them, and a long tail."""
+    monkeypatch.setattr(fixpoint, "LIMITS", limits)
+    count = 150
+    rows: Rows = [
+        {"g": case, "id": k, "after": [k - 1] if k else [], "at": at(k)}
+        for case, at in CHAINS.items()
+        for k in range(count)
+    ]
+    cycles: Rows = [{"id": k, "after": [(k + 1) % 60]} for k in range(60)]
+    cycles += [{"id": 100, "after": [5]}]
+    for k in range(60):
+        cycles += [{"id": 200 + k, "after": [200 + (k + 1) % 60, *([100] * (k == 9))]}]
+        cycles += [{"id": 300 + k, "after": [299 + k if k else 230]}]
+    rows += [{"g": "cycles", "at": None, **row} for row in cycles]
+    kinds: dict[str, Any] = {
+        "g": pa.string(),
+        "id": pa.int64(),
+        "after": pa.list_(pa.int64()),
+        "at": pa.int64(),
+    }
+    table = pa.Table.from_pylist(rows, pa.schema(kinds))
+    spec = OrderSpec(id="id", after=("after",), group="g", time="at", time_unit="s")
+    local = compare(spark, table, spec)
+    assert local.column("position").to_pylist()[: 4 * count] == [*range(count)] * 4
+    assert local.column("antecede_status").to_pylist().count("cycle") == 120
+    assert local.column("antecede_status").to_pylist().count("missing_cause") == 2
+
+
+def test_beyond_every_bound_there_is_an_error_that_tells_the_way_out(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fixpoint, "LIMITS", replace(PARTS, exchanges=3))
+    frame = spark.range(200).selectExpr(
+        "id * 7919 % 211 AS id", "IF(id > 0, (id - 1) * 7919 % 211, NULL) AS after", "-id AS at"
+    )
+    giant: dict[str, Any] = {"id": "id", "after": "after", "giant": "always"}
+    with pytest.raises(InputError, match="more than 3 times: give a time column, or a group"):
+        frame.transform(antecede.spark.order(**giant))
+    shuffled = frame.withColumn("at", f.expr("IF(after IS NULL, 1000, id)"))
+    with pytest.raises(InputError, match="more than 3 times: give a time column that follows"):
+        shuffled.transform(antecede.spark.order(**giant, time="at"))
+
+
+def two_sizes(spark: SparkSession) -> DataFrame:
+    return spark.range(90).selectExpr(
+        "id", "IF(id < 60, 'giant', CAST(id % 3 AS STRING)) AS g", "id + 1 AS after", "-id AS at"
+    )
+
+
+def unknown_size(spark: SparkSession) -> DataFrame:
+    """Rows of which Spark has no estimate: it knows the size of a range, not that of a list."""
+    return spark.createDataFrame(two_sizes(spark).collect())
+
+
+def plan_of(df: DataFrame) -> str:
+    frame: Any = df
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+KERNEL, JOINS = "antecede_order_a_group_a_task", "__antecede_fixpoint"
+
+
+def test_giant_groups_and_small_ones_come_out_as_one(spark: SparkSession) -> None:
+    """The threshold counts rows of a group; the plan says which way is gone."""
+    df = unknown_size(spark)
+    spec = OrderSpec(id="id", after=("after",), group="g", time="at")
+    local = sorted(map(repr, order_table(df.toArrow(), spec).to_pylist()))
+    for rows, joins in {59: True, 60: False, 9: True}.items():  # 9: no group is left for the kernel
+        done = df.transform(ordering(replace(spec, rows_a_task=rows)))
+        assert sorted(map(repr, done.toArrow().to_pylist())) == local
+        assert KERNEL in plan_of(done)
+        assert (JOINS in plan_of(done)) == joins
+    done = df.transform(ordering(replace(spec, rows_a_task=1, giant="never")))
+    assert JOINS not in plan_of(done)
+
+
+def jobs(spark: SparkSession, work: Callable[[], Any]) -> int:
+    """Return how many jobs some work runs."""
+    context: Any = spark.sparkContext
+    context.setJobGroup("counted", "counted")
+    before = len(context.statusTracker().getJobIdsForGroup("counted"))
+    try:
+        work()
+    finally:
+        context._jsc.clearJobGroup()
+    return len(context.statusTracker().getJobIdsForGroup("counted")) - before
+
+
+def test_few_rows_by_estimate_are_not_counted(spark: SparkSession) -> None:
+    small, unknown = two_sizes(spark), unknown_size(spark)
+    by: dict[str, Any] = {"id": "id", "after": "after", "group": "g"}
+    assert jobs(spark, lambda: small.transform(antecede.spark.order(**by))) == 0
+    assert jobs(spark, lambda: unknown.transform(antecede.spark.order(**by))) > 0
+    never = antecede.spark.order(**by, giant="never")
+    assert jobs(spark, lambda: unknown.transform(never)) == 0
+
+
+def test_intermediate_tables_are_freed(spark: SparkSession) -> None:
+    context: Any = spark.sparkContext
+    before = set(context._jsc.getPersistentRDDs())
+    done = two_sizes(spark).transform(antecede.spark.order(id="id", after="after", giant="always"))
+    assert done.count() == 90
+    assert len(set(context._jsc.getPersistentRDDs()) - before) == 1  # the answer itself
+
+
+def test_rows_that_change_between_two_readings_are_an_error(spark: SparkSession) -> None:
+    """A wrong row would be worse."""
+    changing = f.udf(lambda: random.random(), "double").asNondeterministic()
+    df = two_sizes(spark).withColumn("also", changing().cast("string"))
+    done = df.transform(antecede.spark.order(id="id", after=["after", "also"], giant="always"))
+    with pytest.raises((PySparkException, ValueError), match="read a second time"):
+        done.toArrow()
+
+
+def test_payload_is_not_read_where_nobody_asks(spark: SparkSession, tmp_path: Any) -> None:
+    df = two_sizes(spark).withColumn("payload", f.lit("x"))
+    df.write.parquet(str(tmp_path / "rows"))
+    read = spark.read.parquet(str(tmp_path / "rows"))
+    spec = OrderSpec(id="id", after=("after",), content=("id",), giant="always")
+    done = read.transform(ordering(spec)).select("id", "position")
+    scan = [line for line in plan_of(done).splitlines() if "FileScan" in line]
+    assert len(scan) == 1
+    assert "payload" not in scan[0].split("ReadSchema")[1]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"giant": "maybe"}, {"rows_a_task": 0}, {"rows_a_task": True}, {"rows_a_task": 1.5}]
+)
+def test_wrong_choices_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        OrderSpec(id="id", after=("after",), **wrong)
+
+
+@pytest.mark.parametrize("given", [{"giant": "always"}, {"rows_a_task": 7}])
+def test_a_stream_refuses_what_it_would_have_to_ignore(given: dict[str, Any]) -> None:
+    OrderSpec(id="id", after=("after",), giant="never").check_stream()
+    with pytest.raises(InputError, match=f"{next(iter(given))} is for batches"):
+        OrderSpec(id="id", after=("after",), **given).check_stream()
