@@ -28,7 +28,6 @@ from antecede.spark.span_tables import events_of_spans
 from antecede.spark.spec import OrderSpec, Status
 from antecede.spark.stamped import stamped
 from antecede.spark.stamping import with_clocks
-from antecede.spark.stream import count_statuses
 from antecede.spark.stream_state import held
 
 __all__ = [
@@ -38,7 +37,6 @@ __all__ = [
     "Status",
     "audit",
     "concurrent",
-    "count_statuses",
     "cut",
     "cut_verdict",
     "deliver",

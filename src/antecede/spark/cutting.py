@@ -30,7 +30,7 @@ from antecede.causality.spec import refuse_fixed
 from antecede.errors import InputError
 from antecede.kernels.lines import NO, UNKNOWN, YES
 from antecede.order.spec import OrderSpec
-from antecede.spark.ordering import column_of
+from antecede.spark.columns import column_of
 from antecede.spark.stamping import MADE, analysed, by_group, checked, control, table_of
 
 _SIDE, _PROCESS, _AT, _MARK = (f"__antecede_{name}" for name in ("side", "process", "at", "mark"))

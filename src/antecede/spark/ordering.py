@@ -41,8 +41,7 @@ from antecede.order.digest import whole
 from antecede.order.keys import keys_of
 from antecede.order.spec import GiantPolicy, MissingPolicy, OrderSpec, OverHeld, TimeUnit
 from antecede.order.table import order_table
-from antecede.spark.columns import column_of
-from antecede.spark.columns import digest as digest  # the stream takes it from here
+from antecede.spark.columns import column_of, digest
 from antecede.spark.fixpoint import order_giant
 from antecede.spark.giants import parted
 from antecede.spark.workers import ready_workers

@@ -20,7 +20,7 @@ from pyspark.sql import types as t
 from antecede.causality.reach import NO_PLACE, UNLIKE, not_there
 from antecede.causality.spec import order_spec
 from antecede.errors import InputError
-from antecede.spark.ordering import column_of
+from antecede.spark.columns import column_of
 from antecede.spark.stamping import STAMP, analysed
 
 Events = Sequence[object] | DataFrame

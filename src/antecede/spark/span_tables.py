@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from antecede.errors import InputError
-from antecede.spark.ordering import column_of
+from antecede.spark.columns import column_of
 from antecede.trace.reader import NO_ID
 from antecede.trace.schema import EVENT
 from antecede.trace.spans_otlp import INSTANCE, KINDS, SPAN_BYTES, TRACE_BYTES

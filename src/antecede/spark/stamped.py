@@ -7,7 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from antecede.errors import InputError
-from antecede.spark.ordering import column_of
+from antecede.spark.columns import column_of
 from antecede.stamp import CAUSES, ID, TOKEN
 
 

@@ -22,7 +22,8 @@ from antecede.causality.spec import WIDEST, ClockSpec, clock_spec, refuse_fixed,
 from antecede.causality.stamps import Stamped
 from antecede.errors import InputError
 from antecede.order.spec import OrderSpec
-from antecede.spark.ordering import DIGEST, check, column_of, digest
+from antecede.spark.columns import column_of, digest
+from antecede.spark.ordering import DIGEST, check
 from antecede.spark.workers import ready_workers
 
 MADE = "__antecede_made"

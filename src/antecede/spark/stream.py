@@ -18,10 +18,11 @@ from pyspark.sql.pandas.types import to_arrow_type
 from antecede.errors import InputError, SetupError
 from antecede.order.durations import duration_ms
 from antecede.order.keys import goes_by_value
-from antecede.order.spec import OrderSpec, Status
+from antecede.order.spec import OrderSpec
 from antecede.order.stream.interface import Plan
 from antecede.order.stream.warm import warm_up
-from antecede.spark.ordering import DIGEST, SHARD, check, digest, output_schema
+from antecede.spark.columns import digest
+from antecede.spark.ordering import DIGEST, SHARD, check, output_schema
 from antecede.spark.stream_processor import (
     FIGURES,
     PACKED,
@@ -85,16 +86,6 @@ def observed(released: DataFrame, name: str) -> DataFrame:
         (F.max if figure == "oldest_wait_ms" else F.sum)(figure).alias(figure) for figure in FIGURES
     ]
     return released.observe(name, *figures)
-
-
-def count_statuses(df: DataFrame, spec: OrderSpec, name: str = "antecede") -> DataFrame:
-    """Count the rows of each status as observed metrics, for an ordered DataFrame.
-
-    A running query shows them in `query.lastProgress["observedMetrics"][name]`, one number a
-    status and micro-batch; rows still held are the input rows so far less all of these.
-    """
-    status = F.col(spec.status)
-    return df.observe(name, *(F.count_if(status == str(s)).alias(str(s)) for s in Status))
 
 
 def released_schema(df: DataFrame, spec: OrderSpec) -> t.StructType:

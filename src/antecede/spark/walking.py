@@ -16,7 +16,7 @@ from antecede.causality.reach import NO_PLACE, marked, not_there
 from antecede.errors import InputError
 from antecede.order.spec import OrderSpec
 from antecede.order.table import graph_of
-from antecede.spark.ordering import column_of
+from antecede.spark.columns import column_of
 from antecede.spark.stamping import MADE, by_group, checked, control, table_of
 
 EVENT = "__antecede_event"
