@@ -156,7 +156,7 @@ def _figures(progress: Any) -> dict[str, Any]:
         "batch": progress.batchId,
         "rows": progress.numInputRows,
         "ms": progress.batchDuration,
-        "statuses": observed.asDict() if observed is not None else {},
+        "observed": observed.asDict() if observed is not None else {},
     }
 
 

@@ -25,6 +25,12 @@ def test_examples_on_tables(name: str) -> None:
     assert tried >= 3
 
 
+def test_examples_of_order_and_register(spark: SparkSession) -> None:
+    for name in ("ordering", "registering"):
+        failed, tried = examples(f"antecede.spark.{name}", spark=spark)
+        assert (failed, tried > 1) == (0, True)
+
+
 @pytest.mark.parametrize("name", SPARK)
 def test_examples_on_frames(name: str, spark: SparkSession) -> None:
     failed, tried = examples(f"antecede.spark.{name}", spark=spark)

@@ -11,7 +11,7 @@ from antecede.order.spec import OrderSpec
 
 WIDEST = 1024
 """Entries of a stamp at most, unless the caller says otherwise: 8 KiB."""
-_HIDDEN = ("position", "waited_for", "missing_causes", "waited_ms")
+_HIDDEN = ("position", "waited_for", "missing_causes", "waited_ms", "released_at")
 
 
 @dataclass(frozen=True, slots=True)

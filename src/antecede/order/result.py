@@ -39,7 +39,7 @@ def result_of(ordered: pyarrow.Table, own: pyarrow.Table | None, spec: OrderSpec
     `file_order`. Raises InputError when a column is called like both names of an added one.
     """
     if own is None:
-        return Result(ordered.select([*NAMES, *spec.added]), {})
+        return Result(ordered.select([*NAMES, *spec.written]), {})
     names = free_names(own.column_names, spec)
     rows: Any = own.take(ordered["file_order"])
     for name, written in names.items():
@@ -52,7 +52,7 @@ def free_names(taken: Sequence[str], spec: OrderSpec) -> dict[str, str]:
 
     Raises InputError when a column is called like both names of an added one.
     """
-    return {name: _free(name, taken) for name in spec.added}
+    return {name: _free(name, taken) for name in spec.written}
 
 
 def _free(name: str, taken: Sequence[str]) -> str:

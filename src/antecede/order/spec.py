@@ -109,6 +109,7 @@ class OrderSpec:
     waited_for: str = "waited_for"
     missing_causes: str = "missing"
     waited_ms: str = "waited_ms"
+    released_at: str = "released_at"
     status: str = "antecede_status"
 
     def __post_init__(self) -> None:
@@ -142,7 +143,7 @@ class OrderSpec:
         given = [(f, getattr(self, f)) for f in one if getattr(self, f) is not None]
         given += [("after", name) for name in self.after]
         given += [("content", name) for name in self.content or ()]
-        names = ("position", "waited_for", "missing_causes", "waited_ms", "status")
+        names = ("position", "waited_for", "missing_causes", "waited_ms", "released_at", "status")
         given += list(zip(names, self.added, strict=True))
         for what, name in given:
             if not isinstance(name, str) or not name:
@@ -166,12 +167,14 @@ class OrderSpec:
             raise InputError(f"time_unit must be s, ms, us or ns, not {self.time_unit!r}")
 
     @property
-    def added(self) -> tuple[str, str, str, str, str]:
-        """Names of the added columns: position, waited_for, missing_causes, waited_ms, status.
+    def added(self) -> tuple[str, str, str, str, str, str]:
+        """Names of the added columns: position, waited_for, missing_causes, waited_ms, released_at,
+        status.
 
         Their types: 64-bit integer from 0 within the group; two arrays of strings; 64-bit float,
-        milliseconds; string. All but the status are null where the row has no position. A cause
-        stands in one of the arrays at most: `waited_for` has those that came out later than the
+        milliseconds; that of `time` (a timestamp for dates, and without times); string. The waits
+        and releases are null without times, or with numbers that have no `time_unit`. All but the
+        status are null where the row has no position. A cause stands in one of the arrays at most: `waited_for` has those that came out later than the
         row came, `missing` those that had not come when the row went (in a batch: nowhere).
         """
         return (
@@ -179,8 +182,14 @@ class OrderSpec:
             self.waited_for,
             self.missing_causes,
             self.waited_ms,
+            self.released_at,
             self.status,
         )
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Names of the added columns that a command writes: `released_at` is for watermarks."""
+        return tuple(name for name in self.added if name != self.released_at)
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -231,5 +240,5 @@ class OrderSpec:
         if taken:
             raise InputError(
                 f"the input has a column {', '.join(taken)} already; rename it, or the added one "
-                "with position=, waited_for=, missing_causes=, waited_ms=, status="
+                "with position=, waited_for=, missing_causes=, waited_ms=, released_at=, status="
             )

@@ -57,7 +57,7 @@ _PER_MS = {"s": 0.001, "ms": 1.0, "us": 1e3, "ns": 1e6}
 def order_table(
     table: pyarrow.Table, spec: OrderSpec, digest: Digests | None = None
 ) -> pyarrow.Table:
-    """Return the table, rows as they came, with the five columns of `spec.added`.
+    """Return the table, rows as they came, with the columns of `spec.added`.
 
     Each row once. `digest` has two numbers a row, shape (rows, 2): of the columns that tell a
     repeat from a conflict, and of those that the spec reads (see `digest.digests`); None: worked
@@ -68,18 +68,21 @@ def order_table(
     spec.check_columns(table.column_names)
     spec.check_batch()
     if table.num_rows == 0:
-        return _with_columns(table, spec, [pa.array([], field.type) for field in added(spec)])
+        fields = added(spec, kind_of(table, spec))
+        return _with_columns(table, fields, [pa.array([], field.type) for field in fields])
     graph = graph_of(table, spec, digest)
     keys, kinds, alive = graph.keys, graph.kinds, graph.alive
+    clocked = alive & (graph.released != BEFORE_ALL) & (graph.per_ms is not None)
     place = positions(graph.order, keys.group, keys.groups, len(alive))
     columns = [
         pa.array(place, mask=~alive),
         _causes(keys, kinds == WAITED, alive),
         _causes(keys, kinds == MISSING, alive),
         _waited_ms(graph.released, graph.time, alive & graph.timed, graph.per_ms),
+        released_at(graph.released, clocked, kind_of(table, spec)),
         graph.statuses(),
     ]
-    return _with_columns(table, spec, columns)
+    return _with_columns(table, added(spec, kind_of(table, spec)), columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +125,40 @@ def graph_of(table: pyarrow.Table, spec: OrderSpec, digest: Digests | None = Non
     return Graph(keys, alive, causes, kinds, order, released, time, timed, per_ms)
 
 
-def added(spec: OrderSpec) -> tuple[Any, ...]:
-    """Return the Arrow fields of the added columns, in order."""
+def added(spec: OrderSpec, time: Array) -> tuple[Any, ...]:
+    """Return the Arrow fields of the added columns, in order; `time` is the type of the times."""
     names = pa.list_(pa.string())
-    kinds = (pa.int64(), names, names, pa.float64(), pa.string())
+    kinds = (pa.int64(), names, names, pa.float64(), release_type(time), pa.string())
     return tuple(pa.field(n, kind) for n, kind in zip(spec.added, kinds, strict=True))
 
 
-def _with_columns(table: pyarrow.Table, spec: OrderSpec, columns: list[Array]) -> pyarrow.Table:
-    for field, column in zip(added(spec), columns, strict=True):
+def kind_of(table: pyarrow.Table, spec: OrderSpec) -> Array:
+    """Return the type of the times, None where there are none."""
+    return None if spec.time is None else table.schema.field(spec.time).type
+
+
+def release_type(time: Array) -> Array:
+    """Return the type of `released_at` for times of a type: dates become timestamps."""
+    if time is None:
+        return pa.timestamp("us", "UTC")
+    if pa.types.is_date(time):
+        return pa.timestamp("us")
+    return pa.int64() if pa.types.is_integer(time) else time
+
+
+def released_at(released: Ints, known: Bools, time: Array) -> Array:
+    """Return releases, in units of the times, as a column; `time` is the type of the times."""
+    kind = release_type(time)
+    if time is None:
+        return pa.nulls(len(released), kind)
+    unit = pa.timestamp("ms") if pa.types.is_date(time) else kind
+    return pa.array(np.where(known, released, 0), mask=~known).cast(unit).cast(kind)
+
+
+def _with_columns(
+    table: pyarrow.Table, fields: tuple[Any, ...], columns: list[Array]
+) -> pyarrow.Table:
+    for field, column in zip(fields, columns, strict=True):
         table = table.append_column(field, column)
     return table
 

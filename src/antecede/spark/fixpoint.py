@@ -28,6 +28,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
 from antecede.kernels.order import BEFORE_ALL
@@ -213,11 +214,12 @@ def _told(placed: DataFrame, rows: DataFrame, df: DataFrame, spec: OrderSpec) ->
             ),
             "missing": F.when(alive, F.col("missing")),
             "wait": F.when(alive & ~F.col("u"), _wait(_per_ms(df, spec))),
+            "at": F.when(alive, _released_at(df, spec)),
         }
     )
     names = signature_names(spec)
     whole = merged([placed, rows.where("aside").select(*names, "first", "rest")])
-    return whole.select(*names, "first", "rest", "position", "waited", "missing", "wait")
+    return whole.select(*names, "first", "rest", "position", "waited", "missing", "wait", "at")
 
 
 def _per_ms(df: DataFrame, spec: OrderSpec) -> float | None:
@@ -235,6 +237,21 @@ def _wait(per_ms: float | None) -> Column:
     r, t = F.col("r"), F.col("t")
     wait = F.coalesce(F.try_subtract(r, t).cast("double"), r.cast("double") - t.cast("double"))
     return F.when(r != BEFORE_ALL, wait / F.lit(per_ms))
+
+
+def _released_at(df: DataFrame, spec: OrderSpec) -> Column:
+    """Return r as a value of the type of the times."""
+    kind = None if spec.time is None else df.schema[spec.time].dataType
+    if kind is None:
+        return F.lit(None).cast("timestamp")
+    known = F.when(F.col("r") != BEFORE_ALL, F.col("r"))
+    if isinstance(kind, t.IntegralType):
+        return F.lit(None).cast("bigint") if spec.time_unit is None else known
+    if isinstance(kind, t.TimestampType):
+        return F.timestamp_micros(known)
+    seconds = known.cast("decimal(20,0)") / (1000 if isinstance(kind, t.DateType) else 1_000_000)
+    since = F.make_dt_interval(F.lit(0), F.lit(0), F.lit(0), seconds.cast("decimal(18,6)"))
+    return F.to_timestamp_ntz(F.lit("1970-01-01 00:00:00")) + since
 
 
 def _met(df: DataFrame, spec: OrderSpec, answer: DataFrame, repeated: bool) -> DataFrame:
@@ -269,6 +286,6 @@ def _added(spec: OrderSpec) -> list[Column]:
     status = F.coalesce(F.get(texts, which.cast("int")), lost.cast("string"))
     made = [
         F.when(first, F.col(f"{ANSWER}__{name}"))
-        for name in ("position", "waited", "missing", "wait")
+        for name in ("position", "waited", "missing", "wait", "at")
     ]
     return [column.alias(name) for column, name in zip([*made, status], spec.added, strict=True)]

@@ -460,7 +460,7 @@ def _write(
         order.insert(1, F.col(TOPIC).asc_nulls_last())
     mine = [_own_name(k) for k in range(len(own))]
     schema = _result_schema(own, names, spec)
-    wanted = rows.orderBy(*order).select(*mine, *spec.added)
+    wanted = rows.orderBy(*order).select(*mine, *spec.written)
 
     def write(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
         first = next((batch for batch in batches if batch.num_rows), None)
@@ -476,8 +476,9 @@ def _write(
 
 
 def _result_schema(own: Any, names: dict[str, str], spec: OrderSpec) -> Any:
-    made = added(spec)
-    return pa.schema([*own, *(field.with_name(names[field.name]) for field in made)])
+    made = added(spec, None)
+    told = [field.with_name(names[field.name]) for field in made if field.name in names]
+    return pa.schema([*own, *told])
 
 
 def _write_batches(batches: Batches, schema: Any, path: Path, format: str) -> int:

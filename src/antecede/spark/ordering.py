@@ -54,6 +54,7 @@ ADDED = "__antecede_added"
 
 
 def order(
+    df: DataFrame | None = None,
     *,
     id: str | None = None,
     after: str | Sequence[str] = (),
@@ -80,14 +81,31 @@ def order(
     waited_for: str = "waited_for",
     missing_causes: str = "missing",
     waited_ms: str = "waited_ms",
+    released_at: str = "released_at",
     status: str = "antecede_status",
-) -> Callable[[DataFrame], DataFrame]:
-    """Return a function for `DataFrame.transform` that adds causal order.
+) -> Any:  # a DataFrame, or a function from one to another
+    """Add causal order to a DataFrame, batch or stream; without one, return the function that does.
 
-    Every input row comes out once, with its columns and `position` (long, from 0 within its
-    group; null for a row set aside), `waited_for` (array of strings: causes that came out later
-    than the row came), `missing` (array of strings: causes that never came), `waited_ms` (double,
-    milliseconds until they had come out; null without times) and `antecede_status` (see
+    >>> import antecede.spark
+    >>> events = spark.createDataFrame([("b", "a"), ("a", None)], "id string, after string")
+    >>> antecede.spark.order(events, id="id", after="after").select("position", "id").orderBy(
+    ...     "position"
+    ... ).show()
+    +--------+---+
+    |position| id|
+    +--------+---+
+    |       0|  a|
+    |       1|  b|
+    +--------+---+
+    <BLANKLINE>
+
+    `df.transform(order(id="id", after="after"))` is the same. Every input row comes out once, with
+    its columns and `position` (long, from 0 within its group; null for a row set aside),
+    `waited_for` (array of strings: causes that came out later than the row came), `missing` (array
+    of strings: causes that never came), `waited_ms` (double, milliseconds until they had come out;
+    null without times), `released_at` (when they had, in the type of `time`; null without times; in
+    a stream never before what left in earlier micro-batches, so that a watermark on it drops
+    nothing) and `antecede_status` (see
     `antecede.order.spec.Status`). Rows come in no particular order: sort by group and position.
     The other arguments are those of `OrderSpec`.
 
@@ -128,9 +146,10 @@ def order(
         waited_for=waited_for,
         missing_causes=missing_causes,
         waited_ms=waited_ms,
+        released_at=released_at,
         status=status,
     )
-    return ordering(spec)
+    return ordering(spec) if df is None else ordering(spec)(df)
 
 
 def ordering(spec: OrderSpec) -> Callable[[DataFrame], DataFrame]:
@@ -165,7 +184,7 @@ def _under_other_names(df: DataFrame, spec: OrderSpec) -> DataFrame:
     changed["after"] = tuple(plain[name] for name in spec.after)
     if spec.content is not None:
         changed["content"] = tuple(plain[name] for name in spec.content)
-    for field in ("position", "waited_for", "missing_causes", "waited_ms", "status"):
+    for field in ("position", "waited_for", "missing_causes", "waited_ms", "released_at", "status"):
         changed[field] = f"added_{field}"
     made = _streamed(df.toDF(*plain.values()), replace(spec, **changed))
     return made.toDF(*df.columns, *spec.added)
@@ -190,12 +209,12 @@ def one_task_a_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
     else:
         placed = df.repartition(spec.shards, column_of(spec.group))
     digests = (digest(df, spec.content_of(df.columns)), digest(df, spec.used))
-    made = placed.withColumn(ADDED, _ordering_udf(spec)(*map(column_of, spec.used), *digests))
+    made = placed.withColumn(ADDED, _ordering_udf(df, spec)(*map(column_of, spec.used), *digests))
     own = [column_of(name) for name in df.columns]
     return made.select(*own, *(F.col(ADDED)[name].alias(name) for name in spec.added))
 
 
-def _ordering_udf(spec: OrderSpec) -> Any:
+def _ordering_udf(df: DataFrame, spec: OrderSpec) -> Any:
     """Return the function of columns that a Python worker runs over a whole partition.
 
     Of a partition each row depends on all others, which Spark knows of no column function: so it
@@ -224,20 +243,28 @@ def _ordering_udf(spec: OrderSpec) -> Any:
             done += size
 
     functions: Any = F  # the stubs do not know arrow_udf
-    made = t.StructType(added_fields(spec))
+    made = t.StructType(added_fields(df, spec))
     return functions.arrow_udf(antecede_order_a_group_a_task, made).asNondeterministic()
 
 
 def output_schema(df: DataFrame, spec: OrderSpec) -> t.StructType:
-    """Return the schema of the ordered frame: the input's, then the five added columns."""
-    return t.StructType([*df.schema.fields, *added_fields(spec)])
+    """Return the schema of the ordered frame: the input's, then the added columns."""
+    return t.StructType([*df.schema.fields, *added_fields(df, spec)])
 
 
-def added_fields(spec: OrderSpec) -> list[t.StructField]:
+def added_fields(df: DataFrame, spec: OrderSpec) -> list[t.StructField]:
     """Return the fields of the added columns, in order."""
     names = t.ArrayType(t.StringType())
-    kinds = (t.LongType(), names, names, t.DoubleType(), t.StringType())
+    kinds = (t.LongType(), names, names, t.DoubleType(), release_type(df, spec), t.StringType())
     return [t.StructField(name, kind) for name, kind in zip(spec.added, kinds, strict=True)]
+
+
+def release_type(df: DataFrame, spec: OrderSpec) -> t.DataType:
+    """Return the type of `released_at`: that of `time`, a timestamp for dates and where none is."""
+    kind = t.TimestampType() if spec.time is None else df.schema[spec.time].dataType
+    if isinstance(kind, t.DateType):
+        return t.TimestampNTZType()
+    return t.LongType() if isinstance(kind, t.IntegralType) else kind
 
 
 def check(df: DataFrame, spec: OrderSpec) -> None:
@@ -269,7 +296,7 @@ def _check_names(df: DataFrame, spec: OrderSpec) -> None:
         raise InputError(
             f"the names {', '.join(alike)} differ in case alone, and Spark takes them for one: "
             "rename a column (the added ones with position=, waited_for=, missing_causes=, "
-            "waited_ms=, status=), "
+            "waited_ms=, released_at=, status=), "
             "or set spark.sql.caseSensitive"
         )
 

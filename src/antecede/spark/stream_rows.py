@@ -21,7 +21,7 @@ from antecede.order.key_types import plain
 from antecede.order.keys import STATUSES, code, keys_of
 from antecede.order.spec import OrderSpec, Status
 from antecede.order.stream.interface import Batch, Links, Outcome, nothing_new
-from antecede.order.table import added, times_of
+from antecede.order.table import added, kind_of, released_at, times_of
 from antecede.spark.ordering import DIGEST
 
 pa: Any = pyarrow
@@ -79,7 +79,7 @@ def text_of(array: Any) -> Text:
 
 
 def with_added(rows: pyarrow.Table, out: Outcome, spec: OrderSpec, per_ms: float) -> pyarrow.Table:
-    """Append position, causes waited for and missing, wait and status to the rows that leave.
+    """Append the columns of `spec.added` to the rows that leave.
 
     `per_ms` is the number of time units in a millisecond.
     """
@@ -91,9 +91,10 @@ def with_added(rows: pyarrow.Table, out: Outcome, spec: OrderSpec, per_ms: float
         _causes(out.waited, aside, spec),
         _causes(out.missing, aside, spec),
         pa.array(waited, mask=unknown),
+        released_at(out.released, out.released != shape.NO_TIME, kind_of(rows, spec)),
         pa.array([str(status) for status in STATUSES]).take(pa.array(out.status - 1)),
     ]
-    for field, column in zip(added(spec), columns, strict=True):
+    for field, column in zip(added(spec, kind_of(rows, spec)), columns, strict=True):
         rows = rows.append_column(field, column)
     return rows
 

@@ -1,0 +1,85 @@
+"""`released_at`: one value in every engine, and a right watermark behind a stream."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from antecede.order.table import order_table
+from antecede.spark import OrderSpec, order
+from tests.spark.test_stream import SCHEMA_OF_ROWS, START, finish, rocks, source
+
+__all__ = ["rocks"]
+COLUMNS = ["id", "position", "released_at", "waited_ms", "antecede_status"]
+KINDS = {
+    "timestamp": ("timestamp_seconds(x)", None),
+    "timestamp_ntz": ("cast(timestamp_seconds(x) as timestamp_ntz)", None),
+    "date": ("date_from_unix_date(x)", None),
+    "bigint": ("cast(x as bigint)", "ms"),
+    "int": ("x", None),
+    "none": (None, None),
+}
+
+
+def told(table: pa.Table) -> list[str]:
+    return sorted(map(repr, table.select(COLUMNS).to_pylist()))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_engine_says_when_a_row_was_released(
+    rocks: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    expression, unit = KINDS[kind]
+    df = rocks.sql("select * from values ('b','a',1), ('a',null,3), (null,null,5) t(id,after,x)")
+    if expression is not None:
+        df = df.selectExpr("id", "after", f"{expression} t")
+    ways: dict[str, Any] = {"id": "id", "after": "after", "time_unit": unit}
+    ways["time"] = None if expression is None else "t"
+    batch = order(df, **ways).toArrow()
+    assert told(order(df, giant="always", **ways).toArrow()) == told(batch)
+    assert told(order_table(df.toArrow(), OrderSpec(**ways | {"after": ("after",)}))) == told(batch)
+    df.coalesce(1).write.parquet(str(tmp_path / "in"))
+    stream = rocks.readStream.schema(df.schema).parquet(str(tmp_path / "in"))
+    assert told(finish(order(stream, **ways), tmp_path)) == told(batch)
+    known = [value is not None for value in batch.column("released_at").to_pylist()]
+    assert sum(known) == (0 if kind in ("int", "none") else 2)
+
+
+@pytest.mark.parametrize("by", ["released_at", "at"])
+def test_a_window_behind_an_order_loses_nothing_by_the_time_of_release(
+    rocks: SparkSession, tmp_path: Path, by: str
+) -> None:
+    """b (1 s) waits for a, which comes at 60 s: by its own time the window is closed by then."""
+    rows = [("b", "a", 1), ("v", None, 30), ("w", None, 40), ("x", None, 50), ("a", None, 60)]
+    rows += [("y", None, 90), ("z", None, 200)]
+    tables = [
+        pa.Table.from_pylist(
+            [
+                {
+                    "id": name,
+                    "after": [] if after is None else [after],
+                    "group": "g",
+                    "at": START + dt.timedelta(seconds=second),
+                }
+            ],
+            SCHEMA_OF_ROWS,
+        )
+        for name, after, second in rows
+    ]
+    stream = source(rocks, tmp_path / "in", tables)
+    ordered = order(stream, id="id", after="after", group="group", time="at", shards=2)
+    counts = (
+        ordered.where(F.col("position").isNotNull())
+        .withWatermark(by, "0 seconds")
+        .groupBy(F.window(by, "10 seconds"))
+        .count()
+    )
+    counted = sum(row["count"] for row in finish(counts, tmp_path).to_pylist())
+    # The window of z stays open; by its own time b is dropped, which Spark does in silence.
+    assert counted == {"released_at": 6, "at": 5}[by]
