@@ -15,6 +15,7 @@ from bench import (
     silent_group,
     simulators,
     stream_rate,
+    stream_shard,
     traces,
 )
 
@@ -47,6 +48,7 @@ def main() -> None:
     simulators.main([])
     print("\nthe stream against a stream without an operator\n")
     stream_rate.main()
+    stream_shard.main()
     print("\nlogged bytes delivered, against the same rows passed through\n")
     deliver_rate.main()
 

@@ -10,7 +10,7 @@ FIFO          `sender` and `seq`: the cause of number n is number n - 1 of the s
               written "sender:n-1"; numbers up to `first_seq` need nothing before them.
 
 Rows of different `group` values never wait for each other. The batch engine, the stream and
-the local engine read the same spec and add the same five columns.
+the local engine read the same spec and add the same six columns.
 """
 
 from __future__ import annotations
@@ -174,8 +174,9 @@ class OrderSpec:
         Their types: 64-bit integer from 0 within the group; two arrays of strings; 64-bit float,
         milliseconds; that of `time` (a timestamp for dates, and without times); string. The waits
         and releases are null without times, or with numbers that have no `time_unit`. All but the
-        status are null where the row has no position. A cause stands in one of the arrays at most: `waited_for` has those that came out later than the
-        row came, `missing` those that had not come when the row went (in a batch: nowhere).
+        status are null where the row has no position. A cause stands in one of the arrays at most:
+        `waited_for` has those that came out later than the row came, `missing` those that had not
+        come when the row went (in a batch: nowhere).
         """
         return (
             self.position,
