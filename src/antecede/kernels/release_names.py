@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from antecede.kernels.jit import njit
+from antecede.kernels.key_hash import hash_bytes
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int32]
@@ -40,33 +41,11 @@ class Text(NamedTuple):
 
 
 @njit
-def _hash(data: Bytes, start: int, stop: int, owner: int) -> np.uint64:
-    # Eight bytes at a time, multiply and fold; equality is checked on the bytes afterwards.
-    prime = np.uint64(0x9E3779B97F4A7C15)
-    shift = np.uint64(29)
-    value = (np.uint64(owner) + np.uint64(stop - start)) * prime
-    word = np.uint64(0)
-    bits = np.uint64(0)
-    for index in range(start, stop):
-        word |= np.uint64(data[index]) << bits
-        bits += np.uint64(8)
-        if bits == np.uint64(64):
-            value = (value ^ word) * prime
-            value ^= value >> shift
-            word = np.uint64(0)
-            bits = np.uint64(0)
-    value = (value ^ word) * prime
-    value ^= value >> shift
-    value *= prime
-    return value ^ (value >> np.uint64(32))
-
-
-@njit
 def _refill(slots: Ints, size: int, owner: Ints, ends: Longs, pool: Bytes) -> None:
     mask = np.uint64(len(slots) - 1)
     slots[:] = -1
     for name in range(size):
-        at = _hash(pool, ends[name], ends[name + 1], owner[name]) & mask
+        at = hash_bytes(pool, ends[name], ends[name + 1], owner[name]) & mask
         while slots[at] >= 0:
             at = (at + np.uint64(1)) & mask
         slots[at] = name
@@ -87,7 +66,7 @@ def _intern(
     mask = np.uint64(len(slots) - 1)
     for item in range(len(out)):
         start, stop = starts[item], starts[item + 1]
-        at = _hash(data, start, stop, owners[item]) & mask
+        at = hash_bytes(data, start, stop, owners[item]) & mask
         found = -1
         while slots[at] >= 0:
             name = slots[at]

@@ -1,7 +1,6 @@
 """Where a key stands among n entries: buckets by the top bits of a hash, 32 bits an entry.
 
-Keys are (owner, text): a 64-bit hash finds the place, the bytes decide. The hash is stored in
-checkpoints, so it never changes (`tests/order/stream/test_index.py` holds its values).
+Keys are (owner, text): a 64-bit hash finds the place, the bytes decide.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from antecede.kernels.jit import inlined, njit
+from antecede.kernels.key_hash import hash_bytes
 
 Bits = NDArray[np.uint8]
 Ints = NDArray[np.int32]
@@ -32,28 +32,6 @@ class Index(NamedTuple):
     bucket: Ints
     finger: Words
     item: Ints
-
-
-@inlined
-def hash_bytes(data: Bits, start: int, stop: int, owner: int) -> np.uint64:
-    """Return 64 bits of an owner and some bytes: eight at a time, multiply and fold."""
-    prime = np.uint64(0x9E3779B97F4A7C15)
-    shift = np.uint64(29)
-    value = (np.uint64(owner) + np.uint64(stop - start)) * prime
-    word = np.uint64(0)
-    bits = np.uint64(0)
-    for at in range(start, stop):
-        word |= np.uint64(data[at]) << bits
-        bits += np.uint64(8)
-        if bits == np.uint64(64):
-            value = (value ^ word) * prime
-            value ^= value >> shift
-            word = np.uint64(0)
-            bits = np.uint64(0)
-    value = (value ^ word) * prime
-    value ^= value >> shift
-    value *= prime
-    return value ^ (value >> np.uint64(32))
 
 
 @inlined

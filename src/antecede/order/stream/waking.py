@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from antecede.kernels.jit import inlined, njit
+from antecede.kernels.key_hash import hash_bytes
 from antecede.kernels.pointers import bytes_at, ints_at, longs_at, words_at
 from antecede.kernels.release_rows import GIVEN, SETTLED
-from antecede.order.stream.index import bucket_of, hash_bytes, same_bytes, with_number
+from antecede.order.stream.index import bucket_of, same_bytes, with_number
 
 Bits = NDArray[np.uint8]
 Longs = NDArray[np.int64]
@@ -340,43 +341,44 @@ def in_cycles(views: Longs, new: Longs) -> Longs:
     that comes to its end first is the answer: where new rows come at the end, or at the beginning,
     of what is held, that is at once.
     """
-    last = len(views) - 1
-    slots = np.full((2, 1024), -1, np.int32)
-    behind, before = slots[0].copy(), slots[1].copy()
-    seen_behind, seen_before = np.empty(1024, np.int64), np.empty(1024, np.int64)
-    size_behind = size_before = 0
+    behind, before = _nobody(), _nobody()
     near = np.empty(64, np.int64)
-    at_behind = at_before = 0  # how far each list, and the new rows in front of it, is followed
+    step = 0  # how far each list, and the new rows in front of it, is followed
     while True:
-        if at_behind == len(new) + size_behind:
-            return seen_behind[:size_behind].copy()
-        if at_before == len(new) + size_before:
-            return seen_before[:size_before].copy()
-        name = new[at_behind] if at_behind < len(new) else seen_behind[at_behind - len(new)]
-        at_behind += 1
+        if step == len(new) + behind[2]:
+            return behind[1][: behind[2]].copy()
+        if step == len(new) + before[2]:
+            return before[1][: before[2]].copy()
+        name = new[step] if step < len(new) else behind[1][step - len(new)]
         count, near = _waiting_for(views, name, near)
-        for index in range(count):
-            if near[index] >> 32 != last:
-                at = _slot(behind, seen_behind, near[index])
-                if behind[at] < 0:
-                    if size_behind == len(seen_behind):
-                        seen_behind = _doubled(seen_behind)
-                    behind[at] = size_behind
-                    seen_behind[size_behind] = near[index]
-                    size_behind += 1
-                    if 2 * size_behind > len(behind):
-                        behind = _wider(behind, seen_behind, size_behind)
-        name = new[at_before] if at_before < len(new) else seen_before[at_before - len(new)]
-        at_before += 1
+        behind = _noted(behind, near[:count], len(views) - 1)
+        name = new[step] if step < len(new) else before[1][step - len(new)]
         count, near = _causes_of(views, name, near)
-        for index in range(count):
-            if near[index] >> 32 != last:
-                at = _slot(before, seen_before, near[index])
-                if before[at] < 0:
-                    if size_before == len(seen_before):
-                        seen_before = _doubled(seen_before)
-                    before[at] = size_before
-                    seen_before[size_before] = near[index]
-                    size_before += 1
-                    if 2 * size_before > len(before):
-                        before = _wider(before, seen_before, size_before)
+        before = _noted(before, near[:count], len(views) - 1)
+        step += 1
+
+
+@njit
+def _nobody() -> tuple[Ints, Longs, int]:
+    """Return an empty set of rows: hash table, rows, and how many."""
+    return np.full(1024, -1, np.int32), np.empty(1024, np.int64), 0
+
+
+@njit
+def _noted(known: tuple[Ints, Longs, int], near: Longs, last: int) -> tuple[Ints, Longs, int]:
+    """Return the set with the given rows that are held, and no part of the last piece."""
+    slots, seen, size = known
+    for name in near:
+        if name >> 32 == last:
+            continue
+        at = _slot(slots, seen, name)
+        if slots[at] >= 0:
+            continue
+        if size == len(seen):
+            seen = _doubled(seen)
+        slots[at] = size
+        seen[size] = name
+        size += 1
+        if 2 * size > len(slots):
+            slots = _wider(slots, seen, size)
+    return slots, seen, size
