@@ -159,13 +159,13 @@ def quarantined(
     ... )
     >>> found = quarantined(events)
     >>> found.select("row.id", "reason").sort("id").show(truncate=False)
-    +---+-----------------------------------+
-    |id |reason                             |
-    +---+-----------------------------------+
-    |   |no id                              |
-    |a  |causes form a cycle: a <- b <- a   |
-    |b  |causes form a cycle: a <- b <- a   |
-    +---+-----------------------------------+
+    +---+--------------------------------+
+    |id |reason                          |
+    +---+--------------------------------+
+    |   |no id                           |
+    |a  |causes form a cycle: a <- b <- a|
+    |b  |causes form a cycle: a <- b <- a|
+    +---+--------------------------------+
     <BLANKLINE>
     """
     events = events_of(df, rows=True)

@@ -70,12 +70,12 @@ def meter(
     ...     [("a", [], 0), ("b", ["a"], 1), ("c", [], 2)],
     ...     "id string, parents array<string>, file_order long",
     ... )
-    >>> found = meter(events, rules=["lamport"])
+    >>> found = meter(events, rules=["arrival"])
     >>> found.select("events", "ordered", "causal", "unnecessary").show()
     +------+-------+------+-----------+
     |events|ordered|causal|unnecessary|
     +------+-------+------+-----------+
-    |     3|      2|     1|          1|
+    |     3|      3|     1|          2|
     +------+-------+------+-----------+
     <BLANKLINE>
     """

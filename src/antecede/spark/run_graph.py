@@ -100,8 +100,8 @@ def _pairs(key: str, of: graph.Graph, steps: int) -> tuple[int, int]:
     needed = edges * (of.nodes // 64 + 1)
     if merges and needed > steps:
         raise InputError(
-            f"{run_named(key)}: to count the pairs of {of.nodes:,} events with {edges:,} edges, some "
-            f"of events with several causes, takes {needed:,} steps; the most is {steps:,} "
+            f"{run_named(key)}: to count the pairs of {of.nodes:,} events with {edges:,} edges, "
+            f"some events with several causes, takes {needed:,} steps; the most is {steps:,} "
             "(pair_steps=): raise it, or leave pairs out (pairs=False)"
         )
     counted = pairs.pair_counts(of)
