@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -21,6 +21,8 @@ from antecede.spark.audit_tables import SPACES
 from antecede.spark.auditing import COUNTED, DETAILED, MAPS
 from antecede.trace.arrow import read, to_batch
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
+
+pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
 FAILED = (PySparkException, Py4JJavaError)
 """The latter comes out of a broadcast where adaptive execution is off, as in these tests."""

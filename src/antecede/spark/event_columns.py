@@ -127,7 +127,8 @@ def run_named(key: str) -> str:
 
 def _joined(parts: list[pa.RecordBatch]) -> pa.Table:
     table: Any = pa.Table.from_batches(parts)
-    return table.drop_columns([KEY, PLACE]).combine_chunks()
+    plain: pa.Table = table.drop_columns([KEY, PLACE]).combine_chunks()
+    return plain
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
