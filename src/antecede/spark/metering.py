@@ -5,8 +5,8 @@ Theory of operation
 Clocks run over all rows of a run, so each run goes to one task, which hands on one packed row an
 observer: the stamps of what it received, as bytes. These rows are spread evenly, and the local
 kernels count each of them. So no pair of messages ever is a row, nothing is joined with itself,
-and what is moved is each event once, and each copy once in bytes. The task of a run holds one run at
-a time, up to a bound; that of an observer, what it received.
+and what is moved is each event once, and each copy once in bytes. The task of a run holds one run
+at a time, up to a bound; that of an observer, what it received.
 
 Early deliveries come out of the first step alone, a task a run.
 
