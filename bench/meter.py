@@ -182,12 +182,12 @@ def on_spark(events: pa.Table, rules: Sequence[str]) -> None:
         lines = []
         for name in ["arrival", *rules]:  # the first one starts the workers, and counts for nothing
             begin = time.perf_counter()
-            found = meter(df, [name], _NAMES[SENDERS:], **options).collect()
+            found = meter(df, rules=[name], observers=_NAMES[SENDERS:], **options).collect()
             took = time.perf_counter() - begin
             lines.append((name, f"{took:.1f}", f"{sum(row.ordered for row in found):,}"))
         print(table(("rule", "s", "pairs ordered"), lines[1:]))
         begin = time.perf_counter()
-        meter(df, None, _NAMES[SENDERS:], **options).collect()
+        meter(df, observers=_NAMES[SENDERS:], **options).collect()
         print(f"all {len(RULES)} rules at once: {_since(begin)}")
         begin = time.perf_counter()
         early = violations(df).count()

@@ -59,7 +59,7 @@ def test_same_report_as_the_local_engine(spark: SparkSession, runs: int) -> None
     assert local["duplicates"] > 0
     assert local["details"]["channels"]["deliveries"]["model"] == "non-FIFO"
     df = spark.createDataFrame(table).repartition(3, f.rand(1))
-    assert antecede.spark.audit(df) == local
+    assert antecede.spark.audit_report(df) == local
 
 
 def test_runs_are_counted_in_several_tasks(spark: SparkSession) -> None:
@@ -72,7 +72,9 @@ def test_vector_clocks_and_formats_with_details(spark: SparkSession, shared_data
     for name in ("shiviz/simpledb.log", "lore/speakup.jsonl.gz"):
         trace = read([shared_data / name])
         local = audit([shared_data / name])
-        on_spark = antecede.spark.audit(spark.createDataFrame(trace.events), trace.format)
+        on_spark = antecede.spark.audit_report(
+            spark.createDataFrame(trace.events), format=trace.format
+        )
         if trace.quarantine.num_rows == 0:
             bare = dataclasses.replace(local, details=on_spark["details"]).to_dict()
             assert on_spark == bare
@@ -88,7 +90,7 @@ def test_timestamps_serve_as_times_and_without_file_order_none_is_made_up(
         [("a", [], late, 1.5), ("b", ["a"], early, 2.5)],
         "id string, parents array<string>, send_time timestamp, price double",
     )
-    report = antecede.spark.audit(df)
+    report = antecede.spark.audit_report(df)
     assert report["inversions"] == {"send_time": 1}
     assert report["details"]["max_inversions"] == {"send_time": 86_400 * 10**9}
     assert (report["messages"], report["edges"]) == (2, 1)
@@ -96,9 +98,9 @@ def test_timestamps_serve_as_times_and_without_file_order_none_is_made_up(
 
 def test_nothing_and_unusable_columns(spark: SparkSession) -> None:
     empty = spark.createDataFrame([], "id string, parents array<string>, file_order long")
-    assert antecede.spark.audit(empty) == audit_events(SCHEMA.empty_table()).to_dict()
+    assert antecede.spark.audit_report(empty) == audit_events(SCHEMA.empty_table()).to_dict()
     with pytest.raises(InputError, match="no column id"):
-        antecede.spark.audit(spark.range(1).toDF("n"))
+        antecede.spark.audit_report(spark.range(1).toDF("n"))
     wrong = spark.createDataFrame([], "id string, parents string")
     with pytest.raises(InputError, match="column parents must be list<item: string>; it is string"):
-        antecede.spark.audit(wrong)
+        antecede.spark.audit_report(wrong)

@@ -15,7 +15,7 @@ def test_same_bounds_of_clocks_as_the_local_engine(spark: SparkSession, shared_d
     path = shared_data / "traces/onlineboutique-17_00.csv.gz"
     local = audit([path]).to_dict()
     df = spark.createDataFrame(read([path]).events).repartition(3)
-    found = antecede.spark.audit(df, "spans")
+    found = antecede.spark.audit_report(df, format="spans")
     assert found["details"]["clock_skew"] == local["details"]["clock_skew"]
     assert local["details"].pop("worst_inversions")  # names events: from files alone
     assert found["details"]["clock_skew"]["total_shift_ns"] == 244_899

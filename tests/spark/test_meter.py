@@ -63,7 +63,7 @@ def test_it_counts_what_the_local_meter_counts(spark: SparkSession, tmp_path: Pa
 def test_rules_and_observers_can_be_chosen(spark: SparkSession, tmp_path: Path) -> None:
     table = events()
     df = frame(spark, table, tmp_path)
-    found = rows(meter(df, ["arrival", "linear"], ["P", "Q"], relation="receipt"))
+    found = rows(meter(df, rules=["arrival", "linear"], observers=["P", "Q"], relation="receipt"))
     wanted = [
         row
         for row in rows(measure(table, ["arrival", "linear"], relation="receipt"))
@@ -98,10 +98,10 @@ def test_nothing_gives_nothing(spark: SparkSession, tmp_path: Path) -> None:
 def test_what_cannot_be_measured_is_said(spark: SparkSession, tmp_path: Path) -> None:
     df = frame(spark, events(1), tmp_path)
     with pytest.raises(InputError, match="there is no rule 'lamport'"):
-        meter(df, ["lamport"])
+        meter(df, rules=["lamport"])
     with pytest.raises(InputError, match="no column file_order"):
         meter(df.drop("file_order"))
     with pytest.raises(InputError, match="no column file_order"):
         violations(df.drop("file_order"))
     with pytest.raises(PythonException, match="no bounds of clocks and delays are given"):
-        meter(df, ["physical"]).collect()
+        meter(df, rules=["physical"]).collect()

@@ -66,16 +66,19 @@ def audit_events(
     details: Mapping[str, Any] | None = None,
     paths: Sequence[str] = (),
     named: Named | None = None,
+    clocked: bool | None = None,
 ) -> AuditReport:
     """Count over a table of events in the schema; columns may be absent but for `id`.
 
     The counts go by the vector clocks if the format is `shiviz`, or if events have clocks and
-    none declares a parent; else by declared parents. `quarantine` and `details` are what
+    none declares a parent; else by declared parents; `clocked` decides it for a part of a trace.
+    `quarantine` and `details` are what
     reading the events already found; `named` asks for the details that name events. Raise
     InputError if a column is not of the schema.
     """
     table = conform(events)
-    clocked = format == "shiviz" or _has_clocks_alone(table)
+    if clocked is None:
+        clocked = format == "shiviz" or _has_clocks_alone(table)
     bad = [quarantine] if quarantine is not None else []
     if clocked:
         table, refused = _with_own_entry(table)

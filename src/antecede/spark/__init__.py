@@ -16,10 +16,12 @@ except ImportError as error:
     raise MissingExtraError("antecede.spark", "spark") from error
 
 from antecede.order.deliver_spec import DeliverSpec, DeliverStatus
-from antecede.spark.auditing import audit
+from antecede.spark.audit_report import audit_report
+from antecede.spark.auditing import audit, quarantined
 from antecede.spark.cutting import cut, cut_verdict, recovery_line
 from antecede.spark.data_source import register_source
 from antecede.spark.delivering import deliver
+from antecede.spark.metering import meter, violations
 from antecede.spark.ordering import order
 from antecede.spark.reaching import future, past
 from antecede.spark.registering import register
@@ -36,6 +38,7 @@ __all__ = [
     "OrderSpec",
     "Status",
     "audit",
+    "audit_report",
     "concurrent",
     "cut",
     "cut_verdict",
@@ -44,12 +47,15 @@ __all__ = [
     "future",
     "happened_before",
     "held",
+    "meter",
     "order",
     "past",
     "past_size",
+    "quarantined",
     "recovery_line",
     "register",
     "register_source",
     "stamped",
+    "violations",
     "with_clocks",
 ]

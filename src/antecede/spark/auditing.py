@@ -1,44 +1,53 @@
-"""`audit`: the exact counts of `antecede audit` over a DataFrame in the event schema.
+"""`audit` and `quarantined`: the exact counts of `antecede audit` over a DataFrame of events.
 
 Theory of operation
 -------------------
-Every count comes from `antecede.audit.engine.audit_events`, the local engine, run inside
-Python workers. Causes never cross from one `run` to another, so where traces are counted by
-declared parents each partition of runs is counted by itself and the reports are added up;
-concurrent pairs follow from the totals, members are united.
+By declared causes everything is joins and aggregations over run and id (`audit_tables`), also
+within one run, but for two things that are ONE TASK A RUN: the graph of causes, in numbers
+(`run_graph`), and rows of runs that tell of receipts or deliveries (their channels and early
+deliveries go by the order of each member's rows). Vector-clock logs, and formats with details of
+their own, are one task a run altogether, counted by `antecede.audit.engine`, the local engine.
+Each such task holds one run at a time, sorted by Spark, and refuses one beyond a stated size.
 
-What does not split is counted in ONE task: a single run (a chain may pass through any of its
-rows), vector-clock logs (which way of counting applies depends on all rows), and formats with
-details of their own. That task's worker must hold the trace.
-
-A DataFrame has no order of rows: "the first row of an id wins" goes by `file_order`. Without
-that column repeated rows are told apart by content, and what goes by the order of rows is not
-counted: its inversions, channels, early deliveries.
+`audit_report` adds up a whole trace on the driver, as `antecede audit --json` has it.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
-from pyspark.sql import types as t
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
-from antecede.audit.channels import merged as merged_channels
+from antecede.audit.channels import channel_models
 from antecede.audit.counts import by_causes
-from antecede.audit.early import merged as merged_early
+from antecede.audit.early import early_details
 from antecede.audit.engine import audit_events
 from antecede.errors import InputError
-from antecede.trace import schema
-from antecede.trace.arrow import SCHEMA
-from antecede.trace.rows import conform, distinct
+from antecede.spark import audit_tables as tables
+from antecede.spark.event_columns import (
+    KEY,
+    PLACE,
+    ROW,
+    RUN_BYTES,
+    events_of,
+    run_by_run,
+    runs_in,
+    whole_run,
+)
+from antecede.spark.run_graph import GRAPH_EDGES, PAIR_STEPS
+from antecede.spark.workers import ready_workers
+from antecede.trace.rows import conform
+from antecede.trace.schema import DELIVER, ORDERS, RECEIVE
 
-_TIMES = tuple(name for name in schema.NAMES if name.endswith("_time") or name == "arrival")
-_ADDED = (
+By = Literal["auto", "causes", "clocks"]
+Batches = Iterable[pa.RecordBatch]
+COUNTED = (
     "messages",
+    "members",
     "duplicates",
     "edges",
     "cross_member_edges",
@@ -46,94 +55,249 @@ _ADDED = (
     "redundant_edges",
     "roots",
     "merges",
+    "max_parents",
     "missing_parents",
     "self_parents",
     "ordered_pairs",
+    "concurrent_pairs",
 )
-Part = dict[str, Any]
+DETAILED = (
+    "rows",
+    "quarantined",
+    "missing_ids",
+    "cycles",
+    "events_on_cycles",
+    "conflicting_rows",
+    "repeated_causes",
+    "blank_causes",
+    "receipts",
+    "deliveries",
+)
+MAPS = ("inversions", "max_inversions", "quarantine")
+CYCLE = "causes form a cycle"
+_TYPES = (
+    "run string, "
+    + "".join(f"{name} long, " for name in (*COUNTED, *DETAILED))
+    + "".join(f"{name} map<string, long>, " for name in MAPS)
+    + "details string"
+)
 
 
-def audit(df: DataFrame, format: str = "table") -> dict[str, Any]:
-    """Count over a DataFrame of events and return the keys of `antecede audit --json`.
+def audit(
+    df: DataFrame,
+    *,
+    format: str = "table",
+    by: By = "auto",
+    pairs: bool = True,
+    run_bytes: int = RUN_BYTES,
+    graph_edges: int = GRAPH_EDGES,
+    pair_steps: int = PAIR_STEPS,
+) -> DataFrame:
+    """Return one row a run: what `antecede audit --json` says of its rows.
 
-    Without the details that name events (`worst_inversions`, `missing`, and the skew of clocks
-    that are told by times of sending): those are of whole traces, read from files.
-    Columns are those of `antecede.trace.schema`; all but `id` may be absent, others are left
-    alone, and timestamps serve as times. `format` says where the events came from; it chooses
-    between parents and clocks and adds the format's own details. Runs Spark jobs.
-    Raises InputError when there is no `id` or a column is not of the schema's type.
+    Columns of `df` are those of `antecede.trace.schema`; all but `id` may be absent, others are
+    left alone, and timestamps serve as times. Columns of the result: `run` (null: rows without
+    one), the counts (long, null where they do not apply), the maps `inversions` and
+    `max_inversions` by order and `quarantine` by reason, and `details`, JSON of what else there
+    is: `channels`, `early`, `clock_defects`, a format's own. Details that name events beyond that
+    (the worst inversions, missing ids, a hint at separators in ids) are of whole traces read from
+    files.
+
+    `by`: causes are declared, or told by vector clocks; "auto" chooses for the whole table as the
+    local engine does, and runs a job for it where there are clocks. `format` says where the
+    events came from and adds its own details. Otherwise nothing runs before the result is asked
+    for. `pairs=False` leaves ordered, concurrent and implied ones null.
+
+    Distributed also within a run, but for: the graph of declared causes, one task a run, at most
+    `graph_edges` (some 100 bytes of memory each), and `pair_steps` (edges times events / 64) where
+    events have several causes; rows of runs with receipts or deliveries, clock logs, and formats
+    other than "table", one task a run, at most `run_bytes` of Arrow data. Beyond them the task
+    fails with InputError naming the run.
+
+    Without `file_order` the first of repeated rows is that of the least 64-bit digest
+    (`xxhash64` of its columns), and what goes by the order of rows is not counted.
+    Raises InputError here when there is no `id` or a column's type cannot serve.
+
+    >>> from antecede.spark import audit
+    >>> events = spark.createDataFrame(
+    ...     [("a", [], 20), ("b", ["a"], 10), ("c", ["a", "lost"], 30)],
+    ...     "id string, parents array<string>, arrival long",
+    ... )
+    >>> found = audit(events)
+    >>> found.select("messages", "edges", "missing_parents", "ordered_pairs", "inversions").show()
+    +--------+-----+---------------+-------------+--------------+
+    |messages|edges|missing_parents|ordered_pairs|    inversions|
+    +--------+-----+---------------+-------------+--------------+
+    |       3|    2|              1|            2|{arrival -> 1}|
+    +--------+-----+---------------+-------------+--------------+
+    <BLANKLINE>
     """
-    events = _events(df)
-    ordered = "file_order" in events.columns
-    one_task = format != "table" or _has_clocks(events)
-    placed = events.repartition(1) if one_task else _by_run(events)
-    rows = placed.mapInArrow(_counter(format, ordered, not one_task), "report string").collect()
-    parts = [json.loads(row.report) for row in rows]
-    if not parts:
-        parts = [_report(SCHEMA.empty_table(), format, ordered)]
-    return _added_up(parts)
+    events = events_of(df)
+    ready_workers(df.sparkSession)
+    clocks = _by_clocks(events, format, by)
+    if clocks or format != "table":
+        counter = _counter(format, clocks, pairs, run_bytes)
+        return run_by_run(events).mapInArrow(counter, _TYPES)
+    limits = tables.Limits(pairs, graph_edges, pair_steps)
+    return _by_causes(events, limits, run_bytes)
 
 
-def _events(df: DataFrame) -> DataFrame:
-    """Return the schema's columns, timestamps as nanoseconds."""
-    if "id" not in df.columns:
-        raise InputError(f"no column id; there are {', '.join(df.columns)}")
-    chosen = []
-    for name in schema.NAMES:
-        if name not in df.columns:
-            continue
-        column = df[name]
-        if name in _TIMES and isinstance(df.schema[name].dataType, t.TimestampType):
-            column = f.unix_micros(column) * 1000
-        wanted = str(SCHEMA.field(name).type)
-        if ("list" in wanted) != isinstance(df.schema[name].dataType, t.ArrayType):
-            kind = df.schema[name].dataType.simpleString()
-            raise InputError(f"column {name} must be {wanted}; it is {kind}")
-        chosen.append(column.alias(name))
-    return df.select(*chosen)
+def quarantined(
+    df: DataFrame, *, by: By = "auto", graph_edges: int = GRAPH_EDGES, run_bytes: int = RUN_BYTES
+) -> DataFrame:
+    """Return the rows that an audit by declared causes sets aside: `reason`, and the `row`.
+
+    `row` is a struct of all columns of `df`. Reasons are those that `audit` counts in
+    `quarantine`: no id, a row that contradicts an earlier one of its id, an event on a cycle of
+    causes (the reason names the cycle after a colon). Arguments as for `audit`; the events on
+    cycles of a run, and no others, are one task. Raises InputError as `audit`, and for logs with
+    vector clocks, whose rows `antecede audit` hands out.
+
+    >>> from antecede.spark import quarantined
+    >>> events = spark.createDataFrame(
+    ...     [("a", ["b"]), ("b", ["a"]), ("", []), ("c", [])], "id string, parents array<string>"
+    ... )
+    >>> found = quarantined(events)
+    >>> found.select("row.id", "reason").sort("id").show(truncate=False)
+    +---+--------------------------------+
+    |id |reason                          |
+    +---+--------------------------------+
+    |   |no id                           |
+    |a  |causes form a cycle: a <- b <- a|
+    |b  |causes form a cycle: a <- b <- a|
+    +---+--------------------------------+
+    <BLANKLINE>
+    """
+    events = events_of(df, rows=True)
+    ready_workers(df.sparkSession)
+    if _by_clocks(events, "table", by):
+        raise InputError(
+            "quarantined goes by declared causes, and this is a log of vector clocks: see the "
+            "counts of audit, and for the rows antecede audit --quarantine; by='causes' leaves "
+            "the clocks alone"
+        )
+    rows = tables.judged(events)
+    bad = rows.where(F.col("reason").isNotNull()).select("reason", F.col(ROW).alias("row"))
+    chosen = tables.distinct_events(rows)
+    _, cyclic = tables.on_cycles(chosen, tables.Limits(False, graph_edges, PAIR_STEPS))
+    whole = chosen.join(cyclic, [KEY, "node"], "left_semi").select(
+        KEY, PLACE, "id", F.col(tables.NAMES).alias("parents")
+    )
+    named = run_by_run(whole).mapInArrow(_cycles(run_bytes), f"{KEY} string, id string, why string")
+    named = named.toDF("__run", "__id", "reason")
+    first = rows.where("first").select(KEY, "id", ROW)
+    same = (first[KEY] == named["__run"]) & (first["id"] == named["__id"])
+    return bad.unionByName(first.join(named, same).select("reason", F.col(ROW).alias("row")))
 
 
-def _has_clocks(events: DataFrame) -> bool:
+def _by_clocks(events: DataFrame, format: str, by: By) -> bool:
+    if by not in ("auto", "causes", "clocks"):
+        raise InputError(f"by={by!r} is none of auto, causes, clocks")
+    if format == "shiviz" or by != "auto":
+        return format == "shiviz" or by == "clocks"
     if "clock_members" not in events.columns:
         return False
-    return not events.where(f.col("clock_members").isNotNull()).isEmpty()
+    declared = F.sum(F.size("parents")) if "parents" in events.columns else F.lit(0)
+    told = events.agg(
+        F.count("clock_members").alias("clocks"), F.coalesce(declared, F.lit(0)).alias("declared")
+    ).first()
+    return bool(told and told.clocks and not told.declared)
 
 
-def _by_run(events: DataFrame) -> DataFrame:
-    return events.repartition(events["run"]) if "run" in events.columns else events.repartition(1)
+def _by_causes(events: DataFrame, limits: tables.Limits, run_bytes: int) -> DataFrame:
+    rows = tables.judged(events)
+    chosen = tables.distinct_events(rows)
+    graphs, cyclic = tables.on_cycles(chosen, limits)
+    kept = chosen.join(cyclic, [KEY, "node"], "left_anti")
+    edges = tables.edges_of(kept, kept)
+    total = tables.of_rows(rows)
+    parts = [tables.of_causes(chosen), tables.of_events(kept), tables.of_edges(edges), graphs]
+    parts += [_reasons(rows), *_told(events, run_bytes)]
+    for part in parts:
+        total = total.join(part, KEY, "left")
+    orders = [name for name in ORDERS if name in events.columns]
+    return _row(total, orders, limits.count_pairs)
+
+
+def _reasons(rows: DataFrame) -> DataFrame:
+    bad = rows.where(F.col("reason").isNotNull()).groupBy(KEY, "reason").count()
+    pairs = F.collect_list(F.struct("reason", "count"))
+    return bad.groupBy(KEY).agg(F.map_from_entries(pairs).alias("__reasons"))
+
+
+def _told(events: DataFrame, run_bytes: int) -> list[DataFrame]:
+    """Return, where rows have an order, the details of runs with receipts or deliveries."""
+    if "kind" not in events.columns or "file_order" not in events.columns:
+        return []
+    named = F.length("id") > 0
+    talking = events.where(F.col("kind").isin(RECEIVE, DELIVER) & named).select(KEY).distinct()
+    of_runs = run_by_run(events.join(talking, KEY, "left_semi").select(events.columns))
+    refused = whole_run("what receipts and deliveries tell", run_bytes)
+
+    def tell(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for key, rows in runs_in(batches, run_bytes, refused):
+            table = conform(rows)
+            found: dict[str, Any] = {"early": early_details(table)}
+            if models := channel_models(table):
+                found["channels"] = models
+            yield pa.RecordBatch.from_pydict({KEY: [key], "details": [json.dumps(found)]})
+
+    return [of_runs.mapInArrow(tell, f"{KEY} string, details string")]
+
+
+def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
+    """Return the columns of a report from the counts of a run side by side."""
+
+    def count(name: str) -> Column:
+        return F.coalesce(F.col(name), F.lit(0)).cast("long")
+
+    made = {name: count(name) for name in (*COUNTED, *DETAILED) if name in total.columns}
+    nothing = F.lit(None).cast("long")
+    made["members"] = F.col("members").cast("long")
+    made["cross_member_edges"] = F.when(F.col("members").isNotNull(), count("cross_member_edges"))
+    made["redundant_edges"] = count("redundant") if pairs else nothing
+    made["immediate_edges"] = count("edges") - count("redundant") if pairs else nothing
+    made["ordered_pairs"] = count("ordered") if pairs else nothing
+    messages = count("messages")
+    half = F.shiftright(messages, 1)
+    all_pairs = half * (messages - 1).bitwiseOR(F.lit(1))
+    made["concurrent_pairs"] = all_pairs - count("ordered") if pairs else nothing
+    made["events_on_cycles"] = count("on_cycles")
+    made["quarantined"] = count("__no_id") + count("conflicting_rows") + count("on_cycles")
+    empty = F.create_map().cast("map<string, bigint>")
+    known = {name: F.when(F.col(f"known_{name}") > 0, count(f"back_{name}")) for name in orders}
+    most = {name: F.col(f"most_{name}") for name in orders}
+    on_cycles = F.when(count("on_cycles") > 0, F.create_map(F.lit(CYCLE), count("on_cycles")))
+    reasons = F.coalesce(F.col("__reasons"), empty)
+    made["inversions"] = _map(known) if orders else empty
+    made["max_inversions"] = _map(most) if orders else empty
+    made["quarantine"] = F.map_concat(reasons, F.coalesce(on_cycles, empty))
+    made["details"] = F.col("details") if "details" in total.columns else F.lit(None).cast("string")
+    return total.select("run", *(made[n].alias(n) for n in (*COUNTED, *DETAILED, *MAPS, "details")))
+
+
+def _map(values: dict[str, Column]) -> Column:
+    pairs = [part for name, value in values.items() for part in (F.lit(name), value)]
+    return F.map_filter(F.create_map(*pairs), lambda _, value: value.isNotNull())
 
 
 def _counter(
-    format: str, ordered: bool, split: bool
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what a worker runs: the chunks of a partition become one row, a report as JSON.
+    format: str, clocks: bool, pairs: bool, run_bytes: int
+) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """Return what a worker runs: the local engine, a run at a time."""
+    refused = whole_run("an audit of clocks or of this format", run_bytes)
 
-    A `split` report has the key `member_names` too, since members may be in many runs.
-    """
-
-    def run(chunks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        batches = list(chunks)
-        if batches:
-            table = _in_order(pa.Table.from_batches(batches), ordered)
-            report = _report(table, format, ordered)
-            if split:
-                report["member_names"] = _members(table, report["messages"])
-            yield pa.RecordBatch.from_pydict({"report": [json.dumps(report)]})
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for key, table in runs_in(batches, run_bytes, refused):
+            ordered = "file_order" in table.column_names
+            report = unordered(audit_events(table, format, clocked=clocks).to_dict(), ordered)
+            yield _as_batch(key, report, pairs)
 
     return run
 
 
-def _in_order(table: pa.Table, ordered: bool) -> pa.Table:
-    """Return the rows in the order of the file, else in one that their content decides."""
-    if ordered:
-        return table.sort_by("file_order")
-    rows = sorted(range(len(table)), key=[repr(row) for row in table.to_pylist()].__getitem__)
-    return table.take(pa.array(rows, pa.int64()))
-
-
-def _report(table: pa.Table, format: str, ordered: bool) -> Part:
-    """Count the rows of one partition, which are in order."""
-    report: Part = audit_events(table, format).to_dict()
+def unordered(report: dict[str, Any], ordered: bool) -> dict[str, Any]:
+    """Take out of a report what goes by the order of rows, where they have none."""
     if not ordered:
         report["inversions"].pop("file_order", None)
         report["details"].get("max_inversions", {}).pop("file_order", None)
@@ -142,50 +306,36 @@ def _report(table: pa.Table, format: str, ordered: bool) -> Part:
     return report
 
 
-def _members(table: pa.Table, messages: int) -> list[str]:
-    """Return the names of the members of the counted events."""
-    table = conform(table)
-    if messages != len(table):  # some rows are no events: receipts, repetitions, cycles
-        table = by_causes(distinct(table, by_clock=False).events).events
-    return sorted({str(name) for name in table["member"].unique().to_pylist() if name is not None})
+def _as_batch(key: str, report: dict[str, Any], pairs: bool) -> pa.RecordBatch:
+    details = dict(report["details"])
+    row: dict[str, Any] = {"run": key or None}
+    row |= {name: report[name] for name in COUNTED}
+    if not pairs:
+        hidden = ("immediate_edges", "redundant_edges", "ordered_pairs", "concurrent_pairs")
+        row |= dict.fromkeys(hidden)
+    row |= {name: details.pop(name, 0) for name in DETAILED}
+    row["inversions"] = report["inversions"]
+    row |= {name: details.pop(name) for name in ("max_inversions", "quarantine")}
+    if report["clock_defects"] is not None:
+        details["clock_defects"] = report["clock_defects"]
+    row["details"] = json.dumps(details) if details else None
+    kinds: dict[str, Any] = {"run": pa.string(), "details": pa.string()}
+    kinds |= {name: pa.int64() for name in (*COUNTED, *DETAILED)}
+    kinds |= {name: pa.map_(pa.string(), pa.int64()) for name in MAPS}
+    row |= {name: list(row[name].items()) for name in MAPS}
+    arrays = [pa.array([value], kinds[name]) for name, value in row.items()]
+    return pa.RecordBatch.from_arrays(arrays, list(row))
 
 
-def _added_up(parts: list[Part]) -> Part:
-    """Return one report of the reports of disjoint sets of runs."""
-    if len(parts) == 1:
-        return {key: value for key, value in parts[0].items() if key != "member_names"}
-    total: Part = {key: _sum(part[key] for part in parts) for key in _ADDED}
-    total["max_parents"] = max(part["max_parents"] for part in parts)
-    total["members"] = len({name for part in parts for name in part["member_names"]}) or None
-    pairs = total["messages"] * (total["messages"] - 1) // 2
-    total["concurrent_pairs"] = pairs - total["ordered_pairs"]
-    total["inversions"] = _merged([part["inversions"] for part in parts], lambda a, b: a + b)
-    total["details"] = _details([part["details"] for part in parts])
-    return {key: total.get(key, parts[0][key]) for key in parts[0] if key != "member_names"}
+def _cycles(run_bytes: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    refused = whole_run("naming the events on cycles", run_bytes)
 
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for key, rows in runs_in(batches, run_bytes, refused):
+            aside: Any = by_causes(conform(rows)).quarantine
+            if aside is not None:
+                keys = pa.array([key] * len(aside), pa.string())
+                table = pa.table({KEY: keys, "id": aside["id"], "why": aside["reason"]})
+                yield from table.to_batches()
 
-def _details(parts: list[Part]) -> Part:
-    maxima = _merged([part["max_inversions"] for part in parts], max)
-    reasons = _merged([part["quarantine"] for part in parts], lambda a, b: a + b)
-    rest = [{k: v for k, v in p.items() if isinstance(v, int)} for p in parts]
-    details: Part = _merged(rest, lambda a, b: a + b)
-    details["max_inversions"] = maxima
-    if channels := merged_channels(part.get("channels", {}) for part in parts):
-        details["channels"] = channels
-    if early := merged_early(part["early"] for part in parts if "early" in part):
-        details["early"] = early
-    details["quarantine"] = dict(sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0])))
-    return details
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
-
-
-def _merged(parts: list[dict[str, int]], join: Callable[[int, int], int]) -> dict[str, int]:
-    merged: dict[str, int] = {}
-    for part in parts:
-        for key, value in part.items():
-            merged[key] = join(merged[key], value) if key in merged else value
-    return merged
+    return run

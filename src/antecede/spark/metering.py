@@ -5,8 +5,8 @@ Theory of operation
 Clocks run over all rows of a run, so each run goes to one task, which hands on one packed row an
 observer: the stamps of what it received, as bytes. These rows are spread evenly, and the local
 kernels count each of them. So no pair of messages ever is a row, nothing is joined with itself,
-and what is moved is each event once, and each copy once in bytes. The task of a run must hold
-its events; that of an observer, what it received.
+and what is moved is each event once, and each copy once in bytes. The task of a run holds one run
+at a time, up to a bound; that of an observer, what it received.
 
 Early deliveries come out of the first step alone, a task a run.
 
@@ -21,7 +21,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
 
 from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError
@@ -31,7 +30,8 @@ from antecede.meter.trace import runs_of
 from antecede.meter.violations import SCHEMA as EARLY
 from antecede.meter.violations import violations as local_violations
 from antecede.protocols.subscriptions import Subscriptions
-from antecede.spark.auditing import _events
+from antecede.spark.event_columns import RUN_BYTES, events_of, run_by_run, runs_in, whole_run
+from antecede.spark.workers import ready_workers
 
 Batches = Iterable[pa.RecordBatch]
 _PACKED = "run string, observer string, stamps binary"
@@ -47,35 +47,76 @@ _EARLY = (
 
 def meter(
     df: DataFrame,
+    *,
     rules: Sequence[str] | None = None,
     observers: Collection[str] | None = None,
-    *,
     bounds: Bounds[str] | None = None,
     subscriptions: Subscriptions[str] | None = None,
     relation: str | None = None,
     truth: str | None = None,
+    run_bytes: int = RUN_BYTES,
 ) -> DataFrame:
     """Return what `meter.measure.measure` returns of the same events, rows in any order.
 
     An observer that received nothing has no rows. Raises InputError for a rule that is none and
     for columns that are missing or of another type; what only the rows tell (a rule that cannot
     be measured) ends the job with the same error in a worker.
+
+    Clocks of a run are made in ONE TASK A RUN, of at most `run_bytes` of Arrow data, beyond which
+    it fails with InputError naming the run; observers are then counted each in a task.
+
+    >>> from antecede.spark import meter
+    >>> events = spark.createDataFrame(
+    ...     [("a", [], 0), ("b", ["a"], 1), ("c", [], 2)],
+    ...     "id string, parents array<string>, file_order long",
+    ... )
+    >>> found = meter(events, rules=["arrival"])
+    >>> found.select("events", "ordered", "causal", "unnecessary").show()
+    +------+-------+------+-----------+
+    |events|ordered|causal|unnecessary|
+    +------+-------+------+-----------+
+    |     3|      3|     1|          2|
+    +------+-------+------+-----------+
+    <BLANKLINE>
     """
     for name in rules or ():
         rule_named(name)
-    packed = _by_run(df).mapInArrow(_packer(observers, bounds, subscriptions, relation), _PACKED)
+    packed = _by_run(df).mapInArrow(
+        _packer(observers, bounds, subscriptions, relation, run_bytes), _PACKED
+    )
     parts = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     return packed.repartition(parts).mapInArrow(_counter(rules, truth), _COUNTED)
 
 
-def violations(df: DataFrame, relation: str | None = None) -> DataFrame:
+def violations(
+    df: DataFrame, *, relation: str | None = None, run_bytes: int = RUN_BYTES
+) -> DataFrame:
     """Return what `meter.violations.violations` returns of the same events, rows in any order.
 
-    Raises as `meter`.
+    One task a run, bounded as in `meter`. Raises as `meter`.
+
+    >>> from antecede.spark import violations
+    >>> events = spark.createDataFrame(
+    ...     [
+    ...         ("send", "a", "P", [], 0),
+    ...         ("deliver", "b", "R", [], 3),
+    ...         ("deliver", "a", "R", [], 4),
+    ...         ("deliver", "a", "Q", [], 1),
+    ...         ("send", "b", "Q", ["a"], 2),
+    ...     ],
+    ...     "kind string, id string, member string, parents array<string>, file_order long",
+    ... )
+    >>> violations(events).select("member", "message", "cause").show()
+    +------+-------+-----+
+    |member|message|cause|
+    +------+-------+-----+
+    |     R|      b|    a|
+    +------+-------+-----+
+    <BLANKLINE>
     """
 
     def find(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for table in _table(batches):
+        for table in _tables(batches, run_bytes):
             yield from local_violations(table, relation).cast(_plain(EARLY)).to_batches()
 
     return _by_run(df).mapInArrow(find, _EARLY)
@@ -85,11 +126,8 @@ def _by_run(df: DataFrame) -> DataFrame:
     """Return the events with every run in one partition."""
     if "file_order" not in df.columns:
         raise InputError(f"no column file_order; there are {', '.join(df.columns)}")
-    events = _events(df)
-    chosen = events.columns
-    if "run" not in chosen:
-        return events.repartition(1)
-    return events.repartition(f.col("run"))
+    ready_workers(df.sparkSession)
+    return run_by_run(events_of(df))
 
 
 def _packer(
@@ -97,11 +135,12 @@ def _packer(
     bounds: Bounds[str] | None,
     subscriptions: Subscriptions[str] | None,
     relation: str | None,
+    run_bytes: int,
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Return what a worker runs on the events of some runs."""
 
     def pack(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for table in _table(batches):
+        for table in _tables(batches, run_bytes):
             for run in runs_of(table, relation):
                 for seen in observed(run, observers, bounds, subscriptions):
                     yield pa.RecordBatch.from_arrays(
@@ -132,11 +171,10 @@ def _counter(
     return count
 
 
-def _table(batches: Batches) -> Iterator[pa.Table]:
-    """Yield the rows of a partition in the order of the file; nothing where there are none."""
-    found = list(batches)
-    if found:
-        yield pa.Table.from_batches(found).sort_by("file_order")
+def _tables(batches: Batches, run_bytes: int) -> Iterator[pa.Table]:
+    """Yield the rows of each run of a partition, in the order of the file."""
+    for _, table in runs_in(batches, run_bytes, whole_run("the meter", run_bytes)):
+        yield table
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

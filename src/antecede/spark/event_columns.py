@@ -1,0 +1,142 @@
+"""A DataFrame's columns in the event schema, and the rows of one run after another in a task.
+
+`events_of` casts on the JVM and puts three hidden columns beside the schema's: the run that a row
+belongs to (rows without one are a run together, as are those of an empty name), and the order of
+rows. That is `file_order`; without such a column it is the 64-bit digest of the row's columns of
+the schema, made by Spark: cheap, the same on every machine, and without any meaning, so that
+which of repeated rows stands for the event is decided by content alone. What goes by the order of
+rows (inversions by it, channels, early deliveries) is not counted then.
+
+`runs_in` is what tasks that need a whole run iterate: rows come sorted by run from Spark, whose
+sort spills to disk, so that a task holds one run at a time, and refuses one that is too large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as t
+
+from antecede.errors import InputError
+from antecede.trace import schema
+from antecede.trace.arrow import SCHEMA
+
+pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+
+KEY, PLACE, ROW = "__antecede_run", "__antecede_place", "__antecede_row"
+"""Hidden columns: the run as a key, the order of rows, the row as it came."""
+RUN_BYTES = 1 << 30
+"""Bytes of Arrow data of one run that one task takes, unless told otherwise; it needs some four
+times as much to count them."""
+TIMES = tuple(name for name in schema.NAMES if name.endswith("_time") or name == "arrival")
+
+
+def events_of(df: DataFrame, *, rows: bool = False) -> DataFrame:
+    """Return the columns of the schema that there are, with `KEY` and `PLACE`; `rows`: and `ROW`.
+
+    Timestamps become nanoseconds, null where 64 bits do not hold them. Raises InputError when
+    there is no `id` or a column is not of the schema's type.
+    """
+    if df.isStreaming:
+        raise InputError(
+            "this needs all rows of a run, and a stream never has them: call it on the table that "
+            "the stream writes, or in foreachBatch"
+        )
+    if "id" not in df.columns:
+        raise InputError(f"no column id; there are {', '.join(df.columns)}")
+    names = [name for name in schema.NAMES if name in df.columns]
+    chosen = [_conformed(df, name).alias(name) for name in names]
+    # A struct of all columns by name: a name with dots is that column, whole.
+    row = [F.struct(*(_plain(name) for name in df.columns)).alias(ROW)] if rows else []
+    events = df.select(*chosen, *row)
+    key = F.coalesce(F.col("run"), F.lit("")) if "run" in names else F.lit("")
+    place = F.col("file_order") if "file_order" in names else F.xxhash64(*names)
+    return events.withColumns({KEY: key, PLACE: place})
+
+
+def _plain(name: str) -> Column:
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _conformed(df: DataFrame, name: str) -> Column:
+    """Return a column in the schema's type. Raises InputError."""
+    kind, wanted = df.schema[name].dataType, str(SCHEMA.field(name).type)
+    if ("list" in wanted) != isinstance(kind, t.ArrayType):
+        raise InputError(f"column {name} must be {wanted}; it is {kind.simpleString()}")
+    if name in TIMES and isinstance(kind, t.TimestampType):
+        return F.try_multiply(F.unix_micros(F.col(name)), F.lit(1000))
+    inner = kind.elementType if isinstance(kind, t.ArrayType) else kind
+    good: tuple[type[t.DataType], ...] = (t.IntegralType, t.NullType)
+    if "string" in wanted:
+        good = (*good, t.StringType)
+    if not isinstance(inner, good):
+        raise InputError(
+            f"column {name} must be {wanted}; it is {kind.simpleString()}: cast it as you mean it"
+        )
+    simple = t.StringType() if "string" in wanted else t.LongType()
+    return F.col(name).cast(t.ArrayType(simple) if "list" in wanted else simple)
+
+
+def run_by_run(events: DataFrame) -> DataFrame:
+    """Bring each run into one partition, its rows together and in their order."""
+    return events.repartition(F.col(KEY)).sortWithinPartitions(KEY, PLACE)
+
+
+def whole_run(what: str, most: int) -> str:
+    """Say why a run of more than `most` bytes is refused."""
+    return (
+        f"{what} is one task a run, and takes {most:,} bytes of rows at most (run_bytes=); this "
+        "run has more. Raise it if the workers have four times as much memory, or split the run"
+    )
+
+
+def runs_in(
+    batches: Iterable[pa.RecordBatch],
+    most: int,
+    refusal: str,
+    measure: Callable[[pa.RecordBatch], int] = lambda piece: piece.nbytes,
+) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the key and the rows of each run of a partition of `run_by_run`.
+
+    Raises InputError, naming the run, as soon as its rows measure more than `most`.
+    """
+    name, parts, size = "", list[pa.RecordBatch](), 0
+    for batch in batches:
+        for key, piece in _pieces(batch):
+            if parts and key != name:
+                yield name, _joined(parts)
+                parts, size = [], 0
+            name = key
+            parts.append(piece)
+            size += measure(piece)
+            if size > most:
+                raise InputError(f"{run_named(name)}: {refusal}")
+    if parts:
+        yield name, _joined(parts)
+
+
+def run_named(key: str) -> str:
+    """Return the words for a run by its key."""
+    return f"run {key!r}" if key else "the rows without a run"
+
+
+def _joined(parts: list[pa.RecordBatch]) -> pa.Table:
+    table: Any = pa.Table.from_batches(parts)
+    plain: pa.Table = table.drop_columns([KEY, PLACE]).combine_chunks()
+    return plain
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Cut a batch, sorted by run, where a run ends."""
+    if not batch.num_rows:
+        return
+    runs: Any = pc.run_end_encode(batch.column(KEY))
+    start = 0
+    for key, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        yield key, batch.slice(start, end - start)
+        start = end

@@ -1,0 +1,139 @@
+"""`audit` and `quarantined` as DataFrames: of each run what the local engine says of its rows."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from antecede.audit.engine import audit_events
+from antecede.errors import InputError
+from antecede.spark import audit, quarantined
+from antecede.spark.audit_tables import SPACES
+from antecede.spark.auditing import COUNTED, DETAILED, MAPS
+from antecede.trace.arrow import read, to_batch
+from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
+
+pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+
+FAILED = (PySparkException, Py4JJavaError)
+"""The latter comes out of a broadcast where adaptive execution is off, as in these tests."""
+IDS = ("", " ", "a", "b", "é", "e\u0301", "\u3000", "a:b", "1:a", "0", "\x00", "a" * 40)
+
+
+def odd_rows(seed: int) -> pa.Table:
+    """Return rows of few odd ids, so that repeats, conflicts, cycles and gaps are common."""
+    rng = random.Random(seed)
+    ids = IDS + tuple(f"m{k}" for k in range(rng.choice((4, 40))))
+    runs = rng.choice(((None,), (None, "", "r"), ("r", "1:r", "s", "\u3000")))
+    kinds = rng.choice((("event",), ("event", SEND, SEND, RECEIVE, DELIVER)))
+    times = (None, 0, 1, -(2**63), 2**63 - 1, 5)
+    rows = [
+        Event(
+            run=rng.choice(runs),
+            kind=rng.choice(kinds),
+            id=rng.choice(ids),
+            member=rng.choice((None, "P", "Q", "")) if seed % 3 else None,
+            parents=tuple(rng.choice(ids) for _ in range(rng.choice((0, 0, 1, 1, 3)))),
+            file_order=k,
+            arrival=rng.choice(times),
+            send_time=rng.choice(times) if seed % 2 else None,
+        )
+        for k in range(rng.choice((1, 30, 90)))
+    ]
+    return pa.Table.from_batches([to_batch(rows)])
+
+
+def local(table: pa.Table, **options: Any) -> dict[str, dict[str, Any]]:
+    """Return what the local engine says of each run by itself."""
+    runs = pc.fill_null(table["run"], "")
+    return {
+        run: audit_events(table.filter(pc.equal(runs, run)), **options).to_dict()
+        for run in runs.unique().to_pylist()
+    }
+
+
+def as_reports(found: DataFrame) -> dict[str, dict[str, Any]]:
+    rows = [row.asDict() for row in found.collect()]
+    assert len({row["run"] for row in rows}) == len(rows)
+    return {row["run"] or "": row for row in rows}
+
+
+def same(found: dict[str, dict[str, Any]], expected: dict[str, dict[str, Any]]) -> None:
+    assert found.keys() == expected.keys()
+    for run, row in found.items():
+        report = expected[run]
+        details = dict(report["details"])
+        details.pop("separator_hint", None)
+        assert {n: row[n] for n in COUNTED} == {n: report[n] for n in COUNTED}, run
+        assert {n: row[n] for n in DETAILED} == {n: details.pop(n, 0) for n in DETAILED}, run
+        maps = {n: report[n] if n in report else details.pop(n) for n in MAPS}
+        assert {n: row[n] for n in MAPS} == maps, run
+        if report["clock_defects"] is not None:
+            details["clock_defects"] = report["clock_defects"]
+        assert json.loads(row["details"] or "{}") == json.loads(json.dumps(details)), run
+
+
+def spread(spark: SparkSession, table: pa.Table) -> DataFrame:
+    return spark.createDataFrame(table).repartition(3, F.rand(1))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_each_run_as_locally_over_odd_rows(spark: SparkSession, seed: int) -> None:
+    table = odd_rows(seed)
+    found = audit(spread(spark, table), by="causes")
+    same(as_reports(found), local(table))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_rows_handed_out_are_those_counted(spark: SparkSession, seed: int) -> None:
+    table = odd_rows(seed)
+    expected: list[tuple[Any, ...]] = []
+    runs = pc.fill_null(table["run"], "")
+    for run in runs.unique().to_pylist():
+        aside = audit_events(table.filter(pc.equal(runs, run))).quarantine
+        expected += zip(aside["id"].to_pylist(), aside["reason"].to_pylist(), strict=True)
+    found = quarantined(spread(spark, table), by="causes").select("row.id", "reason").collect()
+    got = [(row.id or None, row.reason) for row in found]
+    assert len(got) > 0
+    assert sorted(map(repr, got)) == sorted(repr((i or None, why)) for i, why in expected)
+
+
+def test_a_log_of_clocks_a_run_at_a_time(spark: SparkSession, shared_data: Any) -> None:
+    table = read([shared_data / "shiviz/simpledb.log"]).events
+    found = audit(spread(spark, table), format="shiviz")
+    same(as_reports(found), local(table, format="shiviz"))
+
+
+def test_what_is_blank_is_what_arrow_takes_for_blank() -> None:
+    every: Any = pa.array([chr(k) for k in range(0x110000) if not 0xD800 <= k < 0xE000])
+    blank = pc.equal(pc.utf8_trim_whitespace(every), "")
+    assert "".join(every.filter(blank).to_pylist()) == SPACES
+
+
+def test_too_large_is_refused_by_name(spark: SparkSession) -> None:
+    rows = [Event(run="big", id=str(k), parents=(str(k - 1), str(k - 2))) for k in range(20)]
+    df = spark.createDataFrame(pa.Table.from_batches([to_batch(rows)]))
+    with pytest.raises(FAILED, match=r"run 'big'.*takes 5 edges at most"):
+        audit(df, by="causes", graph_edges=5).collect()
+    with pytest.raises(FAILED, match=r"run 'big'.*pairs=False"):
+        audit(df, by="causes", pair_steps=5).collect()
+    (row,) = audit(df, by="causes", pair_steps=5, pairs=False).collect()
+    assert (row.edges, row.ordered_pairs, row.messages) == (37, None, 20)
+    with pytest.raises(FAILED, match=r"run 'big'.*takes 9 bytes"):
+        audit(df, by="clocks", run_bytes=9).collect()
+
+
+def test_wrong_arguments(spark: SparkSession) -> None:
+    with pytest.raises(InputError, match="none of auto, causes, clocks"):
+        audit(spark.createDataFrame([("a",)], "id string"), by="guess")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="column id must be string; it is double: cast it"):
+        audit(spark.createDataFrame([(1.0,)], "id double"))
