@@ -36,7 +36,7 @@ class Kill(NamedTuple):
 
 
 class Stream:
-    """A stream in processes of its own. `python` runs it, with the `jars` of its source and sink."""
+    """A stream in its own processes; `python` runs it, with the `jars` of its source and sink."""
 
     def __init__(
         self,
