@@ -22,7 +22,7 @@ from tests.spark.kill_data import SPEC, check, files
 from tests.spark.random_kills import ROOT, Stream, survive
 from tests.spark.test_stream import finish, source
 
-PARTS = files(24, seed=11)
+PARTS = files(14, seed=11)
 KILLS = 5
 SEEDS = (2, 3, 4, 5)
 """Of `make soak`: 20 kills a sink."""
