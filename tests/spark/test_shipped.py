@@ -9,6 +9,7 @@ import sysconfig
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 
 from antecede.order.deliver_table import deliver_table
 from antecede.order.table import order_table
@@ -17,7 +18,7 @@ from tests.spark.shipped_child import DELIVER, SPEC
 from tests.spark.standalone import cluster, snapshot
 from tests.spark.test_stream import by_id, history, pieces
 
-DEADLINE_S = 240
+DEADLINE_S = 900  # a zip has no compiled kernels: each worker compiles, some minutes
 
 
 def bare_python(folder: Path) -> Path:
@@ -35,6 +36,7 @@ def bare_python(folder: Path) -> Path:
     return python
 
 
+@pytest.mark.soak
 def test_order_and_deliver_on_workers_that_get_antecede_by_the_session(tmp_path: Path) -> None:
     table, log = history(200, seed=12), ended(many_groups(DELIVER, lost=0.02))
     for name, parts in (("in", pieces(table, 3)), ("logs", [log])):

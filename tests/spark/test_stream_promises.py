@@ -32,8 +32,8 @@ def busy(spark: SparkSession) -> Iterator[SparkSession]:
     for name, value in BUSY.items():
         spark.conf.set(name, value)
     yield spark
-    for name, value in before.items():
-        spark.conf.set(name, str(value))
+    for name, old in before.items():
+        spark.conf.set(name, str(old))
 
 
 def test_a_batch_with_the_settings_that_users_have(busy: SparkSession) -> None:

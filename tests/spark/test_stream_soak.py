@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from antecede.spark.stream import order_stream
-from antecede.spark.stream_state import STATE
+from antecede.spark.stream_processor import STATE
 from tests.spark.kill_data import SPEC, check, files
 from tests.spark.test_stream import finish, source
 
