@@ -1,5 +1,5 @@
 # Everything here needs Python 3.11+ with pip, and nothing else of ours.
-.PHONY: help demo pipeline study study-quick test check mutants bench bench-scale goldens clean
+.PHONY: help demo pipeline study study-quick test check soak mutants bench bench-scale goldens clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -43,6 +43,9 @@ check: .venv/.dev ## format, lint, types, imports, every protocol and variant, t
 	@$(BIN)/lint-imports
 	@$(BIN)/antecede check --all
 	@$(PYTEST) -m "not judged"
+
+soak: .venv/.dev ## streams killed 20 times a sink, 300 micro-batches (half an hour; Delta and Kafka: after `make pipeline`)
+	@$(BIN)/python -m pytest -m soak
 
 mutants: .venv/.dev ## judge every mutant of every protocol (an hour; `make test` samples the slow ones)
 	@ANTECEDE_ALL_MUTANTS=1 $(PYTEST) tests/check/test_mutants.py

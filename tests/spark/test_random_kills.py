@@ -1,0 +1,95 @@
+"""SIGKILL at random points of time: driver, executors, Python workers. The answer stays the same.
+
+Which kills and when is drawn by the seed, which the output of a failing test names. `make soak`
+runs 20 kills a sink, over Delta and Kafka, too: both need the environment of `make pipeline`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from antecede.errors import SetupError
+from antecede.spark.stream import order_stream
+from pipeline.broker import broker, resolve
+from tests.pipeline.test_pipeline import machine
+from tests.spark.kill_data import SPEC, check, files
+from tests.spark.random_kills import ROOT, Stream, survive
+from tests.spark.test_stream import finish, source
+
+PARTS = files(14, seed=11)
+KILLS = 5
+SEEDS = (2, 3, 4, 5)
+"""Of `make soak`: 20 kills a sink."""
+OTHER_PYTHON = ROOT / ".venv-pipeline" / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
+    """What the stream gives that nobody kills, over the same micro-batches."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    return finish(order_stream(source(spark, folder / "in", PARTS), SPEC), folder)
+
+
+def killed_and_right(stream: Stream, seed: int, undisturbed: pa.Table) -> None:
+    rows, killed = survive(stream, PARTS, KILLS, seed)
+    print(f"seed {seed}", *killed, sep="\n  ", file=sys.stderr)
+    assert len(killed) == KILLS
+    assert any(kill.within_a_batch and kill.commits for kill in killed), killed
+    check(rows, PARTS, undisturbed)
+
+
+def test_the_rows_of_a_stream_that_is_killed_five_times(
+    tmp_path: Path, undisturbed: pa.Table
+) -> None:
+    machine()
+    killed_and_right(Stream(tmp_path), 1, undisturbed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", SEEDS)
+def test_killed_over_files(tmp_path: Path, undisturbed: pa.Table, seed: int) -> None:
+    machine()
+    killed_and_right(Stream(tmp_path), seed, undisturbed)
+
+
+@pytest.fixture(scope="module")
+def jars() -> tuple[Path, Path]:
+    """Jars of the broker, and of Spark's Delta and Kafka; skip where they or their Spark lack."""
+    machine()
+    if not OTHER_PYTHON.exists():
+        pytest.skip("Delta and Kafka need the environment of `make pipeline`, which is not there")
+    if shutil.which("mvn") is None:
+        pytest.skip("Delta and Kafka need jars, which Maven brings: no mvn here")
+    try:
+        return resolve(ROOT / ".cache" / "pipeline")
+    except SetupError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", SEEDS)
+def test_killed_into_a_delta_table(
+    tmp_path: Path, undisturbed: pa.Table, jars: tuple[Path, Path], seed: int
+) -> None:
+    stream = Stream(tmp_path, sink="delta", python=str(OTHER_PYTHON), jars=jars[1])
+    killed_and_right(stream, seed, undisturbed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", SEEDS)
+def test_killed_from_a_topic_into_a_delta_table(
+    tmp_path: Path, undisturbed: pa.Table, jars: tuple[Path, Path], seed: int
+) -> None:
+    folder = tmp_path / "stream"
+    folder.mkdir()
+    with broker(jars[0], tmp_path / "broker") as address:
+        stream = Stream(
+            folder, source=address, sink="delta", python=str(OTHER_PYTHON), jars=jars[1]
+        )
+        killed_and_right(stream, seed, undisturbed)
