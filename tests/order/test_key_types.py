@@ -111,6 +111,8 @@ def test_columns_that_are_all_null_cause_nothing() -> None:
         ("1.5 s", 1500),
         ("0.0001 s", 1),
         ("2 weeks", 1_209_600_000),
+        ("INTERVAL 10 minutes", 600_000),
+        ("1 day 250 microseconds", 86_400_001),
         (dt.timedelta(minutes=10), 600_000),
         (dt.timedelta(microseconds=1), 1),
     ],

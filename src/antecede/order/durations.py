@@ -9,7 +9,9 @@ from fractions import Fraction
 
 from antecede.errors import InputError
 
-_UNITS_MS = {
+_UNITS_MS: dict[Fraction | int, tuple[str, ...]] = {
+    Fraction(1, 10**6): ("ns", "nanosecond"),
+    Fraction(1, 1000): ("us", "microsecond"),
     1: ("ms", "millisecond"),
     1000: ("s", "sec", "second"),
     60_000: ("min", "minute"),
@@ -17,15 +19,15 @@ _UNITS_MS = {
     86_400_000: ("d", "day"),
     604_800_000: ("w", "week"),
 }
-_MS = {name: size for size, names in _UNITS_MS.items() for name in names}
+_MS = {name: Fraction(size) for size, names in _UNITS_MS.items() for name in names}
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
 
 
 def duration_ms(length: str | dt.timedelta, what: str = "the duration") -> int:
     """Return a length of time in milliseconds, a part of one rounded up.
 
-    Text is numbers, each with a unit (ms, s, min, h, d, w, or spelt out), added up. `what` names
-    the argument in errors. Raises InputError for anything else, a number without unit included.
+    Text is numbers, each with a unit (ns, us, ms, s, min, h, d, w, or spelt out), added up, also
+    behind the word "interval", as Spark takes it. `what` names the argument in errors. Raises InputError for anything else, a number without unit included.
     """
     if isinstance(length, dt.timedelta):
         if length < dt.timedelta(0):
@@ -35,7 +37,7 @@ def duration_ms(length: str | dt.timedelta, what: str = "the duration") -> int:
         raise InputError(
             f"{what} is {length!r}, which has no unit; write for instance '10 minutes' or '600 s'"
         )
-    text = length.strip().lower()
+    text = length.strip().lower().removeprefix("interval ")
     parts = _PART.findall(text)
     units = [_MS.get(unit) or _MS.get(unit.removesuffix("s")) for _, unit in parts]
     rest = re.sub(r"(?:,|\band\b)", " ", _PART.sub(" ", text)).strip()
