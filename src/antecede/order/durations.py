@@ -27,7 +27,8 @@ def duration_ms(length: str | dt.timedelta, what: str = "the duration") -> int:
     """Return a length of time in milliseconds, a part of one rounded up.
 
     Text is numbers, each with a unit (ns, us, ms, s, min, h, d, w, or spelt out), added up, also
-    behind the word "interval", as Spark takes it. `what` names the argument in errors. Raises InputError for anything else, a number without unit included.
+    behind the word "interval", as Spark takes it. `what` names the argument in errors. Raises
+    InputError for anything else, a number without unit included.
     """
     if isinstance(length, dt.timedelta):
         if length < dt.timedelta(0):
