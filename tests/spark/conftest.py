@@ -38,3 +38,13 @@ def spark() -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+
+
+@pytest.fixture
+def rocks(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session with the state store that streams need, whatever a test makes of it."""
+    provider = "spark.sql.streaming.stateStore.providerClass"
+    rocksdb = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    spark.conf.set(provider, rocksdb)
+    yield spark
+    spark.conf.set(provider, rocksdb)

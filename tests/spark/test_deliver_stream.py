@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,13 +62,6 @@ SPECS = [
 ]
 
 
-@pytest.fixture
-def rocks(spark: SparkSession) -> Iterator[SparkSession]:
-    spark.conf.set(PROVIDER, ROCKSDB)
-    yield spark
-    spark.conf.unset(PROVIDER)
-
-
 def rows_of(table: pa.Table) -> list[str]:
     return sorted(map(repr, table.to_pylist()))
 
@@ -122,7 +114,7 @@ def test_columns_and_stores_that_cannot_serve_are_refused_before_anything_runs(
         with pytest.raises(SetupError, match="RocksDB"):
             stream.transform(antecede.spark.deliver, DeliverSpec())
     finally:
-        spark.conf.unset(PROVIDER)
+        spark.conf.set(PROVIDER, ROCKSDB)
 
 
 CHANGED: dict[str, dict[str, Any]] = {

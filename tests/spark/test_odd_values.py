@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from pyspark.sql import SparkSession
 from antecede.order.spec import OrderSpec
 from antecede.order.table import order_table
 from antecede.spark.ordering import ordering
-from tests.spark.test_stream import PROVIDER, ROCKSDB, finish, source
+from tests.spark.test_stream import finish, source
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 IDS: dict[str, tuple[Any, Any, list[Any]]] = {
@@ -78,13 +77,6 @@ NAMES = ("group", "id", "waited_for", "missing", "waited_ms", "antecede_status")
 def told(table: pa.Table, *more: str) -> list[tuple[str, ...]]:
     """Return what was said of each row, rows in an order of their own."""
     return sorted(tuple(repr(row[name]) for name in (*NAMES, *more)) for row in table.to_pylist())
-
-
-@pytest.fixture
-def rocks(spark: SparkSession) -> Iterator[SparkSession]:
-    spark.conf.set(PROVIDER, ROCKSDB)
-    yield spark
-    spark.conf.unset(PROVIDER)
 
 
 @pytest.mark.parametrize("case", IDS)

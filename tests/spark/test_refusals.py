@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +21,9 @@ from antecede.errors import InputError
 from antecede.order.table import order_table
 from antecede.spark import OrderSpec, order
 from antecede.spark.workers import _asked
-from tests.spark.test_stream import PROVIDER, ROCKSDB, finish, source
+from tests.spark.test_stream import finish, source
 
 AT = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-
-
-@pytest.fixture
-def rocks(spark: SparkSession) -> Iterator[SparkSession]:
-    spark.conf.set(PROVIDER, ROCKSDB)
-    yield spark
-    spark.conf.unset(PROVIDER)
 
 
 # -- columns ---------------------------------------------------------------------------------

@@ -13,9 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.order.table import order_table
 from antecede.spark import OrderSpec, order
-from tests.spark.test_stream import SCHEMA_OF_ROWS, START, finish, rocks, source
+from tests.spark.test_stream import SCHEMA_OF_ROWS, START, finish, source
 
-__all__ = ["rocks"]
 COLUMNS = ["id", "position", "released_at", "waited_ms", "antecede_status"]
 KINDS = {
     "timestamp": ("timestamp_seconds(x)", None),

@@ -6,7 +6,7 @@ import datetime as dt
 import os
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -38,13 +38,6 @@ SCHEMA_OF_ROWS = pa.schema(
 )
 
 Run = Callable[..., list[dict[str, Any]]]
-
-
-@pytest.fixture
-def rocks(spark: SparkSession) -> Iterator[SparkSession]:
-    spark.conf.set(PROVIDER, ROCKSDB)
-    yield spark
-    spark.conf.unset(PROVIDER)
 
 
 def source(spark: SparkSession, folder: Path, tables: list[pa.Table]) -> DataFrame:
