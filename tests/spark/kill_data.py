@@ -87,7 +87,7 @@ def check(
 ) -> None:
     """Hold rows that a killed stream wrote against a batch, and a stream that nobody killed.
 
-    The batch says all but positions of a row, and not the waits behind a cause that never came:
+    The batch says all of a row but its position and the clock of its release, and not the waits behind a cause that never came:
     those hang on when a row came. `undisturbed` saw the same micro-batches, and says all.
     """
     rows = list(got)
@@ -103,7 +103,8 @@ def check(
 
 
 def _settled(row: dict[str, Any], behind: set[str]) -> str:
-    free = ("position", "waited_for", "waited_ms") if row["id"] in behind else ("position",)
+    free = ["position", "released_at"]
+    free += ["waited_for", "waited_ms"] if row["id"] in behind else []
     return repr({key: value for key, value in row.items() if key not in free})
 
 
