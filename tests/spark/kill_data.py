@@ -88,7 +88,8 @@ def check(
     """Hold rows that a killed stream wrote against a batch, and a stream that nobody killed.
 
     The batch says all of a row but its position and the clock of its release, and not the waits
-    behind a cause that never came: those hang on when a row came. `undisturbed` saw the same micro-batches, and says all.
+    behind a cause that never came: those hang on when a row came.
+    `undisturbed` saw the same micro-batches, and says all.
     """
     rows = list(got)
     table = pa.concat_tables(parts)
