@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
 import pytest
 
+from antecede.check import mutants
 from antecede.check.run import run_check
 from antecede.check.scenario import run_scenario
 from antecede.check.scenario_parse import parse_scenario
@@ -137,12 +139,16 @@ def test_limits_of_mutants_are_for_mutants(option: str, capsys: pytest.CaptureFi
     assert f"{option} is for --mutants" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("limit", ["0.001", "0.2"])
+@pytest.mark.parametrize("limit", [1, 40])
 def test_mutants_that_the_limit_for_all_leaves_no_time_are_left_out(
-    limit: str, capsys: pytest.CaptureFixture[str]
+    limit: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert main(["check", "fifo", "--mutants", "--limit", limit]) == 1
+    # A clock that goes on a second whenever it is looked at: the same everywhere.
+    ticks = itertools.count()
+    monkeypatch.setattr(mutants, "monotonic", lambda: float(next(ticks)))
+    assert main(["check", "fifo", "--mutants", "--limit", str(limit)]) == 1
     said = capsys.readouterr().out
+    assert ("killed    " in said) == (limit > 1)
     assert "longer than 0 s" not in said
     assert "0 took too long, for " in said
     assert "no time was left" in said
