@@ -47,7 +47,7 @@ def main() -> None:
     print("\nsimulators: deliveries a second\n")
     simulators.main([])
     print("\nthe stream against a stream without an operator\n")
-    stream_rate.main()
+    stream_rate.main([])
     stream_shard.main()
     print("\nlogged bytes delivered, against the same rows passed through\n")
     deliver_rate.main()

@@ -38,6 +38,7 @@ class Identities:
         self.runs = Runs(np.zeros(0, np.int32), none, none, none, none)
         self.flag, self.released = np.zeros(0, np.uint8), none
         self.digest = none
+        self.place = none  # the held row that has an identity (`waking`), -1: none has
         forgets = plan.remember >= 0 and before != shape.NO_TIME
         self.limit = before - plan.remember if forgets else shape.NO_TIME
 

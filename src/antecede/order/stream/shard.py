@@ -245,18 +245,21 @@ class Shard:
         )
 
     def _find_elsewhere(self, known: Identities, tokens: shape.Tokens) -> None:
-        """Mark the identities that a held row has."""
+        """Mark the identities that a held row has; each is looked up once a step."""
+        asked = len(known.place)
+        known.place = np.concatenate([known.place, np.full(known.size - asked, -1, np.int64)])
         if not self.held.count:
             return
-        ask = np.flatnonzero((tokens.flag & (shape.DONE | shape.ASIDE)) == 0).astype(np.int32)
+        free = (tokens.flag[asked:] & (shape.DONE | shape.ASIDE)) == 0
+        ask = (asked + np.flatnonzero(free)).astype(np.int32)
         views, opened_ = self.held.views(_NO_PIECE)
         digest = np.zeros(len(ask), np.int64)
         serial, text, number = known.names_of(ask)
-        rows = waking.held_as(views, serial, *text, number, digest)
+        place = waking.held_as(views, serial, *text, number, digest)
         del opened_
-        here = rows >= 0
-        tokens.row[ask[here]] = shape.ELSEWHERE
-        tokens.digest[ask[here]] = digest[here]
+        known.place[ask] = place
+        tokens.digest[ask[place >= 0]] = digest[place >= 0]
+        tokens.row[known.place >= 0] = shape.ELSEWHERE
 
     # -- working out ------------------------------------------------------------------------
 
@@ -296,18 +299,23 @@ class Shard:
         dead = (new.status != shape.PENDING).astype(np.uint8)
         views, opened_ = self.held.views(piece_arrays(mine, dead[: mine.size]))
         last = np.int64(len(views) - 1) << 32
-        alive = np.flatnonzero(dead == 0)
+        alive = dead == 0
         eager = any(turn.policy == "drop" for turn in turns)
-        free = alive if eager else alive[_nothing_open(mine)[alive]]
-        seeds = [last | free]
+        free = alive if eager else alive & _nothing_open(mine)
+        seeds = [last | np.flatnonzero(free)]
         if turns[-1].policy != "hold" and self.clock != NO_TIME:
             seeds.append(waking.overdue(views, turns[-1].cutoff))
         reached, gone = waking.woken(views, np.concatenate(seeds), eager)
-        still = np.setdiff1d(alive, reached[gone & (reached >= last)] & 0xFFFFFFFF)
-        if not eager and len(still):
-            reached = np.concatenate([reached, waking.in_cycles(views, last | still)])
+        old = reached < last
+        touched = reached[old]
+        alive[reached[gone & ~old] & 0xFFFFFFFF] = False
+        if not eager and alive.any():
+            behind_old = _names_one_that_stays(new, known.place, np.sort(reached[gone & old]))
+            still, joined = np.flatnonzero(alive), np.flatnonzero(alive & behind_old)
+            touched = np.union1d(touched, waking.in_cycles(views, last | still, last | joined))
         del opened_
-        return np.unique(reached[reached < last])
+        touched.sort()
+        return touched
 
     def _as_held(self, new: shape.Rows, known: Identities) -> HeldRows:
         """Return the new rows as they would be held; what has no identity has no name."""
@@ -561,15 +569,15 @@ class Shard:
         now = self.clock
         idle = limit - max(self.plan.remember, 0) if limit != NO_TIME else NO_TIME
         rows = working.rows
-        groups = np.unique(rows.group[settled])
-        entries = group_entries(known, groups[groups >= 0], now)
+        groups = _numbers(rows.group[settled], known.groups.size)
+        entries = group_entries(known, groups, now)
         self.ledgers["g"].add(entries, idle, _holds_rows(2))
         changed = tokens.flag != known.flag
         if self.plan.counted:
             member, number = known.numbers()
             runs = known.runs.extended(member, number, tokens.flag, tokens.released, tokens.digest)
             stood = ~np.isin(rows.status[settled], _STOOD_FOR_NOTHING)
-            members = np.unique(rows.name[settled[stood]])
+            members = _numbers(rows.name[settled[stood]], known.members.size)
             entries = member_entries(known, runs, members, now)
             self.ledgers["m"].add(entries, limit, _holds_rows(0))
             changed &= (tokens.flag & ~known.flag & (shape.ASIDE | shape.GIVEN_UP)) != 0
@@ -584,6 +592,17 @@ def _place(rows: shape.Rows, tokens: shape.Tokens) -> None:
     pending = np.flatnonzero(rows.status == shape.PENDING)
     tokens.row[rows.token[pending]] = pending
     tokens.digest[rows.token[pending]] = rows.digest[pending]
+
+
+def _names_one_that_stays(rows: shape.Rows, place: Longs, gone: Longs) -> NDArray[np.bool_]:
+    """Return which rows name a held row (`place`, by identity) that is none of `gone` (sorted)."""
+    named = place[rows.cause]
+    at = np.searchsorted(gone, named)
+    stays = named >= 0
+    stays[at < len(gone)] &= gone[at[at < len(gone)]] != named[at < len(gone)]
+    count = np.concatenate([[0], np.cumsum(stays)])
+    names: NDArray[np.bool_] = count[rows.first[1:]] != count[rows.first[:-1]]
+    return names
 
 
 def _nothing_open(rows: HeldRows) -> NDArray[np.bool_]:
@@ -615,6 +634,13 @@ def _changed(first: Longs, before: Bits, after: Bits, pick: Ints) -> NDArray[np.
     different = np.concatenate([[0], np.cumsum(before != after[: len(before)])])
     changed: NDArray[np.bool_] = different[first[pick + 1]] != different[first[pick]]
     return changed
+
+
+def _numbers(given: Ints, size: int) -> Ints:
+    """Return which of the numbers 0 to size - 1 are given, sorted; -1 is none."""
+    found = np.zeros(size + 1, np.bool_)
+    found[given] = True
+    return np.flatnonzero(found[:size]).astype(np.int32)
 
 
 def _holds_rows(column: int) -> Any:

@@ -334,25 +334,26 @@ def woken(views: Longs, seeds: Longs, eager: bool) -> tuple[Longs, NDArray[np.bo
 
 
 @njit
-def in_cycles(views: Longs, new: Longs) -> Longs:
-    """Return rows among which are all that stand on a cycle with one of the new rows.
+def in_cycles(views: Longs, new: Longs, joined: Longs) -> Longs:
+    """Return held rows among which are all that stand on a cycle with one of the new rows.
 
-    Such a row is both behind a new row and before one. Both ways are followed in turn, and the one
-    that comes to its end first is the answer: where new rows come at the end, or at the beginning,
-    of what is held, that is at once.
+    `joined` are the new rows that name a held one that stays: every such cycle goes through one
+    of them. A row on a cycle is both behind a new row and before one of these. Both ways are
+    followed in turn, and the one that comes to its end first is the answer: where new rows come
+    at the end, or at the beginning, of what is held, that is at once.
     """
     behind, before = _nobody(), _nobody()
     near = np.empty(64, np.int64)
-    step = 0  # how far each list, and the new rows in front of it, is followed
+    step = 0  # how far each list, and the rows in front of it, is followed
     while True:
+        if step == len(joined) + before[2]:
+            return before[1][: before[2]].copy()
         if step == len(new) + behind[2]:
             return behind[1][: behind[2]].copy()
-        if step == len(new) + before[2]:
-            return before[1][: before[2]].copy()
         name = new[step] if step < len(new) else behind[1][step - len(new)]
         count, near = _waiting_for(views, name, near)
         behind = _noted(behind, near[:count], len(views) - 1)
-        name = new[step] if step < len(new) else before[1][step - len(new)]
+        name = joined[step] if step < len(joined) else before[1][step - len(joined)]
         count, near = _causes_of(views, name, near)
         before = _noted(before, near[:count], len(views) - 1)
         step += 1

@@ -1,0 +1,147 @@
+"""What a micro-batch of 1,000 rows costs through Spark, by how much the stream remembers and holds.
+
+    python -m bench.stream_state [--ids 10000 1000000 30000000] [--held 1000000] [--batches 40]
+
+For each case one query takes in the rows to be remembered (each names the one before it in its
+group), or to be held (each names one that never comes), in files of up to a million; then small
+files, one a micro-batch. Times are those of the small ones, whole triggers, medians; so are the
+bytes that the operator wrote for a row of them, of which some 60 are new. All cases run twice, in
+turns; the better median counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.compute
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from antecede.order.spec import OrderSpec
+from antecede.spark.session import local_session
+from antecede.spark.stream import order_stream
+from antecede.words import table
+
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+SETTINGS = {
+    "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.numRecentProgressUpdates": "1000",
+}
+SPEC = OrderSpec(id="id", after=("after",), group="group", time="at", shards=2, metrics="cost")
+LARGE, SMALL = 1_000_000, 1_000
+GROUPS = 1_000
+HEAD = ("ids", "held", "ms", "of the first", "bytes a row", "state MB", "all in, s")
+
+
+def rows(begin: int, end: int, held: bool) -> pyarrow.Table:
+    """Return rows begin..end; each names the one before it in its group, or one never there."""
+    number = np.arange(begin, end)
+    cause = names(number) if held else names(number - GROUPS)
+    if held:
+        cause = pc.binary_join_element_wise("never", cause, "-")
+    made: pyarrow.Table = pa.table(
+        {
+            "id": names(number),
+            "after": pc.if_else(pa.array(number >= GROUPS), cause, None),
+            "group": pc.binary_join_element_wise(
+                "group", pa.array(number % GROUPS).cast(pa.string()), "-"
+            ),
+            "at": pa.array(3_600_000_000 + number * 1000, pa.timestamp("us", "UTC")),
+        }
+    )
+    return made
+
+
+def names(number: Any) -> Any:
+    """Return ids of 36 letters."""
+    return pc.utf8_lpad(pa.array(number).cast(pa.string()), 36, "0")
+
+
+def write_input(folder: Path, remembered: int, held: int, batches: int) -> None:
+    """Write the files in the order in which they are to be read."""
+    sizes = [(LARGE, False)] * (remembered // LARGE) + [(remembered % LARGE, False)]
+    sizes += [(LARGE, True)] * (held // LARGE) + [(held % LARGE, True)]
+    at = 0
+    for index, (size, waits) in enumerate([*sizes, *[(SMALL, False)] * batches]):
+        if not size:
+            continue
+        path = folder / f"part-{index:04}.parquet"
+        # What is held stands apart, so that the small files name what is out.
+        begin = 10**12 + at if waits else at
+        pq.write_table(rows(begin, begin + size, waits), path)
+        os.utime(path, (1_700_000_000 + index,) * 2)
+        at += 0 if waits else size
+
+
+def measure(spark: SparkSession, remembered: int, held: int, batches: int) -> tuple[float, ...]:
+    """Return ms a small micro-batch, bytes written a row, bytes of state, seconds in all."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "in"
+        source.mkdir()
+        write_input(source, remembered, held, batches)
+        schema = spark.read.parquet(str(source)).schema
+        stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+        query = (
+            order_stream(stream.parquet(str(source)), SPEC)
+            .writeStream.format("noop")
+            .option("checkpointLocation", f"{folder}/checkpoint")
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        done = [p for p in query.recentProgress if p["numInputRows"]]
+        small = [p for p in done if p["numInputRows"] == SMALL][-batches:]
+        cost = [p["observedMetrics"]["cost"] for p in small]
+        if cost[-1]["held"] != held:
+            raise SystemExit(f"{cost[-1]['held']:,} rows are held, not {held:,}")
+    took = statistics.median(p["durationMs"]["triggerExecution"] for p in small)
+    written = statistics.median(c["written_bytes"] for c in cost) / SMALL
+    whole = sum(p["durationMs"]["triggerExecution"] for p in done) / 1000
+    return float(took), written, float(cost[-1]["state_bytes"]), whole
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run all cases, twice, and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m bench.stream_state")
+    parser.add_argument("--ids", type=int, nargs="*", default=[10_000, 1_000_000, 30_000_000])
+    parser.add_argument("--held", type=int, default=1_000_000)
+    parser.add_argument("--batches", type=int, default=40, help="small ones")
+    parser.add_argument("--times", type=int, default=2)
+    given = parser.parse_args(arguments)
+    spark = local_session(settings=SETTINGS, memory="3g")
+    cases = [(ids, 0) for ids in given.ids] + [(given.ids[0], given.held)]
+    runs = [
+        [measure(spark, ids, held, given.batches) for ids, held in cases]
+        for _ in range(given.times)
+    ]
+    spark.stop()
+    best = [min(found) for found in zip(*runs, strict=True)]
+    lines = [
+        (
+            f"{ids:,}",
+            f"{held:,}",
+            f"{took:,.0f}",
+            f"{took / best[0][0]:.2f}",
+            f"{written:,.0f}",
+            f"{state / 1e6:,.0f}",
+            f"{whole:,.0f}",
+        )
+        for (ids, held), (took, written, state, whole) in zip(cases, best, strict=True)
+    ]
+    print(table(HEAD, lines))
+
+
+if __name__ == "__main__":
+    main()
