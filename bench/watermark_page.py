@@ -121,8 +121,8 @@ def _feeds(curves: Curves) -> str:
                 ),
             )
         )
-        + "\nIn the simulated feeds all members speak in one group and read everything: what one sends "
-        "follows from all that it had received.\n"
+        + "\nIn the simulated feeds all members speak in one group and read everything: "
+        "what one sends follows from all that it had received.\n"
     )
 
 
@@ -133,7 +133,8 @@ def _findings(curves: Curves) -> str:
             min(part_dropped(f) for f in lore_raw) > 0.9,
             f"**On raw dates the mailing lists lose {percent(min(map(part_dropped, lore_raw)))} "
             "of their rows or more at every width**: "
-            "two mails are dated 20 and 66 years ahead, and behind the first of them everything is late",
+            "two mails are dated 20 and 66 years ahead, and behind the "
+            "first of them everything is late",
         ),
         claim(
             all(f.dropped > 0 for f in lore),
