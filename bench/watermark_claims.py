@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bench.watermark_curve import CAPPED, DAY, HOLD, HOUR, MINUTE, RELEASE, WIDTHS, Point
+from bench.watermark_curve import CAPPED, DAY, HOLD, HOUR, MINUTE, RAW, RELEASE, WIDTHS, Point
 from bench.watermark_model import Figures
 
 TITLES = {
@@ -35,8 +35,8 @@ def part_dropped(of: Figures) -> float:
 
 
 def part_wrong(of: Figures) -> float:
-    """Return the part of the causal pairs that is inverted or whose cause was dropped."""
-    return (of.inverted + of.broken) / of.pairs
+    """Return the part of the pairs with an effect that left whose cause came later, or never."""
+    return (of.inverted + of.broken) / max(of.judged, 1)
 
 
 class Curves:
@@ -78,7 +78,15 @@ def span(ms: int | None) -> str:
 def worse(points: Sequence[Point]) -> list[str]:
     """Return the sentences on where causal release is worse than a watermark."""
     curves = Curves(points)
-    lines = ["Where causal release is worse:"]
+    known = " or ".join(f"{curves.hold(feed).remembered:,}" for feed in curves.feeds)
+    lines = [
+        "Where causal release is worse:",
+        claim(
+            all(p.figures.remembered == 0 for p in points if p.scheme in (RAW, CAPPED)),
+            f"everywhere: it remembers every id ({known}) where remember= does not bound that, "
+            "a watermark none",
+        ),
+    ]
     for feed in curves.feeds:
         lines += [f"{TITLES[feed]}: {sentence}" for sentence in _worse(curves, feed)]
     return lines
@@ -90,10 +98,10 @@ def _worse(curves: Curves, feed: str) -> list[str]:
     if hold.stuck:
         found.append(
             claim(
-                hold.stuck > 0 and widest.stuck == 0,
+                all(of.stuck == 0 for of in curves.all(feed, CAPPED)),
                 f'"hold" never lets {percent(hold.stuck / hold.settled)} of the rows go '
                 f"({hold.absent:,} causes never come), "
-                "a watermark lets all go that it does not drop",
+                "the capped watermark lets all go that it does not drop",
             )
         )
     if hold.buffered_most > widest.buffered_most:

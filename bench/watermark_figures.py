@@ -52,7 +52,7 @@ def draw(points: Sequence[Point], path: Path) -> None:
     feeds = list(dict.fromkeys(point.feed for point in points))
     measures: list[tuple[str, list[tuple[Callable[[Figures], float | None], str]]]] = [
         ("rows dropped", [(part_dropped, SOLID)]),
-        ("effect without or before its cause, of pairs", [(part_wrong, SOLID)]),
+        ("effects that left before or without a cause", [(part_wrong, SOLID)]),
         ("wait: half, 99 % (dashed)", [(_p50, SOLID), (_p99, DASHED)]),
         ("waited without need, mean", [(_needless, SOLID)]),
         ("rows held: mean, most (dotted)", [(_mean, SOLID), (_most, DOTTED)]),

@@ -165,6 +165,8 @@ class Figures(NamedTuple):
     absent: int
     """Causes that never come."""
     dropped: int
+    judged: int
+    """Pairs of which the effect left."""
     inverted: int
     """Pairs of which the effect left before its cause."""
     broken: int
@@ -195,13 +197,14 @@ def figures(
     out = [k for k in settled if run.left[k] != NEVER]
     waits = [tick_ms * wait for wait in sorted(run.left[k] - run.came[k] for k in out)]
     without = [run.left[k] - need[k] for k in out if run.left[k] > need[k]]
-    inverted, broken = _wrong(rows, run)
+    judged, inverted, broken = _wrong(rows, run)
     most, mean = _buffered(run)
     return Figures(
         rows=len(rows),
         pairs=sum(len(row.causes) for row in rows),
         absent=sum(row.absent for row in rows),
         dropped=sum(run.dropped),
+        judged=judged,
         inverted=inverted,
         broken=broken,
         settled=len(settled),
@@ -217,18 +220,21 @@ def figures(
     )
 
 
-def _wrong(rows: Sequence[Row], run: Run) -> tuple[int, int]:
-    """Return how many pairs are inverted, and of how many the cause was dropped."""
-    inverted = broken = 0
+def _wrong(rows: Sequence[Row], run: Run) -> tuple[int, int, int]:
+    """Return of how many pairs the effect left, how many of these are inverted, and how many lack
+    their cause, which was dropped.
+    """
+    judged = inverted = broken = 0
     for k, row in enumerate(rows):
         if run.left[k] == NEVER:
             continue
+        judged += len(row.causes)
         for cause in row.causes:
             if run.dropped[cause]:
                 broken += 1
             elif run.left[cause] == NEVER or run.place[cause] > run.place[k]:
                 inverted += 1
-    return inverted, broken
+    return judged, inverted, broken
 
 
 def _buffered(run: Run) -> tuple[int, float]:

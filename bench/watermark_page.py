@@ -27,6 +27,7 @@ _SCHEMES = {
 }
 _COLUMNS: dict[str, Callable[[Figures], str]] = {
     "dropped": lambda f: percent(part_dropped(f)) if f.dropped else "0",
+    "pairs left": lambda f: f"{f.judged:,}",
     "inverted": lambda f: f"{f.inverted:,}",
     "cause dropped": lambda f: f"{f.broken:,}",
     "never leave": lambda f: f"{f.stuck:,}",
@@ -70,8 +71,9 @@ for ever for a cause that never comes, `missing="release"` gives it up after a `
 as the watermark's delay, so both rules wait equally long for what is lost.
 
 The trigger is one minute for all. A *pair* is a row and one of the causes that it names, both in
-the feed. *Inverted*: the effect left first. *Cause dropped*: the effect
-left, its cause was thrown away. *Without need*: a row left later than its causes that ever came.
+the feed; it is judged when the effect left (*pairs left*). *Inverted*: the effect left first.
+*Cause dropped*: the effect left, its cause was thrown away. The figure has both, of the pairs left.
+*Without need*: a row left later than its causes that ever came.
 Waits are of rows that came 14 days before the end or earlier; one that never ends counts as the
 longest.
 *Ids remembered* are those without `remember=`, which bounds them; a watermark remembers none.
@@ -147,7 +149,7 @@ def _findings(curves: Curves) -> str:
             and max(f.inverted for f in lore) < 1.2 * min(f.inverted for f in lore),
             f"No width mends a wrong clock: {min(f.inverted for f in lore)} to "
             f"{max(f.inverted for f in lore)} replies stand before what they answer at every "
-            "width, as their dates do",
+            "width, for their dates are earlier, or the same second and they came first",
         ),
         _price(curves),
         claim(

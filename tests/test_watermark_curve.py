@@ -19,7 +19,7 @@ from antecede.order.table import order_table
 from antecede.spark.ordering import DIGEST
 from antecede.spark.stream_rows import batch_of
 from bench.watermark_claims import ClaimError, Curves
-from bench.watermark_curve import DOCS, HOLD, RAW, TICK_MS, WIDTHS, Point, load, measure
+from bench.watermark_curve import CAPPED, DOCS, HOLD, RAW, TICK_MS, WIDTHS, Point, load, measure
 from bench.watermark_feeds import LORE, Named, lore, numbered, outages
 from bench.watermark_figures import draw
 from bench.watermark_model import NEVER, Row, batches, causal, figures, needed, watermark
@@ -52,7 +52,7 @@ def test_a_dropped_cause_is_a_broken_pair() -> None:
     assert run.dropped[3]
     assert run.left[4] != NEVER
     measured = figures(rows, run, needed(rows, TICK), TICK, remembers=False)
-    assert (measured.inverted, measured.broken) == (0, 1)
+    assert (measured.judged, measured.inverted, measured.broken) == (1, 0, 1)
 
 
 def test_waits_that_never_end_are_the_longest() -> None:
@@ -162,6 +162,19 @@ def test_the_mailing_lists_give_the_table_again() -> None:
     ahead = sorted((row.stamp - row.arrived) / year for row in rows)
     assert [round(years) for years in ahead[-3:]] == [0, 20, 66]  # the page says so
     assert list(measure("lore", rows)) == lines(POINTS, "lore")
+
+
+def test_what_a_wide_watermark_inverts_in_the_mailing_lists_is_what_dates_invert() -> None:
+    if not LORE.is_dir():
+        pytest.skip("the archives of the mailing lists are not here (../shared/data/lore)")
+    rows = [row._replace(stamp=min(row.stamp, row.arrived)) for row in lore()]
+    run = watermark(rows, WIDTHS["7 days"], TICK_MS)
+    pairs = [(cause, k) for k, row in enumerate(rows) for cause in row.causes]
+    there = [(a, b) for a, b in pairs if NEVER not in (run.left[a], run.left[b])]
+    inverted = [(a, b) for a, b in there if run.place[a] > run.place[b]]
+    assert all((rows[b].stamp, b) < (rows[a].stamp, a) for a, b in inverted)
+    at = Curves(POINTS).at["lore", CAPPED, "7 days"]
+    assert len(inverted) == at.inverted
 
 
 def test_a_simulated_feed_is_the_same_each_time_and_loses_what_it_says() -> None:

@@ -64,7 +64,7 @@ def test_figures_become_samples(example: ModuleType) -> None:
     assert found["antecede_written_bytes_total", ("q", "o")] == 5
     assert found["antecede_rows_total", ("q", "o", "late")] == 3
     assert len(found) == 4 + len(Status)
-    for (metric, labels), _ in found.items():
+    for metric, labels in found:
         assert len(labels) == len(example.METRICS[metric].labels)
 
 

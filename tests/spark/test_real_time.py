@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,14 @@ import pyarrow
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from antecede.spark import order
 
+pytestmark = pytest.mark.skipif(
+    "realTime" not in signature(DataStreamWriter.trigger).parameters,
+    reason="this Spark has no real-time mode in Python",
+)
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "design" / "streaming.md"
 
 
@@ -28,7 +34,8 @@ def source(spark: SparkSession) -> DataFrame:
 
 def ordered(df: DataFrame) -> DataFrame:
     rows = df.selectExpr("value id", "cast(null as string) after", "current_timestamp() at")
-    return order(rows, id="id", after="after", time="at", shards=2, metrics=None)
+    made: DataFrame = order(rows, id="id", after="after", time="at", shards=2, metrics=None)
+    return made
 
 
 def unchanged(df: DataFrame) -> DataFrame:
@@ -40,7 +47,7 @@ def unchanged(df: DataFrame) -> DataFrame:
 
 def refusal(df: DataFrame, folder: Path, mode: str) -> str:
     """Start a query in real-time mode and return what it fails with."""
-    writer = df.writeStream.format("console").outputMode(mode)
+    writer: Any = df.writeStream.format("console").outputMode(mode)
     writer = writer.option("checkpointLocation", str(folder))
     try:
         query = writer.trigger(realTime="5 seconds").start()
