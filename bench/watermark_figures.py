@@ -16,7 +16,7 @@ WAITS, HELD = 2, 4
 COLOURS = {RAW: None, CAPPED: 1, RELEASE: 0, HOLD: 2}
 WORDS = {
     RAW: "watermark on the date",
-    CAPPED: "watermark on the earlier of date and arrival",
+    CAPPED: "watermark on the earlier of date and arrival (capped)",
     RELEASE: 'causal, missing="release", patience of this length',
     HOLD: 'causal, missing="hold"',
 }
