@@ -1,0 +1,144 @@
+"""What the table of `bench.watermark_curve` shows, in words: each claim is worked out from it.
+
+A sentence whose comparison does not hold in the table raises ClaimError, so neither figure nor page
+can say it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from bench.watermark_curve import CAPPED, DAY, HOLD, HOUR, MINUTE, RAW, RELEASE, WIDTHS, Point
+from bench.watermark_model import Figures
+
+TITLES = {
+    "lore": "mailing lists",
+    "heavy-tail": "simulated, delays with a heavy tail",
+    "outages": "simulated, outages and losses",
+}
+
+
+class ClaimError(ValueError):
+    """A sentence says what the table does not."""
+
+
+def claim(holds: bool, sentence: str) -> str:
+    """Return the sentence. Raises ClaimError when it does not hold."""
+    if not holds:
+        raise ClaimError(f"the table does not show: {sentence}")
+    return sentence
+
+
+def part_dropped(of: Figures) -> float:
+    """Return the part of the rows that is dropped."""
+    return of.dropped / of.rows
+
+
+def part_wrong(of: Figures) -> float:
+    """Return the part of the pairs with an effect that left whose cause came later, or never."""
+    return (of.inverted + of.broken) / max(of.judged, 1)
+
+
+class Curves:
+    """The points by feed, scheme and width."""
+
+    def __init__(self, points: Sequence[Point]) -> None:
+        self.at = {(p.feed, p.scheme, p.width): p.figures for p in points}
+        self.feeds = list(dict.fromkeys(p.feed for p in points))
+
+    def hold(self, feed: str) -> Figures:
+        """Return the figures of missing="hold"."""
+        return self.at[feed, HOLD, ""]
+
+    def all(self, feed: str, scheme: str) -> list[Figures]:
+        """Return the figures of a scheme, by width."""
+        return [self.at[feed, scheme, width] for width in WIDTHS]
+
+    def widths(self, feed: str, worse: Callable[[Figures, Figures], bool]) -> list[str]:
+        """Return the widths at which missing="release" is worse than the better watermark."""
+        pairs = zip(self.all(feed, RELEASE), self.all(feed, CAPPED), strict=True)
+        return [width for width, pair in zip(WIDTHS, pairs, strict=True) if worse(*pair)]
+
+
+def percent(part: float) -> str:
+    """Return a part in percent, with two digits that count."""
+    return f"{100 * part:.2g} %" if part < 0.1 else f"{100 * part:.1f} %"
+
+
+def span(ms: int | None) -> str:
+    """Return a time in words; None: a wait that never ends."""
+    if ms is None:
+        return "never"
+    for unit, name in ((DAY, "days"), (HOUR, "h"), (MINUTE, "min")):
+        if ms >= unit:
+            return f"{ms / unit:.3g} {name}"
+    return "0" if ms == 0 else f"{ms / 1000:.3g} s"
+
+
+def worse(points: Sequence[Point]) -> list[str]:
+    """Return the sentences on where causal release is worse than a watermark."""
+    curves = Curves(points)
+    known = " or ".join(f"{curves.hold(feed).remembered:,}" for feed in curves.feeds)
+    lines = [
+        "Where causal release is worse:",
+        claim(
+            all(p.figures.remembered == 0 for p in points if p.scheme in (RAW, CAPPED)),
+            f"everywhere: it remembers every id ({known}) where remember= does not bound that, "
+            "a watermark none",
+        ),
+    ]
+    for feed in curves.feeds:
+        lines += [f"{TITLES[feed]}: {sentence}" for sentence in _worse(curves, feed)]
+    return lines
+
+
+def _worse(curves: Curves, feed: str) -> list[str]:
+    hold, widest = curves.hold(feed), curves.at[feed, CAPPED, "7 days"]
+    found = []
+    if hold.stuck:
+        found.append(
+            claim(
+                all(of.stuck == 0 for of in curves.all(feed, CAPPED)),
+                f'"hold" never lets {percent(hold.stuck / hold.settled)} of the rows go '
+                f"({hold.absent:,} causes never come), "
+                "the capped watermark lets all go that it does not drop",
+            )
+        )
+    if hold.buffered_most > widest.buffered_most:
+        found.append(
+            f'"hold" keeps up to {hold.buffered_most:,} rows, '
+            f"the widest watermark {widest.buffered_most:,}"
+        )
+    if not hold.stuck and (hold.wait_p99 or 0) > (widest.wait_p99 or 0):
+        found.append(
+            f'"hold" has a wait of 99 % of {span(hold.wait_p99)}, '
+            f"the widest watermark {span(widest.wait_p99)}"
+        )
+    longer = curves.widths(feed, lambda a, b: (a.wait_p99 or 0) > (b.wait_p99 or 0))
+    if longer:
+        found.append(
+            f'"release" has a longer wait of 99 % than the capped watermark at {among(longer)}'
+        )
+    fuller = curves.widths(feed, lambda a, b: a.buffered_most > b.buffered_most)
+    if fuller:
+        found.append(
+            f'"release" holds more rows at most than the capped watermark at {among(fuller)}'
+        )
+    late = curves.widths(feed, lambda a, b: a.inverted > b.inverted)
+    if late:
+        most = max(curves.at[feed, RELEASE, width].inverted for width in late)
+        gone = max(curves.at[feed, CAPPED, width].broken for width in late)
+        found.append(
+            f'"release" puts more effects before causes (up to {most:,}) at {among(late)}; '
+            f"the capped watermark drops the causes of up to {gone:,} there"
+        )
+    return found
+
+
+def among(widths: Sequence[str]) -> str:
+    """Name widths: a run of them by its ends."""
+    order = list(WIDTHS)
+    places = [order.index(width) for width in widths]
+    if len(places) > 1 and places == list(range(places[0], places[0] + len(places))):
+        return "all widths" if len(places) == len(order) else f"{widths[0]} to {widths[-1]}"
+    return ", ".join(widths)

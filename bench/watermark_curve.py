@@ -1,0 +1,107 @@
+"""Watermarks of 10 minutes to 7 days beside causal release, on the same arrivals.
+
+    python -m bench.watermark_curve           work it out, then write figure and page
+    python -m bench.watermark_curve --draw    figure and page again from docs/figures/watermarks.csv
+
+Feeds are in `watermark_feeds`, the two rules in `watermark_model`, the figure in
+`watermark_figures`, and the sentences of docs/watermarks.md in `watermark_page`: each is worked out
+from the table, or refused when the table says otherwise.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, get_type_hints
+
+from bench.watermark_feeds import FEEDS
+from bench.watermark_model import Figures, Row, Run, causal, figures, needed, watermark
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+TABLE = DOCS / "figures" / "watermarks.csv"
+TICK_MS = 60_000
+MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
+WIDTHS = {
+    "10 min": 10 * MINUTE,
+    "30 min": 30 * MINUTE,
+    "1 h": HOUR,
+    "3 h": 3 * HOUR,
+    "6 h": 6 * HOUR,
+    "12 h": 12 * HOUR,
+    "1 day": DAY,
+    "2 days": 2 * DAY,
+    "4 days": 4 * DAY,
+    "7 days": 7 * DAY,
+}
+RAW, CAPPED, RELEASE, HOLD = "watermark", "watermark-capped", "causal-release", "causal-hold"
+SCHEMES = (RAW, CAPPED, RELEASE, HOLD)
+
+
+class Point(NamedTuple):
+    """One line of the table: feed, scheme, width (HOLD has none) and what it cost."""
+
+    feed: str
+    scheme: str
+    width: str
+    figures: Figures
+
+
+def measure(feed: str, rows: Sequence[Row]) -> Iterator[Point]:
+    """Try every scheme and width on a feed."""
+    need = needed(rows, TICK_MS)
+    capped = [row._replace(stamp=min(row.stamp, row.arrived)) for row in rows]
+
+    def point(scheme: str, width: str, run: Run) -> Point:
+        remembers = scheme in (RELEASE, HOLD)
+        return Point(feed, scheme, width, figures(rows, run, need, TICK_MS, remembers=remembers))
+
+    for width, ms in WIDTHS.items():
+        yield point(RAW, width, watermark(rows, ms, TICK_MS))
+        yield point(CAPPED, width, watermark(capped, ms, TICK_MS))
+        yield point(RELEASE, width, causal(rows, ms, TICK_MS))
+    yield point(HOLD, "", causal(rows, None, TICK_MS))
+
+
+def load(path: Path = TABLE) -> list[Point]:
+    """Return the points of the table."""
+    kinds = get_type_hints(Figures)
+
+    def value(name: str, text: str) -> Any:
+        return None if text == "" else float(text) if kinds[name] is float else int(text)
+
+    with path.open(encoding="utf-8", newline="") as lines:
+        return [
+            Point(
+                row["feed"],
+                row["scheme"],
+                row["width"],
+                Figures(**{name: value(name, row[name]) for name in Figures._fields}),
+            )
+            for row in csv.DictReader(lines)
+        ]
+
+
+def save(points: Iterable[Point], path: Path = TABLE) -> None:
+    """Write the table; an empty cell is a wait that never ends."""
+    with path.open("w", encoding="utf-8", newline="") as lines:
+        writer = csv.writer(lines, lineterminator="\n")
+        writer.writerow(("feed", "scheme", "width", *Figures._fields))
+        writer.writerows((p.feed, p.scheme, p.width, *p.figures) for p in points)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Work out, write, draw."""
+    from bench.watermark_figures import draw
+    from bench.watermark_page import page_of
+
+    if list(arguments) != ["--draw"]:
+        save(point for name, make in FEEDS.items() for point in measure(name, make()))
+    points = load()
+    draw(points, DOCS / "figures" / "watermarks.svg")
+    (DOCS / "watermarks.md").write_text(page_of(points), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

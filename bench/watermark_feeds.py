@@ -1,0 +1,141 @@
+"""The arrivals of `bench.watermark_curve`: archives of mailing lists, feeds of the simulator."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from antecede.clocks.nanoseconds import NS
+from antecede.simulate.as_trace import events
+from antecede.simulate.delays import Delay
+from antecede.simulate.readable import run_readable
+from antecede.simulate.scenario import Clocks, Links, Partition, Scenario, Workload
+from antecede.simulate.topology import Mesh
+from antecede.trace.schema import RECEIVE, SEND
+from bench.watermark_model import Row
+
+LORE = Path(__file__).resolve().parents[2] / "shared" / "data" / "lore"
+HOUR_S, DAY_S = 3_600.0, 86_400.0
+MEMBERS, SENDING_S, EVERY_S = 8, 45 * DAY_S, 1_200.0
+SEED = 9
+START_MS = 1_800_000_000_000
+LOSS = 0.002
+OUTAGES_S = ((4, 1 / 3), (8, 2.0), (12, 8.0), (17, 24.0), (22, 96.0))
+"""Day on which a third of the senders is cut off, and for how many hours."""
+
+
+class Named(NamedTuple):
+    """A row before its causes are numbered: name, names of its causes, times in milliseconds."""
+
+    name: str
+    causes: tuple[str, ...]
+    arrived: int
+    stamp: int
+
+
+def numbered(rows: Iterable[Named]) -> list[Row]:
+    """Number the rows in the order of arrival; of rows with one name only the first counts."""
+    first: dict[str, Named] = {}
+    for row in sorted(rows, key=lambda row: (row.arrived, row.name)):
+        first.setdefault(row.name, row)
+    number = {name: k for k, name in enumerate(first)}
+    made = []
+    for name, row in first.items():
+        causes = [cause for cause in dict.fromkeys(row.causes) if cause != name]
+        known = tuple(number[cause] for cause in causes if cause in number)
+        made.append(Row(row.arrived, row.stamp, known, len(causes) - len(known)))
+    return made
+
+
+def lore(folder: Path = LORE) -> list[Row]:
+    """Return the mails of all lists: a reply has one cause, the mail that it answers.
+
+    A mail is told by its list and its id, as threads are. Raises FileNotFoundError.
+    """
+    files = sorted(folder.glob("*.jsonl.gz"))
+    if not files:
+        raise FileNotFoundError(f"{folder} has no *.jsonl.gz: see the docstring of lore")
+    return numbered(row for path in files for row in _mails(path))
+
+
+def _mails(path: Path) -> Iterator[Named]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            mail: dict[str, Any] = json.loads(line)
+            parent = mail["parent"]
+            yield Named(
+                f"{mail['topic']} {mail['id']}",
+                () if parent is None else (f"{mail['topic']} {parent}",),
+                mail["arrived"] * 1_000,
+                mail["date"] * 1_000,
+            )
+
+
+def heavy_tail(days: float = SENDING_S / DAY_S) -> list[Row]:
+    """Return what one of eight members receives where delays have a heavy tail.
+
+    They are lognormal: 329 s in the middle, one in 44 above 6 hours, at most about 8 days; clocks
+    are up to 5 s off; five copies in a thousand come twice, none is lost.
+    """
+    links = Links(Delay(5.0, 6 * HOUR_S, "lognormal"), duplicate=0.005)
+    return simulated(links, days * DAY_S)
+
+
+def outages(days: float = SENDING_S / DAY_S) -> list[Row]:
+    """Return what one of eight members receives where senders are cut off for a time.
+
+    Delays are 1 to 60 s; what three members send in the `OUTAGES_S` arrives when these end. Two
+    copies in a thousand are lost, five come twice.
+    """
+    cut = tuple(
+        Partition(day * DAY_S, day * DAY_S + hours * HOUR_S, (1, 2, 3))
+        for day, hours in OUTAGES_S
+        if day < days
+    )
+    links = Links(Delay(1.0, 60.0, "lognormal"), loss=LOSS, duplicate=0.005, partitions=cut)
+    return simulated(links, days * DAY_S)
+
+
+def simulated(links: Links, sending_s: float) -> list[Row]:
+    """Run the package's simulator and return the receipts of the member that never sends.
+
+    Causes are those of causal order by delivery, without those that another cause names already.
+    """
+    scenario = Scenario(
+        topology=Mesh(MEMBERS),
+        protocol="unordered",
+        links=links,
+        workload=Workload(kind="poisson", rate_hz=1 / EVERY_S, silent=1),
+        clocks=Clocks(accuracy_s=5.0),
+        duration_s=sending_s,
+        sample_s=HOUR_S,
+    )
+    _, recording = run_readable(scenario, SEED, record=True)
+    trace = list(events(recording))
+    sent = {event.id: event for event in trace if event.kind == SEND}
+    senders = {event.member for event in sent.values()}
+    observer = next(event.member for event in trace if event.member not in senders)
+    return numbered(
+        Named(
+            event.id,
+            sent[event.id].parents,
+            START_MS + _ms(event.arrival),
+            START_MS + _ms(sent[event.id].send_time),
+        )
+        for event in trace
+        if event.kind == RECEIVE and event.member == observer
+    )
+
+
+def _ms(time_ns: int | None) -> int:
+    return (time_ns or 0) * 1_000 // NS
+
+
+FEEDS: dict[str, Callable[[], list[Row]]] = {
+    "lore": lore,
+    "heavy-tail": heavy_tail,
+    "outages": outages,
+}

@@ -1,0 +1,267 @@
+"""What a watermark and causal release do with the same arrivals, micro-batch by micro-batch.
+
+Theory of operation
+-------------------
+Time goes in ticks, the triggers of a query; a row is in the first micro-batch at or after its
+arrival, and waits from that one to the one that it leaves in.
+
+`watermark` is what people write on Spark: a stateful operator that buffers rows and gives them out
+sorted by event time once the watermark has passed them. As Spark does it (`tests/spark/
+test_watermark_model.py` holds this model against Spark itself):
+
+    a micro-batch goes by the watermark that the ones before it made: max(event time) - delay, over
+    all rows that came, the dropped ones too, and it never goes back
+    what is late is judged by the watermark of the micro-batch before: event time <= it is dropped
+    what has event time <= the watermark leaves
+    a trigger without rows runs a micro-batch when the watermark has moved
+
+`causal` is `antecede.spark.order` with the arrival as `time`: a row leaves once its causes have
+left. Causes that never come: `patience` None holds the row for good (missing="hold"), else they are
+given up so long after the row came (missing="release"). `tests/test_watermark_curve.py` holds it
+against the engine.
+
+Neither keeps what is idle: rows that leave in the micro-batch in which they came count as unheld.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+NEVER = -1
+SETTLED_MS = 14 * 86_400_000
+"""Twice the longest delay and patience that are tried."""
+
+
+class Row(NamedTuple):
+    """One row of a feed, in milliseconds; `causes` are rows of the feed, by number."""
+
+    arrived: int
+    stamp: int
+    causes: tuple[int, ...] = ()
+    absent: int = 0
+    """How many of its causes never come."""
+
+
+class Run(NamedTuple):
+    """What became of each row of a feed."""
+
+    came: list[int]
+    """The tick of its micro-batch."""
+    left: list[int]
+    """The tick in which it left; NEVER: dropped, or still waiting when the data ended."""
+    dropped: list[bool]
+    place: list[tuple[int, ...]]
+    """Of rows that left: what goes first is less."""
+
+
+def batches(rows: Sequence[Row], tick_ms: int) -> Iterator[tuple[int, list[int]]]:
+    """Yield the micro-batches that have rows: their tick, and the numbers of their rows."""
+    order = sorted(range(len(rows)), key=lambda k: (rows[k].arrived, k))
+    for tick, some in groupby(order, key=lambda k: -(-rows[k].arrived // tick_ms)):
+        yield tick, list(some)
+
+
+def watermark(rows: Sequence[Row], delay_ms: int, tick_ms: int) -> Run:
+    """Buffer and sort behind a watermark on `stamp`, as Spark does it."""
+    run = _nothing(rows)
+    buffer: list[tuple[int, int]] = []
+    late = mark = newest = 0  # a query begins with the watermark at 1970
+    last: int | None = None
+
+    def leave(tick: int) -> None:
+        while buffer and buffer[0][0] <= mark:
+            stamp, k = heapq.heappop(buffer)
+            run.left[k], run.place[k] = tick, (tick, stamp, k)
+
+    def without_rows(tick: int) -> None:
+        nonlocal late, mark
+        if newest - delay_ms > mark:
+            late, mark = mark, newest - delay_ms
+            leave(tick)
+
+    for tick, some in batches(rows, tick_ms):
+        if last is not None and tick > last + 1:
+            without_rows(last + 1)
+        late, mark = mark, max(mark, newest - delay_ms)
+        for k in some:
+            run.came[k] = tick
+            run.dropped[k] = rows[k].stamp <= late
+            if not run.dropped[k]:
+                heapq.heappush(buffer, (rows[k].stamp, k))
+            newest = max(newest, rows[k].stamp)
+        leave(tick)
+        last = tick
+    if last is not None:
+        without_rows(last + 1)
+    return run
+
+
+def causal(rows: Sequence[Row], patience_ms: int | None, tick_ms: int) -> Run:
+    """Release every row once its causes are out; None: wait for ever for those that never come."""
+    run = _nothing(rows)
+    effects: list[list[int]] = [[] for _ in rows]
+    for k, row in enumerate(rows):
+        for cause in row.causes:
+            effects[cause].append(k)
+    open_ = [len(row.causes) + row.absent for row in rows]
+    """Causes that keep the row."""
+    unseen: list[set[int]] = [set(row.causes) for row in rows]
+    """Causes that have not come yet."""
+    given_up = [False] * len(rows)
+    patient: list[tuple[int, int]] = []
+    gone = 0
+
+    def settle(ready: list[int], tick: int) -> None:
+        nonlocal gone
+        while ready:
+            k = ready.pop()
+            if run.left[k] != NEVER or run.came[k] == NEVER or open_[k]:
+                continue
+            run.left[k], run.place[k] = tick, (tick, gone)
+            gone += 1
+            for effect in effects[k]:
+                if not given_up[effect] or k not in unseen[effect]:
+                    open_[effect] -= 1
+                    ready.append(effect)
+
+    for tick, some in batches(rows, tick_ms):
+        for k in some:
+            run.came[k] = tick
+            for effect in effects[k]:
+                if not given_up[effect]:
+                    unseen[effect].discard(k)
+            heapq.heappush(patient, (rows[k].arrived, k))
+        cutoff = None if patience_ms is None else max(rows[k].arrived for k in some) - patience_ms
+        ready = list(some)
+        while cutoff is not None and patient and patient[0][0] <= cutoff:
+            k = heapq.heappop(patient)[1]
+            if run.left[k] == NEVER:
+                given_up[k] = True
+                open_[k] -= rows[k].absent + len(unseen[k])
+                ready.append(k)
+        settle(sorted(ready, reverse=True), tick)
+    return run
+
+
+def needed(rows: Sequence[Row], tick_ms: int) -> list[int]:
+    """Return the tick from which each row could leave in causal order, known in hindsight."""
+    return causal([row._replace(absent=0) for row in rows], None, tick_ms).left
+
+
+class Figures(NamedTuple):
+    """What a run cost and what it got wrong; times in milliseconds.
+
+    Waits are those of the `settled` rows, which came SETTLED_MS before the end of the data or
+    earlier: later ones may only wait because the data ended. A wait that never ended is longer than
+    every other; None: the quantile is such a one.
+    """
+
+    rows: int
+    pairs: int
+    """Of a row and one of its causes, both in the feed."""
+    absent: int
+    """Causes that never come."""
+    dropped: int
+    judged: int
+    """Pairs of which the effect left."""
+    inverted: int
+    """Pairs of which the effect left before its cause."""
+    broken: int
+    """Pairs of which the cause was dropped and the effect left."""
+    settled: int
+    stuck: int
+    """Settled rows that never left, and were not dropped."""
+    needless: int
+    """Settled rows that left later than when all of their causes that ever come were there."""
+    needless_mean: int
+    """How much later, mean over the settled rows that left."""
+    wait_p50: int | None
+    wait_p99: int | None
+    wait_max: int | None
+    buffered_most: int
+    buffered_mean: float
+    """Rows held after a micro-batch: at most, and over time."""
+    remembered: int
+    """Identities that must be known when the data ends (causal release without `remember`)."""
+
+
+def figures(
+    rows: Sequence[Row], run: Run, need: Sequence[int], tick_ms: int, *, remembers: bool
+) -> Figures:
+    """Measure a run; `need` is what `needed` says of the rows."""
+    end = max(run.came) - -(-SETTLED_MS // tick_ms)
+    settled = [k for k in range(len(rows)) if run.came[k] <= end and not run.dropped[k]]
+    out = [k for k in settled if run.left[k] != NEVER]
+    waits = [tick_ms * wait for wait in sorted(run.left[k] - run.came[k] for k in out)]
+    without = [run.left[k] - need[k] for k in out if run.left[k] > need[k]]
+    judged, inverted, broken = _wrong(rows, run)
+    most, mean = _buffered(run)
+    return Figures(
+        rows=len(rows),
+        pairs=sum(len(row.causes) for row in rows),
+        absent=sum(row.absent for row in rows),
+        dropped=sum(run.dropped),
+        judged=judged,
+        inverted=inverted,
+        broken=broken,
+        settled=len(settled),
+        stuck=len(settled) - len(out),
+        needless=len(without),
+        needless_mean=round(sum(without) * tick_ms / max(len(out), 1)),
+        wait_p50=_quantile(waits, len(settled), 0.5),
+        wait_p99=_quantile(waits, len(settled), 0.99),
+        wait_max=_quantile(waits, len(settled), 1.0),
+        buffered_most=most,
+        buffered_mean=round(mean, 1),
+        remembered=len(rows) if remembers else 0,
+    )
+
+
+def _wrong(rows: Sequence[Row], run: Run) -> tuple[int, int, int]:
+    """Return of how many pairs the effect left, how many of these are inverted, and how many lack
+    their cause, which was dropped.
+    """
+    judged = inverted = broken = 0
+    for k, row in enumerate(rows):
+        if run.left[k] == NEVER:
+            continue
+        judged += len(row.causes)
+        for cause in row.causes:
+            if run.dropped[cause]:
+                broken += 1
+            elif run.left[cause] == NEVER or run.place[cause] > run.place[k]:
+                inverted += 1
+    return judged, inverted, broken
+
+
+def _buffered(run: Run) -> tuple[int, float]:
+    """Return how many rows are held after a micro-batch, at most and in the mean over time."""
+    first, last = min(run.came), max(*run.came, *run.left)
+    change: dict[int, int] = {}
+    total = 0
+    for came, left, dropped in zip(run.came, run.left, run.dropped, strict=True):
+        if dropped or came == left:
+            continue
+        end = last if left == NEVER else left
+        total += end - came
+        change[came] = change.get(came, 0) + 1
+        change[end] = change.get(end, 0) - (left != NEVER)
+    held = most = 0
+    for tick in sorted(change):
+        held += change[tick]
+        most = max(most, held)
+    return most, total / max(last - first, 1)
+
+
+def _quantile(waits: Sequence[int], count: int, part: float) -> int | None:
+    """Return a quantile (nearest rank) of `count` waits, of which those not given never ended."""
+    rank = min(int(part * count), count - 1)
+    return waits[rank] if 0 <= rank < len(waits) else None
+
+
+def _nothing(rows: Sequence[Row]) -> Run:
+    n = len(rows)
+    return Run([NEVER] * n, [NEVER] * n, [False] * n, [()] * n)

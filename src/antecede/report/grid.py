@@ -1,0 +1,100 @@
+"""Panels of curves in rows and columns as one SVG, with one legend: for docs that compare cases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from antecede.report.curves import Curve
+from antecede.report.drawing import SCHEMED, settings, svg_of
+
+CELL_INCHES = (3.6, 2.15)
+_LEGEND_INCHES = 0.75
+_LINE_INCHES = 0.17
+
+
+class Cell(NamedTuple):
+    """One pair of axes: x logarithmic, y logarithmic above its least value that is not zero."""
+
+    title: str
+    curves: Sequence[Curve]
+    note: str = ""
+    """What the curves cannot show, written below the panel."""
+
+
+def draw_grid(
+    rows: Sequence[Sequence[Cell]],
+    path: Path,
+    *,
+    x_ticks: Mapping[float, str],
+    y_ticks: Sequence[Mapping[float, str]],
+    x_label: str,
+    footer: Sequence[str] = (),
+) -> None:
+    """Write rows of panels as one SVG file.
+
+    `y_ticks` has the ticks of each row; all panels of a row share one scale, on which zero stands
+    below the least tick. Curves of one label look alike in every panel and are named once.
+    `footer`: lines below all panels.
+    """
+    width, height = CELL_INCHES
+    columns = max(len(row) for row in rows)
+    with settings(SCHEMED):
+        size = (width * columns, height * len(rows) + _LEGEND_INCHES + _LINE_INCHES * len(footer))
+        figure = Figure(figsize=size, layout="constrained")
+        named: dict[str, Any] = {}
+        for r, row in enumerate(rows):
+            values = [y for cell in row for curve in cell.curves for _, y in curve.points]
+            for c, cell in enumerate(row):
+                axes = figure.add_subplot(len(rows), columns, r * columns + c + 1)
+                named = _draw(axes, cell) | named
+                _scale(axes, values, x_ticks, y_ticks[r])
+                bottom = [x_label] if r == len(rows) - 1 else []
+                axes.set_xlabel("\n".join([*([cell.note] if cell.note else []), *bottom]))
+        figure.legend(
+            named.values(), named.keys(), loc="outside upper left", frameon=False, ncols=2
+        )
+        figure.supxlabel("\n".join(footer), x=0.01, ha="left", fontsize=9)
+        svg = svg_of(figure)
+    path.write_text(svg, encoding="utf-8")
+
+
+def _draw(axes: Any, cell: Cell) -> dict[str, Any]:
+    named: dict[str, Any] = {}
+    for curve in cell.curves:
+        line = axes.plot(
+            [x for x, _ in curve.points],
+            [y for _, y in curve.points],
+            color=SCHEMED.faint if curve.colour is None else SCHEMED.curves[curve.colour],
+            linestyle=curve.style,
+            linewidth=1.6,
+            marker="o" if curve.marked else "",
+            markersize=3.2,
+        )[0]
+        named.setdefault(curve.label, line)
+    axes.set_title(cell.title, fontsize=9.5, loc="left")
+    return named
+
+
+def _scale(
+    axes: Any, values: Sequence[float], x_ticks: Mapping[float, str], y_ticks: Mapping[float, str]
+) -> None:
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(list(x_ticks)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: x_ticks.get(x, "")))
+    least = min(tick for tick in y_ticks if tick > 0)
+    axes.set_yscale("symlog", linthresh=least, linscale=0.5)
+    top = max([least, *(value for value in values if math.isfinite(value))])
+    shown = [tick for tick in y_ticks if tick <= top * 1.5]
+    axes.set_ylim(-0.12 * least, top * 2)
+    axes.yaxis.set_major_locator(FixedLocator(shown))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: y_ticks.get(y, "")))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_locator(NullLocator())
+    axes.grid(color=SCHEMED.line, linewidth=0.7)
+    axes.set_axisbelow(True)
