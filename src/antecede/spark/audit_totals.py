@@ -1,0 +1,159 @@
+"""The report of `antecede audit` on a whole trace, out of the rows that `audit` gives a run.
+
+Counts add up, since causes never cross from one run to another; members are united. Where vector
+clocks tell of causes the local engine counts all rows in ONE TASK, of at most `run_bytes`.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from antecede.audit.channels import merged as merged_channels
+from antecede.audit.early import merged as merged_early
+from antecede.audit.engine import audit_events
+from antecede.audit.report import AuditReport
+from antecede.errors import InputError
+from antecede.spark import audit_tables as tables
+from antecede.spark.auditing import COUNTED, DETAILED, MAPS, audit
+from antecede.spark.event_columns import KEY, RUN_BYTES, events_of
+from antecede.spark.order_tables import write_part
+from antecede.spark.run_graph import GRAPH_EDGES, PAIR_STEPS
+from antecede.trace.causes import BLANK, REPEATED, Causes
+
+pa: Any = pyarrow  # its stubs know too few of the types that meet here
+TABLE = "table"
+ALWAYS = ("rows", "quarantined", "missing_ids", "repeated_causes", "blank_causes")
+"""Details that a report has even where they are 0."""
+
+
+def total_by_causes(events: DataFrame) -> AuditReport:
+    """Return the report of events by declared causes; rows that could not be read are not in it.
+
+    Without what names events: `worst_inversions`, `missing`, `separator_hint`, `clock_skew`.
+    """
+    runs = audit(events, by="causes").persist(StorageLevel.DISK_ONLY)
+    try:
+        return _added(runs, events)
+    finally:
+        runs.unpersist()
+
+
+def _added(runs: DataFrame, events: DataFrame) -> AuditReport:
+    sums = [name for name in (*COUNTED, *DETAILED) if name not in ("members", "max_parents")]
+    row: Any = runs.agg(
+        F.count(F.lit(1)).alias("runs"),
+        F.max("members").alias("members"),
+        F.max("max_parents").alias("max_parents"),
+        *(F.sum(name).alias(name) for name in sums),
+    ).first()
+    keys = {name: row[name] for name in COUNTED}
+    if row.runs > 1 and keys["members"] is not None:
+        keys["members"] = _members(events, bool(row.events_on_cycles))
+    messages = keys["messages"]
+    keys["concurrent_pairs"] = messages * (messages - 1) // 2 - keys["ordered_pairs"]
+    maps = {name: _one_map(runs, name) for name in MAPS}
+    details = {name: row[name] for name in DETAILED if row[name] or name in ALWAYS}
+    if "receipts" in details or "deliveries" in details:
+        details |= {name: row[name] for name in ("receipts", "deliveries")} | _told(runs)
+    details |= {name: maps[name] for name in ("max_inversions", "quarantine")}
+    return AuditReport(
+        format=TABLE,
+        inversions=maps["inversions"],
+        clock_defects=None,
+        details=details,
+        **keys,
+    )
+
+
+def _members(events: DataFrame, cycles: bool) -> int | None:
+    """Count the members of all runs together, of events that are on no cycle."""
+    chosen = tables.distinct_events(tables.judged(events_of(events)))
+    if cycles:
+        limits = tables.Limits(False, GRAPH_EDGES, PAIR_STEPS)
+        _, cyclic = tables.on_cycles(chosen, limits)
+        chosen = chosen.join(cyclic, [KEY, "node"], "left_anti")
+    row = chosen.agg(F.count_distinct("member").alias("members")).first()
+    return row.members or None if row else None
+
+
+def _one_map(runs: DataFrame, name: str) -> dict[str, int]:
+    """Return one map of all runs: the largest of largest steps, the sums of counts."""
+    each = runs.select(F.explode(name).alias("key", "value")).groupBy("key")
+    found = each.agg((F.max if name == "max_inversions" else F.sum)("value").alias("value"))
+    return {row["key"]: row["value"] for row in found.orderBy("key").collect()}
+
+
+def _told(runs: DataFrame) -> dict[str, Any]:
+    rows = runs.where("details IS NOT NULL").select("details").orderBy("run").collect()
+    parts = [json.loads(row.details) for row in rows]
+    found: dict[str, Any] = {}
+    if early := merged_early(part["early"] for part in parts if "early" in part):
+        found["early"] = early
+    if channels := merged_channels(part.get("channels", {}) for part in parts):
+        found["channels"] = channels
+    return found
+
+
+def total_by_clocks(
+    events: DataFrame, aside: Path | None, format: str, *, run_bytes: int = RUN_BYTES
+) -> AuditReport:
+    """Return the report of vector clocks, counted by the local engine in one task.
+
+    `aside`: a folder that takes the rows that are set aside. Raises InputError in the worker where
+    the rows are more than `run_bytes` of Arrow data.
+    """
+    rows = events.repartition(1).sortWithinPartitions("file_order")
+    packed = rows.mapInArrow(_counter(aside, format, run_bytes), "report binary").collect()
+    report: AuditReport = pickle.loads(packed[0].report)
+    return report
+
+
+def _counter(
+    aside: Path | None, format: str, most: int
+) -> Callable[[Iterable[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
+    def count(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        parts, size = [], 0
+        for batch in batches:
+            parts.append(batch)
+            size += batch.nbytes
+            if size > most:
+                raise InputError(
+                    f"an audit of vector clocks is one task, of at most {most:,} bytes of rows; "
+                    "this trace has more: audit the runs by themselves, as Spark's audit() does"
+                )
+        if not parts:
+            return
+        report = audit_events(pa.Table.from_batches(parts).combine_chunks(), TABLE, clocked=True)
+        if aside is not None:
+            write_part(report.quarantine, aside / "counted-000000", format)
+        plain = AuditReport(**report.to_dict())
+        yield pa.RecordBatch.from_pydict({"report": pa.array([pickle.dumps(plain)], pa.binary())})
+
+    return count
+
+
+def with_read(
+    report: AuditReport, details: Mapping[str, Any], bad: int, reasons: Mapping[str, int]
+) -> AuditReport:
+    """Return a report with what reading found: details, and how many rows for which reasons."""
+    found = {**details, **report.details}
+    causes = Causes(0, found[REPEATED], found[BLANK]).with_read(details)
+    found |= {REPEATED: causes.repeated, BLANK: causes.blank}
+    counted = dict(report.details["quarantine"])
+    for reason, count in reasons.items():
+        counted[reason] = counted.get(reason, 0) + count
+    found["quarantined"] = report.details["quarantined"] + bad
+    found["quarantine"] = dict(sorted(counted.items(), key=lambda one: (-one[1], one[0])))
+    plain = report.to_dict() | {"details": found}
+    return AuditReport(**plain, paths=report.paths)
+
+
