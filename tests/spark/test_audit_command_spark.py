@@ -115,9 +115,7 @@ def test_the_text_is_the_local_one_where_no_event_is_named(
     assert "1 bad row set aside: 1 x no id" in local
 
 
-def test_refusals(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refusals(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(written(tmp_path, {"id": ["a", "b", "c"], "parents": [[], ["a"], ["b"]]}))
     calls = {
         "leave out --missing": ["audit", path, "--engine", "spark", "--missing"],

@@ -18,16 +18,26 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.audit.channels import merged as merged_channels
-from antecede.audit.early import merged as merged_early
+from antecede.audit.early import of_parts, part_of
 from antecede.audit.engine import audit_events
 from antecede.audit.report import AuditReport
 from antecede.errors import InputError
+from antecede.meter.early import told
 from antecede.spark import audit_tables as tables
 from antecede.spark.auditing import COUNTED, DETAILED, MAPS, audit
-from antecede.spark.event_columns import KEY, RUN_BYTES, events_of
+from antecede.spark.event_columns import (
+    KEY,
+    RUN_BYTES,
+    events_of,
+    run_by_run,
+    runs_in,
+    whole_run,
+)
 from antecede.spark.order_tables import write_part
 from antecede.spark.run_graph import GRAPH_EDGES, PAIR_STEPS
 from antecede.trace.causes import BLANK, REPEATED, Causes
+from antecede.trace.rows import conform
+from antecede.trace.schema import DELIVER, RECEIVE
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 TABLE = "table"
@@ -63,7 +73,7 @@ def _added(runs: DataFrame, events: DataFrame) -> AuditReport:
     maps = {name: _one_map(runs, name) for name in MAPS}
     details = {name: row[name] for name in DETAILED if row[name] or name in ALWAYS}
     if "receipts" in details or "deliveries" in details:
-        details |= {name: row[name] for name in ("receipts", "deliveries")} | _told(runs)
+        details |= {name: row[name] for name in ("receipts", "deliveries")} | _told(runs, events)
     details |= {name: maps[name] for name in ("max_inversions", "quarantine")}
     return AuditReport(
         format=TABLE,
@@ -92,15 +102,24 @@ def _one_map(runs: DataFrame, name: str) -> dict[str, int]:
     return {row["key"]: row["value"] for row in found.orderBy("key").collect()}
 
 
-def _told(runs: DataFrame) -> dict[str, Any]:
+def _told(runs: DataFrame, events: DataFrame) -> dict[str, Any]:
+    """Return what receipts and deliveries tell, a run a task."""
     rows = runs.where("details IS NOT NULL").select("details").orderBy("run").collect()
-    parts = [json.loads(row.details) for row in rows]
-    found: dict[str, Any] = {}
-    if early := merged_early(part["early"] for part in parts if "early" in part):
-        found["early"] = early
-    if channels := merged_channels(part.get("channels", {}) for part in parts):
-        found["channels"] = channels
-    return found
+    models = merged_channels(json.loads(row.details).get("channels", {}) for row in rows)
+    keyed = events_of(events)
+    talking = keyed.where(F.col("kind").isin(RECEIVE, DELIVER)).select(KEY).distinct()
+    whole = run_by_run(keyed.join(talking, KEY, "left_semi").select(keyed.columns))
+    packed = whole.mapInArrow(_parts, "place long, part binary").orderBy("place").collect()
+    found: dict[str, Any] = {"early": of_parts([pickle.loads(row.part) for row in packed])}
+    return found | ({"channels": models} if models else {})
+
+
+def _parts(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    for _, rows in runs_in(batches, RUN_BYTES, whole_run("early deliveries", RUN_BYTES)):
+        for run in told(conform(rows)):  # rows without a run and with an empty one are two
+            place: Any = run["file_order"][0].as_py()
+            part = pa.array([pickle.dumps(part_of(run))], pa.binary())
+            yield pa.RecordBatch.from_arrays([pa.array([place]), part], ["place", "part"])
 
 
 def total_by_clocks(
@@ -155,5 +174,3 @@ def with_read(
     found["quarantine"] = dict(sorted(counted.items(), key=lambda one: (-one[1], one[0])))
     plain = report.to_dict() | {"details": found}
     return AuditReport(**plain, paths=report.paths)
-
-
