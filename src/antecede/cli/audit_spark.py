@@ -62,19 +62,16 @@ def run_on_spark(
 def _with_left_out(report: AuditReport, found: Survey, clocked: bool) -> AuditReport:
     """Return the report with a detail that names what only the local engine tells of this trace."""
     names: list[str] = []
-    if report.details.get("max_inversions"):
-        names.append("worst_inversions")
+    known = found.known
     if report.missing_parents and not clocked:
         names.append("separator_hint")
-    known = found.known
-    if known["member"] and known["send_time"] and not known["start_time"]:
+    if known["member"] and known["send_time"] and not (known["start_time"] or clocked):
         names.append("clock_skew")
     details: dict[str, Any] = {**report.details, LEFT_OUT: names}
     return dataclasses.replace(report, details=details)
 
 
 _WORDS = {
-    "worst_inversions": "which effect is furthest before its cause",
     "separator_hint": "whether ids that are nowhere are several in one cell",
     "clock_skew": "how far the members' clocks must be apart",
 }

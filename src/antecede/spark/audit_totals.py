@@ -21,6 +21,7 @@ from antecede.audit.channels import merged as merged_channels
 from antecede.audit.early import of_parts, part_of
 from antecede.audit.engine import audit_events
 from antecede.audit.report import AuditReport
+from antecede.audit.witnesses import Named
 from antecede.errors import InputError
 from antecede.meter.early import told
 from antecede.spark import audit_tables as tables
@@ -37,7 +38,7 @@ from antecede.spark.order_tables import write_part
 from antecede.spark.run_graph import GRAPH_EDGES, PAIR_STEPS
 from antecede.trace.causes import BLANK, REPEATED, Causes
 from antecede.trace.rows import conform
-from antecede.trace.schema import DELIVER, RECEIVE
+from antecede.trace.schema import DELIVER, ORDERS, RECEIVE
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 TABLE = "table"
@@ -48,7 +49,7 @@ ALWAYS = ("rows", "quarantined", "missing_ids", "repeated_causes", "blank_causes
 def total_by_causes(events: DataFrame) -> AuditReport:
     """Return the report of events by declared causes; rows that could not be read are not in it.
 
-    Without what names events: `worst_inversions`, `missing`, `separator_hint`, `clock_skew`.
+    Without other details that name events: `missing`, `separator_hint`, `clock_skew`.
     """
     runs = audit(events, by="causes").persist(StorageLevel.DISK_ONLY)
     try:
@@ -75,6 +76,9 @@ def _added(runs: DataFrame, events: DataFrame) -> AuditReport:
     if "receipts" in details or "deliveries" in details:
         details |= {name: row[name] for name in ("receipts", "deliveries")} | _told(runs, events)
     details |= {name: maps[name] for name in ("max_inversions", "quarantine")}
+    worst = list(maps["max_inversions"])
+    cycles = bool(row.events_on_cycles)
+    details["worst_inversions"] = _worst(events, cycles, worst) if worst else {}
     return AuditReport(
         format=TABLE,
         inversions=maps["inversions"],
@@ -84,22 +88,53 @@ def _added(runs: DataFrame, events: DataFrame) -> AuditReport:
     )
 
 
-def _members(events: DataFrame, cycles: bool) -> int | None:
-    """Count the members of all runs together, of events that are on no cycle."""
+def _kept(events: DataFrame, cycles: bool) -> DataFrame:
+    """Return the events that are on no cycle."""
     chosen = tables.distinct_events(tables.judged(events_of(events)))
-    if cycles:
-        limits = tables.Limits(False, GRAPH_EDGES, PAIR_STEPS)
-        _, cyclic = tables.on_cycles(chosen, limits)
-        chosen = chosen.join(cyclic, [KEY, "node"], "left_anti")
-    row = chosen.agg(F.count_distinct("member").alias("members")).first()
+    if not cycles:
+        return chosen
+    limits = tables.Limits(False, GRAPH_EDGES, PAIR_STEPS)
+    _, cyclic = tables.on_cycles(chosen, limits)
+    return chosen.join(cyclic, [KEY, "node"], "left_anti")
+
+
+def _members(events: DataFrame, cycles: bool) -> int | None:
+    """Count the members of all runs together."""
+    row = _kept(events, cycles).agg(F.count_distinct("member").alias("members")).first()
     return row.members or None if row else None
+
+
+def _worst(events: DataFrame, cycles: bool, orders: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return, by order, the edge with the largest step back; of equal ones the first listed."""
+    kept = _kept(events, cycles)
+    columns = list(dict.fromkeys([*orders, "file_order"]))
+    effect = kept.select(
+        KEY,
+        F.explode(tables.NAMES).alias("cause"),
+        F.col("id").alias("effect"),
+        *(F.col(name).alias(f"effect_{name}") for name in columns),
+    )
+    cause = kept.select(
+        KEY,
+        F.col("id").alias("cause"),
+        *(F.col(name).alias(f"cause_{name}") for name in columns),
+    )
+    edges = effect.join(cause, [KEY, "cause"])
+    first = (-F.col("effect_file_order"), -F.col("cause_file_order"))
+    # Null steps come last by max_by, as they are the least in a struct.
+    place = {name: F.struct(tables.step_back(name), *first) for name in orders}
+    pair = F.struct("cause", "effect")
+    row: Any = edges.agg(*(F.max_by(pair, at).alias(name) for name, at in place.items())).first()
+    return {name: row[name].asDict() for name in orders}
 
 
 def _one_map(runs: DataFrame, name: str) -> dict[str, int]:
     """Return one map of all runs: the largest of largest steps, the sums of counts."""
     each = runs.select(F.explode(name).alias("key", "value")).groupBy("key")
     found = each.agg((F.max if name == "max_inversions" else F.sum)("value").alias("value"))
-    return {row["key"]: row["value"] for row in found.orderBy("key").collect()}
+    values = {row["key"]: row["value"] for row in found.collect()}
+    order = [*(one for one in ORDERS if one in values), *sorted(values.keys() - {*ORDERS})]
+    return {key: values[key] for key in order}
 
 
 def _told(runs: DataFrame, events: DataFrame) -> dict[str, Any]:
@@ -151,7 +186,8 @@ def _counter(
                 )
         if not parts:
             return
-        report = audit_events(pa.Table.from_batches(parts).combine_chunks(), TABLE, clocked=True)
+        table = pa.Table.from_batches(parts).combine_chunks()
+        report = audit_events(table, TABLE, named=Named(), clocked=True)
         if aside is not None:
             write_part(report.quarantine, aside / "counted-000000", format)
         plain = AuditReport(**report.to_dict())
