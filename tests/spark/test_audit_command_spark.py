@@ -109,7 +109,8 @@ def test_patterns_of_csv_with_clocks(
 def test_the_text_is_the_local_one_where_nothing_is_left_out(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    columns = {"id": ["b", "a", "c", ""], "parents": [["a"], [], ["a", "b", "b"], []]}
+    parents = [["a"], [], ["c"], [], ["a", "b", "b"], []]  # two are equally far back
+    columns = {"id": ["b", "a", "d", "c", "e", ""], "parents": parents}
     path = str(written(tmp_path, columns))
     local = said(capsys, ["audit", path, "--engine", "local"])
     assert said(capsys, ["audit", path, "--engine", "spark"]) == local
