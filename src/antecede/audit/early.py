@@ -7,15 +7,25 @@ passed over: what could not be counted says why.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from antecede.errors import InputError
 from antecede.meter import listing
-from antecede.meter.early import WORDS, Early, Tally, added, early_deliveries, judged, way
+from antecede.meter.early import (
+    WORDS,
+    Early,
+    Tally,
+    added,
+    early_deliveries,
+    judged,
+    together,
+    told,
+    way,
+)
 from antecede.meter.trace import RELATIONS, by_run
 from antecede.trace.schema import DELIVER, RECEIVE, SEND
 from antecede.words import counted
@@ -37,12 +47,39 @@ def early_details(table: pa.Table) -> dict[str, Any]:
     `rows_not_counted` (as `rows`), `not_counted` (why those could not be counted, or None), and
     `listed_back` (see `meter.listing.steps_back`).
     """
-    rows = _rows(table)
+    return of_parts([part_of(run) for run in told(table)])
+
+
+class Part(NamedTuple):
+    """What one run tells, as far as a whole trace needs it."""
+
+    rows: dict[str, int]
+    found: Early
+    """Without the early ones but the first of each way."""
+    why: str | None
+    """Why nothing in it could be counted; then nothing in the trace is."""
+    sends: bool
+    listed_back: dict[str, dict[str, Any]]
+
+
+def part_of(run: pa.Table) -> Part:
+    """Count the rows of one run that tells of receipts or deliveries."""
     why, found = None, Early()
     try:
-        found = early_deliveries(table)
+        found = early_deliveries(run)
     except InputError as error:
         why = error.message
+    firsts = {name: rows.sort_by("file_order").slice(0, 1) for name, rows in found.tables.items()}
+    found = replace(found, table=found.table.slice(0, 0), tables=firsts)
+    sends = SEND in run["kind"].to_pylist()
+    return Part(_rows(run), found, why, sends, listing.steps_back(run))
+
+
+def of_parts(parts: Sequence[Part]) -> dict[str, Any]:
+    """Return `early_details` of a trace from its runs, in the order of their first rows."""
+    rows = _summed([{"rows": part.rows} for part in parts], "rows")
+    why = next((part.why for part in parts if part.why is not None), None)
+    found = Early() if why is not None else together([part.found for part in parts], None)
     lost = rows
     if found.not_counted and why is None:
         relation, reason = next(iter(found.not_counted.items()))
@@ -50,7 +87,7 @@ def early_details(table: pa.Table) -> dict[str, Any]:
     elif found.deliveries and found.unsent.of:
         why, lost = NOTHING_SENT, _plain(found.unsent)
     elif not found.deliveries and why is None:
-        why = NOT_OF_OTHERS if SEND in table["kind"].to_pylist() else NOTHING_SENT
+        why = NOT_OF_OTHERS if any(part.sends for part in parts) else NOTHING_SENT
     return {
         "rows": rows,
         "count": found.deliveries,
@@ -61,7 +98,7 @@ def early_details(table: pa.Table) -> dict[str, Any]:
         "in_part": found.partial,
         "rows_not_counted": lost if why else _plain(Tally()),
         "not_counted": why,
-        "listed_back": listing.steps_back(table),
+        "listed_back": listing.merged(part.listed_back for part in parts),
     }
 
 

@@ -143,4 +143,4 @@ def _reasons(aside: pa.Table) -> dict[str, int]:
     for reason in aside["reason"].to_pylist():
         short = str(reason).partition(":")[0]
         counted[short] = counted.get(short, 0) + 1
-    return dict(sorted(counted.items(), key=lambda pair: -pair[1]))
+    return dict(sorted(counted.items(), key=lambda pair: (-pair[1], pair[0])))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from antecede.audit.engine import audit
+from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine, say_shortage
 from antecede.cli.output import check_writable, draft_of
 from antecede.cli.quarantine import save_quarantine
 from antecede.cli.unused import refuse_unused
@@ -31,11 +32,12 @@ def _number(text: str) -> int:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede audit`."""
     add_read_arguments(parser)
+    add_engine_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument(
         "--quarantine",
         metavar="FILE",
-        help="write bad rows with reasons (.parquet, .csv or .jsonl)",
+        help="write bad rows with reasons (.parquet, .csv or .jsonl); with Spark a folder of parts",
     )
     parser.add_argument(
         "--missing",
@@ -54,12 +56,19 @@ def run(args: argparse.Namespace) -> int:
     aside = None if args.quarantine is None else Path(args.quarantine)
     if aside is None:
         refuse_unused(args, "without --quarantine nothing is written", unused=["force"])
-    else:
-        check_writable(aside, args.paths, args.force)
-        format_of(aside)
     if args.missing < 0:
         raise InputError(f"--missing {args.missing}: a number of ids, 0 or more")
-    report = audit(args.paths, args.format, read_options(args), missing=args.missing)
+    options = read_options(args)
+    engine = chosen_engine(args, args.paths, args.format, options)
+    if engine.name == SPARK:
+        from antecede.cli.audit_spark import run_on_spark
+
+        return run_on_spark(args, options, engine, aside)
+    if aside is not None:
+        check_writable(aside, args.paths, args.force)
+        format_of(aside)
+    say_shortage(engine)
+    report = audit(args.paths, args.format, options, missing=args.missing)
     if aside is not None:
         write_quarantine(report.quarantine, aside)
     if args.json:

@@ -6,6 +6,7 @@ import argparse
 import glob
 import importlib.util
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +34,14 @@ class Engine(NamedTuple):
 
     name: str
     why: str
+    short: bool = False
+    """Whether memory may be too short for it."""
+
+
+def say_shortage(engine: Engine) -> None:
+    """Say on stderr that memory may be too short, for commands whose output is the answer."""
+    if engine.short:
+        print(f"antecede: engine {engine.name}: {engine.why}", file=sys.stderr)
 
 
 def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +75,7 @@ def chosen_engine(
         return Engine(LOCAL, sizes)
     hindrance = _hindrance(paths, format, options)
     if hindrance:
-        return Engine(LOCAL, f"{sizes}; Spark cannot: {hindrance}")
+        return Engine(LOCAL, f"{sizes}; Spark cannot: {hindrance}", True)
     return Engine(SPARK, sizes)
 
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 import argparse
 import json
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from antecede.cli.columns import width_of_terminal
+from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine, say_shortage
 from antecede.cli.unused import refuse_unused
 from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError, LocalError
 from antecede.interrupt import interruptible
 from antecede.meter.rules import CAUSAL, RULES, TOPIC_CAUSAL, rule_named
-from antecede.meter.summary import summarize
+from antecede.meter.summary import Summary, summarize
 from antecede.meter.trace import RELATIONS
 from antecede.progress import Progress
 from antecede.protocols.subscriptions import Subscriptions
@@ -34,6 +36,7 @@ LABEL = 12
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede meter`."""
     add_read_arguments(parser)
+    add_engine_arguments(parser)
     parser.add_argument("--rules", metavar="R,R", help=f"of {', '.join(RULES)}; all that apply")
     parser.add_argument("--observers", metavar="M,M", help="members; all that received")
     parser.add_argument("--relation", choices=RELATIONS, help="what makes a message causal")
@@ -62,42 +65,101 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the counts; 0 when they could be made."""
-    bounds, subscriptions = _bounds(args), _subscriptions(args.subscribe)
+    asked = Asked(
+        _list("--rules", args.rules),
+        _list("--observers", args.observers),
+        _bounds(args),
+        _subscriptions(args.subscribe),
+        args.relation,
+        args.against,
+        args.to_everybody,
+    )
     _check_used(args)
+    options = read_options(args)
+    engine = chosen_engine(args, args.paths, args.format, options)
+    if engine.name == SPARK:
+        from antecede.cli.meter_spark import run_on_spark
+
+        return run_on_spark(args, options, engine, asked)
+    say_shortage(engine)
     with Progress("reading"):
-        trace = read(args.paths, args.format, read_options(args))
-    _check_known(trace.events, args.against, subscriptions)
-    if args.to_everybody and not {RECEIVE, DELIVER} & {*trace.events["kind"].to_pylist()}:
-        raise InputError("--to-everybody: this trace tells of nothing that was received")
+        trace = read(args.paths, args.format, options)
+    asked.check(partial(_known_in, trace.events))
     with Progress("counting"):
         found = interruptible(
             partial(
                 summarize,
                 trace.events,
-                _list("--rules", args.rules),
-                _list("--observers", args.observers),
-                bounds=bounds,
-                subscriptions=subscriptions,
-                relation=args.relation,
-                truth=args.against,
-                to_everybody=args.to_everybody,
+                asked.rules,
+                asked.observers,
+                bounds=asked.bounds,
+                subscriptions=asked.subscriptions,
+                relation=asked.relation,
+                truth=asked.against,
+                to_everybody=asked.to_everybody,
             )
         )
-    found.causes = found.causes.with_read(trace.details)
+    report(args, found, trace.details, trace.quarantine.num_rows)
+    return 0
+
+
+class Known(NamedTuple):
+    """Names that a trace has."""
+
+    kinds: frozenset[str]
+    members: frozenset[str]
+    topics: frozenset[str]
+
+
+class Asked(NamedTuple):
+    """What a call asks the meter for."""
+
+    rules: list[str] | None
+    observers: list[str] | None
+    bounds: Bounds[str] | None
+    subscriptions: Subscriptions[str] | None
+    relation: str | None
+    against: str | None
+    to_everybody: bool
+
+    def check(self, known_in: Callable[[], Known]) -> None:
+        """Raise InputError for what the trace does not have; asks for its names only if needed."""
+        by_topics = self.against == TOPIC_CAUSAL or self.subscriptions is not None
+        if not (by_topics or self.to_everybody):
+            return
+        known = known_in()
+        if by_topics:
+            _check_known(known, self.against, self.subscriptions)
+        if self.to_everybody and not {RECEIVE, DELIVER} & known.kinds:
+            raise InputError("--to-everybody: this trace tells of nothing that was received")
+
+
+def _known_in(events: pa.Table) -> Known:
+    kinds: list[Any] = events["kind"].unique().to_pylist()
+    members: list[Any] = events["member"].unique().to_pylist()
+    return Known(
+        frozenset(kinds),
+        frozenset(members),
+        frozenset(str(one) for one in pc.list_flatten(events["topics"]).to_pylist() if one),
+    )
+
+
+def report(args: argparse.Namespace, found: Summary, details: Mapping[str, Any], bad: int) -> None:
+    """Print what was found; `details` and the number of bad records are those of reading."""
+    found.causes = found.causes.with_read(details)
     if args.json:
         print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
-        return 0
+        return
     width = width_of_terminal()
     for line in found.lines(each=args.each, witnesses=args.witnesses):
         print(_wrapped(line, width))
-    if columns := trace.details.get("without_causes"):
+    if columns := details.get("without_causes"):
         note = f"no column is known to hold causes or vector clocks: {columns}; say --after COLUMN"
         print(_wrapped(f"no causes   {note}", width))
-    for said in time_words.notes(trace.details):
+    for said in time_words.notes(details):
         print(_wrapped(f"times       {said}", width))
-    if bad := trace.quarantine.num_rows:
+    if bad:
         print(f"set aside   {counted(bad, 'bad record')}; antecede audit names them")
-    return 0
 
 
 def _wrapped(line: str, width: int) -> str:
@@ -136,20 +198,16 @@ def _check_used(args: argparse.Namespace) -> None:
 
 
 def _check_known(
-    events: pa.Table, against: str | None, subscriptions: Subscriptions[str] | None
+    known: Known, against: str | None, subscriptions: Subscriptions[str] | None
 ) -> None:
     """Refuse topics and members that the trace does not have: all counts would be 0."""
-    if against != TOPIC_CAUSAL and subscriptions is None:
-        return
-    there = {str(topic) for topic in pc.list_flatten(events["topics"]).to_pylist() if topic}
-    if against == TOPIC_CAUSAL and not there:
+    if against == TOPIC_CAUSAL and not known.topics:
         raise InputError(f"--against {TOPIC_CAUSAL}: no message of this trace has a topic")
-    members = set(events["member"].to_pylist())
     for member, topics in (subscriptions.topics if subscriptions else {}).items():
-        if member not in members:
+        if member not in known.members:
             raise InputError(f"--subscribe: there is no member {member!r} in this trace")
-        if unknown := sorted(set(topics) - there):
-            some = ", ".join(sorted(there)[:20]) or "none"
+        if unknown := sorted(set(topics) - known.topics):
+            some = ", ".join(sorted(known.topics)[:20]) or "none"
             raise InputError(f"--subscribe: no message is about {unknown[0]!r}; topics: {some}")
 
 

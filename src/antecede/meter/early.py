@@ -129,11 +129,11 @@ def early_deliveries(
     events: pa.Table, relation: str | None = None, *, to_everybody: bool = False
 ) -> Early:
     """Return the deliveries before a cause; options and errors are those of `found_in`."""
-    parts = [_of_run(run, relation, to_everybody) for run in _told(events)]
-    return _together(parts, relation) if parts else Early()
+    parts = [_of_run(run, relation, to_everybody) for run in told(events)]
+    return together(parts, relation)
 
 
-def _told(events: pa.Table) -> Iterator[pa.Table]:
+def told(events: pa.Table) -> Iterator[pa.Table]:
     """Yield the rows of each run that tells of deliveries or receipts."""
     for _, run in by_run(events):
         if {RECEIVE, DELIVER} & {*run["kind"].unique().to_pylist()}:
@@ -196,7 +196,7 @@ def _tally(early: int, looked_at: int, delivers: bool) -> Tally:
     return Tally(early, *((looked_at, 0) if delivers else (0, looked_at)), runs=1)
 
 
-def _together(parts: Sequence[Early], relation: str | None) -> Early:
+def together(parts: Sequence[Early], relation: str | None) -> Early:
     """Return one of disjoint runs; ways in the order of `RELATIONS`, the chosen one first."""
     order = [relation] if relation else []
     order += [name for name in RELATIONS if name not in order]

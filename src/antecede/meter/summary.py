@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +12,10 @@ from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError
 from antecede.meter import listing
 from antecede.meter.count import Counts
-from antecede.meter.early import WORDS, Early, early_deliveries
-from antecede.meter.measure import observed, rows_of, table_of
+from antecede.meter.early import WORDS, Early, early_deliveries, together
+from antecede.meter.measure import Observed, observed, rows_of, table_of
 from antecede.meter.rules import RULES, rule_named
-from antecede.meter.trace import ABSENT, NEVER_SENT, runs_of
+from antecede.meter.trace import ABSENT, NEVER_SENT, Run, by_run, runs_of
 from antecede.protocols.subscriptions import Subscriptions
 from antecede.trace.causes import BLANK, REPEATED, ROUNDED, Causes
 from antecede.words import counted, table
@@ -194,41 +194,97 @@ def summarize(
     """
     wanted = None if rules is None else [rule_named(name) for name in rules]
     rows: list[tuple[Any, ...]] = []
+    parts = []
+    for _, own in by_run(events):
+        for run in runs_of(own, relation):
+            parts.append(part := part_of(run, own, relation, to_everybody=to_everybody))
+            for seen in observed(run, observers, bounds, subscriptions):
+                part.note(seen)
+                rows += rows_of(seen, wanted, truth)
+    return summary_of(
+        parts,
+        rows,
+        observers,
+        all_rules=wanted is None,
+        relation=relation,
+        to_everybody=to_everybody,
+    )
+
+
+@dataclass
+class Part:
+    """What one run tells beside its counts."""
+
+    source: str
+    observers: frozenset[str]
+    """All that received, whoever was asked for."""
+    left_out: dict[str, int]
+    absent: pa.Table
+    never_sent: Sequence[str]
+    contradictions: int
+    causes: Causes
+    early: Early
+    listed_back: dict[str, dict[str, Any]]
+    lacking: dict[str, str] = field(default_factory=dict)
+    measured: set[str] = field(default_factory=set)
+
+    def note(self, seen: Observed) -> None:
+        """Remember which rules one observer allows."""
+        self.lacking |= seen.lacking
+        self.measured |= RULES.keys() - seen.lacking.keys()
+
+
+def part_of(run: Run, own: pa.Table, relation: str | None, *, to_everybody: bool = False) -> Part:
+    """Return what a run tells, whose rows are `own`; its observers are noted by the caller."""
+    return Part(
+        run.source,
+        frozenset(run.arrivals),
+        dict(run.notes),
+        run.absent,
+        tuple(run.never_sent),
+        run.contradictions,
+        run.causes,
+        early_deliveries(own, relation, to_everybody=to_everybody),
+        listing.steps_back(own),
+    )
+
+
+def summary_of(
+    parts: Sequence[Part],
+    rows: Iterable[tuple[Any, ...]],
+    observers: Collection[str] | None = None,
+    *,
+    all_rules: bool,
+    relation: str | None = None,
+    to_everybody: bool = False,
+) -> Summary:
+    """Return the summary of a trace from its runs in their order and the rows of `rows_of`.
+
+    `all_rules`: no rule was asked for by name. Raises InputError for an observer who is none.
+    """
     left_out: dict[str, int] = {}
     lacking: dict[str, str] = {}
-    relations: dict[str, None] = {}
-    received: set[str] = set()
-    measured: set[str] = set()
-    absent = [ABSENT.empty_table()]
-    never_sent: list[str] = []
-    contradictions = 0
     causes = Causes()
-    for run in runs_of(events, relation):
-        relations[run.source] = None
-        received.update(run.arrivals)
-        absent.append(run.absent)
-        never_sent += run.never_sent
-        contradictions += run.contradictions
-        causes = causes.plus(run.causes)
-        for reason, count in run.notes.items():
+    for part in parts:
+        causes = causes.plus(part.causes)
+        lacking |= part.lacking
+        for reason, count in part.left_out.items():
             left_out[reason] = left_out.get(reason, 0) + count
-        for seen in observed(run, observers, bounds, subscriptions):
-            lacking |= seen.lacking
-            measured |= RULES.keys() - seen.lacking.keys()
-            rows += rows_of(seen, wanted, truth)
+    received = {name for part in parts for name in part.observers}
+    measured = {name for part in parts for name in part.measured}
     if unknown := sorted({*(observers or ())} - received):
         known = ", ".join(sorted(received)) or "nobody"
         raise InputError(f"{unknown[0]!r} received nothing; observers: {known}")
     return Summary(
-        table_of(iter(rows)),
-        early_deliveries(events, relation, to_everybody=to_everybody),
-        tuple(relations),
+        table_of(rows),
+        together([part.early for part in parts], relation),
+        tuple(dict.fromkeys(part.source for part in parts)),
         left_out,
-        {} if wanted else {name: why for name, why in lacking.items() if name not in measured},
+        {name: why for name, why in lacking.items() if name not in measured} if all_rules else {},
         to_everybody,
-        pa.concat_tables(absent),
-        never_sent,
+        pa.concat_tables([ABSENT.empty_table(), *(part.absent for part in parts)]),
+        [name for part in parts for name in part.never_sent],
         causes,
-        listing.steps_back(events),
-        contradictions,
+        listing.merged(part.listed_back for part in parts),
+        sum(part.contradictions for part in parts),
     )

@@ -169,7 +169,7 @@ def of_edges(edges: DataFrame) -> DataFrame:
     if "member" in orders:
         orders.remove("member")
         cross = F.col("effect_member") != F.col("cause_member")
-    steps = {name: _steps(name) for name in orders}
+    steps = {name: step_back(name) for name in orders}
     return edges.groupBy(KEY).agg(
         F.count_if(there).alias("edges"),
         F.count_if(~there).alias("missing_parents"),
@@ -180,7 +180,7 @@ def of_edges(edges: DataFrame) -> DataFrame:
     )
 
 
-def _steps(order: str) -> Column:
+def step_back(order: str) -> Column:
     """Return by how much an edge goes backward; null where it does not, or nobody knows."""
     cause, effect = F.col(f"cause_{order}"), F.col(f"effect_{order}")
     exact = F.coalesce(F.try_subtract(cause, effect), F.lit(LARGEST))

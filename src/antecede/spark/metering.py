@@ -81,7 +81,7 @@ def meter(
     """
     for name in rules or ():
         rule_named(name)
-    packed = _by_run(df).mapInArrow(
+    packed = by_runs(df).mapInArrow(
         _packer(observers, bounds, subscriptions, relation, run_bytes), _PACKED
     )
     parts = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
@@ -116,13 +116,13 @@ def violations(
     """
 
     def find(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for table in _tables(batches, run_bytes):
+        for table in tables_of_runs(batches, run_bytes):
             yield from local_violations(table, relation).cast(_plain(EARLY)).to_batches()
 
-    return _by_run(df).mapInArrow(find, _EARLY)
+    return by_runs(df).mapInArrow(find, _EARLY)
 
 
-def _by_run(df: DataFrame) -> DataFrame:
+def by_runs(df: DataFrame) -> DataFrame:
     """Return the events with every run in one partition."""
     if "file_order" not in df.columns:
         raise InputError(f"no column file_order; there are {', '.join(df.columns)}")
@@ -140,7 +140,7 @@ def _packer(
     """Return what a worker runs on the events of some runs."""
 
     def pack(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for table in _tables(batches, run_bytes):
+        for table in tables_of_runs(batches, run_bytes):
             for run in runs_of(table, relation):
                 for seen in observed(run, observers, bounds, subscriptions):
                     yield pa.RecordBatch.from_arrays(
@@ -171,7 +171,7 @@ def _counter(
     return count
 
 
-def _tables(batches: Batches, run_bytes: int) -> Iterator[pa.Table]:
+def tables_of_runs(batches: Batches, run_bytes: int) -> Iterator[pa.Table]:
     """Yield the rows of each run of a partition, in the order of the file."""
     for _, table in runs_in(batches, run_bytes, whole_run("the meter", run_bytes)):
         yield table

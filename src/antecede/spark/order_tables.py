@@ -100,9 +100,13 @@ class Done:
 
 
 def survey(
-    spark: SparkSession, works: Sequence[Work], options: ReadOptions, aside: Path, format: str
+    spark: SparkSession,
+    works: Sequence[Work],
+    options: ReadOptions,
+    aside: Path | None,
+    format: str,
 ) -> Survey:
-    """Count what is in the pieces, and write their bad rows as parts of the folder `aside`.
+    """Count what is in the pieces, and write their bad rows as parts of the folder `aside`, if any.
 
     Raises what reading raises, and FormatError where there is no event at all.
     """
@@ -113,7 +117,8 @@ def survey(
             for number in _numbers(batch):
                 told: Any
                 try:
-                    told = _looked(works[number], options, aside / f"read-{number:06}", format)
+                    part = None if aside is None else aside / f"read-{number:06}"
+                    told = _looked(works[number], options, part, format)
                 except AntecedeError as error:
                     told = error
                 packed = pa.array([pickle.dumps(told)], pa.binary())
@@ -144,7 +149,7 @@ def survey(
     return found
 
 
-def _looked(work: Work, options: ReadOptions, aside: Path, format: str) -> dict[str, Any]:
+def _looked(work: Work, options: ReadOptions, aside: Path | None, format: str) -> dict[str, Any]:
     known: Counter[str] = Counter()
     bad, own, last = [], [], None
     events = parents = several = 0
@@ -161,7 +166,8 @@ def _looked(work: Work, options: ReadOptions, aside: Path, format: str) -> dict[
             own.append(last.own.slice(0, 0))
             own = [together(own)]
     wrong: Any = pa.Table.from_batches(bad, QUARANTINE_SCHEMA)
-    _write_part(wrong, aside, format)
+    if aside is not None:
+        write_part(wrong, aside, format)
     first = "" if not wrong.num_rows else str(wrong["reason"][0])
     return {
         "events": events,
@@ -195,7 +201,7 @@ def _partition() -> int:
     return 0 if task is None else task.partitionId()
 
 
-def _write_part(table: Any, path: Path, format: str) -> None:
+def write_part(table: Any, path: Path, format: str) -> None:
     """Write a part whole: a task that runs again writes the same, under the same name."""
     if not table.num_rows:
         return
@@ -235,7 +241,7 @@ def order_tables(
         )
     _check_own(found.own, format)
     clocked = bool(found.known["clock_members"]) and not found.parents
-    told = _distinct(_events(spark, works, options, found), found.own, clocked, aside, format)
+    told = _distinct(placed_events(spark, works, options, found), found.own, clocked, aside, format)
     told = told.persist(StorageLevel.DISK_ONLY)
     ordered = None
     try:
@@ -290,7 +296,7 @@ def _wire_schema(own: Any) -> Any:
     return pa.schema([*(pa.field(f.name, f.type) for f in SCHEMA), *mine])
 
 
-def _events(
+def placed_events(
     spark: SparkSession, works: Sequence[Work], options: ReadOptions, found: Survey
 ) -> DataFrame:
     """Return the events with their place in the input, and the user's rows."""
@@ -342,7 +348,7 @@ def _distinct(events: DataFrame, own: Any, clocked: bool, aside: Path, format: s
         table: Any = pa.Table.from_batches(parts).sort_by("file_order")
         chosen = distinct(table.select(list(NAMES)).cast(SCHEMA), clocked)
         number = _partition()
-        _write_part(chosen.quarantine, aside / f"repeated-{number:06}", format)
+        write_part(chosen.quarantine, aside / f"repeated-{number:06}", format)
         at = np.searchsorted(table["file_order"].to_numpy(), chosen.events["file_order"].to_numpy())
         made = chosen.events
         for k in range(len(own)):
@@ -431,7 +437,7 @@ def _write_refused(ordered: DataFrame, spec: OrderSpec, aside: Path, format: str
             reasons = [REASONS[Status(status)] for status in table[spec.status].to_pylist()]
             rows = refuse(table.select(list(NAMES)), reasons)
             number = _partition()
-            _write_part(rows, aside / f"unordered-{number:06}", format)
+            write_part(rows, aside / f"unordered-{number:06}", format)
             yield pa.RecordBatch.from_pydict({"rows": pa.array([rows.num_rows])})
 
     bad = ordered.where(~_placed(spec)).select(*NAMES, spec.status)
