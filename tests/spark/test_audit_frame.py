@@ -132,7 +132,9 @@ def test_too_large_is_refused_by_name(spark: SparkSession) -> None:
     (row,) = audit(df, by="causes", pair_steps=5, pairs=False).collect()
     assert (row.edges, row.ordered_pairs, row.messages) == (37, None, 20)
     with pytest.raises(FAILED, match=r"run 'big'.*takes 9 bytes"):
-        audit(df, by="clocks", run_bytes=9).collect()
+        audit(df, format="shiviz", run_bytes=9).collect()
+    (row,) = audit(df, by="clocks", run_bytes=9).collect()
+    assert (row.messages, row.quarantine) == (0, {"no clock": 20})
 
 
 def test_wrong_arguments(spark: SparkSession) -> None:

@@ -26,7 +26,7 @@ from antecede.kernels.sketches import RANKS
 from antecede.trace.arrow import QUARANTINE_SCHEMA, read
 from antecede.trace.causes import BLANK, REPEATED
 from antecede.trace.reader import ReadOptions
-from antecede.trace.rows import conform, distinct, refuse
+from antecede.trace.rows import clock_refusal, conform, distinct, refuse
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
@@ -144,12 +144,8 @@ def _with_own_entry(table: pa.Table) -> tuple[pa.Table, pa.Table]:
     seqs = []
     columns = (table[name].to_pylist() for name in ("member", "clock_members", "clock_counts"))
     for member, names, counts in zip(*columns, strict=True):
-        own = dict(zip(names or (), counts or (), strict=False)).get(member)
-        seqs.append(own)
-        if names is None:
-            reasons.append("no clock")
-        else:
-            reasons.append("" if own else f"the clock has no entry of its own member {member!r}")
+        reasons.append(clock_refusal(member, names, counts))
+        seqs.append(dict(zip(names or (), counts or (), strict=False)).get(member))
     table = table.set_column(table.column_names.index("seq"), "seq", pa.array(seqs, pa.int64()))
     good = pa.array([not reason for reason in reasons], pa.bool_())
     refused = refuse(table.filter(pc.invert(good)), [reason for reason in reasons if reason])

@@ -38,6 +38,8 @@ from antecede.audit.pairs import (
 from antecede.errors import InputError
 from antecede.kernels.sketches import RANKS
 from antecede.spark import audit_tables as tables
+from antecede.spark.clock_audit import clock_counts, map_of
+from antecede.spark.clock_tables import clock_rows
 from antecede.spark.event_columns import (
     KEY,
     PLACE,
@@ -157,6 +159,8 @@ def audit(
     ready_workers(df.sparkSession)
     choice = chosen(pairs, pair_steps, pair_ranks)
     clocks = _by_clocks(events, format, by)
+    if clocks and format == "table":
+        return _by_clock_columns(events, choice, run_bytes)
     if clocks or format != "table":
         counter = _counter(format, clocks, choice, run_bytes)
         return run_by_run(events).mapInArrow(counter, _TYPES)
@@ -224,6 +228,23 @@ def _by_clocks(events: DataFrame, format: str, by: By) -> bool:
         F.count("clock_members").alias("clocks"), F.coalesce(declared, F.lit(0)).alias("declared")
     ).first()
     return bool(told and told.clocks and not told.declared)
+
+
+def _by_clock_columns(events: DataFrame, choice: PairChoice, run_bytes: int) -> DataFrame:
+    rows = clock_rows(events)
+    total = clock_counts(events, rows, choice.pairs is not False)
+    for part in _told(rows.good, run_bytes):
+        total = total.join(part, KEY, "left")
+    told = (
+        F.expr("substring(details, 2, length(details) - 2)")
+        if "details" in total.columns
+        else F.lit(None)
+    )
+    total = total.withColumn(
+        "details", F.concat(F.lit("{"), F.concat_ws(", ", "__details", told), F.lit("}"))
+    )
+    made = {name: F.lit(0).cast("long") for name in DETAILED if name not in total.columns}
+    return total.withColumns(made).select("run", *COLUMNS)
 
 
 def _by_causes(events: DataFrame, limits: tables.Limits, run_bytes: int) -> DataFrame:
@@ -294,8 +315,8 @@ def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
     most = {name: F.col(f"most_{name}") for name in orders}
     on_cycles = F.when(count("on_cycles") > 0, F.create_map(F.lit(CYCLE), count("on_cycles")))
     reasons = F.coalesce(F.col("__reasons"), empty)
-    made["inversions"] = _map(known) if orders else empty
-    made["max_inversions"] = _map(most) if orders else empty
+    made["inversions"] = map_of(known) if orders else empty
+    made["max_inversions"] = map_of(most) if orders else empty
     made["quarantine"] = F.map_concat(reasons, F.coalesce(on_cycles, empty))
     made["details"] = F.col("details") if "details" in total.columns else F.lit(None).cast("string")
     return total.select("run", *(made[n].alias(n) for n in COLUMNS))
@@ -304,11 +325,6 @@ def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
 def _all_pairs(events: Column) -> Column:
     """Return n (n - 1) / 2 without passing 64 bits on the way."""
     return F.shiftright(events, 1) * (events - 1).bitwiseOR(F.lit(1))
-
-
-def _map(values: dict[str, Column]) -> Column:
-    pairs = [part for name, value in values.items() for part in (F.lit(name), value)]
-    return F.map_filter(F.create_map(*pairs), lambda _, value: value.isNotNull())
 
 
 def _counter(
