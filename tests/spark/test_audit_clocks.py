@@ -57,13 +57,13 @@ def execution(rng: random.Random, run: str | None, n: int) -> list[Event]:
     return [event for event in events if rng.random() < 0.95]
 
 
-def spoilt(rng: random.Random, event: Event) -> Event:
+def spoilt(rng: random.Random, event: Event, other: Event) -> Event:
     """Return an event with something wrong with its clock, or with a repeat of its number."""
     clock: dict[Any, Any] = dict(
         zip(event.clock_members or (), event.clock_counts or (), strict=True)
     )
     names = [*clock]
-    what = rng.randrange(12)
+    what = rng.randrange(16)
     if what < 4:  # an entry that is raised, lowered or lost, be it the event's own
         clock[rng.choice([*HOSTS, *names])] = rng.choice((0, 1, 2, 5, 9, LARGEST, LARGEST - 1))
     elif what < 6:
@@ -78,9 +78,20 @@ def spoilt(rng: random.Random, event: Event) -> Event:
         return event._replace(clock_counts=rng.choice((None, (), (1, 2, 3))))
     elif what == 10:
         return event._replace(member=rng.choice((None, "nobody", "no: body", 'it\'s "x"')))
+    elif what < 14:  # what another event knows, perhaps a later one
+        clock |= dict(zip(other.clock_members or (), other.clock_counts or (), strict=True))
+        clock[event.member] = dict(zip(names, event.clock_counts or (), strict=True))[event.member]
+    elif what < 15:  # the number of the member's event before
+        clock[event.member] = max(1, clock[event.member] - 1)
     else:
         return event._replace(id=rng.choice(("", event.id)), text=rng.choice((None, "again")))
     return event._replace(clock_members=tuple(clock), clock_counts=tuple(clock.values()))
+
+
+def copy_of(rng: random.Random, event: Event) -> Event:
+    """Return a row that tells of a receipt or delivery at any host that the clock names."""
+    host = rng.choice(event.clock_members or (None,))
+    return event._replace(kind=rng.choice((RECEIVE, RECEIVE, DELIVER, EVENT)), member=host)
 
 
 def odd_log(seed: int) -> pa.Table:
@@ -88,14 +99,12 @@ def odd_log(seed: int) -> pa.Table:
     rng = random.Random(seed)
     rows: list[Event] = []
     for run, wrong in ((None, 0.0), ("", 0.0), ("r", 0.04), ("s", 0.3), ("t:1", rng.random())):
+        talks = rng.random() < 0.5
         events = execution(rng, run, rng.choice((1, 20, 60)))
-        rows += [spoilt(rng, e) if rng.random() < wrong else e for e in events]
+        events = [e._replace(kind=SEND) for e in events] if talks else events
+        rows += [spoilt(rng, e, rng.choice(events)) if rng.random() < wrong else e for e in events]
         rows += rng.sample(events, len(events) // 9)  # listed twice
-        if wrong and rng.random() < 0.5:
-            kinds = (RECEIVE, DELIVER, SEND, EVENT)
-            rows += [
-                e._replace(kind=rng.choice(kinds)) for e in rng.sample(events, len(events) // 3)
-            ]
+        rows += [copy_of(rng, e) for e in rng.sample(events, len(events) // 3) if talks]
     rows += [Event(run="bad", id=str(k), member=rng.choice(HOSTS)) for k in range(3)]
     rng.shuffle(rows)
     return pa.Table.from_batches([to_batch([r._replace(file_order=k) for k, r in enumerate(rows)])])
