@@ -5,8 +5,9 @@ Theory of operation
 By declared causes everything is joins and aggregations over run and id (`audit_tables`), also
 within one run, but for two things that are ONE TASK A RUN: the graph of causes, in numbers
 (`run_graph`), and rows of runs that tell of receipts or deliveries (their channels and early
-deliveries go by the order of each member's rows). Vector-clock logs, and formats with details of
-their own, are one task a run altogether, counted by `antecede.audit.engine`, the local engine.
+deliveries go by the order of each member's rows). By vector clocks there is no graph: prefix
+counts, windows over one member of a run and joins (`clock_tables`, `clock_audit`). Formats with
+details of their own are one task a run altogether, counted by the local engine.
 Each such task holds one run at a time, sorted by Spark, and refuses one beyond a stated size.
 
 `audit_report` adds up a whole trace on the driver, as `antecede audit --json` has it.
@@ -134,8 +135,8 @@ def audit(
     Distributed also within a run, but for: the graph of declared causes, one task a run, at most
     `graph_edges` (some 100 bytes of memory each), and `pair_steps` (edges times events / 64) where
     events have several causes and pairs are to be exact; rows of runs with receipts or deliveries,
-    clock logs, and formats other than "table", one task a run, at most `run_bytes` of Arrow data.
-    Beyond them the task fails with InputError naming the run.
+    and formats other than "table", one task a run, at most `run_bytes` of Arrow data. Beyond them
+    the task fails with InputError naming the run. Vector clocks: `pairs` are always exact.
 
     Without `file_order` the first of repeated rows is that of the least 64-bit digest
     (`xxhash64` of its columns), and what goes by the order of rows is not counted.
