@@ -1,4 +1,4 @@
-"""`audit` and `quarantined`: the exact counts of `antecede audit` over a DataFrame of events.
+"""`audit`: the counts of `antecede audit` over a DataFrame of events.
 
 Theory of operation
 -------------------
@@ -24,7 +24,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.audit.channels import channel_models
-from antecede.audit.counts import by_causes
 from antecede.audit.early import early_details
 from antecede.audit.engine import audit_events
 from antecede.audit.pairs import (
@@ -43,8 +42,6 @@ from antecede.spark.clock_audit import clock_counts, map_of
 from antecede.spark.clock_tables import clock_rows
 from antecede.spark.event_columns import (
     KEY,
-    PLACE,
-    ROW,
     RUN_BYTES,
     events_of,
     run_by_run,
@@ -159,7 +156,7 @@ def audit(
     events = events_of(df)
     ready_workers(df.sparkSession)
     choice = chosen(pairs, pair_steps, pair_ranks)
-    clocks = _by_clocks(events, format, by)
+    clocks = by_clocks(events, format, by)
     if clocks and format == "table":
         return _by_clock_columns(events, choice, run_bytes)
     if clocks or format != "table":
@@ -169,55 +166,8 @@ def audit(
     return _by_causes(events, limits, run_bytes)
 
 
-def quarantined(
-    df: DataFrame, *, by: By = "auto", graph_edges: int = GRAPH_EDGES, run_bytes: int = RUN_BYTES
-) -> DataFrame:
-    """Return the rows that an audit by declared causes sets aside: `reason`, and the `row`.
-
-    `row` is a struct of all columns of `df`. Reasons are those that `audit` counts in
-    `quarantine`: no id, a row that contradicts an earlier one of its id, an event on a cycle of
-    causes (the reason names the cycle after a colon). Arguments as for `audit`; the events on
-    cycles of a run, and no others, are one task. Raises InputError as `audit`, and for logs with
-    vector clocks, whose rows `antecede audit` hands out.
-
-    >>> from antecede.spark import quarantined
-    >>> events = spark.createDataFrame(
-    ...     [("a", ["b"]), ("b", ["a"]), ("", []), ("c", [])], "id string, parents array<string>"
-    ... )
-    >>> found = quarantined(events)
-    >>> found.select("row.id", "reason").sort("id").show(truncate=False)
-    +---+--------------------------------+
-    |id |reason                          |
-    +---+--------------------------------+
-    |   |no id                           |
-    |a  |causes form a cycle: a <- b <- a|
-    |b  |causes form a cycle: a <- b <- a|
-    +---+--------------------------------+
-    <BLANKLINE>
-    """
-    events = events_of(df, rows=True)
-    ready_workers(df.sparkSession)
-    if _by_clocks(events, "table", by):
-        raise InputError(
-            "quarantined goes by declared causes, and this is a log of vector clocks: see the "
-            "counts of audit, and for the rows antecede audit --quarantine; by='causes' leaves "
-            "the clocks alone"
-        )
-    rows = tables.judged(events)
-    bad = rows.where(F.col("reason").isNotNull()).select("reason", F.col(ROW).alias("row"))
-    chosen = tables.distinct_events(rows)
-    _, cyclic = tables.on_cycles(chosen, tables.Limits(PairChoice(pairs=False), graph_edges))
-    whole = chosen.join(cyclic, [KEY, "node"], "left_semi").select(
-        KEY, PLACE, "id", F.col(tables.NAMES).alias("parents")
-    )
-    named = run_by_run(whole).mapInArrow(_cycles(run_bytes), f"{KEY} string, id string, why string")
-    named = named.toDF("__run", "__id", "reason")
-    first = rows.where("first").select(KEY, "id", ROW)
-    same = (first[KEY] == named["__run"]) & (first["id"] == named["__id"])
-    return bad.unionByName(first.join(named, same).select("reason", F.col(ROW).alias("row")))
-
-
-def _by_clocks(events: DataFrame, format: str, by: By) -> bool:
+def by_clocks(events: DataFrame, format: str, by: By) -> bool:
+    """Tell how a table is counted, as the local engine tells it of a whole trace; may run a job."""
     if by not in ("auto", "causes", "clocks"):
         raise InputError(f"by={by!r} is none of auto, causes, clocks")
     if format == "shiviz" or by != "auto":
@@ -371,17 +321,3 @@ def _as_batch(key: str, report: dict[str, Any]) -> pa.RecordBatch:
     row |= {name: list(row[name].items()) for name in MAPS}
     arrays = [pa.array([value], kinds[name]) for name, value in row.items()]
     return pa.RecordBatch.from_arrays(arrays, list(row))
-
-
-def _cycles(run_bytes: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    refused = whole_run("naming the events on cycles", run_bytes)
-
-    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for key, rows in runs_in(batches, run_bytes, refused):
-            aside: Any = by_causes(conform(rows)).quarantine
-            if aside is not None:
-                keys = pa.array([key] * len(aside), pa.string())
-                table = pa.table({KEY: keys, "id": aside["id"], "why": aside["reason"]})
-                yield from table.to_batches()
-
-    return run
