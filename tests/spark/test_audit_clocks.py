@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from antecede.audit import audit_events
 from antecede.spark import audit
 from antecede.spark.auditing import unordered
+from antecede.spark.clock_audit import giant_runs
 from antecede.spark.event_columns import KEY, PLACE, events_of
 from antecede.trace.arrow import read, to_batch
 from antecede.trace.schema import DELIVER, EVENT, RECEIVE, SEND, Event
@@ -113,7 +114,10 @@ def odd_log(seed: int) -> pa.Table:
 @pytest.mark.parametrize("seed", range(6))
 def test_each_run_as_locally_over_odd_logs(spark: SparkSession, seed: int) -> None:
     table = odd_log(seed)
-    same(as_reports(audit(spread(spark, table), by="clocks")), local(table, clocked=True))
+    same(
+        as_reports(audit(spread(spark, table), by="clocks", giant="always")),
+        local(table, clocked=True),
+    )
 
 
 def test_the_odd_logs_have_whatever_can_be_wrong() -> None:
@@ -135,7 +139,7 @@ def test_the_odd_logs_have_whatever_can_be_wrong() -> None:
 def test_a_log_without_an_order_of_rows(spark: SparkSession) -> None:
     df = spread(spark, odd_log(11)).drop("file_order")
     rows = events_of(df).sort(PLACE).toArrow()
-    found = as_reports(audit(df, by="clocks"))
+    found = as_reports(audit(df, by="clocks", giant="always"))
     assert len(found) > 2
     expected = {}
     for run in found:
@@ -150,18 +154,32 @@ def test_columns_that_are_not_there_and_pairs_that_nobody_wants(spark: SparkSess
         [(f"{k}", *row) for k, row in enumerate(log)],
         "id string, member string, clock_members array<string>, clock_counts array<long>",
     )
-    (row,) = audit(df).collect()
+    (row,) = audit(df, giant="always").collect()
     assert (row.messages, row.members, row.edges, row.immediate_edges) == (3, 2, 1, 2)
     assert (row.ordered_pairs, row.concurrent_pairs, row.quarantined) == (3, 0, 1)
     assert row.quarantine == {"the clock has no entry of its own member 'c'": 1}
-    (row,) = audit(df, pairs=False).collect()
+    (row,) = audit(df, pairs=False, giant="always").collect()
     assert (row.messages, row.edges, row.ordered_pairs, row.immediate_edges) == (3, 1, None, None)
-    (row,) = audit(df, pairs="estimate", pair_steps=0).collect()
+    (row,) = audit(df, pairs="estimate", pair_steps=0, giant="always").collect()
     assert (row.ordered_pairs, row.ordered_pairs_estimated) == (3, None)
-    (row,) = audit(df.select("id"), by="clocks").collect()
+    (row,) = audit(df.select("id"), by="clocks", giant="always").collect()
     assert (row.messages, row.rows, row.quarantine) == (0, 4, {"no clock": 4})
 
 
 def test_real_logs_as_locally(spark: SparkSession, shared_data: Path) -> None:
     table = read([shared_data / "shiviz/simpledb.log"]).events
-    same(as_reports(audit(spread(spark, table), by="clocks")), local(table, clocked=True))
+    same(
+        as_reports(audit(spread(spark, table), by="clocks", giant="always")),
+        local(table, clocked=True),
+    )
+
+
+def test_large_runs_by_columns_and_all_others_a_task_each(spark: SparkSession) -> None:
+    table = odd_log(4)
+    df = spread(spark, table)
+    runs = pc.fill_null(table["run"], "")
+    sizes = {run: table.filter(pc.equal(runs, run)).nbytes for run in runs.unique().to_pylist()}
+    most = max(sizes.values()) * 6 // 5
+    large = giant_runs(events_of(df), most)
+    assert 0 < len(large) < len(sizes)
+    same(as_reports(audit(df, by="clocks", run_bytes=most)), local(table, clocked=True))

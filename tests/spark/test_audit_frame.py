@@ -133,6 +133,8 @@ def test_too_large_is_refused_by_name(spark: SparkSession) -> None:
     assert (row.edges, row.ordered_pairs, row.messages) == (37, None, 20)
     with pytest.raises(FAILED, match=r"run 'big'.*takes 9 bytes"):
         audit(df, format="shiviz", run_bytes=9).collect()
+    with pytest.raises(FAILED, match=r"run 'big'.*takes 9 bytes"):
+        audit(df, by="clocks", run_bytes=9, giant="never").collect()
     (row,) = audit(df, by="clocks", run_bytes=9).collect()
     assert (row.messages, row.quarantine) == (0, {"no clock": 20})
 
@@ -140,6 +142,8 @@ def test_too_large_is_refused_by_name(spark: SparkSession) -> None:
 def test_wrong_arguments(spark: SparkSession) -> None:
     with pytest.raises(InputError, match="none of auto, causes, clocks"):
         audit(spark.createDataFrame([("a",)], "id string"), by="guess")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="none of auto, always, never"):
+        audit(spark.createDataFrame([("a",)], "id string"), giant="big")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="column id must be string; it is double: cast it"):
         audit(spark.createDataFrame([(1.0,)], "id double"))
 

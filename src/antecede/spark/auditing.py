@@ -38,7 +38,7 @@ from antecede.audit.pairs import (
 from antecede.errors import InputError
 from antecede.kernels.sketches import RANKS
 from antecede.spark import audit_tables as tables
-from antecede.spark.clock_audit import clock_counts, map_of
+from antecede.spark.clock_audit import clock_counts, giant_runs, map_of
 from antecede.spark.clock_tables import clock_rows
 from antecede.spark.event_columns import (
     KEY,
@@ -54,6 +54,7 @@ from antecede.trace.rows import conform
 from antecede.trace.schema import DELIVER, ORDERS, RECEIVE
 
 By = Literal["auto", "causes", "clocks"]
+Giant = Literal["auto", "always", "never"]
 Batches = Iterable[pa.RecordBatch]
 COUNTED = (
     "messages",
@@ -106,6 +107,7 @@ def audit(
     graph_edges: int = GRAPH_EDGES,
     pair_steps: int = PAIR_STEPS,
     pair_ranks: int = RANKS,
+    giant: Giant = "auto",
 ) -> DataFrame:
     """Return one row a run: what `antecede audit --json` says of its rows.
 
@@ -133,7 +135,12 @@ def audit(
     `graph_edges` (some 100 bytes of memory each), and `pair_steps` (edges times events / 64) where
     events have several causes and pairs are to be exact; rows of runs with receipts or deliveries,
     and formats other than "table", one task a run, at most `run_bytes` of Arrow data. Beyond them
-    the task fails with InputError naming the run. Vector clocks: `pairs` are always exact.
+    the task fails with InputError naming the run.
+
+    Vector clocks: `pairs` are always exact. Runs whose rows take less than half of `run_bytes`
+    are a task each, counted by the local engine; larger ones are counted by joins and windows, with
+    no task that needs a run, at many times the cost an event. `giant="auto"` runs a job that adds
+    up the bytes of each run; with "never" none is large, with "always" all are, and no job runs.
 
     Without `file_order` the first of repeated rows is that of the least 64-bit digest
     (`xxhash64` of its columns), and what goes by the order of rows is not counted.
@@ -157,11 +164,12 @@ def audit(
     ready_workers(df.sparkSession)
     choice = chosen(pairs, pair_steps, pair_ranks)
     clocks = by_clocks(events, format, by)
+    if giant not in ("auto", "always", "never"):
+        raise InputError(f"giant={giant!r} is none of auto, always, never")
     if clocks and format == "table":
-        return _by_clock_columns(events, choice, run_bytes)
+        return _by_clock(events, choice, run_bytes, giant)
     if clocks or format != "table":
-        counter = _counter(format, clocks, choice, run_bytes)
-        return run_by_run(events).mapInArrow(counter, _TYPES)
+        return _a_run_a_task(events, format, clocks, choice, run_bytes)
     limits = tables.Limits(choice, graph_edges)
     return _by_causes(events, limits, run_bytes)
 
@@ -179,6 +187,25 @@ def by_clocks(events: DataFrame, format: str, by: By) -> bool:
         F.count("clock_members").alias("clocks"), F.coalesce(declared, F.lit(0)).alias("declared")
     ).first()
     return bool(told and told.clocks and not told.declared)
+
+
+def _a_run_a_task(
+    events: DataFrame, format: str, clocks: bool, choice: PairChoice, run_bytes: int
+) -> DataFrame:
+    counter = _counter(format, clocks, choice, run_bytes)
+    return run_by_run(events).mapInArrow(counter, _TYPES)
+
+
+def _by_clock(events: DataFrame, choice: PairChoice, run_bytes: int, giant: Giant) -> DataFrame:
+    """Count large runs by columns, all others a run a task, which costs much less for each."""
+    if giant == "always":
+        return _by_clock_columns(events, choice, run_bytes)
+    large = giant_runs(events, run_bytes) if giant == "auto" else []
+    if not large:
+        return _a_run_a_task(events, "table", True, choice, run_bytes)
+    is_large = F.col(KEY).isin(large)
+    small = _a_run_a_task(events.where(~is_large), "table", True, choice, run_bytes)
+    return small.unionByName(_by_clock_columns(events.where(is_large), choice, run_bytes))
 
 
 def _by_clock_columns(events: DataFrame, choice: PairChoice, run_bytes: int) -> DataFrame:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as t
 
 from antecede.audit.pairs import CONFIDENCE_NAME, ESTIMATED, PAIR_KEYS
 from antecede.spark import clock_tables as clocks
@@ -20,6 +21,8 @@ from antecede.spark.event_columns import KEY
 from antecede.trace.rows import no_own_entry
 from antecede.trace.schema import DELIVER, ORDERS, RECEIVE
 
+NUMBER_BYTES = 8
+"""Bytes of a number, a text or an element of a list in Arrow, beside its letters; about."""
 JSON = {"ignoreNullFields": "false"}
 
 
@@ -37,6 +40,21 @@ def clock_counts(events: DataFrame, rows: clocks.ClockRows, pairs: bool) -> Data
     for part in parts:
         total = total.join(part, KEY, "left")
     return _row(total, orders, pairs)
+
+
+def giant_runs(events: DataFrame, run_bytes: int) -> list[str]:
+    """Return the keys of runs whose rows take more than half of `run_bytes`, about; a job."""
+    size: Column = F.lit(0)
+    for field in events.schema:
+        column = F.col(field.name)
+        many = isinstance(field.dataType, t.ArrayType)
+        if many or isinstance(field.dataType, t.StringType):
+            text = F.array_join(column, "", "") if many else column
+            size += F.coalesce(F.octet_length(text), F.lit(0))
+        size += NUMBER_BYTES * (1 + F.greatest(F.size(column), F.lit(0)) if many else F.lit(1))
+    sums = events.groupBy(KEY).agg(F.sum(size.cast("long")).alias("bytes"))
+    large = sums.where(F.col("bytes") > run_bytes // 2).select(KEY).collect()
+    return sorted(str(row[0]) for row in large)
 
 
 def _of_rows(rows: DataFrame) -> DataFrame:
