@@ -139,25 +139,29 @@ def entries_of(events: DataFrame) -> DataFrame:
     `known_at`, `known_own`: the last of them (null: none); `changed`: of another member, and not
     what this member knew before; `fresh`: an event that is logged, higher than ever known here.
     """
-    points = events.select(
-        *(KEY, "member", "at", "own", "own_then", "place"),
-        F.col("member").alias("other"),
-        F.col("own").alias("count"),
-        F.lit(None).cast("int").alias("nth"),
+    own = F.struct(F.lit(-1).alias("nth"), F.col("member").alias("other"), F.col("own").alias("n"))
+    asked = F.transform(
+        F.map_entries("clock"),
+        lambda entry, nth: F.struct(
+            nth.alias("nth"), entry["key"].alias("other"), entry["value"].alias("n")
+        ),
     )
-    asked = events.select(
+    # One row for the event itself, and one for each entry: events are worked out once.
+    both = events.select(
         *(KEY, "member", "at", "own", "own_then", "place"),
-        F.posexplode("clock").alias("nth", "other", "count"),
+        F.explode(F.concat(F.array(own), asked)).alias("one"),
+    ).select(
+        *(KEY, "member", "at", "own", "own_then", "place", "one.nth", "one.other"),
+        F.col("one.n").alias("count"),
     )
-    passing = Window.partitionBy(KEY, "other").orderBy("count", F.col("nth").isNotNull(), "at")
+    event = F.col("nth") < 0
+    passing = Window.partitionBy(KEY, "other").orderBy("count", ~event, "at")
     passing = passing.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    event = F.col("nth").isNull()
-    both = points.unionByName(asked)
     known = F.last(F.when(event, F.struct("at", "own")), ignorenulls=True).over(passing)
     both = both.withColumns(
         {"prefix": F.sum(F.when(event, 1).otherwise(0)).over(passing), "known": known}
     )
-    entries = both.where("nth IS NOT NULL").withColumns(
+    entries = both.where("nth >= 0").withColumns(
         {"known_at": F.col("known.at"), "known_own": F.col("known.own")}
     )
     here = Window.partitionBy(KEY, "member", "other").orderBy("at")
