@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.audit.engine import audit_events
+from antecede.audit.pairs import CONFIDENCE_NAME, ESTIMATED, chosen
 from antecede.errors import InputError
 from antecede.spark import audit, quarantined
 from antecede.spark.audit_tables import SPACES
@@ -75,6 +76,8 @@ def same(found: dict[str, dict[str, Any]], expected: dict[str, dict[str, Any]]) 
         details.pop("separator_hint", None)
         assert {n: row[n] for n in COUNTED} == {n: report[n] for n in COUNTED}, run
         assert {n: row[n] for n in DETAILED} == {n: details.pop(n, 0) for n in DETAILED}, run
+        guesses = (*ESTIMATED, CONFIDENCE_NAME)
+        assert {n: row[n] for n in guesses} == {n: details.pop(n, None) for n in guesses}, run
         maps = {n: report[n] if n in report else details.pop(n) for n in MAPS}
         assert {n: row[n] for n in MAPS} == maps, run
         if report["clock_defects"] is not None:
@@ -129,11 +132,45 @@ def test_too_large_is_refused_by_name(spark: SparkSession) -> None:
     (row,) = audit(df, by="causes", pair_steps=5, pairs=False).collect()
     assert (row.edges, row.ordered_pairs, row.messages) == (37, None, 20)
     with pytest.raises(FAILED, match=r"run 'big'.*takes 9 bytes"):
-        audit(df, by="clocks", run_bytes=9).collect()
+        audit(df, format="shiviz", run_bytes=9).collect()
+    with pytest.raises(FAILED, match=r"run 'big'.*takes 9 bytes"):
+        audit(df, by="clocks", run_bytes=9, giant="never").collect()
+    (row,) = audit(df, by="clocks", run_bytes=9).collect()
+    assert (row.messages, row.quarantine) == (0, {"no clock": 20})
 
 
 def test_wrong_arguments(spark: SparkSession) -> None:
     with pytest.raises(InputError, match="none of auto, causes, clocks"):
         audit(spark.createDataFrame([("a",)], "id string"), by="guess")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="none of auto, always, never"):
+        audit(spark.createDataFrame([("a",)], "id string"), giant="big")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="column id must be string; it is double: cast it"):
         audit(spark.createDataFrame([(1.0,)], "id double"))
+
+
+def test_pairs_beyond_the_steps_are_estimated_as_locally(spark: SparkSession) -> None:
+    rng = random.Random(3)
+    rows = [
+        Event(
+            run=f"run {k % 3}",
+            id=f"é{k}",
+            parents=tuple(f"é{rng.randrange(k)}" for _ in range(rng.choice((1, 2, 3))))
+            if k
+            else (),
+            file_order=k,
+        )
+        for k in range(600)
+    ]
+    rows += [Event(run="chain", id=str(k), parents=(str(k - 1),), file_order=k) for k in range(9)]
+    rows += [Event(run="none", id="alone", file_order=700)]
+    rows += [Event(run="run 0", id=i, parents=(j,), file_order=701) for i, j in ("xy", "yx")]
+    table = pa.Table.from_batches([to_batch(rows)])
+    options: dict[str, Any] = {"pairs": "estimate", "pair_steps": 9, "pair_ranks": 64}
+    found = as_reports(audit(spread(spark, table), by="causes", **options))
+    same(found, local(table, choice=chosen("estimate", 9, 64)))
+    estimated = {run for run, row in found.items() if row["ordered_pairs_estimated"] is not None}
+    assert estimated == {"run 0", "run 1", "run 2"}
+    assert found["run 1"]["ordered_pairs"] is found["run 1"]["redundant_edges"] is None
+    assert found["run 1"]["pairs_confidence"] == 0.95
+    assert found["chain"]["ordered_pairs"] == 36
+    same(as_reports(audit(spread(spark, table), by="causes", pairs="estimate")), local(table))

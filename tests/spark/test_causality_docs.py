@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 ARROW = ("cuts", "lines", "reach", "relations", "stamps")
-SPARK = ("auditing", "cutting", "metering", "reaching", "relations", "stamping")
+SPARK = ("auditing", "cutting", "metering", "quarantining", "reaching", "relations", "stamping")
 
 
 def examples(module: str, **given: object) -> tuple[int, int]:

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from antecede.kernels import clocks, graph, pairs
+from antecede.audit.pairs import EXACT, PairChoice, details_of, find_pairs, id_digests, keys_of
+from antecede.kernels import clocks, graph
 from antecede.trace.rows import refuse
 from antecede.trace.schema import ORDERS
 from antecede.trace.separators import several_in_one
@@ -34,10 +35,13 @@ class Counts:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-def by_causes(events: pa.Table, selfish: graph.Bools | None = None) -> Counts:
+def by_causes(
+    events: pa.Table, selfish: graph.Bools | None = None, choice: PairChoice = EXACT
+) -> Counts:
     """Count declared causes; events on a cycle go to quarantine, their children lose them.
 
     `selfish`: events that named themselves, too (`trace.rows` leaves that out) [n].
+    `choice`: are pairs counted, exactly or else estimated.
     """
     named_self = 0 if selfish is None else int(np.count_nonzero(selfish))
     of, edges = _graph(events)
@@ -52,21 +56,18 @@ def by_causes(events: pa.Table, selfish: graph.Bools | None = None) -> Counts:
         of, edges = _graph(events)
     child, parent = edges["child"].to_numpy(), edges["parent"]
     declared = np.bincount(child, minlength=len(events))
-    counted = pairs.pair_counts(of)
-    redundant = int(counted.redundant.sum())
+    found = find_pairs(of, lambda: id_digests(events), choice)
+    details |= details_of(found, len(events))
     details["missing_ids"] = _missing_ids(events, edges)
     details |= _several_in_one(events, edges)
     keys = {
         "edges": len(of.parent),
-        "immediate_edges": len(of.parent) - redundant,
-        "redundant_edges": redundant,
         "roots": int(np.count_nonzero(declared == 0)),
         "merges": int(np.count_nonzero(declared > 1)),
         "max_parents": int(declared.max(initial=0)),
         "missing_parents": int(parent.null_count),
         "self_parents": named_self,
-        "ordered_pairs": counted.ordered,
-        "concurrent_pairs": counted.concurrent,
+        **keys_of(found, len(events), len(of.parent)),
     }
     return Counts(events, of.parent, of.child(), keys, quarantine, details)
 

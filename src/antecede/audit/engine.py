@@ -19,12 +19,14 @@ from antecede.audit.channels import channel_models
 from antecede.audit.counts import add_common, by_causes, by_clocks
 from antecede.audit.details import of_format
 from antecede.audit.early import early_details
+from antecede.audit.pairs import EXACT, PAIR_KEYS, PAIR_STEPS, PairChoice, Pairs, chosen
 from antecede.audit.report import AuditReport
 from antecede.audit.witnesses import Named, witnesses
+from antecede.kernels.sketches import RANKS
 from antecede.trace.arrow import QUARANTINE_SCHEMA, read
 from antecede.trace.causes import BLANK, REPEATED
 from antecede.trace.reader import ReadOptions
-from antecede.trace.rows import conform, distinct, refuse
+from antecede.trace.rows import clock_refusal, conform, distinct, refuse
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
@@ -37,8 +39,17 @@ def audit(
     options: ReadOptions | None = None,
     *,
     missing: int = 0,
+    pairs: Pairs = True,
+    pair_steps: int = PAIR_STEPS,
+    pair_ranks: int = RANKS,
 ) -> AuditReport:
     """Read files as one trace and count.
+
+    `pairs`: ordered and concurrent pairs, and edges that others imply, are counted exactly (True)
+    or not at all (False), or exactly up to `pair_steps` (edges times events / 64, where some
+    events have several causes) and estimated beyond it ("estimate"): then they are null, and
+    `details` has the estimates with the ends of their intervals (`ordered_pairs_low`, ...), which
+    hold with `pairs_confidence`, from `pair_ranks` ranks an event; implied edges stay null.
 
     Details that name events (the worst inversions, clocks that are wrong, up to `missing` ids
     that are nowhere) are added to what `audit_events` counts.
@@ -47,6 +58,7 @@ def audit(
     or nothing in it could be read. Bad records are counted in `details` and kept in
     `quarantine`.
     """
+    choice = chosen(pairs, pair_steps, pair_ranks)
     trace = read(paths, format, options)
     return audit_events(
         trace.events,
@@ -55,6 +67,7 @@ def audit(
         details=trace.details,
         paths=[str(path) for path in paths],
         named=Named(missing),
+        choice=choice,
     )
 
 
@@ -67,11 +80,13 @@ def audit_events(
     paths: Sequence[str] = (),
     named: Named | None = None,
     clocked: bool | None = None,
+    choice: PairChoice = EXACT,
 ) -> AuditReport:
     """Count over a table of events in the schema; columns may be absent but for `id`.
 
     The counts go by the vector clocks if the format is `shiviz`, or if events have clocks and
     none declares a parent; else by declared parents; `clocked` decides it for a part of a trace.
+    `choice` says what is done about pairs; by clocks they are linear, and never estimated.
     `quarantine` and `details` are what
     reading the events already found; `named` asks for the details that name events. Raise
     InputError if a column is not of the schema.
@@ -84,7 +99,11 @@ def audit_events(
         table, refused = _with_own_entry(table)
         bad.append(refused)
     rows = distinct(table, clocked)
-    counts = by_clocks(rows.events) if clocked else by_causes(rows.events, rows.selfish)
+    if clocked:
+        counts = by_clocks(rows.events)
+        counts.keys |= dict.fromkeys(PAIR_KEYS) if choice.pairs is False else {}
+    else:
+        counts = by_causes(rows.events, rows.selfish, choice)
     add_common(counts)
     bad += [rows.quarantine, *([counts.quarantine] if counts.quarantine is not None else [])]
     aside = pa.concat_tables([QUARANTINE_SCHEMA.empty_table(), *bad])
@@ -125,12 +144,8 @@ def _with_own_entry(table: pa.Table) -> tuple[pa.Table, pa.Table]:
     seqs = []
     columns = (table[name].to_pylist() for name in ("member", "clock_members", "clock_counts"))
     for member, names, counts in zip(*columns, strict=True):
-        own = dict(zip(names or (), counts or (), strict=False)).get(member)
-        seqs.append(own)
-        if names is None:
-            reasons.append("no clock")
-        else:
-            reasons.append("" if own else f"the clock has no entry of its own member {member!r}")
+        reasons.append(clock_refusal(member, names, counts))
+        seqs.append(dict(zip(names or (), counts or (), strict=False)).get(member))
     table = table.set_column(table.column_names.index("seq"), "seq", pa.array(seqs, pa.int64()))
     good = pa.array([not reason for reason in reasons], pa.bool_())
     refused = refuse(table.filter(pc.invert(good)), [reason for reason in reasons if reason])

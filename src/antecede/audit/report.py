@@ -20,8 +20,8 @@ class AuditReport:
     duplicates: int
     edges: int
     cross_member_edges: int | None
-    immediate_edges: int
-    redundant_edges: int
+    immediate_edges: int | None
+    redundant_edges: int | None
     roots: int | None
     merges: int | None
     max_parents: int | None

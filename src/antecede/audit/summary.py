@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antecede.audit import early, receipt_words, skew_words
 from antecede.audit.channels import lines as channel_lines
+from antecede.audit.pairs import CONFIDENCE_NAME, ESTIMATED
 from antecede.trace import separators, time_words
 from antecede.trace.causes import Causes
 from antecede.words import count_and_part, counted, duration, table
@@ -330,6 +331,18 @@ def _counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
             ("concurrent pairs", report.concurrent_pairs),
         ):
             yield name, f"{value:,}", f"{value / total:.1%}" if total else ""
+    yield from _estimates(report.details)
+
+
+def _estimates(details: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield pairs that were estimated, as whoever asked for it must see."""
+    if CONFIDENCE_NAME in details:
+        figures = [f"{details[name]:,}" for name in ESTIMATED]
+        sure = f"with {details[CONFIDENCE_NAME]:.0%} confidence, not counted exactly"
+        for name, k in (("ordered", 0), ("concurrent", 3)):
+            what, low, high = figures[k : k + 3]
+            yield f"{name} pairs, estimated", what, f"{low} to {high} {sure}"
+        yield "immediate dependencies", "unknown", "not counted where pairs are estimated"
 
 
 def _program_order(report: AuditReport) -> str:

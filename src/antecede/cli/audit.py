@@ -10,13 +10,17 @@ from pathlib import Path
 import pyarrow as pa
 
 from antecede.audit.engine import audit
+from antecede.audit.pairs import PAIR_STEPS, Pairs
 from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine, say_shortage
 from antecede.cli.output import check_writable, draft_of
 from antecede.cli.quarantine import save_quarantine
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
+from antecede.kernels.sketches import RANKS
 from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.writing import format_of
+
+PAIRS: dict[str, Pairs] = {"exact": True, "estimate": "estimate", "none": False}
 
 
 def _number(text: str) -> int:
@@ -49,6 +53,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="list ids that are named as causes and are nowhere, the N most named (20)",
     )
     parser.add_argument("--force", action="store_true", help="replace that FILE where it exists")
+    parser.add_argument(
+        "--pairs",
+        choices=tuple(PAIRS),
+        default="exact",
+        help="ordered and concurrent pairs: exact (default); estimate them, with an interval, "
+        "where declared causes make exact counts take more than --pair-steps; or none",
+    )
+    parser.add_argument(
+        "--pair-steps",
+        type=int,
+        default=PAIR_STEPS,
+        metavar="N",
+        help=f"steps, edges times events / 64, up to which pairs are exact ({PAIR_STEPS:,})",
+    )
+    parser.add_argument(
+        "--pair-ranks",
+        type=int,
+        default=RANKS,
+        metavar="K",
+        help=f"ranks an event of an estimate: the interval shrinks with their root ({RANKS:,}: 8 "
+        "percent)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -58,6 +84,9 @@ def run(args: argparse.Namespace) -> int:
         refuse_unused(args, "without --quarantine nothing is written", unused=["force"])
     if args.missing < 0:
         raise InputError(f"--missing {args.missing}: a number of ids, 0 or more")
+    if args.pairs != "estimate":
+        why = f"--pairs {args.pairs} estimates nothing"
+        refuse_unused(args, why, unused=["pair_steps", "pair_ranks"])
     options = read_options(args)
     engine = chosen_engine(args, args.paths, args.format, options)
     if engine.name == SPARK:
@@ -68,7 +97,15 @@ def run(args: argparse.Namespace) -> int:
         check_writable(aside, args.paths, args.force)
         format_of(aside)
     say_shortage(engine)
-    report = audit(args.paths, args.format, options, missing=args.missing)
+    report = audit(
+        args.paths,
+        args.format,
+        options,
+        missing=args.missing,
+        pairs=PAIRS[args.pairs],
+        pair_steps=args.pair_steps,
+        pair_ranks=args.pair_ranks,
+    )
     if aside is not None:
         write_quarantine(report.quarantine, aside)
     if args.json:

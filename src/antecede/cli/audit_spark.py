@@ -15,9 +15,10 @@ from antecede.cli.engines import Engine, needed_bytes
 from antecede.cli.folders import check_new_folder, draft_folder
 from antecede.cli.order_spark import session
 from antecede.cli.unused import refuse_unused
+from antecede.errors import InputError
 from antecede.progress import Progress
 from antecede.spark.audit_totals import total_by_causes, total_by_clocks, with_read
-from antecede.spark.auditing import quarantined
+from antecede.spark.quarantining import quarantined
 from antecede.spark.event_tables import events_of_tables, typed_failures, write_bad
 from antecede.spark.order_tables import Survey
 from antecede.spark.table_work import tables_of, work_of
@@ -33,6 +34,12 @@ def run_on_spark(
 ) -> int:
     """Carry `antecede audit` out on Spark. Raises as the local engine does."""
     refuse_unused(args, "with Spark no ids are listed (--engine local does)", unused=["missing"])
+    if args.pairs == "estimate":
+        raise InputError(
+            "with Spark the pairs of a whole trace are exact, or none: --pairs none, or "
+            'antecede.spark.audit(df, pairs="estimate"), which estimates them run by run'
+        )
+    pairs = args.pairs == "exact"
     tables = tables_of(args.paths, args.format, options)
     format = PARQUET
     if aside is not None:
@@ -49,9 +56,9 @@ def run_on_spark(
             events, found = open_.enter_context(given)
         with Progress("counting"):
             if clocked := bool(found.known["clock_members"]) and not found.parents:
-                report = total_by_clocks(events, bad, format)
+                report = total_by_clocks(events, bad, format, pairs=pairs)
             else:
-                report = total_by_causes(events)
+                report = total_by_causes(events, pairs=pairs)
                 if bad is not None and report.details["quarantined"]:
                     write_bad(quarantined(events, by="causes"), bad, format)
     report = with_read(report, found.details, found.bad, found.reasons)

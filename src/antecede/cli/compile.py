@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from antecede.audit import audit_events
+from antecede.audit.pairs import PairChoice
 from antecede.causality import (
     concurrent,
     cut,
@@ -27,6 +28,7 @@ from antecede.causality import (
 from antecede.errors import InputError
 from antecede.kernels.compile_time import timed
 from antecede.kernels.jit import cache_folder
+from antecede.kernels.sketches import LEAST_RANKS
 from antecede.meter.count import count_rules
 from antecede.meter.rules import RULES
 from antecede.meter.summary import summarize
@@ -46,6 +48,8 @@ _DECLARED = (
     Event(id="a", member="x"),
     Event(id="b", member="y", parents=("a",)),
     Event(id="c", member="y", parents=("a", "b")),
+    Event(id="d", member="x", parents=("a",)),
+    Event(id="e", member="x", parents=("b", "d")),  # a past that only a sketch or a count tells
 )
 _REPLIES = (Event(id="a", member="x"), Event(id="b", member="y", parents=("a",)))
 _CLOCKS = (
@@ -110,7 +114,9 @@ def _jobs(parts: Sequence[str]) -> list[Job]:
 
 
 def _audit(events: tuple[Event, ...]) -> None:
-    audit_events(pa.Table.from_batches([to_batch(events)]))
+    table = pa.Table.from_batches([to_batch(events)])
+    audit_events(table)
+    audit_events(table, choice=PairChoice("estimate", 0, LEAST_RANKS))
 
 
 def _order(spec: OrderSpec) -> None:

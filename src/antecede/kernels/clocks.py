@@ -146,11 +146,11 @@ def clock_pairs(log: ClockLog, events: pa.Table) -> ClockPairs:
 
 
 def _codes(events: pa.Table, column: str) -> Ints:
-    """Number the distinct values of a text column, null being one of them [n]."""
+    """Number the distinct values of a text column; null and "" are one, as in identities [n]."""
     if column not in events.column_names:
         return np.zeros(len(events), dtype=np.int64)
-    values = pa.array(events[column].to_pylist(), pa.string())
-    encoded = values.dictionary_encode(null_encoding="encode")
+    values = pa.array([value or "" for value in events[column].to_pylist()], pa.string())
+    encoded = values.dictionary_encode()
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
 

@@ -17,12 +17,13 @@ except ImportError as error:
 
 from antecede.order.deliver_spec import DeliverSpec, DeliverStatus
 from antecede.spark.audit_report import audit_report
-from antecede.spark.auditing import audit, quarantined
+from antecede.spark.auditing import audit
 from antecede.spark.cutting import cut, cut_verdict, recovery_line
 from antecede.spark.data_source import register_source
 from antecede.spark.delivering import deliver
 from antecede.spark.metering import meter, violations
 from antecede.spark.ordering import order
+from antecede.spark.quarantining import quarantined
 from antecede.spark.reaching import future, past
 from antecede.spark.registering import register
 from antecede.spark.relations import concurrent, happened_before, past_size

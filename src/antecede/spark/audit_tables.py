@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.window import Window
 
+from antecede.audit.pairs import PairChoice
 from antecede.spark.event_columns import KEY, PLACE, ROW
 from antecede.spark.run_graph import graphs_of
 from antecede.trace.reader import NO_ID
@@ -31,9 +32,8 @@ LARGEST = (1 << 63) - 1
 class Limits(NamedTuple):
     """What the task of one run takes; beyond it the query fails and says so."""
 
-    count_pairs: bool
+    pairs: PairChoice
     graph_edges: int
-    pair_steps: int
 
 
 def judged(events: DataFrame) -> DataFrame:
@@ -116,7 +116,7 @@ def edges_of(effects: DataFrame, causes: DataFrame) -> DataFrame:
 def on_cycles(events: DataFrame, limits: Limits) -> tuple[DataFrame, DataFrame]:
     """Return the graph's counts, a row a run, and the digests of events on cycles."""
     present = edges_of(events, events).where(F.col("parent").isNotNull())
-    found = graphs_of(present, limits.count_pairs, limits.graph_edges, limits.pair_steps)
+    found = graphs_of(present, limits.pairs, limits.graph_edges)
     return found.where("node IS NULL").drop("node"), found.where("node IS NOT NULL").select(
         KEY, "node"
     )

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from antecede.audit.channels import merged as merged_channels
 from antecede.audit.early import of_parts, part_of
 from antecede.audit.engine import audit_events
+from antecede.audit.pairs import PairChoice
 from antecede.audit.report import AuditReport
 from antecede.audit.witnesses import Named
 from antecede.errors import InputError
@@ -35,7 +36,7 @@ from antecede.spark.event_columns import (
     whole_run,
 )
 from antecede.spark.order_tables import write_part
-from antecede.spark.run_graph import GRAPH_EDGES, PAIR_STEPS
+from antecede.spark.run_graph import GRAPH_EDGES
 from antecede.trace.causes import BLANK, REPEATED, Causes
 from antecede.trace.rows import conform
 from antecede.trace.schema import DELIVER, ORDERS, RECEIVE
@@ -46,12 +47,13 @@ ALWAYS = ("rows", "quarantined", "missing_ids", "repeated_causes", "blank_causes
 """Details that a report has even where they are 0."""
 
 
-def total_by_causes(events: DataFrame) -> AuditReport:
+def total_by_causes(events: DataFrame, *, pairs: bool = True) -> AuditReport:
     """Return the report of events by declared causes; rows that could not be read are not in it.
 
+    `pairs=False`: ordered and concurrent pairs and implied edges are null.
     Without other details that name events: `missing`, `separator_hint`, `clock_skew`.
     """
-    runs = audit(events, by="causes").persist(StorageLevel.DISK_ONLY)
+    runs = audit(events, by="causes", pairs=pairs).persist(StorageLevel.DISK_ONLY)
     try:
         return _added(runs, events)
     finally:
@@ -70,7 +72,8 @@ def _added(runs: DataFrame, events: DataFrame) -> AuditReport:
     if row.runs > 1 and keys["members"] is not None:
         keys["members"] = _members(events, bool(row.events_on_cycles))
     messages = keys["messages"]
-    keys["concurrent_pairs"] = messages * (messages - 1) // 2 - keys["ordered_pairs"]
+    if keys["ordered_pairs"] is not None:
+        keys["concurrent_pairs"] = messages * (messages - 1) // 2 - keys["ordered_pairs"]
     maps = {name: _one_map(runs, name) for name in MAPS}
     details = {name: row[name] for name in DETAILED if row[name] or name in ALWAYS}
     if "receipts" in details or "deliveries" in details:
@@ -93,7 +96,7 @@ def _kept(events: DataFrame, cycles: bool) -> DataFrame:
     chosen = tables.distinct_events(tables.judged(events_of(events)))
     if not cycles:
         return chosen
-    limits = tables.Limits(False, GRAPH_EDGES, PAIR_STEPS)
+    limits = tables.Limits(PairChoice(pairs=False), GRAPH_EDGES)
     _, cyclic = tables.on_cycles(chosen, limits)
     return chosen.join(cyclic, [KEY, "node"], "left_anti")
 
@@ -158,21 +161,28 @@ def _parts(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBat
 
 
 def total_by_clocks(
-    events: DataFrame, aside: Path | None, format: str, *, run_bytes: int = RUN_BYTES
+    events: DataFrame,
+    aside: Path | None,
+    format: str,
+    *,
+    pairs: bool = True,
+    run_bytes: int = RUN_BYTES,
 ) -> AuditReport:
     """Return the report of vector clocks, counted by the local engine in one task.
 
-    `aside`: a folder that takes the rows that are set aside. Raises InputError in the worker where
-    the rows are more than `run_bytes` of Arrow data.
+    `pairs=False` as in `total_by_causes`. `aside`: a folder that takes the rows that are set
+    aside. Raises InputError in the worker where the rows are more than `run_bytes` of Arrow data.
     """
     rows = events.repartition(1).sortWithinPartitions("file_order")
-    packed = rows.mapInArrow(_counter(aside, format, run_bytes), "report binary").collect()
+    packed = rows.mapInArrow(
+        _counter(aside, format, PairChoice(pairs), run_bytes), "report binary"
+    ).collect()
     report: AuditReport = pickle.loads(packed[0].report)
     return report
 
 
 def _counter(
-    aside: Path | None, format: str, most: int
+    aside: Path | None, format: str, choice: PairChoice, most: int
 ) -> Callable[[Iterable[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
     def count(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         parts, size = [], 0
@@ -187,7 +197,7 @@ def _counter(
         if not parts:
             return
         table = pa.Table.from_batches(parts).combine_chunks()
-        report = audit_events(table, TABLE, named=Named(), clocked=True)
+        report = audit_events(table, TABLE, named=Named(), clocked=True, choice=choice)
         if aside is not None:
             write_part(report.quarantine, aside / "counted-000000", format)
         plain = AuditReport(**report.to_dict())

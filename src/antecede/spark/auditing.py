@@ -1,12 +1,13 @@
-"""`audit` and `quarantined`: the exact counts of `antecede audit` over a DataFrame of events.
+"""`audit`: the counts of `antecede audit` over a DataFrame of events.
 
 Theory of operation
 -------------------
 By declared causes everything is joins and aggregations over run and id (`audit_tables`), also
 within one run, but for two things that are ONE TASK A RUN: the graph of causes, in numbers
 (`run_graph`), and rows of runs that tell of receipts or deliveries (their channels and early
-deliveries go by the order of each member's rows). Vector-clock logs, and formats with details of
-their own, are one task a run altogether, counted by `antecede.audit.engine`, the local engine.
+deliveries go by the order of each member's rows). By vector clocks there is no graph: prefix
+counts, windows over one member of a run and joins (`clock_tables`, `clock_audit`). Formats with
+details of their own are one task a run altogether, counted by the local engine.
 Each such task holds one run at a time, sorted by Spark, and refuses one beyond a stated size.
 
 `audit_report` adds up a whole trace on the driver, as `antecede audit --json` has it.
@@ -23,27 +24,37 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.audit.channels import channel_models
-from antecede.audit.counts import by_causes
 from antecede.audit.early import early_details
 from antecede.audit.engine import audit_events
+from antecede.audit.pairs import (
+    CONFIDENCE_NAME,
+    ESTIMATED,
+    PAIR_KEYS,
+    PAIR_STEPS,
+    PairChoice,
+    Pairs,
+    chosen,
+)
 from antecede.errors import InputError
+from antecede.kernels.sketches import RANKS
 from antecede.spark import audit_tables as tables
+from antecede.spark.clock_audit import clock_counts, giant_runs, map_of
+from antecede.spark.clock_tables import clock_rows
 from antecede.spark.event_columns import (
     KEY,
-    PLACE,
-    ROW,
     RUN_BYTES,
     events_of,
     run_by_run,
     runs_in,
     whole_run,
 )
-from antecede.spark.run_graph import GRAPH_EDGES, PAIR_STEPS
+from antecede.spark.run_graph import GRAPH_EDGES
 from antecede.spark.workers import ready_workers
 from antecede.trace.rows import conform
 from antecede.trace.schema import DELIVER, ORDERS, RECEIVE
 
 By = Literal["auto", "causes", "clocks"]
+Giant = Literal["auto", "always", "never"]
 Batches = Iterable[pa.RecordBatch]
 COUNTED = (
     "messages",
@@ -74,10 +85,13 @@ DETAILED = (
     "deliveries",
 )
 MAPS = ("inversions", "max_inversions", "quarantine")
+COLUMNS = (*COUNTED, *ESTIMATED, CONFIDENCE_NAME, *DETAILED, *MAPS, "details")
 CYCLE = "causes form a cycle"
 _TYPES = (
     "run string, "
-    + "".join(f"{name} long, " for name in (*COUNTED, *DETAILED))
+    + "".join(f"{name} long, " for name in (*COUNTED, *ESTIMATED))
+    + f"{CONFIDENCE_NAME} double, "
+    + "".join(f"{name} long, " for name in DETAILED)
     + "".join(f"{name} map<string, long>, " for name in MAPS)
     + "details string"
 )
@@ -88,10 +102,12 @@ def audit(
     *,
     format: str = "table",
     by: By = "auto",
-    pairs: bool = True,
+    pairs: Pairs = True,
     run_bytes: int = RUN_BYTES,
     graph_edges: int = GRAPH_EDGES,
     pair_steps: int = PAIR_STEPS,
+    pair_ranks: int = RANKS,
+    giant: Giant = "auto",
 ) -> DataFrame:
     """Return one row a run: what `antecede audit --json` says of its rows.
 
@@ -106,13 +122,25 @@ def audit(
     `by`: causes are declared, or told by vector clocks; "auto" chooses for the whole table as the
     local engine does, and runs a job for it where there are clocks. `format` says where the
     events came from and adds its own details. Otherwise nothing runs before the result is asked
-    for. `pairs=False` leaves ordered, concurrent and implied ones null.
+    for.
+
+    `pairs`: exact (True), none (False: ordered, concurrent and implied ones are null), or exact up
+    to `pair_steps` and estimated beyond it ("estimate"). Of a run with estimates the exact columns
+    are null; `ordered_pairs_estimated`, `ordered_pairs_low`, `ordered_pairs_high`, the same of
+    concurrent ones, and `pairs_confidence` (0.95) say what is known: the interval holds with that
+    confidence or more over the draw of `pair_ranks` ranks an event (1,024: some 7.6 % on both
+    sides; 4,096: 3.7 %). Implied edges are not estimated.
 
     Distributed also within a run, but for: the graph of declared causes, one task a run, at most
     `graph_edges` (some 100 bytes of memory each), and `pair_steps` (edges times events / 64) where
-    events have several causes; rows of runs with receipts or deliveries, clock logs, and formats
-    other than "table", one task a run, at most `run_bytes` of Arrow data. Beyond them the task
-    fails with InputError naming the run.
+    events have several causes and pairs are to be exact; rows of runs with receipts or deliveries,
+    and formats other than "table", one task a run, at most `run_bytes` of Arrow data. Beyond them
+    the task fails with InputError naming the run.
+
+    Vector clocks: `pairs` are always exact. Runs whose rows take less than half of `run_bytes`
+    are a task each, counted by the local engine; larger ones are counted by joins and windows, with
+    no task that needs a run, at many times the cost an event. `giant="auto"` runs a job that adds
+    up the bytes of each run; with "never" none is large, with "always" all are, and no job runs.
 
     Without `file_order` the first of repeated rows is that of the least 64-bit digest
     (`xxhash64` of its columns), and what goes by the order of rows is not counted.
@@ -134,63 +162,20 @@ def audit(
     """
     events = events_of(df)
     ready_workers(df.sparkSession)
-    clocks = _by_clocks(events, format, by)
+    choice = chosen(pairs, pair_steps, pair_ranks)
+    clocks = by_clocks(events, format, by)
+    if giant not in ("auto", "always", "never"):
+        raise InputError(f"giant={giant!r} is none of auto, always, never")
+    if clocks and format == "table":
+        return _by_clock(events, choice, run_bytes, giant)
     if clocks or format != "table":
-        counter = _counter(format, clocks, pairs, run_bytes)
-        return run_by_run(events).mapInArrow(counter, _TYPES)
-    limits = tables.Limits(pairs, graph_edges, pair_steps)
+        return _a_run_a_task(events, format, clocks, choice, run_bytes)
+    limits = tables.Limits(choice, graph_edges)
     return _by_causes(events, limits, run_bytes)
 
 
-def quarantined(
-    df: DataFrame, *, by: By = "auto", graph_edges: int = GRAPH_EDGES, run_bytes: int = RUN_BYTES
-) -> DataFrame:
-    """Return the rows that an audit by declared causes sets aside: `reason`, and the `row`.
-
-    `row` is a struct of all columns of `df`. Reasons are those that `audit` counts in
-    `quarantine`: no id, a row that contradicts an earlier one of its id, an event on a cycle of
-    causes (the reason names the cycle after a colon). Arguments as for `audit`; the events on
-    cycles of a run, and no others, are one task. Raises InputError as `audit`, and for logs with
-    vector clocks, whose rows `antecede audit` hands out.
-
-    >>> from antecede.spark import quarantined
-    >>> events = spark.createDataFrame(
-    ...     [("a", ["b"]), ("b", ["a"]), ("", []), ("c", [])], "id string, parents array<string>"
-    ... )
-    >>> found = quarantined(events)
-    >>> found.select("row.id", "reason").sort("id").show(truncate=False)
-    +---+--------------------------------+
-    |id |reason                          |
-    +---+--------------------------------+
-    |   |no id                           |
-    |a  |causes form a cycle: a <- b <- a|
-    |b  |causes form a cycle: a <- b <- a|
-    +---+--------------------------------+
-    <BLANKLINE>
-    """
-    events = events_of(df, rows=True)
-    ready_workers(df.sparkSession)
-    if _by_clocks(events, "table", by):
-        raise InputError(
-            "quarantined goes by declared causes, and this is a log of vector clocks: see the "
-            "counts of audit, and for the rows antecede audit --quarantine; by='causes' leaves "
-            "the clocks alone"
-        )
-    rows = tables.judged(events)
-    bad = rows.where(F.col("reason").isNotNull()).select("reason", F.col(ROW).alias("row"))
-    chosen = tables.distinct_events(rows)
-    _, cyclic = tables.on_cycles(chosen, tables.Limits(False, graph_edges, PAIR_STEPS))
-    whole = chosen.join(cyclic, [KEY, "node"], "left_semi").select(
-        KEY, PLACE, "id", F.col(tables.NAMES).alias("parents")
-    )
-    named = run_by_run(whole).mapInArrow(_cycles(run_bytes), f"{KEY} string, id string, why string")
-    named = named.toDF("__run", "__id", "reason")
-    first = rows.where("first").select(KEY, "id", ROW)
-    same = (first[KEY] == named["__run"]) & (first["id"] == named["__id"])
-    return bad.unionByName(first.join(named, same).select("reason", F.col(ROW).alias("row")))
-
-
-def _by_clocks(events: DataFrame, format: str, by: By) -> bool:
+def by_clocks(events: DataFrame, format: str, by: By) -> bool:
+    """Tell how a table is counted, as the local engine tells it of a whole trace; may run a job."""
     if by not in ("auto", "causes", "clocks"):
         raise InputError(f"by={by!r} is none of auto, causes, clocks")
     if format == "shiviz" or by != "auto":
@@ -202,6 +187,42 @@ def _by_clocks(events: DataFrame, format: str, by: By) -> bool:
         F.count("clock_members").alias("clocks"), F.coalesce(declared, F.lit(0)).alias("declared")
     ).first()
     return bool(told and told.clocks and not told.declared)
+
+
+def _a_run_a_task(
+    events: DataFrame, format: str, clocks: bool, choice: PairChoice, run_bytes: int
+) -> DataFrame:
+    counter = _counter(format, clocks, choice, run_bytes)
+    return run_by_run(events).mapInArrow(counter, _TYPES)
+
+
+def _by_clock(events: DataFrame, choice: PairChoice, run_bytes: int, giant: Giant) -> DataFrame:
+    """Count large runs by columns, all others a run a task, which costs much less for each."""
+    if giant == "always":
+        return _by_clock_columns(events, choice, run_bytes)
+    large = giant_runs(events, run_bytes) if giant == "auto" else []
+    if not large:
+        return _a_run_a_task(events, "table", True, choice, run_bytes)
+    is_large = F.col(KEY).isin(large)
+    small = _a_run_a_task(events.where(~is_large), "table", True, choice, run_bytes)
+    return small.unionByName(_by_clock_columns(events.where(is_large), choice, run_bytes))
+
+
+def _by_clock_columns(events: DataFrame, choice: PairChoice, run_bytes: int) -> DataFrame:
+    rows = clock_rows(events)
+    total = clock_counts(events, rows, choice.pairs is not False)
+    for part in _told(rows.good, run_bytes):
+        total = total.join(part, KEY, "left")
+    told = (
+        F.expr("substring(details, 2, length(details) - 2)")
+        if "details" in total.columns
+        else F.lit(None)
+    )
+    total = total.withColumn(
+        "details", F.concat(F.lit("{"), F.concat_ws(", ", "__details", told), F.lit("}"))
+    )
+    made = {name: F.lit(0).cast("long") for name in DETAILED if name not in total.columns}
+    return total.withColumns(made).select("run", *COLUMNS)
 
 
 def _by_causes(events: DataFrame, limits: tables.Limits, run_bytes: int) -> DataFrame:
@@ -216,7 +237,7 @@ def _by_causes(events: DataFrame, limits: tables.Limits, run_bytes: int) -> Data
     for part in parts:
         total = total.join(part, KEY, "left")
     orders = [name for name in ORDERS if name in events.columns]
-    return _row(total, orders, limits.count_pairs)
+    return _row(total, orders, limits.pairs.pairs is not False)
 
 
 def _reasons(rows: DataFrame) -> DataFrame:
@@ -255,13 +276,16 @@ def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
     nothing = F.lit(None).cast("long")
     made["members"] = F.col("members").cast("long")
     made["cross_member_edges"] = F.when(F.col("members").isNotNull(), count("cross_member_edges"))
-    made["redundant_edges"] = count("redundant") if pairs else nothing
-    made["immediate_edges"] = count("edges") - count("redundant") if pairs else nothing
-    made["ordered_pairs"] = count("ordered") if pairs else nothing
-    messages = count("messages")
-    half = F.shiftright(messages, 1)
-    all_pairs = half * (messages - 1).bitwiseOR(F.lit(1))
-    made["concurrent_pairs"] = all_pairs - count("ordered") if pairs else nothing
+    every = _all_pairs(count("messages"))
+    implied, ordered = count("redundant"), count("ordered")
+    exact = F.col("estimated").isNull()
+    values = (count("edges") - implied, implied, ordered, every - ordered)
+    for name, value in zip(PAIR_KEYS, values, strict=True):
+        made[name] = F.when(exact, value) if pairs else nothing
+    ends = ("estimated", "low", "high")
+    guesses = (*map(F.col, ends), *(every - F.col(end) for end in ("estimated", "high", "low")))
+    made |= dict(zip(ESTIMATED, guesses, strict=True))
+    made[CONFIDENCE_NAME] = F.col("confidence")
     made["events_on_cycles"] = count("on_cycles")
     made["quarantined"] = count("__no_id") + count("conflicting_rows") + count("on_cycles")
     empty = F.create_map().cast("map<string, bigint>")
@@ -269,20 +293,20 @@ def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
     most = {name: F.col(f"most_{name}") for name in orders}
     on_cycles = F.when(count("on_cycles") > 0, F.create_map(F.lit(CYCLE), count("on_cycles")))
     reasons = F.coalesce(F.col("__reasons"), empty)
-    made["inversions"] = _map(known) if orders else empty
-    made["max_inversions"] = _map(most) if orders else empty
+    made["inversions"] = map_of(known) if orders else empty
+    made["max_inversions"] = map_of(most) if orders else empty
     made["quarantine"] = F.map_concat(reasons, F.coalesce(on_cycles, empty))
     made["details"] = F.col("details") if "details" in total.columns else F.lit(None).cast("string")
-    return total.select("run", *(made[n].alias(n) for n in (*COUNTED, *DETAILED, *MAPS, "details")))
+    return total.select("run", *(made[n].alias(n) for n in COLUMNS))
 
 
-def _map(values: dict[str, Column]) -> Column:
-    pairs = [part for name, value in values.items() for part in (F.lit(name), value)]
-    return F.map_filter(F.create_map(*pairs), lambda _, value: value.isNotNull())
+def _all_pairs(events: Column) -> Column:
+    """Return n (n - 1) / 2 without passing 64 bits on the way."""
+    return F.shiftright(events, 1) * (events - 1).bitwiseOR(F.lit(1))
 
 
 def _counter(
-    format: str, clocks: bool, pairs: bool, run_bytes: int
+    format: str, clocks: bool, choice: PairChoice, run_bytes: int
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Return what a worker runs: the local engine, a run at a time."""
     refused = whole_run("an audit of clocks or of this format", run_bytes)
@@ -290,8 +314,8 @@ def _counter(
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         for key, table in runs_in(batches, run_bytes, refused):
             ordered = "file_order" in table.column_names
-            report = unordered(audit_events(table, format, clocked=clocks).to_dict(), ordered)
-            yield _as_batch(key, report, pairs)
+            report = audit_events(table, format, clocked=clocks, choice=choice).to_dict()
+            yield _as_batch(key, unordered(report, ordered))
 
     return run
 
@@ -306,13 +330,11 @@ def unordered(report: dict[str, Any], ordered: bool) -> dict[str, Any]:
     return report
 
 
-def _as_batch(key: str, report: dict[str, Any], pairs: bool) -> pa.RecordBatch:
+def _as_batch(key: str, report: dict[str, Any]) -> pa.RecordBatch:
     details = dict(report["details"])
     row: dict[str, Any] = {"run": key or None}
     row |= {name: report[name] for name in COUNTED}
-    if not pairs:
-        hidden = ("immediate_edges", "redundant_edges", "ordered_pairs", "concurrent_pairs")
-        row |= dict.fromkeys(hidden)
+    row |= {name: details.pop(name, None) for name in (*ESTIMATED, CONFIDENCE_NAME)}
     row |= {name: details.pop(name, 0) for name in DETAILED}
     row["inversions"] = report["inversions"]
     row |= {name: details.pop(name) for name in ("max_inversions", "quarantine")}
@@ -320,22 +342,9 @@ def _as_batch(key: str, report: dict[str, Any], pairs: bool) -> pa.RecordBatch:
         details["clock_defects"] = report["clock_defects"]
     row["details"] = json.dumps(details) if details else None
     kinds: dict[str, Any] = {"run": pa.string(), "details": pa.string()}
-    kinds |= {name: pa.int64() for name in (*COUNTED, *DETAILED)}
+    kinds |= {name: pa.int64() for name in (*COUNTED, *ESTIMATED, *DETAILED)}
+    kinds[CONFIDENCE_NAME] = pa.float64()
     kinds |= {name: pa.map_(pa.string(), pa.int64()) for name in MAPS}
     row |= {name: list(row[name].items()) for name in MAPS}
     arrays = [pa.array([value], kinds[name]) for name, value in row.items()]
     return pa.RecordBatch.from_arrays(arrays, list(row))
-
-
-def _cycles(run_bytes: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    refused = whole_run("naming the events on cycles", run_bytes)
-
-    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for key, rows in runs_in(batches, run_bytes, refused):
-            aside: Any = by_causes(conform(rows)).quarantine
-            if aside is not None:
-                keys = pa.array([key] * len(aside), pa.string())
-                table = pa.table({KEY: keys, "id": aside["id"], "why": aside["reason"]})
-                yield from table.to_batches()
-
-    return run

@@ -5,7 +5,7 @@ alone: 24 bytes an edge, a 64-bit digest of each end with a 32-bit one of anothe
 Two ids of one digest are refused, not confused, unless the other digests agree as well (one pair
 in 2^96). Cycles and a forest's pairs are linear (depths). Where events have several causes, pasts
 are counted exactly by blocks of bits, which takes edges times events / 64 steps: beyond
-`pair_steps` that is refused.
+`pair_steps` that is refused, or estimated where the caller chose so (`audit.pairs`).
 """
 
 from __future__ import annotations
@@ -18,37 +18,39 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from antecede.audit.pairs import PairChoice, PairsFound, find_pairs
 from antecede.errors import InputError
-from antecede.kernels import graph, pairs
+from antecede.kernels import graph
+from antecede.kernels.sketches import steps_needed
 from antecede.spark.event_columns import KEY, PLACE, run_named, runs_in
 
 GRAPH_EDGES = 40_000_000
 """Edges of one run that its task takes: about 4 GiB of memory while they are numbered."""
-PAIR_STEPS = 1 << 37
-"""Edges times events / 64 of one run up to which pairs are counted: some minutes of one core."""
 ENDS = ("child", "child_check", "parent", "parent_check")
-_ROWS = f"{KEY} string, node long, ordered long, redundant long, cycles long, on_cycles long"
+_ESTIMATED = ("estimated", "low", "high")
+_ROWS = (
+    f"{KEY} string, node long, ordered long, redundant long, "
+    "estimated long, low long, high long, confidence double, cycles long, on_cycles long"
+)
 Batches = Iterable[pa.RecordBatch]
 
 
-def graphs_of(edges: DataFrame, count_pairs: bool, most: int, steps: int) -> DataFrame:
+def graphs_of(edges: DataFrame, choice: PairChoice, most: int) -> DataFrame:
     """Return a row a run (`node` null), and a row for each event on a cycle (`node` its digest).
 
     `edges` has `KEY` and `ENDS`. Counts are of what is left without the events on cycles. A run
     without edges has no row. The task of a run fails with InputError beyond `most` edges, and,
-    where pairs are counted, beyond `steps`.
+    where exact pairs are asked for, beyond `choice.steps`.
     """
     placed = (
         edges.select(KEY, *ENDS, F.lit(0).alias(PLACE))
         .repartition(F.col(KEY))
         .sortWithinPartitions(KEY)
     )
-    return placed.mapInArrow(_counter(count_pairs, most, steps), _ROWS)
+    return placed.mapInArrow(_counter(choice, most), _ROWS)
 
 
-def _counter(
-    count_pairs: bool, most: int, steps: int
-) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def _counter(choice: PairChoice, most: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     refused = (
         f"the graph of a run's causes is one task and takes {most:,} edges at most (graph_edges=); "
         "this run has more. Raise it if the workers have 100 bytes of memory an edge, or split it"
@@ -56,12 +58,12 @@ def _counter(
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         for key, table in runs_in(batches, most, refused, lambda piece: piece.num_rows):
-            yield _counted(key, table, count_pairs, steps)
+            yield _counted(key, table, choice)
 
     return run
 
 
-def _counted(key: str, table: pa.Table, count_pairs: bool, steps: int) -> pa.RecordBatch:
+def _counted(key: str, table: pa.Table, choice: PairChoice) -> pa.RecordBatch:
     nodes, child, parent = _numbered(key, table)
     of = graph.graph(len(nodes), child, parent)
     cycle = graph.on_cycles(of)
@@ -69,17 +71,23 @@ def _counted(key: str, table: pa.Table, count_pairs: bool, steps: int) -> pa.Rec
     if len(bad):
         kept = (cycle[child] < 0) & (cycle[parent] < 0)
         of = graph.graph(len(nodes), child[kept], parent[kept])
-    ordered = redundant = None
-    if count_pairs:
-        ordered, redundant = _pairs(key, of, steps)
+    found = _pairs(key, of, nodes, choice)
     n = 1 + len(bad)
+
+    def once(value: int | float | None) -> Any:
+        kind = pa.float64() if isinstance(value, float) else pa.int64()
+        return pa.array([value] + [None] * (n - 1), kind)
+
+    estimate = found.estimate or (None, None, None, None)
     columns: dict[str, Any] = {
         KEY: pa.array([key] * n, pa.string()),
         "node": pa.array([None, *nodes[bad].tolist()], pa.int64()),
-        "ordered": pa.array([ordered] + [None] * (n - 1), pa.int64()),
-        "redundant": pa.array([redundant] + [None] * (n - 1), pa.int64()),
-        "cycles": pa.array([int(cycle.max(initial=-1)) + 1] + [None] * (n - 1), pa.int64()),
-        "on_cycles": pa.array([len(bad)] + [None] * (n - 1), pa.int64()),
+        "ordered": once(found.ordered),
+        "redundant": once(found.redundant),
+        **{name: once(estimate[k]) for k, name in enumerate(_ESTIMATED)},
+        "confidence": pa.array([estimate[3]] + [None] * (n - 1), pa.float64()),
+        "cycles": once(int(cycle.max(initial=-1)) + 1),
+        "on_cycles": once(len(bad)),
     }
     return pa.RecordBatch.from_pydict(columns)
 
@@ -94,15 +102,14 @@ def _numbered(key: str, table: pa.Table) -> tuple[graph.Ints, graph.Ints, graph.
     return nodes, number[: len(table)], number[len(table) :]
 
 
-def _pairs(key: str, of: graph.Graph, steps: int) -> tuple[int, int]:
-    """Return the number of ordered pairs and that of implied edges. Raises InputError."""
-    edges, merges = len(of.parent), np.diff(of.start).max(initial=0) > 1
-    needed = edges * (of.nodes // 64 + 1)
-    if merges and needed > steps:
+def _pairs(key: str, of: graph.Graph, nodes: graph.Ints, choice: PairChoice) -> PairsFound:
+    """Return what is asked for; nodes are digests of ids. Raises InputError beyond the steps."""
+    needed = steps_needed(of)
+    if choice.pairs is True and needed > choice.steps:
         raise InputError(
-            f"{run_named(key)}: to count the pairs of {of.nodes:,} events with {edges:,} edges, "
-            f"some events with several causes, takes {needed:,} steps; the most is {steps:,} "
-            "(pair_steps=): raise it, or leave pairs out (pairs=False)"
+            f"{run_named(key)}: to count the pairs of {of.nodes:,} events with {len(of.parent):,} "
+            f"edges, some events with several causes, takes {needed:,} steps; the most is "
+            f"{choice.steps:,} (pair_steps=): raise it, have them estimated (pairs='estimate'), or "
+            "leave pairs out (pairs=False)"
         )
-    counted = pairs.pair_counts(of)
-    return counted.ordered, int(counted.redundant.sum())
+    return find_pairs(of, lambda: nodes, choice)

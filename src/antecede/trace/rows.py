@@ -35,6 +35,8 @@ pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 CONTENT = ("member", "parents", "clock_members", "clock_counts")
 """Columns in which two rows of one message must agree; times may differ from copy to copy."""
 
+NO_CLOCK = "no clock"
+BAD_CLOCK = "the clock does not give each of its members one count, from 0 on"
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -184,6 +186,23 @@ def _conflicts(table: pa.Table, later: Ints, first: Ints) -> list[Quarantined]:
 
 def _plain(value: Any) -> Any:
     return frozenset(value) if isinstance(value, list) else value
+
+
+def clock_refusal(member: Any, names: list[Any] | None, counts: list[Any] | None) -> str:
+    """Return why a row of a vector-clock log is no event, "" if it is one."""
+    if names is None:
+        return NO_CLOCK
+    counts = counts or []
+    if len(names) != len(counts) or len({*names}) != len(names) or None in names:
+        return BAD_CLOCK
+    if any(count is None or count < 0 for count in counts):
+        return BAD_CLOCK
+    return "" if dict(zip(names, counts, strict=True)).get(member) else no_own_entry(member)
+
+
+def no_own_entry(member: Any) -> str:
+    """Return the reason for an event whose clock says nothing of the event itself."""
+    return f"the clock has no entry of its own member {member!r}"
 
 
 def refuse(rows: pa.Table, reasons: list[str]) -> pa.Table:
