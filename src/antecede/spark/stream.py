@@ -20,7 +20,7 @@ from antecede.order.durations import duration_ms
 from antecede.order.keys import goes_by_value
 from antecede.order.spec import OrderSpec
 from antecede.order.stream.interface import Plan
-from antecede.order.stream.warm import warm_up
+from antecede.order.stream.warm import warm_up_once
 from antecede.spark.columns import digest
 from antecede.spark.ordering import DIGEST, SHARD, check, output_schema
 from antecede.spark.stream_processor import (
@@ -57,7 +57,7 @@ def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
         from antecede.spark.stream_state import check_checkpoint
 
         check_checkpoint(df.sparkSession, spec.checkpoint, job.plan.about)
-    warm_up(job.plan.counted)
+    warm_up_once(job.plan.counted)
     key = F.lit(0) if spec.group is None else digest(df, [spec.group])
     with_keys = df.withColumns(
         {
