@@ -90,7 +90,9 @@ def executors(java: int) -> list[int]:
 
     Raises SetupError where the machine does not tell (neither /proc nor ps).
     """
-    return sorted(pid for pid, parent, words in all_processes() if parent == java and EXECUTOR in words)
+    return sorted(
+        pid for pid, parent, words in all_processes() if parent == java and EXECUTOR in words
+    )
 
 
 def all_processes() -> Iterator[tuple[int, int, str]]:

@@ -37,7 +37,7 @@ except ImportError as error:
 P = ParamSpec("P")
 R = TypeVar("R")
 _numba_config: Any = config  # its attributes are made at run time
-_Located: Any = caching._CacheLocator  # type: ignore[attr-defined]
+_Located: Any = caching._CacheLocator
 _numba_njit: Any = numba.njit  # its option _nrt is not in the stubs
 
 
