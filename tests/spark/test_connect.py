@@ -1,0 +1,136 @@
+"""Through Spark Connect, a local server: the same answers as here, or a refusal in one sentence."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from antecede.audit.engine import audit_events
+from antecede.errors import SetupError
+from antecede.meter.measure import measure
+from antecede.order.table import order_table
+from antecede.spark.java import find_java
+from antecede.studies.work import run_locally
+from tests.spark.test_stream import DECLARED, by_id, history, settled
+from tests.spark.test_study_runner import BAD, RUNS, figures
+from tests.studies import toy
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = """
+import sys, json
+from pathlib import Path
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+folder = sys.argv[1]
+store = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+spark = SparkSession.builder.remote("local[2]").getOrCreate()
+spark.conf.set("spark.sql.streaming.stateStore.providerClass", store)
+spark.conf.set("spark.sql.shuffle.partitions", "2")
+import antecede.spark as a
+from antecede.errors import AntecedeError
+how = dict(id="id", after="after", group="group", time="at")
+rows = spark.read.parquet(folder + "/in")
+for giant in ("auto", "always"):
+    pq.write_table(a.order(rows, giant=giant, **how).toArrow(), f"{folder}/{giant}.parquet")
+checkpoint = folder + "/checkpoint"
+def run():
+    stream = spark.readStream.schema(rows.schema).option("maxFilesPerTrigger", 1)
+    made = a.order(stream.parquet(folder + "/in"), checkpoint=checkpoint, **how)
+    query = made.writeStream.format("parquet").option("checkpointLocation", checkpoint)
+    query = query.trigger(availableNow=True).start(folder + "/out")
+    assert query.awaitTermination(200)
+run()
+spark.conf.set("spark.sql.shuffle.partitions", "3")
+run()
+pq.write_table(spark.read.parquet(folder + "/out").toArrow(), folder + "/stream.parquet")
+said = {"held": a.held(checkpoint).count()}
+try:
+    a.repartition_stream(checkpoint, 4)
+except AntecedeError as error:
+    said["repartition"] = f"{type(error).__name__}: {error}"
+events = spark.read.parquet(folder + "/events")
+pq.write_table(a.audit(events).toArrow(), folder + "/audit.parquet")
+pq.write_table(a.meter(events).toArrow(), folder + "/meter.parquet")
+edges = [("a", None), ("b", "a"), ("c", "a"), ("d", "b")]
+chain = spark.createDataFrame(edges, "id string, after string")
+stamped = a.with_clocks(chain, id="id", after="after")
+said["past"] = sorted(r.id for r in a.past(stamped, stamped.where("id = 'd'")).collect())
+from antecede.studies.runner import spark_engine
+from tests.spark.test_study_runner import BAD, RUNS
+from tests.studies import toy
+import pyarrow as pa
+found = pa.concat_tables(spark_engine(spark)(toy.STUDY, [*RUNS, BAD]))
+pq.write_table(found, folder + "/study.parquet")
+Path(folder, "said").write_text(json.dumps(said))
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="Spark Connect needs grpcio")
+def test_everything_through_connect(tmp_path: Path) -> None:
+    try:
+        find_java()
+    except SetupError as error:
+        pytest.skip(str(error))
+    table, events = history(90, seed=6), _events()
+    (tmp_path / "in").mkdir()
+    (tmp_path / "events").mkdir()
+    for k in range(2):
+        pq.write_table(table.slice(45 * k, 45), tmp_path / "in" / f"{k}.parquet")
+    pq.write_table(events, tmp_path / "events" / "0.parquet")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PROGRAM, str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, **_paths()},
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+
+    def made(name: str) -> Any:
+        return pq.read_table(tmp_path / f"{name}.parquet")
+
+    want = order_table(table, DECLARED)
+    for giant in ("auto", "always"):
+        assert sorted(map(repr, made(giant).to_pylist())) == sorted(map(repr, want.to_pylist()))
+    streamed, batch = by_id(made("stream")), by_id(want)
+    assert streamed.keys() == batch.keys()
+    for name, row in streamed.items():
+        assert settled(row) == settled(batch[name])
+        assert all(streamed[cause]["position"] < row["position"] for cause in row["after"])
+    said = json.loads((tmp_path / "said").read_text())
+    assert (said["held"], said["past"]) == (0, ["a", "b"])
+    assert said["repartition"].startswith("SetupError: through Spark Connect the tasks of a stream")
+    [audited] = made("audit").to_pylist()
+    report = audit_events(events).to_dict()
+    for name in ("events", "causal_pairs", "concurrent_pairs", "missing_parents"):
+        assert audited[name] == report[name], name
+    assert _rows(made("meter")) == _rows(measure(events))
+    assert figures([made("study")]) == figures(run_locally(toy.STUDY, [*RUNS, BAD]))
+
+
+def _events() -> pa.Table:
+    from antecede.trace.arrow import to_batch
+    from tests.meter.runs import ALIKE, random_run
+
+    rows = [row._replace(run="one") for row in random_run(3, ALIKE, deliver=False).rows]
+    return pa.Table.from_batches([to_batch(rows)])
+
+
+def _rows(table: pa.Table) -> list[dict[str, Any]]:
+    return sorted(table.to_pylist(), key=lambda row: [str(value) for value in row.values()])
+
+
+def _paths() -> dict[str, str]:
+    """Return the search path of this process for its child and the server's workers."""
+    return {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
