@@ -20,6 +20,8 @@ from antecede.meter.measure import measure
 from antecede.order.table import order_table
 from antecede.spark.java import find_java
 from antecede.studies.work import run_locally
+from tests.spark.standalone import snapshot
+from tests.spark.test_shipped import bare_python
 from tests.spark.test_stream import DECLARED, by_id, history, settled
 from tests.spark.test_study_runner import BAD, RUNS, figures
 from tests.studies import toy
@@ -39,7 +41,7 @@ import antecede.spark as a
 from antecede.errors import AntecedeError
 how = dict(id="id", after="after", group="group", time="at")
 rows = spark.read.parquet(folder + "/in")
-for giant in ("auto", "always"):
+for giant in ("auto",):
     pq.write_table(a.order(rows, giant=giant, **how).toArrow(), f"{folder}/{giant}.parquet")
 checkpoint = folder + "/checkpoint"
 def run():
@@ -74,6 +76,49 @@ Path(folder, "said").write_text(json.dumps(said))
 """
 
 
+SHIPPED = """
+import sys
+folder, shipped, *paths = sys.argv[1:]
+sys.path[:0] = paths
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+import antecede.spark as a
+spark = SparkSession.builder.remote("local[2]").getOrCreate()
+rows = spark.read.parquet(folder + "/in")
+made = a.order(rows, id="id", after="after", group="group", time="at")
+try:
+    made.toArrow()
+except Exception as error:
+    assert "No module named 'antecede'" in str(error), error
+else:
+    raise AssertionError("the workers have antecede already")
+spark.addArtifacts(shipped, pyfile=True)
+pq.write_table(made.toArrow(), folder + "/made.parquet")
+"""
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="Spark Connect needs grpcio")
+def test_workers_get_antecede_as_an_artifact(tmp_path: Path) -> None:
+    table = history(60, seed=7)
+    (tmp_path / "in").mkdir()
+    pq.write_table(table, tmp_path / "in" / "0.parquet")
+    copy, shipped = snapshot(tmp_path)
+    environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SHIPPED, tmp_path, shipped, copy, *sys.path[1:]],
+        cwd=tmp_path,
+        env={**environ, "PYSPARK_PYTHON": str(bare_python(tmp_path))},
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    got, want = pq.read_table(tmp_path / "made.parquet"), order_table(table, DECLARED)
+    assert sorted(map(repr, got.to_pylist())) == sorted(map(repr, want.to_pylist()))
+
+
 @pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="Spark Connect needs grpcio")
 def test_everything_through_connect(tmp_path: Path) -> None:
     try:
@@ -101,7 +146,7 @@ def test_everything_through_connect(tmp_path: Path) -> None:
         return pq.read_table(tmp_path / f"{name}.parquet")
 
     want = order_table(table, DECLARED)
-    for giant in ("auto", "always"):
+    for giant in ("auto",):
         assert sorted(map(repr, made(giant).to_pylist())) == sorted(map(repr, want.to_pylist()))
     streamed, batch = by_id(made("stream")), by_id(want)
     assert streamed.keys() == batch.keys()
