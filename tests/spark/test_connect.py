@@ -41,8 +41,13 @@ import antecede.spark as a
 from antecede.errors import AntecedeError
 how = dict(id="id", after="after", group="group", time="at")
 rows = spark.read.parquet(folder + "/in")
-for giant in ("auto",):
-    pq.write_table(a.order(rows, giant=giant, **how).toArrow(), f"{folder}/{giant}.parquet")
+pq.write_table(a.order(rows, **how).toArrow(), f"{folder}/batch.parquet")
+said = {}
+for name, more in {"always": {"giant": "always"}, "auto": {"rows_a_task": 20}}.items():
+    try:
+        a.order(rows, **how, **more)
+    except AntecedeError as error:
+        said[name] = f"{type(error).__name__}: {error}"
 checkpoint = folder + "/checkpoint"
 def run():
     stream = spark.readStream.schema(rows.schema).option("maxFilesPerTrigger", 1)
@@ -54,7 +59,7 @@ run()
 spark.conf.set("spark.sql.shuffle.partitions", "3")
 run()
 pq.write_table(spark.read.parquet(folder + "/out").toArrow(), folder + "/stream.parquet")
-said = {"held": a.held(checkpoint).count()}
+said["held"] = a.held(checkpoint).count()
 try:
     a.repartition_stream(checkpoint, 4)
 except AntecedeError as error:
@@ -146,8 +151,7 @@ def test_everything_through_connect(tmp_path: Path) -> None:
         return pq.read_table(tmp_path / f"{name}.parquet")
 
     want = order_table(table, DECLARED)
-    for giant in ("auto",):
-        assert sorted(map(repr, made(giant).to_pylist())) == sorted(map(repr, want.to_pylist()))
+    assert sorted(map(repr, made("batch").to_pylist())) == sorted(map(repr, want.to_pylist()))
     streamed, batch = by_id(made("stream")), by_id(want)
     assert streamed.keys() == batch.keys()
     for name, row in streamed.items():
@@ -155,6 +159,8 @@ def test_everything_through_connect(tmp_path: Path) -> None:
         assert all(streamed[cause]["position"] < row["position"] for cause in row["after"])
     said = json.loads((tmp_path / "said").read_text())
     assert (said["held"], said["past"]) == (0, ["a", "b"])
+    assert said["always"].startswith('InputError: giant="always": such groups go to a fixpoint')
+    assert said["auto"].startswith("InputError: 90 rows are in groups of more than rows_a_task=20")
     assert said["repartition"].startswith("SetupError: through Spark Connect the tasks of a stream")
     [audited] = made("audit").to_pylist()
     report = audit_events(events).to_dict()
