@@ -27,7 +27,7 @@ from tests.spark.test_study_runner import BAD, RUNS, figures
 from tests.studies import toy
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = """
+SESSION = """
 import sys, json
 from pathlib import Path
 import pyarrow.parquet as pq
@@ -39,10 +39,12 @@ spark.conf.set("spark.sql.streaming.stateStore.providerClass", store)
 spark.conf.set("spark.sql.shuffle.partitions", "2")
 import antecede.spark as a
 from antecede.errors import AntecedeError
+said = {}
+"""
+ORDERED = """
 how = dict(id="id", after="after", group="group", time="at")
 rows = spark.read.parquet(folder + "/in")
 pq.write_table(a.order(rows, **how).toArrow(), f"{folder}/batch.parquet")
-said = {}
 for name, more in {"always": {"giant": "always"}, "auto": {"rows_a_task": 20}}.items():
     try:
         a.order(rows, **how, **more)
@@ -54,7 +56,7 @@ def run():
     made = a.order(stream.parquet(folder + "/in"), checkpoint=checkpoint, **how)
     query = made.writeStream.format("parquet").option("checkpointLocation", checkpoint)
     query = query.trigger(availableNow=True).start(folder + "/out")
-    assert query.awaitTermination(200)
+    assert query.awaitTermination(600)
 run()
 spark.conf.set("spark.sql.shuffle.partitions", "3")
 run()
@@ -64,6 +66,9 @@ try:
     a.repartition_stream(checkpoint, 4)
 except AntecedeError as error:
     said["repartition"] = f"{type(error).__name__}: {error}"
+Path(folder, "said").write_text(json.dumps(said))
+"""
+COUNTED = """
 events = spark.read.parquet(folder + "/events")
 pq.write_table(a.audit(events).toArrow(), folder + "/audit.parquet")
 pq.write_table(a.meter(events).toArrow(), folder + "/meter.parquet")
@@ -79,8 +84,6 @@ found = pa.concat_tables(spark_engine(spark)(toy.STUDY, [*RUNS, BAD]))
 pq.write_table(found, folder + "/study.parquet")
 Path(folder, "said").write_text(json.dumps(said))
 """
-
-
 SHIPPED = """
 import sys
 folder, shipped, *paths = sys.argv[1:]
@@ -125,49 +128,60 @@ def test_workers_get_antecede_as_an_artifact(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="Spark Connect needs grpcio")
-def test_everything_through_connect(tmp_path: Path) -> None:
+def test_order_of_tables_and_streams_through_connect(tmp_path: Path) -> None:
+    table = history(90, seed=6)
+    (tmp_path / "in").mkdir()
+    for k in range(2):
+        pq.write_table(table.slice(45 * k, 45), tmp_path / "in" / f"{k}.parquet")
+    said = _run(SESSION + ORDERED, tmp_path)
+    want = order_table(table, DECLARED)
+    batch = pq.read_table(tmp_path / "batch.parquet")
+    assert sorted(map(repr, batch.to_pylist())) == sorted(map(repr, want.to_pylist()))
+    streamed, wanted = by_id(pq.read_table(tmp_path / "stream.parquet")), by_id(want)
+    assert streamed.keys() == wanted.keys()
+    for name, row in streamed.items():
+        assert settled(row) == settled(wanted[name])
+        assert all(streamed[cause]["position"] < row["position"] for cause in row["after"])
+    assert said["held"] == 0
+    assert said["always"].startswith('InputError: giant="always": such groups go to a fixpoint')
+    assert said["auto"].startswith("InputError: 90 rows are in groups of more than rows_a_task=20")
+    assert said["repartition"].startswith("SetupError: through Spark Connect the tasks of a stream")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="Spark Connect needs grpcio")
+def test_audit_meter_past_and_studies_through_connect(tmp_path: Path) -> None:
+    events = _events()
+    (tmp_path / "events").mkdir()
+    pq.write_table(events, tmp_path / "events" / "0.parquet")
+    said = _run(SESSION + COUNTED, tmp_path)
+    assert said["past"] == ["a", "b"]
+    [audited] = pq.read_table(tmp_path / "audit.parquet").to_pylist()
+    report = audit_events(events).to_dict()
+    for name in ("members", "roots", "concurrent_pairs", "missing_parents"):
+        assert audited[name] == report[name], name
+    assert _rows(pq.read_table(tmp_path / "meter.parquet")) == _rows(measure(events))
+    found = pq.read_table(tmp_path / "study.parquet")
+    assert figures([found]) == figures(run_locally(toy.STUDY, [*RUNS, BAD]))
+
+
+def _run(program: str, folder: Path) -> dict[str, Any]:
+    """Run a program in a process of its own, with its server; return what it said."""
     try:
         find_java()
     except SetupError as error:
         pytest.skip(str(error))
-    table, events = history(90, seed=6), _events()
-    (tmp_path / "in").mkdir()
-    (tmp_path / "events").mkdir()
-    for k in range(2):
-        pq.write_table(table.slice(45 * k, 45), tmp_path / "in" / f"{k}.parquet")
-    pq.write_table(events, tmp_path / "events" / "0.parquet")
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", PROGRAM, str(tmp_path)],
+        [sys.executable, "-W", "ignore", "-c", program, str(folder)],
         cwd=ROOT,
         env={**os.environ, "PYSPARK_PYTHON": sys.executable, **_paths()},
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-
-    def made(name: str) -> Any:
-        return pq.read_table(tmp_path / f"{name}.parquet")
-
-    want = order_table(table, DECLARED)
-    assert sorted(map(repr, made("batch").to_pylist())) == sorted(map(repr, want.to_pylist()))
-    streamed, batch = by_id(made("stream")), by_id(want)
-    assert streamed.keys() == batch.keys()
-    for name, row in streamed.items():
-        assert settled(row) == settled(batch[name])
-        assert all(streamed[cause]["position"] < row["position"] for cause in row["after"])
-    said = json.loads((tmp_path / "said").read_text())
-    assert (said["held"], said["past"]) == (0, ["a", "b"])
-    assert said["always"].startswith('InputError: giant="always": such groups go to a fixpoint')
-    assert said["auto"].startswith("InputError: 90 rows are in groups of more than rows_a_task=20")
-    assert said["repartition"].startswith("SetupError: through Spark Connect the tasks of a stream")
-    [audited] = made("audit").to_pylist()
-    report = audit_events(events).to_dict()
-    for name in ("events", "causal_pairs", "concurrent_pairs", "missing_parents"):
-        assert audited[name] == report[name], name
-    assert _rows(made("meter")) == _rows(measure(events))
-    assert figures([made("study")]) == figures(run_locally(toy.STUDY, [*RUNS, BAD]))
+    said: dict[str, Any] = json.loads((folder / "said").read_text())
+    return said
 
 
 def _events() -> pa.Table:

@@ -47,8 +47,8 @@ def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
     InputError for columns that cannot serve, SetupError when the session's state store is not
     RocksDB. The kernels are compiled before this returns, unless this machine has them.
     A query that is started again from a checkpoint with another spec fails in its first micro-batch
-    and says what differs (`about`). Without a `time` that is a timestamp, the policies `release` and `drop` and
-    `remember` run on processing time; such a query does not end by itself under
+    and says what differs (`about`). Without a `time` that is a timestamp, the policies `release`
+    and `drop` and `remember` run on processing time; such a query does not end by itself under
     `availableNow`, because Spark then waits for timers.
     """
     check(df, spec)
