@@ -93,14 +93,16 @@ from pyspark.sql import SparkSession
 import antecede.spark as a
 spark = SparkSession.builder.remote("local[2]").getOrCreate()
 rows = spark.read.parquet(folder + "/in")
-made = a.order(rows, id="id", after="after", group="group", time="at")
+how = dict(id="id", after="after", group="group", time="at")
 try:
-    made.toArrow()
+    a.order(rows, **how).toArrow()
 except Exception as error:
     assert "No module named 'antecede'" in str(error), error
 else:
     raise AssertionError("the workers have antecede already")
 spark.addArtifacts(shipped, pyfile=True)
+made = a.order(rows, released_at="left", **how)  # another plan: the server keeps those it has seen
+made = made.withColumnRenamed("left", "released_at")
 pq.write_table(made.toArrow(), folder + "/made.parquet")
 """
 
