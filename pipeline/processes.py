@@ -80,7 +80,7 @@ def spark_pids(folder: Path) -> list[int]:
     with contextlib.suppress(OSError, ValueError):
         java = int((folder / spark_job.PIDS).read_text().split()[1])
         ours = f"{spark_job.MARK}={folder.resolve()}"  # not one that has got its number meanwhile
-        if any(pid == java and ours in words for pid, _, words in _all()):
+        if any(pid == java and ours in words for pid, _, words in all_processes()):
             return [*executors(java), java]
     return []
 
@@ -90,10 +90,13 @@ def executors(java: int) -> list[int]:
 
     Raises SetupError where the machine does not tell (neither /proc nor ps).
     """
-    return sorted(pid for pid, parent, words in _all() if parent == java and EXECUTOR in words)
+    return sorted(
+        pid for pid, parent, words in all_processes() if parent == java and EXECUTOR in words
+    )
 
 
-def _all() -> Iterator[tuple[int, int, str]]:
+def all_processes() -> Iterator[tuple[int, int, str]]:
+    """Give number, parent and command line of every process. Raises SetupError where none tells."""
     if Path("/proc/self/stat").exists():
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):

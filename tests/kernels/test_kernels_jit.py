@@ -39,7 +39,7 @@ def package(tmp_path: Path) -> Path:
     return target
 
 
-def run(package: Path, cache: Path) -> list[str]:
+def run(package: Path, cache: Path | str) -> list[str]:
     environment = {**os.environ, "PYTHONPATH": str(package.parent), "NUMBA_CACHE_DIR": str(cache)}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
@@ -58,6 +58,60 @@ def test_second_process_loads_machine_code_and_an_edit_of_a_callee_is_seen(
     assert run(package, cache) == ["70", "0", "True"]
 
 
+def test_a_zip_file_shares_the_cache_of_an_installation_and_of_its_copies(
+    package: Path, tmp_path: Path
+) -> None:
+    cache, zips = tmp_path / "cache", [tmp_path / name / "a.zip" for name in ("one", "two")]
+    made = Path(shutil.make_archive(str(tmp_path / "a"), "zip", package.parent))
+    for path in zips:
+        path.parent.mkdir()
+        shutil.copy(made, path)
+    assert run(zips[0] / "antecede", cache) == ["60", "0", "True"]
+    assert run(zips[0] / "antecede", cache) == ["60", "1", "True"]
+    assert run(zips[1] / "antecede", cache) == ["60", "1", "True"]
+    assert run(package, cache) == ["60", "1", "True"]
+    inner = package / "kernels" / "inner.py"
+    inner.write_text(inner.read_text().replace("x + 1", "x + 2"))
+    shutil.make_archive(str(tmp_path / "one" / "a"), "zip", package.parent)
+    assert run(zips[0] / "antecede", cache) == ["70", "0", "True"]
+
+
+FIRST = """
+import time
+from antecede.kernels import jit
+with jit.first_on_machine("all") as first:
+    print(first, time.time())
+    time.sleep(0.5 if first else 0)
+    print(time.time())
+"""
+
+
+def test_one_process_of_many_compiles_while_the_others_wait(tmp_path: Path) -> None:
+    environ = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    running = [
+        subprocess.Popen([sys.executable, "-c", FIRST], env=environ, stdout=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    said = sorted(process.communicate(timeout=120)[0].decode().split() for process in running)
+    assert [words[0] for words in said] == ["False", "False", "True"]
+    assert all(float(words[1]) >= float(said[2][2]) for words in said[:2])
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners of folders here")
+def test_where_a_user_has_no_folder_sparks_own_serves_if_nobody_else_writes_there(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked, spark = tmp_path / "a-file", tmp_path / "blockmgr"
+    blocked.write_text("not a folder")
+    spark.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{spark},{tmp_path / 'none'}")
+    assert run(package, "") == ["60", "0", "True"]
+    assert run(package, "") == ["60", "1", "True"]
+    spark.chmod(0o777)
+    assert run(package, "") == ["60", "0", "False"]
+
+
 def test_no_place_to_write_is_no_failure(package: Path, tmp_path: Path) -> None:
     blocked = tmp_path / "a-file"
     blocked.write_text("not a folder")
@@ -65,10 +119,11 @@ def test_no_place_to_write_is_no_failure(package: Path, tmp_path: Path) -> None:
 
 
 def test_configuration_of_numba_is_left_alone() -> None:
-    before = vars(config)["CACHE_DIR"]
+    settings = ("CACHE_DIR", "CACHE_LOCATOR_CLASSES")
+    before = [vars(config)[name] for name in settings]
     compiled = jit.njit(abs_difference)
     assert compiled(3, 5) == 2
-    assert before == vars(config)["CACHE_DIR"]
+    assert before == [vars(config)[name] for name in settings]
 
 
 def abs_difference(a: int, b: int) -> int:

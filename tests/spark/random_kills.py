@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.processes import _all, batches, executors, kill
+from pipeline.processes import all_processes, batches, executors, kill
 from pipeline.spark_job import FINISH, PIDS, TABLE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -117,7 +117,7 @@ class Stream:
                 pids += [*executors(self._java()), self._java()]
             self.child.kill()
             self.child.wait(15)
-        for pid, _, words in list(_all()):
+        for pid, _, words in list(all_processes()):
             if pid in pids and str(self.folder) in words:
                 kill(pid)
 
@@ -143,7 +143,7 @@ class Stream:
         if what == "executor":
             return own
         below: list[int] = []  # daemons of Python, and the workers that they fork
-        every = list(_all())
+        every = list(all_processes())
         level = set(own)
         for _ in range(2):
             level = {pid for pid, parent, words in every if parent in level and "pyspark" in words}

@@ -18,9 +18,9 @@ from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
 from antecede.progress import Progress
 from antecede.spark.audit_totals import total_by_causes, total_by_clocks, with_read
-from antecede.spark.quarantining import quarantined
 from antecede.spark.event_tables import events_of_tables, typed_failures, write_bad
 from antecede.spark.order_tables import Survey
+from antecede.spark.quarantining import quarantined
 from antecede.spark.table_work import tables_of, work_of
 from antecede.trace.reader import ReadOptions
 from antecede.trace.writing import PARQUET, format_of

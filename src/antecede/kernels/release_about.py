@@ -20,7 +20,10 @@ def check_same_stream(before: str, now: str) -> None:
         if old and old.get(name) != new.get(name)
     ]
     if changed:
+        hint = ""
+        if old.get("shards") != new.get("shards"):
+            hint = f" (shards={old.get('shards')}, or leave it out and give checkpoint=)"
         raise InputError(
             f"this checkpoint was written by another stream: {'; '.join(changed)}; bring that "
-            "back, or start from a new checkpoint"
+            f"back{hint}, or start from a new checkpoint"
         )

@@ -71,14 +71,16 @@ class OrderSpec:
     streams: in a batch a cause that is nowhere in the data counts as satisfied and the row is
     marked. `patience` and `remember` are text with units ("10 minutes", "90 s") or a timedelta.
     `content` lists the columns that tell a repeated row from a conflicting one (None:
-    all but `time`). `shards` is the number of partitions (None: the session's).
+    all but `time`). `shards` is the number of partitions (None: the session's);
+    in a stream that of pieces of state, fixed for good (None: that of `checkpoint`; a new stream
+    with groups gets the session's partitions, doubled until they are 32 or more).
     `remember` is how long a stream knows an id after its release (None: for good), and a group,
     or a member of clocks and numbers, after its last row. `max_held` bounds how many rows a stream
     holds back (None: not at all), and `over_held` says what becomes of the oldest beyond it: "fail"
-    stops the query, "release" and "drop" are what `missing` does once patience is over; each shard
-    has its part of the bound. `checkpoint` is the folder that the query is going to be started
-    with: what stands there already is compared with this spec before anything runs. `metrics` is
-    the name under which a stream's figures are observed (None: not at all).
+    stops the query, "release" and "drop" are what `missing` does once patience is over; where there
+    are groups each shard has its part of the bound. `checkpoint` is the folder that the query is
+    going to be started with: what stands there already is compared with this spec before anything
+    runs. `metrics` is the name under which a stream's figures are observed (None: not at all).
     `giant` and `rows_a_task` are for Spark batches: groups of more rows than that (or "always" all)
     are ordered by a fixpoint over joins, the others ("never": all) each in one task.
     Raises InputError when the columns do not make up exactly one of the three ways.

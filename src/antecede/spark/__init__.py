@@ -32,6 +32,7 @@ from antecede.spark.spec import OrderSpec, Status
 from antecede.spark.stamped import stamped
 from antecede.spark.stamping import with_clocks
 from antecede.spark.stream_state import held
+from antecede.spark.stream_tasks import repartition_stream
 
 __all__ = [
     "DeliverSpec",
@@ -56,6 +57,7 @@ __all__ = [
     "recovery_line",
     "register",
     "register_source",
+    "repartition_stream",
     "stamped",
     "violations",
     "with_clocks",

@@ -18,6 +18,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from antecede.errors import InputError
 from antecede.order.spec import OrderSpec
 from antecede.spark.columns import exact
 from antecede.spark.fixpoint_rows import GROUP
@@ -25,6 +26,10 @@ from antecede.spark.fixpoint_rows import GROUP
 SMALL_BYTES = 64 << 20
 """Of so few bytes, by Spark's estimate, no group is giant: they are not counted."""
 _KEY = "__antecede_giant"
+_REMOTE = (
+    "such groups go to a fixpoint over joins, whose plan is nested deeper than Spark Connect can "
+    'carry; use a session without Connect, or giant="never" (a group a task, some 0.5 KB a row)'
+)
 
 
 @dataclass(frozen=True)
@@ -38,12 +43,22 @@ class Giant:
 def parted(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Giant | None]:
     """Return the rows of groups that go to one task each, and those of giant ones; None: no rows.
 
-    Runs a job unless `spec.giant` is "never", or is "auto" and the rows are few by estimate.
+    Runs a job unless `spec.giant` is "never", or is "auto" and the rows are few by estimate. Raises
+    InputError where there are giant groups through Spark Connect.
     """
     if spec.giant == "never" or (spec.giant == "auto" and _few(df)):
         return df, None
+    remote = not hasattr(df.sparkSession, "_jsparkSession")
+    if remote and spec.giant == "always":
+        raise InputError(f'giant="always": {_REMOTE}')
     try:
-        return _without_group(df, spec) if spec.group is None else _by_group(df, spec)
+        small, giant = _without_group(df, spec) if spec.group is None else _by_group(df, spec)
+        if remote and giant is not None:
+            raise InputError(
+                f"{giant.count:,} rows are in groups of more than rows_a_task="
+                f"{spec.rows_a_task:,}, or in none: {_REMOTE}"
+            )
+        return small, giant
     except AnalysisException as error:
         if spec.giant == "auto" and "PIPELINE_QUERY_FUNCTION" in str(error.getCondition()):
             return df, None

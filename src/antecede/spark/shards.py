@@ -13,6 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 _WORDS = 1 << 16
+LEAST = 32
+"""Shards at least, where nobody says how many: visiting these costs a small micro-batch nothing
+that can be measured (`docs/design/streaming.md`), and tasks may grow to as many."""
+
+
+def default_shards(tasks: int) -> int:
+    """Return how many shards a new stream gets: the tasks doubled until they are LEAST or more."""
+    shards = tasks
+    while shards < LEAST:
+        shards *= 2
+    return shards
 
 
 @lru_cache(maxsize=8)

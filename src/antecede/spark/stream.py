@@ -20,9 +20,10 @@ from antecede.order.durations import duration_ms
 from antecede.order.keys import goes_by_value
 from antecede.order.spec import OrderSpec
 from antecede.order.stream.interface import Plan
-from antecede.order.stream.warm import warm_up
+from antecede.order.stream.warm import warm_up_once
 from antecede.spark.columns import digest
 from antecede.spark.ordering import DIGEST, SHARD, check, output_schema
+from antecede.spark.shards import default_shards
 from antecede.spark.stream_processor import (
     FIGURES,
     PACKED,
@@ -44,10 +45,10 @@ def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
     Every input row comes out once, with the five columns of `spec.added`, as soon as its
     causes have come out; within a group positions follow the causes and never repeat. Raises
     InputError for columns that cannot serve, SetupError when the session's state store is not
-    RocksDB. The kernels are compiled, or loaded, before this returns. A query that is started
-    again from a checkpoint with another spec fails in its first micro-batch and says what
-    differs (`about`). Without a `time` that is a timestamp, the policies `release` and `drop` and
-    `remember` run on processing time; such a query does not end by itself under
+    RocksDB. The kernels are compiled before this returns, unless this machine has them.
+    A query that is started again from a checkpoint with another spec fails in its first micro-batch
+    and says what differs (`about`). Without a `time` that is a timestamp, the policies `release`
+    and `drop` and `remember` run on processing time; such a query does not end by itself under
     `availableNow`, because Spark then waits for timers.
     """
     check(df, spec)
@@ -57,7 +58,7 @@ def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
         from antecede.spark.stream_state import check_checkpoint
 
         check_checkpoint(df.sparkSession, spec.checkpoint, job.plan.about)
-    warm_up(job.plan.counted)
+    warm_up_once(job.plan.counted)
     key = F.lit(0) if spec.group is None else digest(df, [spec.group])
     with_keys = df.withColumns(
         {
@@ -105,7 +106,7 @@ def job_of(df: DataFrame, spec: OrderSpec) -> Job:
     scale = 1.0 if per_ms is None else per_ms
     remember = -1 if spec.remember is None else _units(spec.remember, scale)
     patience = _units(spec.patience, scale)
-    shards = spec.shards or int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
+    shards = spec.shards or _shards(df, spec)
     name = spec.id or spec.member or str(spec.sender)
     numbers = goes_by_value(to_arrow_type(df.schema[name].dataType))
     plan = Plan(
@@ -115,11 +116,28 @@ def job_of(df: DataFrame, spec: OrderSpec) -> Job:
         patience=patience,
         remember=remember,
         numbers=numbers,
-        max_held=-1 if spec.max_held is None else -(-spec.max_held // shards),
+        max_held=-1 if spec.max_held is None else _part_of(spec.max_held, spec, shards),
         over_held=spec.over_held,
         about=about(df, spec, shards),
     )
     return Job(spec, plan, scale, shards)
+
+
+def _shards(df: DataFrame, spec: OrderSpec) -> int:
+    """Return the number of shards that the checkpoint has, of a new stream one to grow into."""
+    if spec.checkpoint is not None:
+        from antecede.spark.stream_state import shards_kept
+
+        kept = shards_kept(df.sparkSession, spec.checkpoint, lambda n: about(df, spec, n))
+        if kept is not None:
+            return kept
+    tasks = int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
+    return tasks if spec.group is None else default_shards(tasks)
+
+
+def _part_of(max_held: int, spec: OrderSpec, shards: int) -> int:
+    """Return how many rows one shard may hold; without groups one has them all."""
+    return max_held if spec.group is None else -(-max_held // shards)
 
 
 def about(df: DataFrame, spec: OrderSpec, shards: int) -> str:

@@ -31,6 +31,7 @@ from antecede.order.spec import OrderSpec, Status
 from antecede.order.stream.interface import Outcome, Plan, nothing_new
 from antecede.order.stream.migration import migrated
 from antecede.order.stream.shard import Shard
+from antecede.order.stream.warm import warm_up_once
 from antecede.order.table import times_of
 from antecede.spark.ordering import DIGEST, SHARD
 from antecede.spark.shards import shard_keys
@@ -152,7 +153,8 @@ class Processor(StatefulProcessor):
         self.job = job
 
     def init(self, handle: Any) -> None:
-        """Open the map of parts, and the two values of the first format."""
+        """Open the map of parts, and the two values of the first format; compile, the first."""
+        warm_up_once(self.job.plan.counted)
         self.handle = handle
         self.parts = StateParts(handle.getMapState(STATE, "name string", "data binary"))
         self.control = handle.getValueState("control", "packed binary")

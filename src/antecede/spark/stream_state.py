@@ -8,12 +8,12 @@ that was committed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
@@ -87,6 +87,19 @@ def check_checkpoint(session: SparkSession, checkpoint: str, about: str) -> None
         check_same_stream(kept[0], about)
 
 
+def shards_kept(
+    session: SparkSession, checkpoint: str, about_of: Callable[[int], str]
+) -> int | None:
+    """Return the number of shards of the stream in a checkpoint; None: nothing is committed there.
+
+    `about_of` says what goes on from it, with a number of shards. Where a query puts in order more
+    than once it is the operator of that stream which counts, else the first.
+    """
+    kept = [one for one in _kept(session, checkpoint) if "shards" in one]
+    same = [one for one in kept if json.loads(about_of(one["shards"])) == one]
+    return next((int(one["shards"]) for one in same + kept), None)
+
+
 class _Reader:
     """For mapInArrow: the parts of some shards -> a row for each row held."""
 
@@ -130,8 +143,8 @@ def _unit(about: dict[str, Any]) -> str:
     return "ms"
 
 
-def _operators(session: SparkSession, checkpoint: str) -> list[int]:
-    """Return the numbers of the operators in a checkpoint that put rows in order."""
+def operators_of(session: SparkSession, checkpoint: str) -> list[Row]:
+    """Return what Spark says of the operators in a checkpoint that put rows in order."""
     try:
         found = session.read.format("state-metadata").load(checkpoint).collect()
     except PySparkException:
@@ -140,18 +153,43 @@ def _operators(session: SparkSession, checkpoint: str) -> list[int]:
     for row in found:
         variables = json.loads(row.operatorProperties or "{}").get("stateVariables", [])
         if any(variable.get("stateName") == STATE for variable in variables):
-            ours.append(int(row.operatorId))
-    return sorted(set(ours))
+            ours.append(row)
+    return ours
 
 
-def _operator(session: SparkSession, checkpoint: str, number: int | None) -> int:
+def shards_of(session: SparkSession, checkpoint: str) -> list[int]:
+    """Return the number of shards of each ordered stream in a checkpoint, each number once.
+
+    Raises InputError where there is none, or none committed.
+    """
+    _operator(session, checkpoint, None, any_of=True)
+    found = {kept["shards"] for kept in _kept(session, checkpoint) if "shards" in kept}
+    if not found:
+        raise InputError(f"no micro-batch of the stream in {checkpoint} is committed yet")
+    return sorted(found)
+
+
+def _kept(session: SparkSession, checkpoint: str) -> list[dict[str, Any]]:
+    """Return what each ordered stream of a checkpoint belongs to."""
+    found = (_about(session, checkpoint, number) for number in _operators(session, checkpoint))
+    return [json.loads(text) for text in found if text]
+
+
+def _operators(session: SparkSession, checkpoint: str) -> list[int]:
+    """Return the numbers of the operators in a checkpoint that put rows in order."""
+    return sorted({int(row.operatorId) for row in operators_of(session, checkpoint)})
+
+
+def _operator(
+    session: SparkSession, checkpoint: str, number: int | None, *, any_of: bool = False
+) -> int:
     found = _operators(session, checkpoint)
     if not found:
         raise InputError(
             f"{checkpoint} is no checkpoint of a stream that was put in order by antecede, or no "
             "micro-batch of it is committed yet"
         )
-    if number is None and len(found) > 1:
+    if number is None and len(found) > 1 and not any_of:
         raise InputError(
             f"the query of {checkpoint} puts in order more than once: give operator=, one of "
             f"{', '.join(map(str, found))}"

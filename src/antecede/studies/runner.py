@@ -39,6 +39,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from antecede.errors import SetupError
 from antecede.studies.conduct import Engine
+from antecede.studies.sessions import handle_of
 from antecede.studies.sources import code_digest, modules_of
 from antecede.studies.study import Figures, Run, Study
 from antecede.studies.work import SCHEMA, failed, largest_first, outcome
@@ -89,8 +90,7 @@ class Work:
 def work_of(study: Study, spark: SparkSession) -> Work:
     """Return what workers of a session need to know to carry out runs of the study."""
     modules = modules_of(study)
-    shared = str(spark.sparkContext.master).startswith("local")
-    code = None if shared else code_digest(modules)
+    code = None if handle_of(spark).on_this_machine() else code_digest(modules)
     return Work(study.execute.__module__, study.execute.__qualname__, modules, code)
 
 
@@ -112,7 +112,7 @@ def outcomes(runs: DataFrame, work: Work) -> DataFrame:
 
 
 def spark_engine(spark: SparkSession) -> Engine:
-    """Return the engine (see `conduct`) that works on a session, of any master."""
+    """Return the engine (see `conduct`) that works on a session, also of Spark Connect."""
 
     def engine(study: Study, runs: Sequence[Run]) -> Iterator[pyarrow.Table]:
         return _Jobs(spark, work_of(study, spark)).run(runs)
@@ -139,7 +139,7 @@ class _Jobs:
     """The jobs of one study that are under way."""
 
     def __init__(self, spark: SparkSession, work: Work) -> None:
-        self.spark, self.work = spark, work
+        self.spark, self.work, self.handle = spark, work, handle_of(spark)
         self.tag = f"antecede-study-{uuid.uuid4().hex}"
         self.under_way: dict[Future[pyarrow.Table], list[Run]] = {}
         self.waiting: deque[list[Run]] = deque()
@@ -165,13 +165,13 @@ class _Jobs:
         """End the jobs that are under way; those that a thread is about to submit, too."""
         while self.under_way and wait(self.under_way, 0).not_done:
             with contextlib.suppress(Exception):  # Spark may be what has gone
-                self.spark.sparkContext.cancelJobsWithTag(self.tag)
+                self.handle.cancel(self.tag)
             wait(self.under_way, TICK_S)
 
     def slots(self) -> int:
         """Return how many tasks run at a time, as far as Spark knows by now."""
         try:
-            return max(1, int(self.spark.sparkContext.defaultParallelism))
+            return max(1, self.handle.slots())
         except Exception as error:
             raise self.gone(error) from error
 
@@ -183,7 +183,7 @@ class _Jobs:
 
     def job(self, bundle: Sequence[Run]) -> pyarrow.Table:
         """Carry out a bundle in one task; runs in a thread of its own."""
-        self.spark.sparkContext.addJobTag(self.tag)
+        self.handle.tag(self.tag)
         frame = runs_frame(self.spark, bundle).coalesce(1)
         made: pyarrow.Table = outcomes(frame, self.work).toArrow().cast(SCHEMA)
         return made
@@ -195,7 +195,7 @@ class _Jobs:
             return future.result()
         if not isinstance(error, Exception):
             raise error
-        if not self.alive():
+        if not self.handle.alive():
             raise self.gone(error) from error
         _check_setup(error, self.work)
         if len(bundle) > 1 or bundle[0].key not in self.died:
@@ -205,13 +205,6 @@ class _Jobs:
         reason = f"the worker died twice: {_said(error)}"
         lost: pyarrow.Table = pa.Table.from_batches([failed([bundle[0].key], reason)])
         return lost
-
-    def alive(self) -> bool:
-        try:
-            context: Any = self.spark.sparkContext._jsc
-            return not context.sc().isStopped()
-        except Exception:
-            return False
 
     def gone(self, error: Exception) -> SetupError:
         return SetupError(f"Spark has stopped ({_said(error)}); the same call goes on from here")

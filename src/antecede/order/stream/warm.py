@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from antecede.kernels.jit import first_on_machine
 from antecede.kernels.release_names import Text
 from antecede.order.stream.blobs import Memory
 from antecede.order.stream.interface import Batch, Plan
 from antecede.order.stream.shard import Shard
+
+
+def warm_up_once(counted: bool) -> None:
+    """Do `warm_up` in one process of a machine, for all that share its cache, while others wait.
+
+    For Spark's workers: two that begin at once would both compile everything.
+    """
+    with first_on_machine(f"stream-{'counts' if counted else 'ids'}") as first:
+        if first:
+            warm_up(counted)
 
 
 def warm_up(counted: bool) -> None:

@@ -1,0 +1,136 @@
+"""A stream that goes on with another number of tasks; its shards, hence its answer, stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from antecede.errors import InputError
+from antecede.order.spec import OrderSpec
+from antecede.order.table import order_table
+from antecede.spark import repartition_stream
+from antecede.spark.shards import default_shards
+from antecede.spark.stream import job_of, order_stream
+from tests.spark.test_stream import DECLARED, by_id, finish, history, pieces, settled, source
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+COMPACT = "spark.sql.streaming.fileSink.log.compactInterval"
+
+
+@pytest.fixture
+def settings(rocks: SparkSession) -> Iterator[SparkSession]:
+    before = {name: rocks.conf.get(name) for name in (PARTITIONS, COMPACT)}
+    yield rocks
+    for name, value in before.items():
+        rocks.conf.set(name, str(value))
+
+
+class Stream:
+    """A stream whose rows come file by file, and that stops after each."""
+
+    def __init__(self, spark: SparkSession, folder: Path, parts: list[pa.Table]) -> None:
+        self.spark, self.folder, self.parts = spark, folder, parts
+        self.checkpoint, self.out = str(folder / "checkpoint"), str(folder / "out")
+        self.df = source(spark, folder / "in", parts[:1])
+        self.came = 1
+
+    def more(self, spec: OrderSpec) -> pa.Table:
+        """Let one file more come, and return all that has come out."""
+        pq.write_table(self.parts[self.came], self.folder / "in" / f"part-{self.came:03}.parquet")
+        self.came += 1
+        return self.run(spec)
+
+    def run(self, spec: OrderSpec) -> pa.Table:
+        return finish(order_stream(self.df, spec), self.folder)
+
+    def tasks(self) -> set[int]:
+        read = self.spark.read.format("state-metadata").load(self.checkpoint)
+        return {row.numPartitions for row in read.collect()}
+
+
+def check(table: pa.Table, got: pa.Table) -> None:
+    """Every row once, released as a batch says, after its causes, positions without gaps."""
+    streamed, batch = by_id(got), by_id(order_table(table, DECLARED))
+    assert streamed.keys() == batch.keys()
+    for name, row in streamed.items():
+        assert settled(row) == settled(batch[name])
+        assert all(streamed[cause]["position"] < row["position"] for cause in row["after"])
+    for group in ("g", "h", ""):
+        places = sorted(row["position"] for row in streamed.values() if row["group"] == group)
+        assert places == list(range(len(places)))
+
+
+@pytest.mark.parametrize("compact_every", [10, 2])
+def test_tasks_grow_and_shrink_and_the_stream_goes_on(
+    settings: SparkSession, tmp_path: Path, compact_every: int
+) -> None:
+    """With 2, Spark compacts the sink's log at the very batch that it skips."""
+    settings.conf.set(COMPACT, str(compact_every))
+    table = history(120, seed=3)
+    stream = Stream(settings, tmp_path, pieces(table, 3))
+    spec = replace(DECLARED, shards=8, checkpoint=stream.checkpoint)
+    stream.run(spec)
+    assert stream.tasks() == {2}
+    repartition_stream(stream.checkpoint, 4, output=stream.out)
+    stream.more(spec)
+    assert stream.tasks() == {4}
+    repartition_stream(stream.checkpoint, 1, output=stream.out)
+    check(table, stream.more(spec))
+    assert stream.tasks() == {1}
+
+
+def test_a_session_of_other_partitions_goes_on_with_the_shards_of_the_checkpoint(
+    settings: SparkSession, tmp_path: Path
+) -> None:
+    table = history(90, seed=4)
+    stream = Stream(settings, tmp_path, pieces(table, 2))
+    stream.run(replace(DECLARED, shards=6))
+    settings.conf.set(PARTITIONS, "5")
+    spec = replace(DECLARED, checkpoint=stream.checkpoint)
+    assert job_of(stream.df, spec).shards == 6
+    with pytest.raises(InputError, match=r"shards was 6, is 7; bring that back \(shards=6, or"):
+        order_stream(stream.df, replace(spec, shards=7))
+    with pytest.raises(InputError, match=r"this checkpoint was .*content was None") as caught:
+        order_stream(stream.df, replace(spec, content=("id",)))
+    assert "shards" not in str(caught.value)
+    check(table, stream.more(spec))
+
+
+def test_tasks_that_cannot_be_are_refused_and_nothing_is_changed(
+    settings: SparkSession, tmp_path: Path
+) -> None:
+    table = history(60, seed=5)
+    stream = Stream(settings, tmp_path, pieces(table, 2))
+    spec = replace(DECLARED, shards=8, checkpoint=stream.checkpoint)
+    with pytest.raises(InputError, match="is no checkpoint of a stream"):
+        repartition_stream(stream.checkpoint, 4)
+    stream.run(spec)
+    for tasks in (0, 3, 16, True):
+        with pytest.raises(InputError, match="has 8 shards: its tasks may be 1, 2, 4, 8, not"):
+            repartition_stream(stream.checkpoint, tasks)
+    with pytest.raises(InputError, match="has 2 tasks already"):
+        repartition_stream(stream.checkpoint, 2)
+    with pytest.raises(InputError, match="has no log of a file sink"):
+        repartition_stream(stream.checkpoint, 4, output=str(tmp_path / "in"))
+    assert not (tmp_path / "in" / "_spark_metadata").exists()
+    assert stream.tasks() == {2}
+    check(table, stream.more(spec))
+
+
+@pytest.mark.parametrize(("tasks", "shards"), [(1, 32), (2, 32), (3, 48), (32, 32), (200, 200)])
+def test_a_new_stream_has_shards_to_grow_into(
+    settings: SparkSession, tmp_path: Path, tasks: int, shards: int
+) -> None:
+    assert default_shards(tasks) == shards
+    settings.conf.set(PARTITIONS, str(tasks))
+    df = source(settings, tmp_path / "in", [history(2)])
+    grouped = job_of(df, replace(DECLARED, max_held=1000))
+    assert (grouped.shards, grouped.plan.max_held) == (shards, -(-1000 // shards))
+    alone = job_of(df, replace(DECLARED, group=None, max_held=1000))
+    assert (alone.shards, alone.plan.max_held) == (tasks, 1000)
