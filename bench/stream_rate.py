@@ -6,9 +6,10 @@ Reads Parquet files with one file a micro-batch and writes Parquet, all but the 
 turns; the better run counts. The rate leaves the first micro-batch of each query out; that one is
 told beside it, and what making the query took before (kernels compiled or loaded: `--cold` into
 an empty cache). "pass-through" is the same stream without the operator, "Arrow and back" sends
-every row through Python without ordering, "buffer and sort" is `bench.buffer_and_sort` behind a
-watermark that is long enough to lose nothing here. What has not come out of that by the end of the
-files waits for the watermark; `lost` is what Spark dropped.
+every row through Python without ordering, "stateful, nothing kept" is the plan of `order` with an
+operator that does nothing (`bench.nothing_kept`), "buffer and sort" is `bench.buffer_and_sort`
+behind a watermark that is long enough to lose nothing here. What has not come out of that by the
+end of the files waits for the watermark; `lost` is what Spark dropped.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ from antecede.spark.spec import OrderSpec
 from antecede.spark.stream import order_stream
 from antecede.words import table
 from bench.buffer_and_sort import buffered_and_sorted
+from bench.nothing_kept import passed_through
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-DECLARED = OrderSpec(id="id", after=("after",), group="group", time="at", shards=2)
-FIFO = OrderSpec(sender="sender", seq="seq", group="group", time="at", shards=2)
+DECLARED = OrderSpec(id="id", after=("after",), group="group", time="at")
+FIFO = OrderSpec(sender="sender", seq="seq", group="group", time="at")
 HEAD = (
     "a file",
     "query",
@@ -133,6 +135,7 @@ def compare(spark: SparkSession, rows: int, given: argparse.Namespace) -> list[t
     queries: dict[str, Callable[[DataFrame], DataFrame]] = {
         "pass-through": lambda df: df,
         "Arrow and back": through_arrow,
+        "stateful, nothing kept": lambda df: passed_through(df, DECLARED),
         "order by causes": lambda df: order_stream(df, DECLARED),
         "order by number": lambda df: order_stream(df, FIFO),
     }
@@ -179,7 +182,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if given.cold:
             os.environ["NUMBA_CACHE_DIR"] = cache
         spark = local_session(
-            settings={"spark.sql.streaming.stateStore.providerClass": ROCKSDB}, memory="3g"
+            settings={
+                "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+                "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+            },
+            memory="3g",
         )
         lines = [line for rows in given.rows for line in compare(spark, rows, given)]
         spark.stop()
