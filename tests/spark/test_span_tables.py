@@ -182,15 +182,11 @@ def test_a_table_of_clickhouse(spark: SparkSession, in_bytes: bool) -> None:
 
 
 def test_what_cannot_serve_is_refused(spark: SparkSession) -> None:
-    zipkin = pa.table({"traceId": ["a"], "id": ["b"]})
-    for table, said in (
-        (zipkin, "these are Zipkin's spans"),
-        (pa.table({"x": [1]}), "no columns of a trace's and a span's id"),
-    ):
-        with pytest.raises(InputError, match=said):
-            by_arrow(table)
-        with pytest.raises(InputError, match=said):
-            by_spark(spark.createDataFrame(table))
+    said = "no columns of a trace's and a span's id"
+    with pytest.raises(InputError, match=said):
+        by_arrow(pa.table({"x": [1]}))
+    with pytest.raises(InputError, match=said):
+        by_spark(spark.createDataFrame(pa.table({"x": [1]})))
     for column, said in (
         ({"traceId": [1]}, "column traceId must be text or bytes"),
         ({"startTimeUnixNano": [0.5]}, "column startTimeUnixNano must be whole numbers"),

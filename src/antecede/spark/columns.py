@@ -8,6 +8,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
+_BLANKS = r"[\x09-\x0d\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+"""What Python strips."""
+
 
 def column_of(name: str) -> Column:
     """Return the column of exactly that name, whatever dots and backticks are in it."""
@@ -32,3 +35,8 @@ def _hashable(df: DataFrame, name: str) -> Column:
     text = kind.simpleString()
     column = column_of(name)
     return column.cast("string") if "map<" in text or "variant" in text else column
+
+
+def bare(column: Column) -> Column:
+    """Return text without the blanks around it that Python strips."""
+    return F.regexp_replace(column, rf"\A{_BLANKS}+|{_BLANKS}+\z", "")

@@ -1,4 +1,4 @@
-"""OpenTelemetry spans in a DataFrame to events, by column expressions.
+"""Spans in a DataFrame to events: OpenTelemetry's by column expressions.
 
 The rule is that of `antecede.trace.spans_otlp`; which column is which, `antecede.trace.spans_table`
 tells. Tests hold all three to each other.
@@ -14,34 +14,42 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from antecede.errors import InputError
-from antecede.spark.columns import column_of
+from antecede.spark.columns import bare, column_of
+from antecede.spark.zipkin_tables import events_of_zipkin
 from antecede.trace.reader import NO_ID
 from antecede.trace.schema import EVENT
 from antecede.trace.spans_otlp import INSTANCE, KINDS, SPAN_BYTES, TRACE_BYTES
 from antecede.trace.spans_part import ROLES
-from antecede.trace.spans_table import COLUMNS, Found, found_in, plain_name
+from antecede.trace.spans_table import COLUMNS, Found, found_in
+from antecede.trace.zipkin_table import is_zipkin, plain_name
 
-_BLANKS = r"[\x09-\x0d\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
-"""What Python strips."""
 _WHOLE = r"\A[+-]?[0-9]{1,31}\z"
 _NUMBERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
 _OF_64_BITS = "decimal(38,0)"
 
 
 def events_of_spans(df: DataFrame) -> DataFrame:
-    """Return the events of OpenTelemetry spans, a row for each row.
+    """Return the events of spans: of OpenTelemetry's a row for each row.
 
     The columns are `antecede.trace.spans_table.COLUMNS`: those of the event schema that spans tell,
     then `reason` (why a row is no event; its `id` is null) and `unreadable_times`. For tables as
     collectors write them: flat OTLP (`traceId`, `spanId`, `parentSpanId`, `startTimeUnixNano`, ...)
     and ClickHouse's (`TraceId`, `Timestamp`, `Duration`, `Links.TraceId`, `ResourceAttributes`);
     names count without dots, underscores and case. Native expressions alone: also for streams.
-    Spark keeps microseconds of timestamps. Raises InputError where the columns are not there or of
-    types that cannot serve, and for Zipkin's tables.
+    Spark keeps microseconds of timestamps.
+
+    Zipkin's tables (`traceId`, `id`, `parentId`, `kind`, `timestamp`, `duration`, `localEndpoint`,
+    ...; times in microseconds; version 1: `annotations`) give a row for each event, as two
+    processes may share a span and one may report it in pieces. So the rows of a trace go to one
+    task, of at most 1 GiB a trace, and streams are refused.
+
+    Raises InputError where the columns are not there or of types that cannot serve.
 
         events = spark.table("otel_traces").transform(events_of_spans)
         antecede.spark.audit(events.where("reason is null"))
     """
+    if is_zipkin(df.columns):
+        return events_of_zipkin(df)
     of = found_in(df.columns)
     trace = _identity(df, of.trace, TRACE_BYTES)
     span = _identity(df, of.span, SPAN_BYTES)
@@ -77,13 +85,8 @@ def _if(good: Column, column: Column) -> Column:
 
 def _words(column: Column) -> Column:
     """Return text without blanks around it, null for blanks alone."""
-    bare = _bare(column)
-    return F.when(bare != "", bare)
-
-
-def _bare(column: Column) -> Column:
-    """Return text without blanks around it."""
-    return F.regexp_replace(column, rf"\A{_BLANKS}+|{_BLANKS}+\z", "")
+    stripped = bare(column)
+    return F.when(stripped != "", stripped)
 
 
 def _identity(df: DataFrame, name: str, size: int) -> Column:
@@ -165,8 +168,8 @@ def _time(df: DataFrame, name: str | None) -> tuple[Column, Column]:
     if whole_decimal:
         found = F.when(column != 0, column.try_cast("long"))
         return found, _unread(column.isNotNull() & (column != 0), found)
-    bare = _bare(column)
-    number = F.when(bare.rlike(_WHOLE), bare.try_cast(_OF_64_BITS))
+    stripped = bare(column)
+    number = F.when(stripped.rlike(_WHOLE), stripped.try_cast(_OF_64_BITS))
     absent = column.isNull() | column.isin("", "0")
     found = F.when(~absent, number.try_cast("long"))
     return found, _unread(~absent, found)
@@ -199,7 +202,7 @@ def _role(df: DataFrame, name: str | None) -> Column:
     if not isinstance(kind, t.StringType):
         raise InputError(f"column {name} must be a word or a number; it is {kind.simpleString()}")
     word = F.regexp_replace(F.lower(column), r"\Aspan_kind_", "")
-    number = _bare(column)
+    number = bare(column)
     number = F.when(number.rlike(r"\A[+]?[0-9]{1,9}\z"), number.try_cast("int"))
     return F.when(word.isin(*ROLES), word).otherwise(by_number[number])
 

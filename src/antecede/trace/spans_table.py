@@ -1,4 +1,4 @@
-"""OpenTelemetry spans in a table: which column holds what, and Arrow tables to events.
+"""Spans in a table: which column of OpenTelemetry holds what, and Arrow tables to events.
 
 Collectors write a row a span, under names of their own (`traceId`, `TraceId`, `trace_id`,
 `Links.TraceId`, ...): a column is known by its name without dots, underscores and case. The rule
@@ -18,6 +18,7 @@ from antecede.trace import text
 from antecede.trace.reader import NO_ID
 from antecede.trace.schema import EVENT
 from antecede.trace.spans_otlp import process_of, span_of
+from antecede.trace.zipkin_table import is_zipkin, plain_name, rows_of
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 SERVICE = "service.name"
@@ -65,11 +66,6 @@ class Found(NamedTuple):
     service: str | None
 
 
-def plain_name(name: str) -> str:
-    """Return a name without dots, underscores and case."""
-    return name.replace(".", "").replace("_", "").lower()
-
-
 def found_in(columns: Sequence[str]) -> Found:
     """Tell which column is which. Raises InputError where these are no spans of OpenTelemetry."""
     known = {plain_name(name): name for name in reversed(columns)}
@@ -77,11 +73,6 @@ def found_in(columns: Sequence[str]) -> Found:
         what: next((known[name] for name in names if name in known), None)
         for what, names in NAMES.items()
     }
-    if of["span"] is None and "id" in known and "traceid" in known:
-        raise InputError(
-            "these are Zipkin's spans (traceId, id): sides of a span are told by all rows of its "
-            'file together; read the JSON with spark.read.format("antecede").option("as", "spans")'
-        )
     if of["trace"] is None or of["span"] is None:
         shown = ", ".join(columns)[:300]
         raise InputError(
@@ -93,7 +84,11 @@ def found_in(columns: Sequence[str]) -> Found:
 
 
 def events_of_spans(table: pyarrow.Table) -> pyarrow.Table:
-    """Return the events of OpenTelemetry spans, a row for each row, in the columns `COLUMNS`.
+    """Return the events of spans in the columns `COLUMNS`: OpenTelemetry's, a row for each row.
+
+    Zipkin's (`traceId`, `id`, `localEndpoint`, ...; times in microseconds or timestamps): a row for
+    each event, as two processes may share a span, or one report it in pieces (`zipkin_table`); all
+    rows of a trace must be there.
 
     Ids are text (hexadecimal or base64) or bytes; times whole numbers of nanoseconds, as numbers or
     text, or timestamps; `kind` a word or a number; links a list of structs or two lists; resource
@@ -102,9 +97,15 @@ def events_of_spans(table: pyarrow.Table) -> pyarrow.Table:
 
         events = events_of_spans(pyarrow.parquet.read_table("spans.parquet"))
     """
+    if is_zipkin(table.column_names):
+        return table_of(list(rows_of(table)))
     of = found_in(table.column_names)
     columns = [_values(table, name) for name in of]
-    made = [_event(Found(*row)) for row in zip(*columns, strict=True)]
+    return table_of([_event(Found(*row)) for row in zip(*columns, strict=True)])
+
+
+def table_of(made: Sequence[tuple[Any, ...]]) -> pyarrow.Table:
+    """Return rows in `COLUMNS` as a table."""
     if not made:
         nothing: pyarrow.Table = SCHEMA.empty_table()
         return nothing

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +52,9 @@ _BEGIN = {"cs", "sr", "ms", "mr"}
 
 def read(path: Path) -> Iterator[Item]:
     """Yield an event for each part of each span."""
-    known = _Known(path)
+    whole = Whole(Known(_parts_in(path)))
     source = str(path)
-    waiting: dict[tuple[str, str | None], list[Event]] = {}
-    merged = unreadable = 0
+    unreadable = 0
     for found in items(path, nested=True):
         if isinstance(found, Broken):
             yield Quarantined(source, found.line, None, found.reason, found.raw)
@@ -67,26 +66,53 @@ def read(path: Path) -> Iterator[Item]:
             continue
         for part in parts:
             unreadable += part.unreadable
-            event = part.event(known.identity(part), known.causes(part), source, found.line)
-            rows = known.rows(part)
-            if rows == 1:
-                yield event
-                continue
-            pieces = waiting.setdefault((event.id, event.member), [])
-            pieces.append(event)
-            if len(pieces) == rows:
-                whole = list(_merged(waiting.pop((event.id, event.member))))
-                merged += rows - len(whole)
-                yield from whole
-    for pieces in waiting.values():  # none, unless the file changed between the two readings
-        yield from pieces
+            yield from whole.take(part, source, found.line)
+    yield from whole.rest()  # nothing, unless the file changed between the two readings
     for name, count in (
-        ("shared_spans", known.shared),
-        ("merged_rows", merged),
+        ("shared_spans", whole.known.shared),
+        ("merged_rows", whole.merged),
         ("unreadable_times", unreadable),
     ):
         if count:
             yield Detail(name, count)
+
+
+def _parts_in(path: Path) -> Iterator[Part]:
+    for found in items(path, nested=True):
+        if isinstance(found, Broken):
+            continue
+        try:
+            yield from parts_of(found.value)
+        except ValueError:
+            continue
+
+
+class Whole:
+    """Makes events of parts one after the other; one in pieces comes when all of them are there."""
+
+    def __init__(self, known: Known) -> None:
+        self.known = known
+        self.merged = 0
+        self._waiting: dict[tuple[str, str | None], list[Event]] = {}
+
+    def take(self, part: Part, source: str = "", line: int = 0) -> Iterator[Event]:
+        """Yield the events that are whole with this part."""
+        event = part.event(self.known.identity(part), self.known.causes(part), source, line)
+        rows = self.known.rows(part)
+        if rows == 1:
+            yield event
+            return
+        pieces = self._waiting.setdefault((event.id, event.member), [])
+        pieces.append(event)
+        if len(pieces) == rows:
+            whole = list(_merged(self._waiting.pop((event.id, event.member))))
+            self.merged += rows - len(whole)
+            yield from whole
+
+    def rest(self) -> Iterator[Event]:
+        """Yield pieces of what never became whole."""
+        for pieces in self._waiting.values():
+            yield from pieces
 
 
 def _refused(record: object, source: str, line: int, reason: str) -> Quarantined:
@@ -113,22 +139,15 @@ def _merged(pieces: list[Event]) -> Iterator[Event]:
 # --- which ids are shared -----------------------------------------------------------------
 
 
-class _Known:
-    """What the whole file says of each span id: which parts it has, and in how many rows."""
+class Known:
+    """What all rows together say of each span id: which parts it has, and in how many rows."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, parts: Iterable[Part]) -> None:
         spans, places, codes = array("q"), array("q"), bytearray()
-        for found in items(path, nested=True):
-            if isinstance(found, Broken):
-                continue
-            try:
-                parts = parts_of(found.value)
-            except ValueError:
-                continue
-            for part in parts:
-                spans.append(_span_key(part.trace, part.span))
-                places.append(_place_key(part.trace, part.span, part.member))
-                codes.append(_code(part))
+        for part in parts:
+            spans.append(_span_key(part.trace, part.span))
+            places.append(_place_key(part.trace, part.span, part.member))
+            codes.append(_code(part))
         span = np.frombuffer(spans, np.int64) if spans else np.empty(0, np.int64)
         place = np.frombuffer(places, np.int64) if places else np.empty(0, np.int64)
         code = np.frombuffer(codes, np.uint8) if codes else np.empty(0, np.uint8)

@@ -1,0 +1,172 @@
+"""Zipkin's spans in tables: Spark, Arrow and the reader of files make the same events."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+from pyspark.sql import SparkSession
+
+from antecede.errors import InputError
+from antecede.spark import events_of_spans as by_spark
+from antecede.trace.arrow import read
+from antecede.trace.spans_table import COLUMNS
+from antecede.trace.spans_table import events_of_spans as by_arrow
+from antecede.trace.spans_zipkin import parts_of
+
+pa: Any = pyarrow
+EVENTS = tuple(name for name in COLUMNS if name not in ("reason", "unreadable_times"))
+ENDPOINT = pa.struct({"serviceName": pa.string(), "ipv4": pa.string()})
+NOTE = pa.struct({"timestamp": pa.int64(), "value": pa.string(), "endpoint": ENDPOINT})
+SCHEMA = pa.schema(
+    {
+        **dict.fromkeys(("traceId", "id", "parentId", "kind", "name"), pa.string()),
+        **dict.fromkeys(("timestamp", "duration"), pa.int64()),
+        "shared": pa.bool_(),
+        "localEndpoint": ENDPOINT,
+        "annotations": pa.list_(NOTE),
+    }
+)
+
+
+def spans(seed: int, count: int = 300) -> list[dict[str, Any]]:
+    """Few ids, so that spans are shared, reported in pieces and twice; some rows without ids."""
+    draw = random.Random(seed)
+    made = []
+    for _ in range(count):
+        service = draw.choice(["front", "back", "Back", " ", None])
+        made.append(
+            {
+                "traceId": draw.choice(["a", "A", " b", "c" * 32, "d\u2003", "", " ", None]),
+                "id": draw.choice(["1", "2", "3", "4", "e", "E", "", None]),
+                "parentId": draw.choice(["1", "2", "e", "", None]),
+                "kind": draw.choice(["CLIENT", "server", "Consumer", "PRODUCER", "x", None, None]),
+                "name": draw.choice(["get", " ", None]),
+                "timestamp": draw.choice([None, 0, 1, 2, 2**62, 1_700_000_000_000_000]),
+                "duration": draw.choice([None, 0, 5, 2**62]),
+                "shared": draw.choice([True, False, None]),
+                "localEndpoint": draw.choice(
+                    [{"serviceName": service, "ipv4": draw.choice(["1.2.3.4", None])}, None]
+                ),
+            }
+        )
+    return made
+
+
+def told(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a row as Zipkin's JSON has it, without what is null."""
+    ends = record.get("localEndpoint")
+    inner = None if ends is None else {k: v for k, v in ends.items() if v is not None}
+    plain = {k: v for k, v in record.items() if v is not None and k != "localEndpoint"}
+    return plain | ({"localEndpoint": inner} if inner else {})
+
+
+def in_order(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows by time, then content, as tables are read."""
+
+    def place(record: dict[str, Any]) -> Any:
+        try:
+            part = parts_of(told(record))[0]
+        except ValueError:
+            return (False, 0, "")
+        return (part.start is None, part.start or 0, repr(part))
+
+    return sorted(records, key=place)
+
+
+def sorted_rows(rows: Iterable[dict[str, Any]]) -> list[str]:
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_table_a_frame_and_a_file_tell_the_same(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    rows = spans(seed)
+    path = tmp_path / "spans.json"
+    path.write_text("\n".join(json.dumps(told(row)) for row in in_order(rows)))
+    trace = read([path], "spans")
+    here = by_arrow(pa.Table.from_pylist(rows, schema=SCHEMA))
+    good = [row for row in here.to_pylist() if row["reason"] is None]
+    assert sorted_rows({name: row[name] for name in EVENTS} for row in good) == sorted_rows(
+        trace.events.select(list(EVENTS)).to_pylist()
+    )
+    assert here.num_rows - len(good) == trace.quarantine.num_rows > 20
+    details: dict[str, Any] = trace.details
+    assert sum(row["unreadable_times"] for row in good) == details["unreadable_times"] > 5
+    assert details["shared_spans"] > 2
+    assert details["merged_rows"] > 2
+    frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema=SCHEMA))
+    made = frame.repartition(3, "name").transform(by_spark).toArrow()
+    assert made.schema.names == list(COLUMNS)
+    assert sorted_rows(made.to_pylist()) == sorted_rows(here.to_pylist())
+
+
+def test_columns_under_other_names_and_types(spark: SparkSession) -> None:
+    table = pa.table(
+        {
+            "trace_id": pa.array([b"\x01", b"\x01"]),
+            "id": pa.array([b"\x0a", b"\x0a"]),
+            "kind": ["CLIENT", "SERVER"],
+            "timestamp": pa.array([1, 2], pa.timestamp("us", "UTC")),
+            "duration": [9, 3],
+            "local_endpoint_service_name": ["front", "back"],
+            "other": [1, 2],
+        }
+    )
+    here = by_arrow(table).to_pylist()
+    assert [(row["id"], row["parents"], row["start_time"], row["end_time"]) for row in here] == [
+        ("01/0a", [], 1000, 10_000),
+        ("01/0a/back", ["01/0a"], 2000, 5000),
+    ]
+    there = spark.createDataFrame(table).transform(by_spark).toArrow().to_pylist()
+    assert sorted_rows(there) == sorted_rows(here)
+
+
+def test_version_1_tells_both_sides_in_one_row(spark: SparkSession) -> None:
+    def note(value: str, at: int, service: str) -> dict[str, Any]:
+        return {"timestamp": at, "value": value, "endpoint": {"serviceName": service}}
+
+    notes = [note("cs", 10, "front"), note("sr", 30, "back"), note("ss", 70, "back")]
+    row = {"traceId": "t", "id": "2", "parentId": "1", "timestamp": 10, "duration": 90}
+    table = pa.Table.from_pylist([{**row, "annotations": notes}], schema=SCHEMA)
+    here = by_arrow(table).to_pylist()
+    assert [(one["id"], one["member"], one["parents"]) for one in here] == [
+        ("t/2", "front", ["t/1"]),
+        ("t/2/back", "back", ["t/2"]),
+    ]
+    there = spark.createDataFrame(table).transform(by_spark).toArrow().to_pylist()
+    assert sorted_rows(there) == sorted_rows(here)
+
+
+@pytest.mark.parametrize("name", ["ascend", "skew", "yelp", "smartthings-oauth-authorization"])
+def test_real_spans(spark: SparkSession, shared_data: Path, name: str) -> None:
+    path = shared_data / f"traces/{name}.json"
+    trace = read([path])
+    flat = [record for one in json.loads(path.read_text()) for record in _flat(one)]
+    rows = [{k: v for k, v in one.items() if k in SCHEMA.names} for one in flat]
+    table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    made = spark.createDataFrame(table).transform(by_spark).toArrow()
+    assert sorted_rows(made.to_pylist()) == sorted_rows(by_arrow(table).to_pylist())
+    wanted = ["id", "parents", "start_time", "role"]
+    assert sorted_rows(made.select(wanted).to_pylist()) == sorted_rows(
+        trace.events.select(wanted).to_pylist()
+    )
+
+
+def _flat(one: Any) -> list[Any]:
+    return one if isinstance(one, list) else [one]
+
+
+def test_what_cannot_serve_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    numbers = spark.createDataFrame([(1, "b")], "traceId long, id string")
+    with pytest.raises(InputError, match="column traceId must be text or bytes; it is bigint"):
+        by_spark(numbers)
+    stream = spark.readStream.schema("traceId string, id string").parquet(str(tmp_path))
+    with pytest.raises(InputError, match="all rows of their trace"):
+        by_spark(stream)
