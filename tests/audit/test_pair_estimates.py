@@ -11,7 +11,15 @@ import pyarrow as pa
 import pytest
 
 from antecede.audit import audit, audit_events
-from antecede.audit.pairs import CONFIDENCE_NAME, ESTIMATED, PAIR_KEYS, chosen
+from antecede.audit.pairs import (
+    CONFIDENCE_NAME,
+    ESTIMATED,
+    PAIR_KEYS,
+    PAIR_STEPS,
+    RANKS,
+    PairChoice,
+    chosen,
+)
 from antecede.cli import main
 from antecede.errors import InputError
 from antecede.oracle.graph import Graph
@@ -69,21 +77,31 @@ def test_exact_where_that_takes_no_more_steps_than_said() -> None:
 
 
 def test_none_and_clocks_that_are_never_estimated() -> None:
-    none = audit_events(table(tangled(50)), choice=chosen(False, 0, 64)).to_dict()
+    none = audit_events(table(tangled(50)), choice=PairChoice(False, 0, 64)).to_dict()
     assert [none[name] for name in PAIR_KEYS] == [None] * 4
     assert not set(KEYS) & set(none["details"])
     log = [Event(id="a1", member="a", clock_members=("a",), clock_counts=(1,))]
     log += [Event(id="b1", member="b", clock_members=("a", "b"), clock_counts=(1, 1))]
     exact = audit_events(table(log), choice=chosen("estimate", 0, 64))
     assert exact.ordered_pairs == 1
-    assert audit_events(table(log), choice=chosen(False, 0, 64)).ordered_pairs is None
+    assert audit_events(table(log), choice=chosen(False, PAIR_STEPS, RANKS)).ordered_pairs is None
 
 
 def test_wrong_choices_are_named() -> None:
-    for wrong in ({"pairs": "guess"}, {"pair_steps": -1}, {"pair_ranks": 15}):
-        (name,) = wrong
-        with pytest.raises(InputError, match=f"{name}="):
-            audit([], **wrong)
+    for name, values in {
+        "pairs": ("guess", 1, None),
+        "pair_steps": (-1, "64", None, 1.5, True),
+        "pair_ranks": (15, "64", None, 64.0),
+    }.items():
+        for value in values:
+            with pytest.raises(InputError, match=f"{name}="):
+                audit([], **{"pairs": "estimate", name: value})
+
+
+@pytest.mark.parametrize("unused", [{"pair_ranks": 64}, {"pairs": False, "pair_steps": 9}])
+def test_a_choice_that_would_do_nothing_is_refused(unused: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="pairs="):
+        audit([], **unused)
 
 
 def written(path: Path, events: list[Event]) -> str:

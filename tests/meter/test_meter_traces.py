@@ -258,8 +258,10 @@ def test_events_whose_clock_says_nothing_are_left_out() -> None:
     rows[5] = rows[5]._replace(clock_members=None, clock_counts=None)
     rows[9] = rows[9]._replace(clock_members=("Z",), clock_counts=(3,))
     rows.append(rows[0]._replace(id="again"))
+    rows.append(rows[0]._replace(id="nobody", member=None))
     (run,) = runs_of(table(rows))
-    assert sum(run.notes.values()) == 3
+    assert run.notes["no member whose clock it is"] == 1
+    assert sum(run.notes.values()) == 4
     assert len(run.ids) == 38
     assert measure(table(rows), ["linear"])["events"].to_pylist() == [38]
 

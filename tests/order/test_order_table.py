@@ -113,6 +113,12 @@ def test_several_columns_and_arrays_give_causes_each_named_once() -> None:
     assert [rows[i]["antecede_status"] for i in "bc"] == ["ordered", "ordered"]
 
 
+def test_one_name_is_as_good_as_a_tuple_of_one() -> None:
+    assert OrderSpec(id="id", after="after", content="id") == OrderSpec(  # type: ignore[arg-type]
+        id="id", after=("after",), content=("id",)
+    )
+
+
 def test_numbers_as_ids_are_compared_as_numbers() -> None:
     rows = by_id(table_of((10, None), (9, None), (2, None)))
     assert [rows[i]["position"] for i in (2, 9, 10)] == [0, 1, 2]

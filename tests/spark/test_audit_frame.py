@@ -129,7 +129,7 @@ def test_too_large_is_refused_by_name(spark: SparkSession) -> None:
         audit(df, by="causes", graph_edges=5).collect()
     with pytest.raises(FAILED, match=r"run 'big'.*pairs=False"):
         audit(df, by="causes", pair_steps=5).collect()
-    (row,) = audit(df, by="causes", pair_steps=5, pairs=False).collect()
+    (row,) = audit(df, by="causes", pairs=False).collect()
     assert (row.edges, row.ordered_pairs, row.messages) == (37, None, 20)
     with pytest.raises(FAILED, match=r"run 'big'.*takes 9 bytes"):
         audit(df, format="shiviz", run_bytes=9).collect()
@@ -144,6 +144,11 @@ def test_wrong_arguments(spark: SparkSession) -> None:
         audit(spark.createDataFrame([("a",)], "id string"), by="guess")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="none of auto, always, never"):
         audit(spark.createDataFrame([("a",)], "id string"), giant="big")  # type: ignore[arg-type]
+    declared = spark.createDataFrame([("a", ["b"])], "id string, parents array<string>")
+    with pytest.raises(InputError, match="and these are declared causes: leave it out"):
+        audit(declared, giant="always")
+    with pytest.raises(InputError, match="and these are of format shiviz: leave it out"):
+        audit(declared, format="shiviz", giant="never")
     with pytest.raises(InputError, match="column id must be string; it is double: cast it"):
         audit(spark.createDataFrame([(1.0,)], "id double"))
 

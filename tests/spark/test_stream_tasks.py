@@ -111,7 +111,10 @@ def test_tasks_that_cannot_be_are_refused_and_nothing_is_changed(
     with pytest.raises(InputError, match="is no checkpoint of a stream"):
         repartition_stream(stream.checkpoint, 4)
     stream.run(spec)
-    for tasks in (0, 3, 16, True):
+    for tasks in (True, "4", 4.0):
+        with pytest.raises(InputError, match=f"tasks={tasks!r} is no whole number"):
+            repartition_stream(stream.checkpoint, tasks)  # type: ignore[arg-type]
+    for tasks in (0, 3, 16):
         with pytest.raises(InputError, match="has 8 shards: its tasks may be 1, 2, 4, 8, not"):
             repartition_stream(stream.checkpoint, tasks)
     with pytest.raises(InputError, match="has 2 tasks already"):
@@ -121,6 +124,25 @@ def test_tasks_that_cannot_be_are_refused_and_nothing_is_changed(
     assert not (tmp_path / "in" / "_spark_metadata").exists()
     assert stream.tasks() == {2}
     check(table, stream.more(spec))
+
+
+def test_a_checkpoint_that_cannot_be_read_is_said_before_the_query_starts(
+    settings: SparkSession, tmp_path: Path
+) -> None:
+    stream = Stream(settings, tmp_path, pieces(history(40, seed=6), 2))
+    spec = replace(DECLARED, shards=4, checkpoint=stream.checkpoint)
+    stream.run(spec)
+    file = tmp_path / "file"
+    file.write_text("no folder")
+    for place in (str(file), f"file:{file}"):
+        with pytest.raises(InputError, match="is a file: give the folder of the checkpoint"):
+            order_stream(stream.df, replace(spec, checkpoint=place))
+    for kept in (tmp_path / "checkpoint" / "state").rglob("*.zip"):
+        kept.unlink()
+    for kept in (tmp_path / "checkpoint" / "state").rglob("*.changelog"):
+        kept.unlink()
+    with pytest.raises(InputError, match=r"the state in .* cannot be read: "):
+        order_stream(stream.df, spec)
 
 
 @pytest.mark.parametrize(("tasks", "shards"), [(1, 32), (2, 32), (3, 48), (32, 32), (200, 200)])

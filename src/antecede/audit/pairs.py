@@ -71,11 +71,19 @@ def chosen(pairs: Pairs, steps: int, ranks: int) -> PairChoice:
     """Return a choice. Raises InputError naming the argument that is wrong."""
     if not (isinstance(pairs, bool) or pairs == "estimate"):
         raise InputError(f"pairs={pairs!r} is none of True, False, 'estimate'")
-    if steps < 0:
-        raise InputError(f"pair_steps={steps}: a number of steps, 0 or more")
-    if not LEAST_RANKS <= ranks <= MOST_RANKS:
-        raise InputError(f"pair_ranks={ranks}: a number from {LEAST_RANKS} to {MOST_RANKS:,}")
+    if not _whole(steps) or steps < 0:
+        raise InputError(f"pair_steps={steps!r}: a whole number of steps, 0 or more")
+    if not _whole(ranks) or not LEAST_RANKS <= ranks <= MOST_RANKS:
+        raise InputError(f"pair_ranks={ranks!r}: a number from {LEAST_RANKS} to {MOST_RANKS:,}")
+    if pairs != "estimate" and ranks != RANKS:
+        raise InputError(f"pair_ranks={ranks} is for pairs='estimate'; pairs={pairs!r} draws none")
+    if pairs is False and steps != PAIR_STEPS:
+        raise InputError(f"pair_steps={steps} bounds pairs; with pairs=False none are counted")
     return PairChoice(pairs, steps, ranks)
+
+
+def _whole(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool)
 
 
 def find_pairs(of: Graph, digests: Callable[[], Ints], choice: PairChoice) -> PairsFound:

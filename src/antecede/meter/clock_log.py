@@ -24,9 +24,10 @@ LARGEST = 2**62 - 2
 def logged(name: str | None, table: pa.Table) -> Run:
     """Return a run of a vector-clock log; an event's number at its member is its rank there.
 
-    Left out, and noted: events without a clock or without an own entry, those that repeat a number
-    of their member, and those whose clock cannot be (a counter beyond `LARGEST`; a claim that
-    would put the event before itself). Raises InputError when the vectors do not fit into memory.
+    Left out, and noted: events without a clock, a member or an own entry, those that repeat a
+    number of their member, and those whose clock cannot be (a counter beyond `LARGEST`; a claim
+    that would put the event before itself). Raises InputError when the vectors do not fit into
+    memory.
     """
     notes: dict[str, int] = {}
     table = _usable(table, notes)
@@ -65,6 +66,9 @@ def _usable(table: pa.Table, notes: dict[str, int]) -> pa.Table:
     clocked = table["clock_members"].is_valid().to_numpy()
     note(notes, "no clock", ~clocked)
     table = table.filter(pa.array(clocked)).combine_chunks()
+    told = table["member"].is_valid().to_numpy()
+    note(notes, "no member whose clock it is", ~told)
+    table = table.filter(pa.array(told)).combine_chunks()
     if "run" in table.column_names:
         table = table.drop_columns(["run"])
     lists: Any = table["clock_counts"].combine_chunks()

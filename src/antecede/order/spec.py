@@ -115,6 +115,9 @@ class OrderSpec:
     status: str = "antecede_status"
 
     def __post_init__(self) -> None:
+        for what in ("after", "content"):  # one name is as good as a tuple of one
+            if isinstance(getattr(self, what), str):
+                object.__setattr__(self, what, (getattr(self, what),))
         self._check_kinds()
         ways = {
             "id and after": (self.id, self.after),

@@ -166,6 +166,12 @@ def audit(
     clocks = by_clocks(events, format, by)
     if giant not in ("auto", "always", "never"):
         raise InputError(f"giant={giant!r} is none of auto, always, never")
+    if giant != "auto" and not (clocks and format == "table"):
+        raise InputError(
+            f"giant={giant!r} says how runs of vector clocks are counted, and these are "
+            + (f"of format {format}" if clocks else "declared causes")
+            + ": leave it out"
+        )
     if clocks and format == "table":
         return _by_clock(events, choice, run_bytes, giant)
     if clocks or format != "table":

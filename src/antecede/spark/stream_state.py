@@ -8,10 +8,13 @@ that was committed.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -72,6 +75,8 @@ def check_checkpoint(session: SparkSession, checkpoint: str, about: str) -> None
 
     A folder with nothing committed in it is taken. Raises InputError that names what differs.
     """
+    if Path(checkpoint.removeprefix("file:")).is_file():
+        raise InputError(f"checkpoint {checkpoint} is a file: give the folder of the checkpoint")
     found = _operators(session, checkpoint)
     if not found:
         return
@@ -187,7 +192,7 @@ def _operator(
     if not found:
         raise InputError(
             f"{checkpoint} is no checkpoint of a stream that was put in order by antecede, or no "
-            "micro-batch of it is committed yet"
+            "micro-batch of it is committed yet, or its folder `state` is gone"
         )
     if number is None and len(found) > 1 and not any_of:
         raise InputError(
@@ -220,6 +225,11 @@ def _about(session: SparkSession, checkpoint: str, operator: int) -> str:
         if "STDS_COMMITTED_BATCH_UNAVAILABLE" in str(error):
             return ""
         raise
+    except Py4JJavaError as error:  # what a task says of files that are not there, or damaged
+        said = re.search(r"\[[A-Z_.]+\][^\n]*", str(error.java_exception))
+        raise InputError(
+            f"the state in {checkpoint} cannot be read: {said[0] if said else error.java_exception}"
+        ) from error
     if not found:
         return ""
     return opened(bytearray(found[0].data))["about"].tobytes().decode()

@@ -32,8 +32,10 @@ def repartition_stream(checkpoint: str, tasks: int, *, output: str | None = None
     """
     session = SparkSession.active()
     manager: Any = _manager(session)
+    if isinstance(tasks, bool) or not isinstance(tasks, int):
+        raise InputError(f"tasks={tasks!r} is no whole number")
     shards = shards_of(session, checkpoint)
-    if isinstance(tasks, bool) or tasks < 1 or any(number % tasks for number in shards):
+    if tasks < 1 or any(number % tasks for number in shards):
         allowed = [n for n in range(1, min(shards) + 1) if not any(s % n for s in shards)]
         raise InputError(
             f"the stream of {checkpoint} has {', '.join(map(str, shards))} shards: its tasks may "
