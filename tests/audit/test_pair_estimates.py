@@ -88,11 +88,12 @@ def test_none_and_clocks_that_are_never_estimated() -> None:
 
 
 def test_wrong_choices_are_named() -> None:
-    for name, values in {
+    wrong: dict[str, tuple[Any, ...]] = {
         "pairs": ("guess", 1, None),
         "pair_steps": (-1, "64", None, 1.5, True),
         "pair_ranks": (15, "64", None, 64.0),
-    }.items():
+    }
+    for name, values in wrong.items():
         for value in values:
             with pytest.raises(InputError, match=f"{name}="):
                 audit([], **{"pairs": "estimate", name: value})
