@@ -16,12 +16,12 @@ from antecede.audit.pairs import (
     ESTIMATED,
     PAIR_KEYS,
     PAIR_STEPS,
-    RANKS,
     PairChoice,
     chosen,
 )
 from antecede.cli import main
 from antecede.errors import InputError
+from antecede.kernels.sketches import RANKS
 from antecede.oracle.graph import Graph
 from antecede.trace.arrow import to_batch
 from antecede.trace.schema import Event
