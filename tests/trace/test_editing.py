@@ -105,7 +105,7 @@ def test_unusable_files(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="no list of parents"):
         read([laid(tmp_path, [{"time": "2020-01-01", "patches": []}])])
     with pytest.raises(InputError, match="is a folder"):
-        read([tmp_path], "editing")
+        list(editing.EditingReader().read(tmp_path, ReadOptions()))
     with pytest.raises(InputError, match="holds no event"):
         read([laid(tmp_path, [])])
 

@@ -418,10 +418,24 @@ def test_unusable_files(content: bytes, said: str, tmp_path: Path) -> None:
         read([written(tmp_path, content)])
 
 
+def test_a_folder_and_a_pattern_are_their_files_in_order_of_names(tmp_path: Path) -> None:
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    for name in ("b.csv", "deep/a.csv", "_b.csv", ".hidden.csv"):
+        (tmp_path / "in" / name).write_text(f"id,parents\n{name},\n")
+    for path in (tmp_path / "in", tmp_path / "i?"):
+        assert read([path]).events["id"].to_pylist() == ["b.csv", "deep/a.csv"]
+    assert read([tmp_path / "in"], "table").events.num_rows == 2
+    (tmp_path / "in" / "c.log").write_text("neither one nor the other\n")
+    with pytest.raises(FormatError, match=r"c\.log: .*none of the known formats"):
+        read([tmp_path / "in"])
+
+
 def test_unreadable_paths(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read([tmp_path / "nowhere"])
-    with pytest.raises(FormatError, match="the folder is no git repository"):
+    with pytest.raises(InputError, match="and no pattern of any"):
+        read([tmp_path / "*.csv"])
+    with pytest.raises(InputError, match="the folder holds no file to read"):
         read([tmp_path])
     with pytest.raises(InputError, match="no path"):
         read([])
@@ -547,5 +561,6 @@ def test_a_json_array_and_a_folder_of_other_files_are_told_what_to_do(tmp_path: 
     array.write_text('[{"id": "a"},\n{"id": "b"}]\n')
     with pytest.raises(FormatError, match="one object on each line"):
         read([array])
+    (tmp_path / "whole.parquet").write_bytes(b"PAR1")
     with pytest.raises(FormatError, match="name its files one by one"):
         read([tmp_path])

@@ -18,6 +18,7 @@ from antecede.cli.unused import refuse_unused
 from antecede.errors import AntecedeError, InputError
 from antecede.trace import reader
 from antecede.trace.arrow import implied_format
+from antecede.trace.paths import all_inputs
 from antecede.trace.reader import ReadOptions
 from antecede.trace.table import TableReader
 
@@ -127,7 +128,8 @@ def _hindrance(paths: Sequence[str], format: str | None, options: ReadOptions) -
         return "pyspark is not installed"
     try:
         name = format or implied_format(options)
-        names = {name} if name else {reader.choose(Path(path)).name for path in paths}
+        parts = all_inputs(paths, name)
+        names = {name} if name else {reader.choose(part).name for part in parts}
         if names != {TableReader.name}:
             return "it reads tables alone"
         from antecede.spark.java import find_java

@@ -18,7 +18,6 @@ checkpoint, and who moves old files away keeps it small.
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,6 +38,7 @@ from antecede.spark.table_work import Work, batches_of, work_of
 from antecede.spark.workers import ready_workers
 from antecede.trace import arrow, reader
 from antecede.trace.batches import QUARANTINE_SCHEMA, SCHEMA, Batch
+from antecede.trace.paths import inputs
 from antecede.trace.reader import ReadOptions
 from antecede.trace.schema import COLUMNS
 from antecede.trace.table import TableReader
@@ -166,34 +166,7 @@ class Plan:
 
     def inputs(self) -> list[Path]:
         """Return what is one input each, in order of names."""
-        found = (
-            [Path(self.path)]
-            if Path(self.path).exists()
-            else sorted(map(Path, glob.glob(self.path)))
-        )
-        if not found:
-            raise InputError("no such file or folder, and no pattern of any", path=self.path)
-        return _once([part for path in found for part in self._parts(path)], self.format)
-
-    def _parts(self, path: Path) -> list[Path]:
-        if not path.is_dir() or self._whole(path):
-            return [path]
-        return [
-            part
-            for part in sorted(path.rglob("*"))
-            if part.is_file()
-            and not any(piece.startswith(("_", ".")) for piece in part.relative_to(path).parts)
-        ]
-
-    def _whole(self, folder: Path) -> bool:
-        """Tell whether a folder is one input: a repository, a table of Parquet."""
-        if self.format is not None:
-            return reader.by_name(self.format).sniff(folder, b"") > 0
-        try:
-            reader.choose(folder)
-        except InputError:
-            return False
-        return True
+        return _once(inputs(self.path, self.format), self.format)
 
     def pieces(self, inputs: Sequence[Path], first: int = 0) -> list[InputPartition]:
         """Return the work on inputs numbered from `first`: a file each, of Parquet row groups."""

@@ -8,7 +8,6 @@ these must lead to the same files there (one machine, or a file system that all 
 
 from __future__ import annotations
 
-import glob
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,12 +15,13 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet
 
-from antecede.errors import FormatError, InputError
+from antecede.errors import FormatError
 from antecede.trace import blocks, reader
 from antecede.trace.arrow import implied_format
 from antecede.trace.batches import Batch, Waiting
 from antecede.trace.by_columns import Piece, pieces
 from antecede.trace.columns import Columns
+from antecede.trace.paths import all_inputs
 from antecede.trace.reader import Detail, ReadOptions
 from antecede.trace.table import TableReader, details_of, first_blocks, kind_of
 
@@ -48,11 +48,9 @@ def tables_of(paths: Sequence[str | Path], format: str | None, options: ReadOpti
 
     Raises InputError for what is not there, FormatError for a trace that is no table.
     """
-    found = list(itertools.chain.from_iterable(map(_expanded, map(str, paths))))
-    if not found:
-        raise InputError("no path given")
+    name = format or implied_format(options)
+    found = all_inputs(paths, name)
     for path in found:
-        name = format or implied_format(options)
         chosen = reader.by_name(name) if name is not None else reader.choose(path)
         if chosen.name != TableReader.name:
             message = (
@@ -61,24 +59,6 @@ def tables_of(paths: Sequence[str | Path], format: str | None, options: ReadOpti
             )
             raise FormatError(message, path=str(path))
     return found
-
-
-def _expanded(path: str) -> list[Path]:
-    if not Path(path).exists():
-        matches = sorted(map(Path, glob.glob(path)))
-        if not matches:
-            raise InputError("no such file or folder, and no pattern of any", path=path)
-        return matches
-    folder = Path(path)
-    if not folder.is_dir() or (folder / ".git").exists():
-        return [folder]
-    files = [
-        part
-        for part in sorted(folder.iterdir())
-        if part.is_file() and not part.name.startswith(("_", "."))
-    ]
-    of_parquet = not files or any(part.suffix == ".parquet" for part in files)
-    return [folder] if of_parquet else files
 
 
 def work_of(tables: Sequence[Path], options: ReadOptions) -> list[Work]:

@@ -28,6 +28,7 @@ from antecede.trace.batches import (
 )
 from antecede.trace.by_columns import Chunk
 from antecede.trace.own_columns import Own, together
+from antecede.trace.paths import all_inputs
 from antecede.trace.reader import Detail, Item, Reader, ReadOptions
 from antecede.trace.schema import Event
 from antecede.trace.writing import PARQUET, write_table
@@ -144,13 +145,8 @@ def implied_format(options: ReadOptions | None) -> str | None:
 
 
 def _choose(paths: Sequence[str | Path], format: str | None) -> list[tuple[Path, Reader]]:
-    if not paths:
-        raise InputError("no path given")
     chosen: list[tuple[Path, Reader]] = []
-    for path in map(Path, paths):
-        if not path.exists():
-            why = "; standard input is not read, write it to a file" if str(path) == "-" else ""
-            raise InputError(f"no such file or folder{why}", path=str(path))
+    for path in all_inputs(paths, format):
         found = reader.by_name(format) if format is not None else reader.choose(path)
         if chosen and chosen[0][1].name != found.name:
             message = f"is {found.name}, but {chosen[0][0]} is {chosen[0][1].name}: one at a time"

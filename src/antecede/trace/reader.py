@@ -152,7 +152,7 @@ def choose(path: Path) -> Reader:
 def _unknown(path: Path, head: bytes) -> str:
     """Say what to do about a path that no reader recognizes."""
     if path.is_dir():
-        return "the folder is no git repository and holds no Parquet; name its files one by one"
+        return "the folder is no git repository and holds no Parquet"
     if head.lstrip().startswith(b"["):
         return "looks like one JSON array; put one object on each line (jq -c '.[]' does it)"
     known = ", ".join(names())
