@@ -23,7 +23,9 @@ _SEVERAL = ("after", "topic")
 
 def add_read_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare PATH..., --format and the options of the readers."""
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="file, folder, repository or pattern")
+    parser.add_argument(
+        "paths", nargs="+", metavar="PATH", help="file, folder, repository or pattern"
+    )
     parser.add_argument(
         "--format", metavar="F", help=f"{', '.join(names())}; told by looking if not given"
     )
