@@ -13,8 +13,8 @@ from typing import Any
 
 from antecede.clocks.lanes import pack
 from antecede.protocols.base import Protocol
-from antecede.protocols.sent import Sent
-from antecede.protocols.ses import Ses
+from antecede.protocols.multicast.rst import Sent
+from antecede.protocols.multicast.ses import Ses
 from bench.counting_traffic import late
 
 LANES = 60_000

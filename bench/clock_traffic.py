@@ -16,8 +16,8 @@ from typing import Any
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import NS
 from antecede.protocols.base import Transmit
-from antecede.protocols.clock_ordered import ClockOrdered
-from antecede.protocols.transmission_messages import Gone, NullMessage
+from antecede.protocols.timed.base import ClockOrdered
+from antecede.protocols.timed.messages import Gone, NullMessage
 from bench.clocked import Arrival, Observer, Traffic, warmed
 
 PERIOD_S = 0.08

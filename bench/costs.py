@@ -35,7 +35,7 @@ from antecede.protocols.base import (
     Transmit,
 )
 from antecede.protocols.given import with_trial
-from antecede.protocols.hierarchical import Topology
+from antecede.protocols.hierarchical.roles import Topology
 from antecede.protocols.registry import ENTRIES, Entry
 
 FIGURES = Path(__file__).resolve().parents[1] / "docs" / "figures"

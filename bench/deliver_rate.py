@@ -16,12 +16,12 @@ import pyarrow
 import pyarrow.parquet
 from pyspark.sql import DataFrame
 
-from antecede.order.arrivals import Talk, recorded
-from antecede.order.deliver_spec import DeliverSpec
-from antecede.order.deliver_table import deliver_table
+from antecede.formatting import table
+from antecede.live.example_logs import Talk, recorded
+from antecede.order.replay.spec import DeliverSpec
+from antecede.order.replay.table import deliver_table
 from antecede.spark.delivering import deliver
 from antecede.spark.session import local_session
-from antecede.words import table
 from bench.engines import best_s
 
 pa: Any = pyarrow

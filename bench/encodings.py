@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 from antecede.clocks import counters, windows
 from antecede.clocks.lanes import columns
 from antecede.protocols.base import Protocol, Transmit
-from antecede.protocols.hierarchical import Topology, hierarchical
-from antecede.protocols.hierarchical_messages import Downward, External
-from antecede.protocols.idr import Idr, IdrMessage
+from antecede.protocols.hierarchical.messages import Downward, External
+from antecede.protocols.hierarchical.roles import Topology, hierarchical
+from antecede.protocols.vector.idr import Idr, IdrMessage
 
 PERIOD_MS = (80, 5)
 MEASURED_S = 0.1

@@ -19,13 +19,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from antecede import Group
-from antecede.frame import Frame, Incarnation, pack
-from antecede.group_parts import options_code, room_code
-from antecede.identity import Roster
+from antecede.group.frame import Frame, Incarnation, pack
+from antecede.group.identity import Roster
+from antecede.group.parts import options_code, room_code
 from antecede.protocols.base import Deliver, Protocol, Transmit
-from antecede.protocols.bss import Bss
-from antecede.protocols.idr import Idr
-from antecede.protocols.linear_physical import LinearPhysical
+from antecede.protocols.timed.linear_physical import LinearPhysical
+from antecede.protocols.vector.bss import Bss
+from antecede.protocols.vector.idr import Idr
 from bench import counting_traffic, large_groups, sb_traffic
 
 MEMBERS = (10, 100, 300)

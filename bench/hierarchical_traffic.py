@@ -12,8 +12,8 @@ from __future__ import annotations
 import random
 import time
 
-from antecede.protocols.hierarchical_internal import InternalPeer, follow
-from antecede.protocols.hierarchical_messages import EMPTY, Downward, Window
+from antecede.protocols.hierarchical.internal import InternalPeer, follow
+from antecede.protocols.hierarchical.messages import EMPTY, Downward, Window
 
 LAG = 50
 SUPER_PEER = 0

@@ -20,11 +20,11 @@ from typing import Any
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import NS
 from antecede.protocols.base import Protocol
-from antecede.protocols.linear_physical import LinearPhysical
-from antecede.protocols.subscriptions import Subscriptions
-from antecede.protocols.topic_message import TopicMessage
-from antecede.protocols.topics import Htbc
-from antecede.protocols.transmission_messages import StampedMessage
+from antecede.protocols.timed.linear_physical import LinearPhysical
+from antecede.protocols.timed.messages import StampedMessage
+from antecede.protocols.topics.messages import TopicMessage
+from antecede.protocols.topics.protocols import Htbc
+from antecede.protocols.topics.subscriptions import Subscriptions
 
 MEMBERS = (10, 50, 200, 500, 1000)
 MESSAGES = 3000

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from antecede.clocks.lanes import guards, merge, pack
-from antecede.protocols.sent import Sent
-from antecede.protocols.sent_message import MatrixBytes
+from antecede.protocols.multicast.rst import Sent
+from antecede.protocols.multicast.rst_messages import MatrixBytes
 from bench import addressed_traffic
 
 MEMBERS = (10, 30, 100, 300)

@@ -21,8 +21,8 @@ import numpy as np
 from antecede.clocks import lanes
 from antecede.clocks.matrix import MatrixClock, joined
 from antecede.protocols.base import Protocol
-from antecede.protocols.matrix import Matrix
-from antecede.protocols.matrix_message import MatrixMessage
+from antecede.protocols.matrix.matrix import Matrix
+from antecede.protocols.matrix.messages import MatrixMessage
 
 MESSAGES = 120
 LATE_PLACES = 50

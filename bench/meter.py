@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from antecede.clocks.bounds import Bounds
-from antecede.kernels.meter_pairs import count_all_pairs
+from antecede.formatting import table
 from antecede.meter.count import count_pairs
 from antecede.meter.measure import Observed, measure, observed
 from antecede.meter.plans import facts_of, plan_of
@@ -29,9 +29,9 @@ from antecede.meter.rules import RULES
 from antecede.meter.stamps import Stamps
 from antecede.meter.trace import runs_of
 from antecede.meter.violations import found_in
-from antecede.protocols.subscriptions import Subscriptions
+from antecede.protocols.topics.subscriptions import Subscriptions
 from antecede.trace.schema import RECEIVE, SEND
-from antecede.words import table
+from tests.reference.meter_pairs import count_all_pairs
 
 MESSAGES = 100_000
 SENDERS, OBSERVERS, TOPICS, MOST_TOPICS = 6, 4, 10, 3
@@ -171,7 +171,7 @@ def _observers(events: pa.Table) -> Sequence[Observed]:
 
 def on_spark(events: pa.Table, rules: Sequence[str]) -> None:
     """Count the same on a local Spark with two cores; print seconds a rule, all included."""
-    from antecede.spark.metering import meter, violations
+    from antecede.spark.audits.metering import meter, violations
     from antecede.spark.session import local_session
 
     spark = local_session(2, partitions=4, memory="2g")

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from antecede.order.spec import OrderSpec
 from antecede.spark.columns import digest
 from antecede.spark.ordering import DIGEST, SHARD
-from antecede.spark.stream import job_of
-from antecede.spark.stream_processor import (
+from antecede.spark.streams.ordering import job_of
+from antecede.spark.streams.processor import (
     FIGURES,
     PACKED,
     RELEASED,
@@ -24,7 +24,7 @@ from antecede.spark.stream_processor import (
     Processor,
     unpack,
 )
-from antecede.spark.stream_rows import from_bytes, to_bytes
+from antecede.spark.streams.rows import from_bytes, to_bytes
 
 
 def passed_through(df: DataFrame, spec: OrderSpec) -> DataFrame:

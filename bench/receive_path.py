@@ -18,15 +18,15 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from antecede.protocols.base import Hold, Protocol
-from antecede.protocols.bss import Bss
-from antecede.protocols.ds import Ds
-from antecede.protocols.fifo import Fifo
-from antecede.protocols.idr import Idr
-from antecede.protocols.linear import Linear
-from antecede.protocols.linear_physical import LinearPhysical
-from antecede.protocols.physical import Physical
-from antecede.protocols.topics import Htbc, Tv, TvLt, TvPt, TvVt
-from antecede.protocols.unordered import Unordered
+from antecede.protocols.plain.fifo import Fifo
+from antecede.protocols.plain.unordered import Unordered
+from antecede.protocols.timed.linear import Linear
+from antecede.protocols.timed.linear_physical import LinearPhysical
+from antecede.protocols.timed.physical import Physical
+from antecede.protocols.topics.protocols import Htbc, Tv, TvLt, TvPt, TvVt
+from antecede.protocols.vector.bss import Bss
+from antecede.protocols.vector.ds import Ds
+from antecede.protocols.vector.idr import Idr
 from bench import (
     addressed_traffic,
     clock_traffic,

@@ -12,8 +12,8 @@ import random
 import time
 
 from antecede.protocols.base import MessageId
-from antecede.protocols.sb import SemanticOrder
-from antecede.protocols.sb_message import SbMessage
+from antecede.protocols.reply.messages import SbMessage
+from antecede.protocols.reply.sb import SemanticOrder
 
 RECENT = 50
 ANSWERS = 0.7

@@ -28,11 +28,12 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
+from antecede.formatting import table
 from antecede.order.spec import OrderSpec
-from antecede.spark import fixpoint, giants
+from antecede.spark.fixpoint import giants
+from antecede.spark.fixpoint import ordering as fixpoint
 from antecede.spark.ordering import ordering
 from antecede.spark.session import local_session
-from antecede.words import table
 
 MILLION = 1_000_000
 WIDE = 18

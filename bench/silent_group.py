@@ -15,10 +15,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from antecede.protocols.base import Deliver, Effect, Protocol, Transmit
-from antecede.protocols.hierarchical import Topology, hierarchical
-from antecede.protocols.hierarchical_external import ExternalPeer
-from antecede.protocols.hierarchical_messages import Flush
-from antecede.protocols.hierarchical_super import SuperPeer
+from antecede.protocols.hierarchical.external import ExternalPeer
+from antecede.protocols.hierarchical.messages import Flush
+from antecede.protocols.hierarchical.roles import Topology, hierarchical
+from antecede.protocols.hierarchical.super_peer import SuperPeer
 
 SUPER, SENDER, RECEIVER, SILENT = 1, 2, 3, 4
 MESSAGES = 2_000_000

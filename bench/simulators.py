@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 
 import simpy
 
+from antecede.formatting import table
+from antecede.simulate.compiled.hierarchy.engine import run_hierarchy
+from antecede.simulate.compiled.mesh.engine import run_mesh
 from antecede.simulate.delays import Delay
-from antecede.simulate.hierarchy_engine import run_hierarchy
-from antecede.simulate.mesh_engine import run_mesh
-from antecede.simulate.scenario import Links, Scenario
+from antecede.simulate.scenario.model import Links, Scenario
 from antecede.simulate.topology import Hierarchy, Mesh
-from antecede.words import table
 
 DELAYS = Delay(0.0, 0.05)
 REPEATS = 3

@@ -27,10 +27,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from antecede.formatting import table
 from antecede.spark.session import local_session
 from antecede.spark.spec import OrderSpec
-from antecede.spark.stream import order_stream
-from antecede.words import table
+from antecede.spark.streams.ordering import order_stream
 from bench.buffer_and_sort import buffered_and_sorted
 from bench.nothing_kept import passed_through
 

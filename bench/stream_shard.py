@@ -9,9 +9,9 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from antecede.kernels.release_names import Text
 from antecede.order.stream.blobs import Memory
 from antecede.order.stream.interface import Batch, Plan
+from antecede.order.stream.kernels.names import Text
 from antecede.order.stream.shard import Shard
 
 SMALL = 1_000

@@ -25,10 +25,10 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from antecede.formatting import table
 from antecede.order.spec import OrderSpec
 from antecede.spark.session import local_session
-from antecede.spark.stream import order_stream
-from antecede.words import table
+from antecede.spark.streams.ordering import order_stream
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute

@@ -14,8 +14,8 @@ from typing import Any
 
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import NS
-from antecede.protocols.subscriptions import Subscriptions
-from antecede.protocols.topic_delivery import TopicProtocol
+from antecede.protocols.topics.delivery import TopicProtocol
+from antecede.protocols.topics.subscriptions import Subscriptions
 from bench.clocked import Arrival, Observer, Traffic, warmed
 
 TOPICS = 20

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from antecede.clocks.nanoseconds import NS
-from antecede.simulate.as_trace import events
 from antecede.simulate.delays import Delay
-from antecede.simulate.readable import run_readable
-from antecede.simulate.scenario import Clocks, Links, Partition, Scenario, Workload
+from antecede.simulate.outputs.trace import events
+from antecede.simulate.reference_engine import run_readable
+from antecede.simulate.scenario.model import Clocks, Links, Partition, Scenario, Workload
 from antecede.simulate.topology import Mesh
 from antecede.trace.schema import RECEIVE, SEND
 from bench.watermark_model import Row

@@ -23,11 +23,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from antecede.formatting import table
 from antecede.spark import order
 from antecede.spark.columns import digest
 from antecede.spark.session import local_session
 from antecede.trace.arrow import SCHEMA
-from antecede.words import table
 
 pa: Any = pyarrow
 GROUPS = 1_000

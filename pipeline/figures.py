@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
-from antecede.order.alternatives import (
+from antecede.formatting import duration
+from antecede.order.baselines import (
     NS_PER_MS,
     Arrival,
     Outcome,
@@ -19,7 +20,6 @@ from antecede.order.alternatives import (
     by_watermark,
     streams,
 )
-from antecede.words import duration
 from pipeline.processes import KILLED
 from pipeline.spark_job import PROGRESS, TABLE
 

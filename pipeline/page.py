@@ -8,12 +8,12 @@ from typing import Any
 
 import jinja2
 
-from antecede.order.alternatives import Outcome
+from antecede.formatting import count_and_part, counted, duration, were
+from antecede.order.baselines import Outcome
 from antecede.report.drawing import inlined
 from antecede.report.plots import draw_plot, slots_of
 from antecede.report.study import look
-from antecede.studies.findings import Plot, Series
-from antecede.words import count_and_part, counted, duration, were
+from antecede.studies.frame.findings import Plot, Series
 from pipeline import courier, spark_job
 from pipeline.check import Verdict
 from pipeline.figures import Figures, Steps

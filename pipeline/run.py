@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from antecede.errors import SetupError
-from antecede.words import counted
+from antecede.formatting import counted
 from pipeline import broker, check, courier, figures, spark_job
 from pipeline.processes import Killer, Processes
 from pipeline.services import TOPICS

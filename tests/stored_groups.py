@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from antecede import Group
 from antecede.clocks.bounds import Bounds
-from antecede.frame import Frame, Incarnation, pack
-from antecede.protocols.hierarchical import Topology, hierarchical
+from antecede.group.frame import Frame, Incarnation, pack
+from antecede.protocols.hierarchical.roles import Topology, hierarchical
 from antecede.protocols.registry import ENTRIES
 from antecede.protocols.storage import pack_state, unpack_state
-from antecede.protocols.subscriptions import Subscriptions
+from antecede.protocols.topics.subscriptions import Subscriptions
 
 NAMES = ("alice", "bob", "carol")
 BOUNDS: Bounds[str] = Bounds(accuracy_s=0.01, least_s=0.1, most_s=1.0)

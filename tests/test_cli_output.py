@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from antecede.audit.engine import audit
-from antecede.check.scenario import run_scenario
-from antecede.check.scenario_parse import parse_scenario
+from antecede.check.script.parse import parse_scenario
+from antecede.check.script.run import run_scenario
 from antecede.cli import main
 from antecede.cli.deliver import option
 from antecede.cli.explain import explain
-from antecede.cli.output import check_free
+from antecede.cli.files.output import check_free
 from antecede.errors import InputError
-from antecede.group import Group
+from antecede.group.group import Group
 
 TRACE = "id,after\nb,a\na,\nc,b,too many\n"
 SCENARIO = "title t\nprotocol fifo\nmembers A B\nsend A m\nlose B m\ntick 0.5\n"
@@ -310,7 +310,7 @@ def test_what_cannot_be_written_is_refused_before_any_work(
 ) -> None:
     mesh = '[topology]\nkind="mesh"\npeers=3\n[run]\nduration_s=0.2\n'
     (folder / "mesh.toml").write_text(mesh)
-    (folder / "own.py").write_text("from antecede.protocols.fifo import Fifo as Own\n")
+    (folder / "own.py").write_text("from antecede.protocols.plain.fifo import Fifo as Own\n")
     (folder / "s").mkdir()
     (folder / "s" / "index.html").write_text(mesh)
     (folder / "odd").mkdir()

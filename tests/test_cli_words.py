@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from antecede.cli import main
-from antecede.words import counted
+from antecede.formatting import counted
 
 ONE_OF_MANY = re.compile(
     r"(?<![\d,./:-])1 (more |other |bad |later |repeated |clock |internal )*"

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from antecede.cli import main
-from antecede.cli.compare import add_arguments
-from antecede.cli.compare_scenarios import scenario_of
+from antecede.cli.compare.command import add_arguments
+from antecede.cli.compare.scenarios import scenario_of
 from antecede.protocols.registry import ENTRIES
 from antecede.simulate.delays import Delay
-from antecede.simulate.fitness import topologies_of
-from antecede.simulate.hindsight import hindsight
-from antecede.simulate.readable import run_readable
-from antecede.simulate.scenario_file import scenario_from
+from antecede.simulate.outputs.unnecessary_waits import hindsight
+from antecede.simulate.reference_engine import run_readable
+from antecede.simulate.scenario.compatibility import topologies_of
+from antecede.simulate.scenario.file import scenario_from
 from antecede.simulate.topology import Hierarchy, Mesh, PubSub
 
 SHORT = ("--seconds", "1", "--members", "6")
@@ -240,7 +240,7 @@ def test_the_table_fits_the_terminal(
 # -- sweeps, files, protocols of one's own ---------------------------------------------------
 
 OWN = """
-from antecede.protocols.fifo import Fifo
+from antecede.protocols.plain.fifo import Fifo
 
 class Mine(Fifo):
     def __init__(self, me, members, *, slack: int = 0):

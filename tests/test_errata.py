@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from antecede.check.actions import Blocked, State
-from antecede.check.happenings import Run
-from antecede.check.scenario import run_scenario
-from antecede.check.scenario_parse import load_scenario
+from antecede.check.script.actions import Blocked, State
+from antecede.check.script.execution import Run
+from antecede.check.script.parse import load_scenario
+from antecede.check.script.run import run_scenario
 from antecede.check.world import DELIVERED, SENT
 from antecede.cli import COMMANDS, main
 from antecede.cli.protocols import facts_of
@@ -20,10 +20,10 @@ from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import NS
 from antecede.protocols.base import Deliver, Transmit
 from antecede.protocols.registry import ENTRIES
-from antecede.protocols.subscriptions import Subscriptions
-from antecede.protocols.topic_message import TopicMessage, stamp
-from antecede.protocols.topic_relations import PUBLISHED, topics_precede
-from antecede.protocols.topics import Tv, TvVt
+from antecede.protocols.topics.messages import TopicMessage, stamp
+from antecede.protocols.topics.protocols import Tv, TvVt
+from antecede.protocols.topics.relations import PUBLISHED, topics_precede
+from antecede.protocols.topics.subscriptions import Subscriptions
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from antecede.check.run import run_check
+from antecede.check.check import run_check
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "causal_by_sets.py"
 

@@ -8,9 +8,9 @@ import pytest
 
 from antecede.clocks.bounds import Bounds
 from antecede.errors import LocalError
-from antecede.group import Group
-from antecede.message import Message
-from antecede.protocols.subscriptions import Subscriptions
+from antecede.group.group import Group
+from antecede.group.message import Message
+from antecede.protocols.topics.subscriptions import Subscriptions
 
 NAMES = ("alice", "bob", "carol")
 BOUNDS: Bounds[str] = Bounds(accuracy_s=0.1, least_s=0.5, most_s=2.0)

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 import antecede
 from antecede import Bounds, Group, Sent, Stats, Subscriptions
 from antecede.errors import DecodeError, LimitError, LocalError, RemoteError
-from antecede.message import Message, Missing
+from antecede.group.message import Message, Missing
 from antecede.protocols.base import Held, MessageId
 from antecede.protocols.registry import ENTRIES
-from antecede.protocols.transmission_messages import StampedMessage
+from antecede.protocols.timed.messages import StampedMessage
 from tests.stored_groups import ORDERS, START_S, TOPICS, fresh, story
 
 NAMES = ("alice", "bob", "carol")

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from antecede import Group
 from antecede.errors import ConflictError, DecodeError, LocalError, SequenceError
-from antecede.message import Packet
+from antecede.group.message import Packet
 from antecede.oracle.history import History
 from antecede.protocols.base import Protocol
-from antecede.protocols.hierarchical import Topology, hierarchical
-from antecede.protocols.hierarchical_messages import Downward, Upward, encode
+from antecede.protocols.hierarchical.messages import Downward, Upward, encode
+from antecede.protocols.hierarchical.roles import Topology, hierarchical
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.stored_groups import forged_frame
 

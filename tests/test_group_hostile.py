@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede import Group, frame
+from antecede import Group
 from antecede.clocks import counters
 from antecede.clocks.lanes import pack
 from antecede.clocks.wire import varint
@@ -20,14 +20,15 @@ from antecede.errors import (
     SequenceError,
     UnknownMemberError,
 )
-from antecede.protocols.addressed import AddressedProtocol
+from antecede.group import frame
 from antecede.protocols.base import Transmit
-from antecede.protocols.bss import Bss
-from antecede.protocols.counting import CountingProtocol
-from antecede.protocols.ds import DsMessage
-from antecede.protocols.idr import Idr
-from antecede.protocols.sent import Sent
+from antecede.protocols.multicast.base import AddressedProtocol
+from antecede.protocols.multicast.rst import Sent
 from antecede.protocols.storage import pack_state, unpack_state
+from antecede.protocols.vector.base import CountingProtocol
+from antecede.protocols.vector.bss import Bss
+from antecede.protocols.vector.ds import DsMessage
+from antecede.protocols.vector.idr import Idr
 from tests.stored_groups import forged_frame, forged_invitation
 
 ORDERS = ["causal", "bss", "ds", "fifo", "none", "reply", "ses", "sent"]

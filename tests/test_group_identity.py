@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede import Group, frame
+from antecede import Group
 from antecede.clocks.bounds import Bounds
 from antecede.errors import (
     ConflictError,
@@ -19,9 +19,10 @@ from antecede.errors import (
     MismatchError,
     SequenceError,
 )
-from antecede.frame import sizes
-from antecede.message import Message
-from antecede.protocols.subscriptions import Subscriptions
+from antecede.group import frame
+from antecede.group.frame import sizes
+from antecede.group.message import Message
+from antecede.protocols.topics.subscriptions import Subscriptions
 from tests.stored_groups import forged_frame
 
 NAMES = ("alice", "bob", "carol")

@@ -9,8 +9,8 @@ import pytest
 
 from antecede import Group
 from antecede.errors import LocalError
-from antecede.protocols.idr import Idr
 from antecede.protocols.registry import ENTRIES
+from antecede.protocols.vector.idr import Idr
 from tests.stored_groups import (
     JOINABLE,
     NAMES,

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from antecede.cli import main
-from antecede.cli.simulate import TEMPLATES, template
-from antecede.cli.simulate_report import report
-from antecede.simulate.fitness import kind_of
-from antecede.simulate.hindsight import hindsight
-from antecede.simulate.readable import run_readable
-from antecede.simulate.result import Result
-from antecede.simulate.scenario import Scenario, Workload
-from antecede.simulate.scenario_file import read_scenario, scenario_from
+from antecede.cli.simulate.command import TEMPLATES, template
+from antecede.cli.simulate.report import report
+from antecede.simulate.outputs.result import Result
+from antecede.simulate.outputs.unnecessary_waits import hindsight
+from antecede.simulate.reference_engine import run_readable
+from antecede.simulate.scenario.compatibility import kind_of
+from antecede.simulate.scenario.file import read_scenario, scenario_from
+from antecede.simulate.scenario.model import Scenario, Workload
 from antecede.simulate.topology import Mesh
 from antecede.trace.arrow import read
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from antecede.cli import main
-from antecede.simulate import scenario_keys as keys
-from antecede.simulate.scenario import Links, Workload
-from antecede.simulate.scenario_file import read_scenario, scenario_from, scenario_mapping
+from antecede.simulate.scenario import keys
+from antecede.simulate.scenario.file import read_scenario, scenario_from, scenario_mapping
+from antecede.simulate.scenario.model import Links, Workload
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "simulate.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"```\n\$ antecede (compare .*?)\n(.*?)\n```", PAGE, re.DOTALL)

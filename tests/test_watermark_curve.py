@@ -18,7 +18,7 @@ from antecede.order.stream.interface import Plan
 from antecede.order.stream.shard import Shard
 from antecede.order.table import order_table
 from antecede.spark.ordering import DIGEST
-from antecede.spark.stream_rows import batch_of
+from antecede.spark.streams.rows import batch_of
 from bench.watermark_claims import ClaimError, Curves
 from bench.watermark_curve import CAPPED, DOCS, HOLD, RAW, TICK_MS, WIDTHS, Point, load, measure
 from bench.watermark_feeds import LORE, Named, lore, numbered, outages

@@ -21,8 +21,8 @@ from antecede.errors import (
     SequenceError,
     UnknownMemberError,
 )
-from antecede.group import Group
-from antecede.message import (
+from antecede.group.group import Group
+from antecede.group.message import (
     Blocked,
     Envelope,
     GroupEffect,
@@ -34,7 +34,7 @@ from antecede.message import (
     Stats,
     Thread,
 )
-from antecede.protocols.subscriptions import Subscriptions
+from antecede.protocols.topics.subscriptions import Subscriptions
 
 __version__ = "0.1.0"
 __all__ = [

@@ -16,8 +16,8 @@ from antecede.audit import audit, audit_events
 from antecede.audit.clocked import with_clocks
 from antecede.live.recorder import record
 from antecede.trace.arrow import SCHEMA, read, to_batch, write_events
+from antecede.trace.formats.shiviz_writer import Entry, write_log_file
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
-from antecede.trace.shiviz_writer import Entry, write_log_file
 
 
 def entries_of(events: Sequence[Event], format: str = "table") -> list[Entry]:

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from antecede.check.actions import Arrive, Lose, Send, Tick
-from antecede.check.budget import Size, Target, searches
-from antecede.check.company import Company, flat
 from antecede.check.conformance import Plan, conform, replay
-from antecede.check.explorer import Explorer, Limits, Move, explore
-from antecede.check.judge import Found
-from antecede.check.physics import Physics
-from antecede.check.scenario import run_scenario
-from antecede.check.scenario_parse import load_scenario, parse_scenario
-from antecede.check.trial import Trial
-from antecede.check.verdict import ASTRAY, EARLY, STUCK
+from antecede.check.explorer.explorer import Explorer, Limits, Move, explore
+from antecede.check.explorer.judge import Found
+from antecede.check.group_under_test import Company, flat
+from antecede.check.plans import Size, Target, searches
+from antecede.check.results import ASTRAY, EARLY, STUCK
+from antecede.check.script.actions import Arrive, Lose, Send, Tick
+from antecede.check.script.parse import load_scenario, parse_scenario
+from antecede.check.script.run import run_scenario
+from antecede.check.session import Trial
+from antecede.check.timing import Physics
 from antecede.check.world import World
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import NS

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from antecede.check.agreement import Disagreement, disagreement
-from antecede.check.company import flat
 from antecede.check.conformance import Plan, conform
-from antecede.check.explorer import Limits, explore
-from antecede.check.scenario import run_scenario
-from antecede.check.scenario_parse import parse_scenario
-from antecede.check.verdict import DISAGREED, EARLY, STUCK
+from antecede.check.explorer.explorer import Limits, explore
+from antecede.check.group_under_test import flat
+from antecede.check.results import DISAGREED, EARLY, STUCK
+from antecede.check.script.agreement import Disagreement, disagreement
+from antecede.check.script.parse import parse_scenario
+from antecede.check.script.run import run_scenario
 from antecede.protocols.base import Deliver, Effect, Guarantee, Relation, Transmit
-from antecede.protocols.idr import Idr
 from antecede.protocols.total.sequencer import Sequencer
 from antecede.protocols.total.timestamps import AgreedTimestamps
+from antecede.protocols.vector.idr import Idr
 
 
 class CausalAtOnce(Idr):

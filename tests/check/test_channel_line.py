@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from antecede.check.channels import channel_line
-from antecede.check.scenario import run_scenario
-from antecede.check.scenario_parse import load_scenario, parse_scenario
+from antecede.check.script.channels import channel_line
+from antecede.check.script.parse import load_scenario, parse_scenario
+from antecede.check.script.run import run_scenario
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from antecede.check import mutants
-from antecede.check.run import run_check
-from antecede.check.scenario import run_scenario
-from antecede.check.scenario_parse import parse_scenario
-from antecede.check.verdict import EARLY
+from antecede.check.check import run_check
+from antecede.check.mutants import run as mutants
+from antecede.check.results import EARLY
+from antecede.check.script.parse import parse_scenario
+from antecede.check.script.run import run_scenario
 from antecede.cli import main
 from antecede.errors import InputError, LocalError
 

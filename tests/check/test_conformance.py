@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from antecede.check.actions import Action, Arrive, Join, Leave, Send
-from antecede.check.company import flat
 from antecede.check.conformance import Plan, conform, play, replay
-from antecede.check.trial import Trial
-from antecede.check.verdict import (
+from antecede.check.group_under_test import flat
+from antecede.check.results import (
     EARLY,
     NEEDLESS,
     RAISED,
@@ -20,6 +18,8 @@ from antecede.check.verdict import (
     UNSENT,
     WIRE,
 )
+from antecede.check.script.actions import Action, Arrive, Join, Leave, Send
+from antecede.check.session import Trial
 from antecede.protocols import registry
 from tests.check import toys
 

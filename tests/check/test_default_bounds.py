@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from antecede.check.budget import Size, Target, clock_settings, searches
+from antecede.check.check import find_target
 from antecede.check.everything import PASSES, REFUTED, Case, cases, judge
-from antecede.check.explorer import explore
-from antecede.check.run import find_target
-from antecede.check.verdict import EARLY
+from antecede.check.explorer.explorer import explore
+from antecede.check.plans import Size, Target, clock_settings, searches
+from antecede.check.results import EARLY
 from antecede.cli import main
 from antecede.clocks.nanoseconds import NS
-from antecede.protocols.linear_physical import LinearPhysical
 from antecede.protocols.registry import ENTRIES
-from antecede.protocols.topics import Htbc
+from antecede.protocols.timed.linear_physical import LinearPhysical
+from antecede.protocols.topics.protocols import Htbc
 
 DEFECTIVE = [case for case in cases() if case.expected == REFUTED]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from antecede.check.company import flat
 from antecede.check.conformance import Plan, conform
-from antecede.check.explorer import Limits, explore
-from antecede.check.verdict import BEGINNING, ENDLESS
+from antecede.check.explorer.explorer import Limits, explore
+from antecede.check.group_under_test import flat
+from antecede.check.results import BEGINNING, ENDLESS
 from antecede.clocks.bounds import Bounds
 from antecede.protocols.base import Deliver, Effect, Guarantee, Protocol, Relation, Transmit
 

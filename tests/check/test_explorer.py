@@ -7,12 +7,11 @@ from itertools import permutations
 
 import pytest
 
-from antecede.check.company import Company, flat, hierarchy
 from antecede.check.conformance import replay
-from antecede.check.explorer import Explorer, Limits, Move, explore
-from antecede.check.judge import Found
-from antecede.check.trial import Trial
-from antecede.check.verdict import (
+from antecede.check.explorer.explorer import Explorer, Limits, Move, explore
+from antecede.check.explorer.judge import Found
+from antecede.check.group_under_test import Company, flat, hierarchy
+from antecede.check.results import (
     EARLY,
     MISUSED,
     NEEDLESS,
@@ -22,8 +21,9 @@ from antecede.check.verdict import (
     TWICE,
     UNSENT,
 )
+from antecede.check.session import Trial
 from antecede.protocols import registry
-from antecede.protocols.hierarchical import Topology, hierarchical
+from antecede.protocols.hierarchical.roles import Topology, hierarchical
 from tests.check import toys
 
 

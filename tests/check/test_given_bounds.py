@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from antecede.check.budget import Size, Target, clock_settings, searches
-from antecede.check.company import flat
 from antecede.check.conformance import Plan, conform, play, replay
-from antecede.check.explorer import Limits, explore
-from antecede.check.physics import instants_ns, pace, step_ns
-from antecede.check.verdict import EARLY, STUCK
+from antecede.check.explorer.explorer import Limits, explore
+from antecede.check.group_under_test import flat
+from antecede.check.plans import Size, Target, clock_settings, searches
+from antecede.check.results import EARLY, STUCK
+from antecede.check.timing import instants_ns, pace, step_ns
 from antecede.cli.check import explored
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import NS
-from antecede.protocols.linear_physical import LinearPhysical
 from antecede.protocols.registry import entry
-from antecede.protocols.topics import Htbc
+from antecede.protocols.timed.linear_physical import LinearPhysical
+from antecede.protocols.topics.protocols import Htbc
 from tests.check import toys_timed
 
 TENTHS = Bounds[int](accuracy_s=0.1, least_s=0.1, most_s=0.3)

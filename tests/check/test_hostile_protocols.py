@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from antecede.check.budget import Size, Target, searches
-from antecede.check.explorer import explore
+from antecede.check.check import run_check
+from antecede.check.explorer.explorer import explore
 from antecede.check.loader import load_class
-from antecede.check.run import run_check
-from antecede.check.scenario import run_scenario
-from antecede.check.scenario_parse import parse_scenario
-from antecede.check.verdict import EARLY, ENDLESS
+from antecede.check.plans import Size, Target, searches
+from antecede.check.results import EARLY, ENDLESS
+from antecede.check.script.parse import parse_scenario
+from antecede.check.script.run import run_scenario
 from antecede.clocks.bounds import Bounds
 from tests.check import toys_timed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from antecede.check.run import run_check
+from antecede.check.check import run_check
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "design" / "judging.md"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from antecede.check.run import run_check
-from antecede.check.scenario_parse import load_scenario
+from antecede.check.check import run_check
+from antecede.check.script.parse import load_scenario
 from antecede.cli import main
 from antecede.errors import OptionError
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from antecede.check.run import run_check
-from antecede.check.verdict import (
+from antecede.check.check import run_check
+from antecede.check.results import (
     ENDLESS,
     HUNG,
     MISUSED,

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from antecede.check.budget import Size, searches
-from antecede.check.explorer import explore
-from antecede.check.run import find_target
-from antecede.check.verdict import EARLY
+from antecede.check.check import find_target
+from antecede.check.explorer.explorer import explore
+from antecede.check.plans import Size, searches
+from antecede.check.results import EARLY
 from antecede.clocks.bounds import Bounds
-from antecede.protocols.clock_delivery import HOOKS, ClockDelivery
-from antecede.protocols.clock_index import can_index
-from antecede.protocols.linear_physical import LinearPhysical
+from antecede.protocols.timed.delivery import HOOKS, ClockDelivery
+from antecede.protocols.timed.delivery_index import can_index
+from antecede.protocols.timed.linear_physical import LinearPhysical
 
 FILE = """
-from antecede.protocols.linear_physical import LinearPhysical
+from antecede.protocols.timed.linear_physical import LinearPhysical
 
 class Mine(LinearPhysical):
     def __init__(self, me, members, **options):

@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 import pytest
 
-from antecede.check.company import Company, flat, hierarchy
-from antecede.check.explorer import Limits, explore
-from antecede.check.scenario import check_output, run_scenario, with_output
-from antecede.check.scenario_parse import load_scenario
-from antecede.check.verdict import EARLY, NEEDLESS, STUCK
+from antecede.check.explorer.explorer import Limits, explore
+from antecede.check.group_under_test import Company, flat, hierarchy
+from antecede.check.results import EARLY, NEEDLESS, STUCK
+from antecede.check.script.parse import load_scenario
+from antecede.check.script.run import check_output, run_scenario, with_output
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import NS
 from antecede.protocols import registry
-from antecede.protocols.hierarchical import Topology, hierarchical
+from antecede.protocols.hierarchical.roles import Topology, hierarchical
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios" / "smallest"
 ORDER_ONLY = frozenset({NEEDLESS, STUCK})

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from antecede.check.happenings import Run
-from antecede.check.scenario import check_output, rewrite, run_scenario
-from antecede.check.scenario_parse import load_scenario
+from antecede.check.script.execution import Run
+from antecede.check.script.parse import load_scenario
+from antecede.check.script.run import check_output, rewrite, run_scenario
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 FILES = sorted(FOLDER.glob("*.scenario"))

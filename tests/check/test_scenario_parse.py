@@ -8,8 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.check.actions import Action, Arrive, Blocked, Join, Leave, Lose, Send, State, Tick
-from antecede.check.scenario_parse import (
+from antecede.check.script.actions import (
+    Action,
+    Arrive,
+    Blocked,
+    Join,
+    Leave,
+    Lose,
+    Send,
+    State,
+    Tick,
+)
+from antecede.check.script.parse import (
     Setting,
     load_scenario,
     parse_scenario,

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from antecede.check.company import flat
-from antecede.check.explorer import Limits, explore
-from antecede.check.happenings import Run
-from antecede.check.scenario import check_output, run_scenario, with_output
-from antecede.check.scenario_parse import Setting, load_scenario, parse_scenario, scenario_text
+from antecede.check.explorer.explorer import Limits, explore
+from antecede.check.group_under_test import flat
+from antecede.check.script.execution import Run
+from antecede.check.script.parse import Setting, load_scenario, parse_scenario, scenario_text
+from antecede.check.script.run import check_output, run_scenario, with_output
 from antecede.errors import InputError, ScenarioError
-from antecede.protocols.bss import Bss
+from antecede.protocols.vector.bss import Bss
 
 HEAD = "protocol fifo\nmembers A B C\n"
 
@@ -118,7 +118,7 @@ def test_time_passes_for_all_and_adds_up() -> None:
 def test_a_refused_message_is_output_and_the_run_goes_on(tmp_path: Path) -> None:
     (tmp_path / "picky.py").write_text(
         "from antecede.errors import SequenceError\n"
-        "from antecede.protocols.fifo import Fifo\n"
+        "from antecede.protocols.plain.fifo import Fifo\n"
         "class Picky(Fifo):\n"
         "    def receive(self, message, *, now=None):\n"
         "        raise SequenceError('not today')\n",
@@ -135,7 +135,7 @@ def test_a_refused_message_is_output_and_the_run_goes_on(tmp_path: Path) -> None
 
 def test_a_protocol_that_raises_is_told_with_the_line(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(
-        "from antecede.protocols.fifo import Fifo\n"
+        "from antecede.protocols.plain.fifo import Fifo\n"
         "class Broken(Fifo):\n"
         "    def receive(self, message, *, now=None):\n"
         "        raise KeyError('forgotten')\n",

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from antecede.check import shrink as shrinking
-from antecede.check.actions import Action, Arrive, Join, Send
-from antecede.check.budget import Size, suites
-from antecede.check.company import Company, flat, hierarchy
+from antecede.check.check import find_target
 from antecede.check.conformance import Plan, conform, play, replay, shorten
-from antecede.check.run import find_target
-from antecede.check.scenario import run_scenario
-from antecede.check.scenario_parse import parse_scenario
+from antecede.check.group_under_test import Company, flat, hierarchy
+from antecede.check.plans import Size, suites
+from antecede.check.results import EARLY, ENDLESS, HUNG, Failure
+from antecede.check.script.actions import Action, Arrive, Join, Send
+from antecede.check.script.parse import parse_scenario
+from antecede.check.script.run import run_scenario
 from antecede.check.shrink import HANGING, Found, shrink, smaller
-from antecede.check.verdict import EARLY, ENDLESS, HUNG, Failure
-from antecede.protocols import hierarchical as inside
 from antecede.protocols import registry
+from antecede.protocols.hierarchical import roles as inside
 from tests.check import toys
 from tests.check import toys_timed as timed
 

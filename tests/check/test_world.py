@@ -6,7 +6,7 @@ import pytest
 
 from antecede.check.world import DELIVERED, DISCARDED, HELD, InFlight, Step, World
 from antecede.errors import LocalError
-from antecede.protocols.fifo import Fifo
+from antecede.protocols.plain.fifo import Fifo
 
 
 def fifo_world(size: int = 3) -> World:

@@ -20,7 +20,7 @@ from antecede.protocols.base import (
     Relation,
     Transmit,
 )
-from antecede.protocols.subscriptions import Subscriptions
+from antecede.protocols.topics.subscriptions import Subscriptions
 
 
 class Letter(NamedTuple):

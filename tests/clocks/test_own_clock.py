@@ -15,11 +15,11 @@ from antecede.clocks.nanoseconds import NS
 from antecede.clocks.own_clock import OwnClock
 from antecede.errors import LocalError
 from antecede.protocols.base import Transmit
-from antecede.protocols.linear import Linear
-from antecede.protocols.matrix import Matrix
-from antecede.protocols.physical import Physical
-from antecede.protocols.sb import SemanticOrder
-from antecede.protocols.topics import Tv
+from antecede.protocols.matrix.matrix import Matrix
+from antecede.protocols.reply.sb import SemanticOrder
+from antecede.protocols.timed.linear import Linear
+from antecede.protocols.timed.physical import Physical
+from antecede.protocols.topics.protocols import Tv
 from tests.protocols.sb_tools import msg, said
 from tests.protocols.seconds import s
 
@@ -129,7 +129,7 @@ def test_patience_ends_after_a_restart_at_0() -> None:
 
 
 def test_a_wait_by_arrival_ends_after_a_restart_at_0_and_not_before() -> None:
-    from antecede.protocols.subscriptions import Subscriptions
+    from antecede.protocols.topics.subscriptions import Subscriptions
 
     bounds = Bounds[int](accuracy_s=0.1, least_s=1, most_s=3)
     options: Any = {"bounds": bounds, "subscriptions": Subscriptions({1: ["x"]})}

@@ -14,7 +14,7 @@ from antecede.demo.arrivals import arrivals_of, events_of, widths, with_declared
 from antecede.demo.counterexample import printed_bss
 from antecede.demo.engines import order_locally
 from antecede.demo.held import find_held
-from antecede.order.alternatives import Arrival, streams
+from antecede.order.baselines import Arrival, streams
 from antecede.trace.arrow import to_batch
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from antecede.check.scenario import run_scenario
-from antecede.check.scenario_parse import parse_scenario
+from antecede.check.script.parse import parse_scenario
+from antecede.check.script.run import run_scenario
 from antecede.diagram.model import Diagram
 from antecede.diagram.steps import from_run
 from antecede.trace.schema import Event

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.check.scenario import run_scenario
-from antecede.check.scenario_parse import load_scenario
+from antecede.check.script.parse import load_scenario
+from antecede.check.script.run import run_scenario
 from antecede.diagram.model import Diagram
 from antecede.diagram.placing import Box, Placing, crosses
 from antecede.diagram.steps import from_run

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from antecede.clocks import counters, lanes, windows
 from antecede.clocks.bits import trim
-from antecede.kernels import sim_sizes
-from antecede.protocols.bss import Bss, BssMessage
-from antecede.protocols.ds import Ds, DsMessage
-from antecede.protocols.hierarchical_messages import (
+from antecede.protocols.hierarchical.messages import (
     Acknowledgement,
     Downward,
     External,
     Upward,
     encode,
 )
-from antecede.protocols.idr import Idr, IdrMessage
+from antecede.protocols.vector.bss import Bss, BssMessage
+from antecede.protocols.vector.ds import Ds, DsMessage
+from antecede.protocols.vector.idr import Idr, IdrMessage
+from antecede.simulate.compiled import sizes as sim_sizes
 
 numbers = st.integers(0, 2**34)
 bits = st.one_of(

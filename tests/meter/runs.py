@@ -14,13 +14,13 @@ from typing import NamedTuple
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.lanes import pack
 from antecede.oracle.history import History
-from antecede.protocols.clock_relations import LinearRelation, Relation, Separation
-from antecede.protocols.clock_relations import Stamp as ClockStamp
-from antecede.protocols.clock_relations_physical import LinearPhysicalRelation, PhysicalRelation
-from antecede.protocols.clock_relations_printed import ConverseRelation, PrintedRelation
-from antecede.protocols.topic_delays import Delays
-from antecede.protocols.topic_relations import Stamp as TopicStamp
-from antecede.protocols.topic_relations import TopicRelation
+from antecede.protocols.printed.timed_relations import ConverseRelation, PrintedRelation
+from antecede.protocols.timed.relations import LinearRelation, Relation, Separation
+from antecede.protocols.timed.relations import Stamp as ClockStamp
+from antecede.protocols.timed.relations_physical import LinearPhysicalRelation, PhysicalRelation
+from antecede.protocols.topics.delays import Delays
+from antecede.protocols.topics.relations import Stamp as TopicStamp
+from antecede.protocols.topics.relations import TopicRelation
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 
 SECOND_NS = 1_000_000_000

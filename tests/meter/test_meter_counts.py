@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError, LocalError
-from antecede.kernels.meter import count_causal, count_ordered, lanes_of
-from antecede.kernels.meter_pairs import count_all_pairs
 from antecede.meter.count import TOPIC_CAUSAL, Counts, count_pairs
+from antecede.meter.kernels.counts import count_causal, count_ordered, lanes_of
 from antecede.meter.measure import measure, observed
 from antecede.meter.plans import facts_of, plan_of
 from antecede.meter.rules import RULES
 from antecede.meter.stamps import Stamps, limits_of
 from antecede.meter.trace import runs_of
-from antecede.protocols.subscriptions import Subscriptions
+from antecede.protocols.topics.subscriptions import Subscriptions
 from antecede.trace.arrow import to_batch
 from tests.meter.runs import ALIKE, COARSE, GOOD, GROUPS, NAMES, UNLIKE, Run, naive, random_run
+from tests.reference.meter_pairs import count_all_pairs
 
 SOUND = [name for name, rule in RULES.items() if ":" not in name and not rule.total]
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from antecede.errors import ProtocolError
-from antecede.group import Group
-from antecede.message import Message
-from antecede.order.arrivals import Talk, recorded
-from antecede.order.deliver_spec import DeliverSpec
+from antecede.group.group import Group
+from antecede.group.message import Message
+from antecede.live.example_logs import Talk, recorded
+from antecede.order.replay.spec import DeliverSpec
 
 NAMES = ("ann", "bob", "cat", "dan")
 

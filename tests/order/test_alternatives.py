@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.order.alternatives import (
+from antecede.order.baselines import (
     Arrival,
     as_they_come,
     by_timestamp,

@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 
 from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError
-from antecede.group import Group
-from antecede.order.arrivals import Talk, recorded
-from antecede.order.deliver_spec import DeliverSpec
-from antecede.order.deliver_table import deliver_table, deliver_wide, read_log, take_all
-from antecede.order.observer import Observer
+from antecede.group.group import Group
+from antecede.live.example_logs import Talk, recorded
+from antecede.order.replay.member import Observer
+from antecede.order.replay.spec import DeliverSpec
+from antecede.order.replay.table import deliver_table, deliver_wide, read_log, take_all
 from antecede.protocols.base import NOTHING, Deliver, Effect, Held, Hold, Protocol
 from antecede.protocols.given import with_trial
+from antecede.protocols.plain.unordered import Unordered
 from antecede.protocols.registry import ENTRIES
-from antecede.protocols.subscriptions import Subscriptions
-from antecede.protocols.unordered import Unordered
+from antecede.protocols.topics.subscriptions import Subscriptions
 from tests.order.logs import NAMES, kept, log_of, plain_loop, with_defects
 from tests.test_group_hierarchical import NAMES as ADDRESSES
 from tests.test_group_hierarchical import SUPER_PEERS, role

@@ -14,9 +14,9 @@ from antecede.cli import main
 from antecede.cli.deliver import option
 from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError
-from antecede.order.deliver_spec import DeliverSpec
-from antecede.order.deliver_table import deliver_table
-from antecede.protocols.subscriptions import Subscriptions
+from antecede.order.replay.spec import DeliverSpec
+from antecede.order.replay.table import deliver_table
+from antecede.protocols.topics.subscriptions import Subscriptions
 from tests.order.logs import NAMES, log_of
 
 GROUP = ("--order", "bss", "--members", ",".join(NAMES))

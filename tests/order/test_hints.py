@@ -8,7 +8,7 @@ import pytest
 
 from antecede.audit import audit
 from antecede.cli import main
-from antecede.trace.separators import several_in_one
+from antecede.trace.tables.separators import several_in_one
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from antecede.cli import main
-from antecede.cli import order as command
+from antecede.cli.order import command
 from antecede.errors import InputError
 from antecede.trace.arrow import read
 

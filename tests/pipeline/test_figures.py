@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.order.alternatives import Outcome
+from antecede.order.baselines import Outcome
 from pipeline.figures import commit_times, outcomes, steps
 from pipeline.page import watermark_words
 

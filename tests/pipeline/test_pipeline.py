@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from antecede.errors import SetupError
+from antecede.formatting import counted
 from antecede.spark.java import find_java
-from antecede.words import counted
 from pipeline.page import checks, finding, lines, write_page
 from pipeline.processes import spark_pids
 from pipeline.run import Options, Ran, fresh, run

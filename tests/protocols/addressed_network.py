@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from antecede.errors import UnknownMemberError
-from antecede.protocols.addressed import NOT_ADDRESSED
 from antecede.protocols.base import DUPLICATE, Deliver, Discard, Effect, Hold, Protocol, Transmit
+from antecede.protocols.multicast.base import NOT_ADDRESSED
 
 Make = Callable[[int, Iterable[int]], Protocol]
 Id = tuple[int, int]

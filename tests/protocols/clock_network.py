@@ -27,7 +27,7 @@ from antecede.protocols.base import (
     Release,
     Transmit,
 )
-from antecede.protocols.clock_ordered import ClockOrdered
+from antecede.protocols.timed.base import ClockOrdered
 from tests.protocols.seconds import s
 
 Make = Callable[[int, Iterable[int]], ClockOrdered]

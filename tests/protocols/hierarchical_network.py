@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from antecede.clocks.nanoseconds import NS
 from antecede.protocols.base import Deliver, Effect, Hold, Protocol, Transmit
-from antecede.protocols.hierarchical_external import ExternalPeer
-from antecede.protocols.hierarchical_internal import InternalPeer
-from antecede.protocols.hierarchical_messages import Downward, External
-from antecede.protocols.hierarchical_super import SuperPeer
+from antecede.protocols.hierarchical.external import ExternalPeer
+from antecede.protocols.hierarchical.internal import InternalPeer
+from antecede.protocols.hierarchical.messages import Downward, External
+from antecede.protocols.hierarchical.super_peer import SuperPeer
 
 
 class Early(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from antecede.protocols.base import Transmit
-from antecede.protocols.matrix import Matrix
-from antecede.protocols.matrix_message import MatrixMessage
+from antecede.protocols.matrix.matrix import Matrix
+from antecede.protocols.matrix.messages import MatrixMessage
 
 
 def sent(member: Matrix, payload: object = None) -> MatrixMessage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from antecede.protocols.base import Deliver, Discard, Effect, Hold, MessageId, Release
-from antecede.protocols.sb_message import SbMessage
+from antecede.protocols.reply.messages import SbMessage
 
 NAMES = {0: "A", 1: "B", 2: "C", 3: "D"}
 NUMBERS = {name: number for number, name in NAMES.items()}

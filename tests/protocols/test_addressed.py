@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError, UnknownMemberError
-from antecede.group import Group
-from antecede.protocols.addressed import NOT_ADDRESSED
+from antecede.group.group import Group
 from antecede.protocols.base import (
     AFTER_LEAVE,
     DUPLICATE,
@@ -25,8 +24,9 @@ from antecede.protocols.base import (
     MessageId,
     Transmit,
 )
-from antecede.protocols.sent import Sent
-from antecede.protocols.ses import Ses
+from antecede.protocols.multicast.base import NOT_ADDRESSED
+from antecede.protocols.multicast.rst import Sent
+from antecede.protocols.multicast.ses import Ses
 from tests.protocols.addressed_network import Make, Network, play, play_with_churn
 from tests.protocols.wire_checks import (
     damage_is_refused_whole_or_read_as_another,

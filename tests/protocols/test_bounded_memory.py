@@ -10,15 +10,15 @@ from antecede.clocks.bounds import Bounds
 from antecede.clocks.intervals import nodes
 from antecede.errors import LocalError
 from antecede.protocols.base import DUPLICATE, FORGOTTEN, Deliver, Discard, Hold
-from antecede.protocols.linear import Linear
-from antecede.protocols.matrix import Matrix
+from antecede.protocols.matrix.matrix import Matrix
 from antecede.protocols.shapes import misfit
 from antecede.protocols.stored_shapes import STATES
-from antecede.protocols.subscriptions import Subscriptions
-from antecede.protocols.topic_message import TopicMessage
-from antecede.protocols.topics import Tv
-from antecede.protocols.transmission import KEEP
-from antecede.protocols.transmission_messages import Gone, Request
+from antecede.protocols.timed.channel import KEEP
+from antecede.protocols.timed.linear import Linear
+from antecede.protocols.timed.messages import Gone, Request
+from antecede.protocols.topics.messages import TopicMessage
+from antecede.protocols.topics.protocols import Tv
+from antecede.protocols.topics.subscriptions import Subscriptions
 from tests.protocols.seconds import s
 
 BOUNDS: Bounds[int] = Bounds(accuracy_s=0, least_s=1, most_s=3)

@@ -11,7 +11,7 @@ import pytest
 from antecede.clocks.lanes import unpack
 from antecede.errors import LocalError
 from antecede.protocols.base import Deliver, Hold, MessageId, Transmit
-from antecede.protocols.bss import Bss, BssMessage
+from antecede.protocols.vector.bss import Bss, BssMessage
 from tests.protocols.flat_tools import Network
 
 Kind = dict[str, bool]

@@ -21,11 +21,11 @@ from antecede.protocols.base import (
     MessageId,
     Transmit,
 )
-from antecede.protocols.clock_ordered import ClockOrdered
-from antecede.protocols.linear import Linear
-from antecede.protocols.linear_physical import LinearPhysical
-from antecede.protocols.physical import Physical
-from antecede.protocols.transmission_messages import NullMessage, StampedMessage
+from antecede.protocols.timed.base import ClockOrdered
+from antecede.protocols.timed.linear import Linear
+from antecede.protocols.timed.linear_physical import LinearPhysical
+from antecede.protocols.timed.messages import NullMessage, StampedMessage
+from antecede.protocols.timed.physical import Physical
 from tests.protocols.clock_network import Network
 from tests.protocols.seconds import s
 

@@ -18,15 +18,7 @@ import pytest
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import NS
 from antecede.errors import LocalError
-from antecede.protocols.clock_relations import (
-    Floor,
-    LinearRelation,
-    Relation,
-    Separation,
-    Stamp,
-)
-from antecede.protocols.clock_relations_physical import LinearPhysicalRelation, PhysicalRelation
-from antecede.protocols.clock_relations_printed import (
+from antecede.protocols.printed.timed_relations import (
     ConverseRelation,
     Order,
     PrintedRelation,
@@ -37,6 +29,14 @@ from antecede.protocols.clock_relations_printed import (
     temporally_concurrent,
     temporally_precedes,
 )
+from antecede.protocols.timed.relations import (
+    Floor,
+    LinearRelation,
+    Relation,
+    Separation,
+    Stamp,
+)
+from antecede.protocols.timed.relations_physical import LinearPhysicalRelation, PhysicalRelation
 from tests.protocols.seconds import s
 
 

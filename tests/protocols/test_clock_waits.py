@@ -4,8 +4,8 @@ from typing import Any
 
 from antecede import Group
 from antecede.clocks.bounds import Bounds
-from antecede.message import Blocked, Missing
-from antecede.protocols.subscriptions import Subscriptions
+from antecede.group.message import Blocked, Missing
+from antecede.protocols.topics.subscriptions import Subscriptions
 
 NAMES = ("alice", "bob", "carol", "dave")
 ACCURATE: Bounds[str] = Bounds(accuracy_s=0, least_s=1, most_s=3)

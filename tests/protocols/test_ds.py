@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from antecede.clocks.intervals import Intervals
 from antecede.protocols.base import Deliver, Hold, MessageId, Transmit
-from antecede.protocols.bss import Bss
-from antecede.protocols.ds import Ds, DsMessage
+from antecede.protocols.vector.bss import Bss
+from antecede.protocols.vector.ds import Ds, DsMessage
 from tests.protocols.flat_tools import Network
 
 

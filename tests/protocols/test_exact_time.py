@@ -15,7 +15,7 @@ from antecede import Group
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import NS, down_ns, seconds_text, up_ns
 from antecede.errors import LocalError
-from antecede.protocols.subscriptions import Subscriptions
+from antecede.protocols.topics.subscriptions import Subscriptions
 
 NAMES = ("P1", "P2", "P3")
 TOPICS = {"subscriptions": Subscriptions({name: ["x"] for name in NAMES})}

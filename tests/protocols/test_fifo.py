@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from antecede.clocks import intervals
 from antecede.protocols.base import Deliver, Hold
-from antecede.protocols.fifo import Fifo
-from antecede.protocols.numbered import NumberedMessage
+from antecede.protocols.plain.base import NumberedMessage
+from antecede.protocols.plain.fifo import Fifo
 
 MESSAGES = [NumberedMessage(1, number, f"m{number}") for number in (1, 2, 3, 4)]
 

@@ -22,12 +22,12 @@ from antecede.protocols.base import (
     Protocol,
     Transmit,
 )
-from antecede.protocols.bss import Bss
-from antecede.protocols.ds import Ds
-from antecede.protocols.fifo import Fifo
-from antecede.protocols.idr import Idr
-from antecede.protocols.matrix import Matrix
-from antecede.protocols.unordered import Unordered
+from antecede.protocols.matrix.matrix import Matrix
+from antecede.protocols.plain.fifo import Fifo
+from antecede.protocols.plain.unordered import Unordered
+from antecede.protocols.vector.bss import Bss
+from antecede.protocols.vector.ds import Ds
+from antecede.protocols.vector.idr import Idr
 from tests.protocols.flat_tools import Make, play, play_with_churn
 from tests.protocols.wire_checks import (
     damage_is_refused_whole_or_read_as_another,

@@ -14,7 +14,7 @@ from antecede.clocks.bounds import Bounds
 from antecede.errors import LocalError
 from antecede.protocols.base import Protocol
 from antecede.protocols.given import fits, with_trial
-from antecede.protocols.hierarchical import Topology, hierarchical
+from antecede.protocols.hierarchical.roles import Topology, hierarchical
 from antecede.protocols.registry import ENTRIES, flat_class
 
 BOUNDS: Bounds[int] = Bounds(accuracy_s=1, least_s=3, most_s=5)

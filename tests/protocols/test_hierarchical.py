@@ -13,11 +13,11 @@ from antecede.check.world import DELIVERED, HELD, World
 from antecede.clocks.bits import positions
 from antecede.errors import LocalError
 from antecede.protocols.base import Discard, Protocol
-from antecede.protocols.hierarchical import Topology, hierarchical
-from antecede.protocols.hierarchical_external import ExternalPeer
-from antecede.protocols.hierarchical_internal import InternalPeer
-from antecede.protocols.hierarchical_messages import Acknowledgement, Downward, External, Upward
-from antecede.protocols.hierarchical_super import OVERTAKEN, SuperPeer
+from antecede.protocols.hierarchical.external import ExternalPeer
+from antecede.protocols.hierarchical.internal import InternalPeer
+from antecede.protocols.hierarchical.messages import Acknowledgement, Downward, External, Upward
+from antecede.protocols.hierarchical.roles import Topology, hierarchical
+from antecede.protocols.hierarchical.super_peer import OVERTAKEN, SuperPeer
 from tests.protocols.hierarchical_network import Network
 
 MESSAGES = 40

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from antecede.check.world import DELIVERED, HELD, Step, World
-from antecede.protocols.hierarchical import Topology, hierarchical
-from antecede.protocols.hierarchical_external import ExternalPeer
-from antecede.protocols.hierarchical_internal import InternalPeer, notation
-from antecede.protocols.hierarchical_messages import Downward, External, Upward
-from antecede.protocols.hierarchical_super import SuperPeer
+from antecede.protocols.hierarchical.external import ExternalPeer
+from antecede.protocols.hierarchical.internal import InternalPeer, notation
+from antecede.protocols.hierarchical.messages import Downward, External, Upward
+from antecede.protocols.hierarchical.roles import Topology, hierarchical
+from antecede.protocols.hierarchical.super_peer import SuperPeer
 
 SP1, PE2, PE3, PI1, PI2 = 1, 2, 3, 4, 5
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from antecede.errors import LocalError, SequenceError
 from antecede.protocols.base import Protocol
-from antecede.protocols.hierarchical import Topology, hierarchical
-from antecede.protocols.hierarchical_external import ExternalPeer
-from antecede.protocols.hierarchical_internal import InternalPeer
-from antecede.protocols.hierarchical_messages import External, Upward
-from antecede.protocols.hierarchical_super import SuperPeer
-from antecede.protocols.hierarchical_translation import SAFE, Translation
+from antecede.protocols.hierarchical.external import ExternalPeer
+from antecede.protocols.hierarchical.internal import InternalPeer
+from antecede.protocols.hierarchical.messages import External, Upward
+from antecede.protocols.hierarchical.roles import Topology, hierarchical
+from antecede.protocols.hierarchical.super_peer import SuperPeer
+from antecede.protocols.hierarchical.translation import SAFE, Translation
 from tests.protocols.hierarchical_network import Network
 
 TOPOLOGY = Topology({1: (10, 11), 2: (20, 21)}, (30, 31, 32))

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from antecede.check.company import hierarchy
 from antecede.check.conformance import Plan, conform
-from antecede.check.explorer import Limits, explore
+from antecede.check.explorer.explorer import Limits, explore
+from antecede.check.group_under_test import hierarchy
 from antecede.clocks.bits import MAX_SPAN
 from antecede.errors import DecodeError, LocalError, SequenceError, UnknownMemberError
 from antecede.protocols.base import AFTER_LEAVE, Deliver, Discard, Protocol, Transmit
-from antecede.protocols.hierarchical import ExternalPeer, Topology, hierarchical
-from antecede.protocols.hierarchical_messages import External, Flush, Upward
-from antecede.protocols.hierarchical_super import FLUSH_AFTER
+from antecede.protocols.hierarchical.messages import External, Flush, Upward
+from antecede.protocols.hierarchical.roles import ExternalPeer, Topology, hierarchical
+from antecede.protocols.hierarchical.super_peer import FLUSH_AFTER
 
 SMALL = Topology({1: (4,)}, (2, 3))
 

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from antecede.clocks.bits import MAX_SPAN, trim
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError, UnknownMemberError
 from antecede.protocols.base import Protocol
-from antecede.protocols.hierarchical import Topology, hierarchical
-from antecede.protocols.hierarchical_internal import InternalPeer
-from antecede.protocols.hierarchical_messages import (
+from antecede.protocols.hierarchical.internal import InternalPeer
+from antecede.protocols.hierarchical.messages import (
     Acknowledgement,
     Downward,
     External,
     Upward,
 )
+from antecede.protocols.hierarchical.roles import Topology, hierarchical
 
 TOPOLOGY = Topology({1: (4, 5), 6: (7,)}, (2, 3))
 NOTHING = (0, 0)

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from antecede.clocks.bounds import Bounds
 from antecede.protocols.base import Deliver, Effect, MessageId
-from antecede.protocols.clock_ordered import ClockOrdered
 from antecede.protocols.floor_index import FloorIndex
-from antecede.protocols.held_back import released
 from antecede.protocols.hold_back import HoldBackQueue
-from antecede.protocols.linear import Linear
-from antecede.protocols.linear_physical import LinearPhysical
-from antecede.protocols.physical import Physical
-from antecede.protocols.topics import Htbc, Tv, TvLt, TvPt, TvVt
-from antecede.protocols.transmission_messages import Gone, NullMessage, StampedMessage
+from antecede.protocols.relation_order import released
+from antecede.protocols.timed.base import ClockOrdered
+from antecede.protocols.timed.linear import Linear
+from antecede.protocols.timed.linear_physical import LinearPhysical
+from antecede.protocols.timed.messages import Gone, NullMessage, StampedMessage
+from antecede.protocols.timed.physical import Physical
+from antecede.protocols.topics.protocols import Htbc, Tv, TvLt, TvPt, TvVt
 from tests.protocols.clock_network import Network
 from tests.protocols.seconds import s
 from tests.protocols.topic_tools import GROUPS, TopicNetwork

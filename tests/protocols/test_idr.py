@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from antecede.clocks.lanes import items, unpack
 from antecede.protocols.base import Deliver, Transmit
-from antecede.protocols.idr import Idr, IdrMessage
+from antecede.protocols.vector.idr import Idr, IdrMessage
 from tests.protocols.flat_tools import Network
 
 

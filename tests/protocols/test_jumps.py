@@ -12,12 +12,12 @@ from antecede.clocks.nanoseconds import NS
 from antecede.errors import LimitError, LocalError, RemoteError
 from antecede.protocols.base import Deliver, Transmit
 from antecede.protocols.jumps import MAX_JUMP, Limits
-from antecede.protocols.linear import Linear
-from antecede.protocols.linear_physical import LinearPhysical
-from antecede.protocols.physical import Physical
-from antecede.protocols.subscriptions import Subscriptions
-from antecede.protocols.topics import Htbc, Tv, TvLt, TvPt, TvVt
-from antecede.protocols.transmission_messages import NullMessage, StampedMessage
+from antecede.protocols.timed.linear import Linear
+from antecede.protocols.timed.linear_physical import LinearPhysical
+from antecede.protocols.timed.messages import NullMessage, StampedMessage
+from antecede.protocols.timed.physical import Physical
+from antecede.protocols.topics.protocols import Htbc, Tv, TvLt, TvPt, TvVt
+from antecede.protocols.topics.subscriptions import Subscriptions
 from tests.protocols.seconds import s
 
 BOUNDS: Bounds[int] = Bounds(accuracy_s=0.25, least_s=1, most_s=3)

@@ -14,14 +14,14 @@ from antecede.clocks.lanes import pack
 from antecede.clocks.matrix import MAX_SIDE
 from antecede.clocks.wire import varint
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError, UnknownMemberError
-from antecede.group import Group
+from antecede.group.group import Group
 from antecede.protocols.base import (
     Deliver,
     MessageId,
 )
-from antecede.protocols.matrix import Matrix
-from antecede.protocols.matrix_message import Heartbeat, Request
-from antecede.protocols.stable_buffer import StableBuffer
+from antecede.protocols.matrix.matrix import Matrix
+from antecede.protocols.matrix.messages import Heartbeat, Request
+from antecede.protocols.matrix.stable_buffer import StableBuffer
 from tests.protocols.flat_tools import Network
 from tests.protocols.matrix_tools import group, sent
 from tests.protocols.seconds import s

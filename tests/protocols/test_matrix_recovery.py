@@ -22,8 +22,8 @@ from antecede.protocols.base import (
     Hold,
     Transmit,
 )
-from antecede.protocols.matrix import LATE_NOTE, LOST, TRIES, Matrix
-from antecede.protocols.matrix_message import Heartbeat, MatrixMessage, Request
+from antecede.protocols.matrix.matrix import LATE_NOTE, LOST, TRIES, Matrix
+from antecede.protocols.matrix.messages import Heartbeat, MatrixMessage, Request
 from tests.protocols.matrix_tools import group, sent
 from tests.protocols.seconds import s
 

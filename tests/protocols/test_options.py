@@ -16,8 +16,8 @@ from antecede.protocols.options import (
     read_options,
     split_options,
 )
+from antecede.protocols.plain.unordered import Unordered
 from antecede.protocols.registry import ENTRIES
-from antecede.protocols.unordered import Unordered
 
 
 class Plausible(Unordered):

@@ -8,8 +8,8 @@ import pytest
 
 from antecede.clocks.bounds import Bounds
 from antecede.protocols.base import Deliver, Effect, Transmit
-from antecede.protocols.linear_physical import LinearPhysical
-from antecede.protocols.transmission_messages import NullMessage, StampedMessage
+from antecede.protocols.timed.linear_physical import LinearPhysical
+from antecede.protocols.timed.messages import NullMessage, StampedMessage
 from tests.protocols.seconds import s
 
 BOUNDS = Bounds[int](accuracy_s=0, least_s=1, most_s=1)

@@ -11,8 +11,8 @@ import pytest
 from antecede.clocks.intervals import nodes
 from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError
 from antecede.protocols.base import Deliver, Hold, MessageId, Relation, Transmit
-from antecede.protocols.sb import CONFLICT, SemanticOrder
-from antecede.protocols.sb_message import SbMessage
+from antecede.protocols.reply.messages import SbMessage
+from antecede.protocols.reply.sb import CONFLICT, SemanticOrder
 from tests.protocols.sb_tools import NAMES, mid, msg, said
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from antecede.clocks.intervals import MAX_NUMBER
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError
 from antecede.protocols.base import MessageId, Transmit
-from antecede.protocols.sb import SemanticOrder
-from antecede.protocols.sb_message import SbMessage, decode, encode
+from antecede.protocols.reply.messages import SbMessage, decode, encode
+from antecede.protocols.reply.sb import SemanticOrder
 from antecede.protocols.storage import pack_state, unpack_state
 from tests.protocols.sb_tools import NAMES, mid, msg, said
 from tests.protocols.seconds import s

@@ -19,8 +19,8 @@ from antecede.protocols.base import (
     Release,
     Transmit,
 )
-from antecede.protocols.sb import REFUSED, SemanticOrder
-from antecede.protocols.sb_message import SbMessage
+from antecede.protocols.reply.messages import SbMessage
+from antecede.protocols.reply.sb import REFUSED, SemanticOrder
 from tests.protocols.sb_tools import ancestors
 from tests.protocols.seconds import s
 

@@ -10,8 +10,8 @@ import pytest
 
 from antecede.errors import LocalError
 from antecede.protocols.base import AFTER_LEAVE, Deliver, Discard, Hold, MessageId, Release
-from antecede.protocols.sb import REFUSED, SemanticOrder
-from antecede.protocols.sb_message import SbMessage
+from antecede.protocols.reply.messages import SbMessage
+from antecede.protocols.reply.sb import REFUSED, SemanticOrder
 from tests.protocols.sb_tools import mid, msg, said
 from tests.protocols.seconds import s
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.check.scenario import run_scenario
-from antecede.check.scenario_parse import load_scenario
+from antecede.check.script.parse import load_scenario
+from antecede.check.script.run import run_scenario
 from antecede.clocks.lanes import MAX_VALUE, get, pack
 from antecede.clocks.wire import Reader
 from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError
 from antecede.protocols.base import Deliver, Hold, MessageId, Transmit
-from antecede.protocols.sent import Sent
-from antecede.protocols.sent_message import (
+from antecede.protocols.multicast.rst import Sent
+from antecede.protocols.multicast.rst_messages import (
     MAX_SIDE,
     MatrixBytes,
     SentMessage,

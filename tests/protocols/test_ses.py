@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.check.scenario import run_scenario
-from antecede.check.scenario_parse import load_scenario
+from antecede.check.script.parse import load_scenario
+from antecede.check.script.run import run_scenario
 from antecede.clocks.compact import encode_compact
 from antecede.clocks.lanes import MAX_MEMBER, get, pack, unpack
 from antecede.clocks.wire import varint
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError, UnknownMemberError
 from antecede.protocols.base import Deliver, Discard, Hold, MessageId, Transmit
-from antecede.protocols.ses import Ses
-from antecede.protocols.ses_message import SesMessage
+from antecede.protocols.multicast.ses import Ses
+from antecede.protocols.multicast.ses_messages import SesMessage
 from tests.protocols.addressed_network import Network, play
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"

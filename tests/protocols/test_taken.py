@@ -19,10 +19,10 @@ from antecede.clocks.plain import plain
 from antecede.errors import InputError, LocalError, OptionError
 from antecede.protocols.given import fits
 from antecede.protocols.options import option_text, read_option
+from antecede.protocols.plain.unordered import Unordered
 from antecede.protocols.registry import flat_class
-from antecede.protocols.unordered import Unordered
-from antecede.simulate.cast import cast
-from antecede.simulate.scenario import Scenario
+from antecede.simulate.members import cast
+from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.topology import Mesh
 
 NAMES = ("a", "b", "c")
@@ -181,7 +181,7 @@ def test_a_table_is_written_as_it_is_read() -> None:
 
 MINE = """
 import operator
-from antecede.protocols.unordered import Unordered
+from antecede.protocols.plain.unordered import Unordered
 
 
 class Fine(Unordered):

@@ -19,10 +19,10 @@ from antecede.protocols.base import (
     Hold,
     Relation,
 )
-from antecede.protocols.subscriptions import Subscriptions
-from antecede.protocols.topic_delivery import TopicProtocol
-from antecede.protocols.topic_state import NOT_SUBSCRIBED
-from antecede.protocols.topics import Htbc, Tv, TvLt, TvPt, TvVt
+from antecede.protocols.topics.delivery import TopicProtocol
+from antecede.protocols.topics.protocols import Htbc, Tv, TvLt, TvPt, TvVt
+from antecede.protocols.topics.state import NOT_SUBSCRIBED
+from antecede.protocols.topics.subscriptions import Subscriptions
 from tests.protocols.seconds import s
 from tests.protocols.topic_tools import (
     CLASSES,

@@ -29,9 +29,9 @@ from antecede.protocols.base import (
     Hold,
     Transmit,
 )
-from antecede.protocols.subscriptions import Subscriptions
-from antecede.protocols.topic_message import MAX_COUNT
-from antecede.protocols.topics import TvVt
+from antecede.protocols.topics.messages import MAX_COUNT
+from antecede.protocols.topics.protocols import TvVt
+from antecede.protocols.topics.subscriptions import Subscriptions
 from tests.protocols.seconds import s
 from tests.protocols.topic_tools import (
     CLASSES,

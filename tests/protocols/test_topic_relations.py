@@ -16,13 +16,13 @@ from antecede.clocks.bounds import Bounds
 from antecede.clocks.lanes import pack
 from antecede.clocks.nanoseconds import NS
 from antecede.errors import LocalError
-from antecede.protocols.topic_delays import Delays
-from antecede.protocols.topic_message import Parts
-from antecede.protocols.topic_printed import (
+from antecede.protocols.printed.topic_relations import (
     linear_precedes_as_printed,
     physical_precedes_as_printed,
 )
-from antecede.protocols.topic_relations import (
+from antecede.protocols.topics.delays import Delays
+from antecede.protocols.topics.messages import Parts
+from antecede.protocols.topics.relations import (
     ALL,
     SOME,
     Stamp,

@@ -18,11 +18,11 @@ from antecede.clocks.nanoseconds import NS
 from antecede.protocols.base import (
     Deliver,
 )
-from antecede.protocols.subscriptions import Subscriptions
-from antecede.protocols.topic_delays import Delays
-from antecede.protocols.topic_delivery import TopicProtocol
-from antecede.protocols.topic_message import TopicMessage
-from antecede.protocols.topic_state import Waiting
+from antecede.protocols.topics.delays import Delays
+from antecede.protocols.topics.delivery import TopicProtocol
+from antecede.protocols.topics.messages import TopicMessage
+from antecede.protocols.topics.state import Waiting
+from antecede.protocols.topics.subscriptions import Subscriptions
 from tests.protocols.seconds import s
 from tests.protocols.topic_tools import (
     CLASSES,

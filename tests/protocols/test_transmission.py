@@ -26,9 +26,9 @@ from antecede.protocols.base import (
     Release,
     Transmit,
 )
-from antecede.protocols.linear import Linear
-from antecede.protocols.transmission import GIVEN_UP, OVERRUN
-from antecede.protocols.transmission_messages import (
+from antecede.protocols.timed.channel import GIVEN_UP, OVERRUN
+from antecede.protocols.timed.linear import Linear
+from antecede.protocols.timed.messages import (
     AnyMessage,
     Gone,
     NullMessage,

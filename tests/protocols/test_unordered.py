@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from antecede.clocks.intervals import MAX_GAPS, nodes
 from antecede.errors import LocalError
 from antecede.protocols.base import DUPLICATE, FORGOTTEN, Deliver, Discard
-from antecede.protocols.numbered import NumberedMessage
-from antecede.protocols.unordered import Unordered
+from antecede.protocols.plain.base import NumberedMessage
+from antecede.protocols.plain.unordered import Unordered
 
 
 @given(st.lists(st.integers(1, 12)))

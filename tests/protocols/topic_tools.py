@@ -23,12 +23,12 @@ from antecede.protocols.base import (
     Hold,
     Transmit,
 )
-from antecede.protocols.subscriptions import Subscriptions
-from antecede.protocols.topic_delivery import TopicProtocol
-from antecede.protocols.topic_message import Parts, TopicMessage, stamp
-from antecede.protocols.topic_relations import Stamp
-from antecede.protocols.topic_state import NOT_SUBSCRIBED
-from antecede.protocols.topics import Htbc, Tv, TvLt, TvPt, TvVt
+from antecede.protocols.topics.delivery import TopicProtocol
+from antecede.protocols.topics.messages import Parts, TopicMessage, stamp
+from antecede.protocols.topics.protocols import Htbc, Tv, TvLt, TvPt, TvVt
+from antecede.protocols.topics.relations import Stamp
+from antecede.protocols.topics.state import NOT_SUBSCRIBED
+from antecede.protocols.topics.subscriptions import Subscriptions
 from tests.protocols.seconds import s
 
 Id = tuple[int, int]

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from antecede.protocols.base import Deliver, Protocol, Transmit
 from antecede.protocols.registry import entry
-from antecede.simulate.chance import Stream, draw, key
 from antecede.simulate.delays import US, pick
 from antecede.simulate.network import channels
-from antecede.simulate.scenario import Scenario
+from antecede.simulate.random_streams import Stream, draw, key
+from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.schedule import schedule
 
 SAMPLE, SEND, ARRIVAL = 0, 1, 2

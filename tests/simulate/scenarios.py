@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from antecede.clocks.bounds import Bounds
 from antecede.simulate.delays import Delay
-from antecede.simulate.scenario import Clocks, Links, Partition, Scenario, Special, Workload
+from antecede.simulate.scenario.model import Clocks, Links, Partition, Scenario, Special, Workload
 from antecede.simulate.topology import Hierarchy, Mesh, PubSub
 
 SECONDS = st.floats(1e-6, 100, allow_subnormal=False)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from antecede.simulate.delays import Delay
-from antecede.simulate.fitness import topologies_of
-from antecede.simulate.scenario import Clocks, Links, Scenario, Workload
+from antecede.simulate.scenario.compatibility import topologies_of
+from antecede.simulate.scenario.model import Clocks, Links, Scenario, Workload
 from antecede.simulate.topology import Hierarchy, Mesh, PubSub, Topology
 
 TOPOLOGIES: dict[str, Topology] = {

@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from antecede.simulate.certainty import BATCHES, half_width, half_widths, short_batches
-from antecede.simulate.hindsight import outcomes
-from antecede.simulate.readable import run_readable
-from antecede.simulate.scenario import Scenario
+from antecede.simulate.outputs.certainty import BATCHES, half_width, half_widths, short_batches
+from antecede.simulate.outputs.unnecessary_waits import outcomes
+from antecede.simulate.reference_engine import run_readable
+from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.topology import Hierarchy, Mesh
 
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.errors import ScenarioError
-from antecede.kernels import chance as compiled
 from antecede.kernels.jit import njit
-from antecede.simulate.chance import Stream, draw, draws, key, unit, units
+from antecede.simulate.compiled import random_streams as compiled
 from antecede.simulate.delays import KINDS, US, Delay, pick, picks
+from antecede.simulate.random_streams import Stream, draw, draws, key, unit, units
 
 WORDS = st.integers(0, 2**64 - 1)
 NUMBERS = st.integers(0, 2**40)

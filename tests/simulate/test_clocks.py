@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from antecede.simulate.clocks import MemberClocks, bounds_of
 from antecede.simulate.delays import US, Delay
 from antecede.simulate.network import channels
-from antecede.simulate.readable import run_readable
-from antecede.simulate.scenario import Clocks, Links, Scenario, Special
+from antecede.simulate.reference_engine import run_readable
+from antecede.simulate.scenario.model import Clocks, Links, Scenario, Special
 from antecede.simulate.topology import Mesh, PubSub
 from tests.simulate.scenes import scenario_of
 

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from antecede.errors import ScenarioError
-from antecede.simulate.delays import Delay
-from antecede.simulate.hierarchy_engine import (
+from antecede.simulate.compiled.hierarchy.engine import (
     can_run_hierarchy,
     hierarchy_bytes,
     record_hierarchy,
     run_hierarchy,
 )
-from antecede.simulate.readable import run_readable
-from antecede.simulate.recording import DELIVERED, Recording
-from antecede.simulate.result import Result
-from antecede.simulate.scenario import Links, Scenario, Special, Workload
+from antecede.simulate.delays import Delay
+from antecede.simulate.outputs.recording import DELIVERED, Recording
+from antecede.simulate.outputs.result import Result
+from antecede.simulate.reference_engine import run_readable
+from antecede.simulate.scenario.model import Links, Scenario, Special, Workload
 from antecede.simulate.topology import Hierarchy, Mesh
 
 ONLY_HERE = ("ds.overhead_bytes", "ds.overhead_bytes_sd")
@@ -207,7 +207,7 @@ def test_what_it_can_not_run(scenario: Scenario, word: str) -> None:
 def test_a_run_in_which_i_would_be_flushed_is_refused_by_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from antecede.simulate import hierarchy_engine
+    from antecede.simulate.compiled.hierarchy import engine as hierarchy_engine
 
     links = Links(delay=Delay(0.0, 0.1, "uniform"))
     scenario = Scenario(

@@ -7,12 +7,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from antecede.protocols.base import Relation
-from antecede.simulate import hindsight as module
 from antecede.simulate.delays import Delay
-from antecede.simulate.hindsight import Hindsight, hindsight
-from antecede.simulate.readable import run_readable
-from antecede.simulate.recording import ARRIVED, DELIVERED, SENT, Recording
-from antecede.simulate.scenario import Clocks, Links, Scenario, Workload
+from antecede.simulate.outputs import unnecessary_waits as module
+from antecede.simulate.outputs.recording import ARRIVED, DELIVERED, SENT, Recording
+from antecede.simulate.outputs.unnecessary_waits import Hindsight, hindsight
+from antecede.simulate.reference_engine import run_readable
+from antecede.simulate.scenario.model import Clocks, Links, Scenario, Workload
 from antecede.simulate.topology import Mesh, PubSub
 
 

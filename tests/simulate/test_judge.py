@@ -9,12 +9,12 @@ import pytest
 from antecede.oracle.history import History
 from antecede.protocols.base import Relation
 from antecede.protocols.registry import ENTRIES
-from antecede.simulate.as_trace import events
 from antecede.simulate.delays import Delay
-from antecede.simulate.judge import pasts, violations
-from antecede.simulate.readable import run_readable
-from antecede.simulate.recording import RELEASED, Recording
-from antecede.simulate.scenario import Links
+from antecede.simulate.outputs.recording import RELEASED, Recording
+from antecede.simulate.outputs.trace import events
+from antecede.simulate.outputs.violations import pasts, violations
+from antecede.simulate.reference_engine import run_readable
+from antecede.simulate.scenario.model import Links
 from tests.simulate.scenes import scenario_of
 
 CASES = [

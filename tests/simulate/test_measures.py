@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.simulate.delays import US
-from antecede.simulate.measures import Entropy, Sizes, Stored, sample_times, wait_figures
-from antecede.simulate.readable import run_readable
-from antecede.simulate.recording import ARRIVED, DELIVERED
+from antecede.simulate.outputs.figures import Entropy, Sizes, Stored, sample_times, wait_figures
+from antecede.simulate.outputs.recording import ARRIVED, DELIVERED
+from antecede.simulate.reference_engine import run_readable
 from tests.simulate.scenes import scenario_of
 
 

@@ -12,8 +12,8 @@ from antecede.errors import InputError
 from antecede.simulate.delays import Delay
 from antecede.simulate.free_memory import free_bytes
 from antecede.simulate.memory import check_memory, messages_of, needed_bytes, readable_need
-from antecede.simulate.readable import run_readable
-from antecede.simulate.scenario import Links, Scenario, Workload
+from antecede.simulate.reference_engine import run_readable
+from antecede.simulate.scenario.model import Links, Scenario, Workload
 from antecede.simulate.schedule import schedule
 from antecede.simulate.topology import Hierarchy, Mesh, PubSub
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from antecede.errors import ScenarioError
-from antecede.simulate.delays import KINDS, Delay
-from antecede.simulate.mesh_engine import (
+from antecede.simulate.compiled.mesh.engine import (
     MOST_JUDGED,
     PROTOCOLS,
     can_run_mesh,
@@ -20,9 +19,10 @@ from antecede.simulate.mesh_engine import (
     record_mesh,
     run_mesh,
 )
-from antecede.simulate.readable import run_readable
-from antecede.simulate.result import JUDGED
-from antecede.simulate.scenario import Links, Partition, Scenario, Special, Workload
+from antecede.simulate.delays import KINDS, Delay
+from antecede.simulate.outputs.result import JUDGED
+from antecede.simulate.reference_engine import run_readable
+from antecede.simulate.scenario.model import Links, Partition, Scenario, Special, Workload
 from antecede.simulate.schedule import schedule
 from antecede.simulate.topology import Hierarchy, Mesh
 from tests.simulate import mesh_reference

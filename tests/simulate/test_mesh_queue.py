@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.kernels import sim_queue
 from antecede.kernels.jit import njit
+from antecede.simulate.compiled import queue as sim_queue
 
 LONGEST_US = 1000
 

@@ -8,11 +8,11 @@ import pytest
 
 from antecede.errors import ScenarioError
 from antecede.meter.measure import measure
-from antecede.simulate.as_trace import write_trace
 from antecede.simulate.delays import Delay
-from antecede.simulate.metered import meter_figures, rules_for
-from antecede.simulate.readable import run_readable
-from antecede.simulate.scenario import Links, Scenario, Workload
+from antecede.simulate.outputs.pair_counts import meter_figures, rules_for
+from antecede.simulate.outputs.trace import write_trace
+from antecede.simulate.reference_engine import run_readable
+from antecede.simulate.scenario.model import Links, Scenario, Workload
 from antecede.simulate.topology import Hierarchy, Mesh, PubSub
 from antecede.trace.arrow import read
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from antecede.simulate.chance import Stream, draw, key
 from antecede.simulate.delays import US, Delay, pick
 from antecede.simulate.network import Intake, Network, channels
-from antecede.simulate.scenario import Links, Scenario, Special
+from antecede.simulate.random_streams import Stream, draw, key
+from antecede.simulate.scenario.model import Links, Scenario, Special
 from antecede.simulate.topology import Hierarchy, Mesh
 
 SLOW, FAST, NEAR = Delay(0.2, 0.4), Delay(0.0, 0.05), Delay(0.001, 0.002, "uniform")

@@ -11,12 +11,12 @@ from antecede.errors import InputError, ScenarioError
 from antecede.protocols.base import Relation
 from antecede.protocols.registry import ENTRIES
 from antecede.simulate.delays import US, Delay
-from antecede.simulate.fitness import topologies_of
-from antecede.simulate.judge import judged, violations
-from antecede.simulate.readable import run_readable
-from antecede.simulate.scenario import Links, Partition, Scenario, Workload
+from antecede.simulate.outputs.idr_baseline import IdrShadow
+from antecede.simulate.outputs.violations import judged, violations
+from antecede.simulate.reference_engine import run_readable
+from antecede.simulate.scenario.compatibility import topologies_of
+from antecede.simulate.scenario.model import Links, Partition, Scenario, Workload
 from antecede.simulate.schedule import talking
-from antecede.simulate.shadow import IdrShadow
 from antecede.simulate.topology import Hierarchy, Mesh
 from tests.simulate.scenes import TALK, TOPOLOGIES, scenario_of
 

@@ -11,13 +11,13 @@ import pytest
 
 from antecede.errors import ScenarioError
 from antecede.oracle.history import History
-from antecede.simulate.as_trace import events
 from antecede.simulate.delays import US
-from antecede.simulate.judge import pasts
-from antecede.simulate.readable import run_readable
+from antecede.simulate.outputs.trace import events
+from antecede.simulate.outputs.violations import pasts
+from antecede.simulate.reference_engine import run_readable
 from antecede.simulate.replay import replay
-from antecede.simulate.scenario import Scenario, Workload
-from antecede.simulate.scenario_file import read_scenario
+from antecede.simulate.scenario.file import read_scenario
+from antecede.simulate.scenario.model import Scenario, Workload
 from antecede.simulate.topology import Mesh
 from antecede.trace.arrow import write_events
 from antecede.trace.schema import DELIVER, SEND, Event

@@ -8,10 +8,10 @@ import pytest
 
 from antecede.errors import ScenarioError
 from antecede.simulate import run
-from antecede.simulate.readable import run_readable
-from antecede.simulate.result import Result
+from antecede.simulate.outputs.result import Result
+from antecede.simulate.reference_engine import run_readable
 from antecede.simulate.run import simulate
-from antecede.simulate.scenario import Scenario, Workload
+from antecede.simulate.scenario.model import Scenario, Workload
 from antecede.simulate.topology import Mesh
 from tests.simulate.scenes import scenario_of
 

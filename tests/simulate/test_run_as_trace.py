@@ -11,12 +11,12 @@ import pytest
 from antecede.audit import audit
 from antecede.meter.violations import found_in
 from antecede.protocols.base import Relation
-from antecede.simulate.as_trace import NS, events, write_trace
 from antecede.simulate.delays import Delay
-from antecede.simulate.judge import judged, pasts, violations
-from antecede.simulate.readable import run_readable
-from antecede.simulate.recording import Recording
-from antecede.simulate.scenario import Clocks, Links, Scenario
+from antecede.simulate.outputs.recording import Recording
+from antecede.simulate.outputs.trace import NS, events, write_trace
+from antecede.simulate.outputs.violations import judged, pasts, violations
+from antecede.simulate.reference_engine import run_readable
+from antecede.simulate.scenario.model import Clocks, Links, Scenario
 from antecede.simulate.topology import Mesh
 from antecede.trace.arrow import to_batch
 from tests.simulate.scenes import scenario_of

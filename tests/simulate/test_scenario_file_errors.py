@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from antecede.errors import ScenarioError
-from antecede.simulate.scenario import Scenario
-from antecede.simulate.scenario_file import read_scenario, write_scenario
+from antecede.simulate.scenario.file import read_scenario, write_scenario
+from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.topology import Mesh
 
 MESH = '[topology]\nkind = "mesh"\npeers = 3\n'

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from antecede.errors import ScenarioError
-from antecede.simulate.latency_matrix import read_matrix
-from antecede.simulate.scenario_file import read_scenario
+from antecede.simulate.scenario.file import read_scenario
+from antecede.simulate.scenario.latency_matrix import read_matrix
 
 ASYMMETRIC = "0 10 20\n30,0;0\n\n40\t50\t0\n"
 

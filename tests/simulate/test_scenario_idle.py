@@ -10,11 +10,11 @@ import pytest
 
 from antecede.cli import main
 from antecede.errors import ScenarioError
-from antecede.simulate.cast import cast
-from antecede.simulate.scenario import Clocks, Links, Partition, Scenario
-from antecede.simulate.scenario_file import read_scenario, write_scenario
-from antecede.simulate.scenario_values import scenario_using, scenario_with
-from antecede.simulate.toml_text import toml_text
+from antecede.simulate.members import cast
+from antecede.simulate.scenario.file import read_scenario, write_scenario
+from antecede.simulate.scenario.model import Clocks, Links, Partition, Scenario
+from antecede.simulate.scenario.toml_writer import toml_text
+from antecede.simulate.scenario.values import scenario_using, scenario_with
 from antecede.simulate.topology import Mesh
 
 LATE = {"start_s": 5.0, "end_s": 6.0, "side": [0]}
@@ -145,7 +145,7 @@ def test_what_is_written_leaves_out_what_does_nothing(tmp_path: Path) -> None:
 
 
 MINE = """
-from antecede.protocols.bss import Bss
+from antecede.protocols.vector.bss import Bss
 from antecede.protocols.given import ANYTHING, Needs
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from antecede.errors import ScenarioError
-from antecede.simulate.scenario import Scenario
-from antecede.simulate.scenario_file import read_scenario, scenario_from
-from antecede.simulate.scenario_values import read_values, scenario_with, with_value
+from antecede.simulate.scenario.file import read_scenario, scenario_from
+from antecede.simulate.scenario.model import Scenario
+from antecede.simulate.scenario.values import read_values, scenario_with, with_value
 from antecede.simulate.topology import Mesh
 
 MESH: dict[str, Any] = {

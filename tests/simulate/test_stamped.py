@@ -12,12 +12,12 @@ import pytest
 
 from antecede.errors import ScenarioError
 from antecede.meter.count import count_pairs
-from antecede.simulate.cast import cast
 from antecede.simulate.delays import Delay
-from antecede.simulate.scenario import Clocks, Links, Partition, Scenario, Special, Workload
-from antecede.simulate.stamped import stamped
+from antecede.simulate.members import cast
+from antecede.simulate.outputs.metrics import Watch
+from antecede.simulate.outputs.stamps import stamped
+from antecede.simulate.scenario.model import Clocks, Links, Partition, Scenario, Special, Workload
 from antecede.simulate.topology import Hierarchy, Mesh, PubSub, Topology
-from antecede.simulate.watch import Watch
 from antecede.simulate.world import World
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from antecede.simulate.readable import run_readable
-from antecede.simulate.scenario import Scenario, Workload
+from antecede.simulate.reference_engine import run_readable
+from antecede.simulate.scenario.model import Scenario, Workload
 from antecede.simulate.topology import Mesh, PubSub
 from antecede.simulate.workload import Traffic, subscriptions, topics_of
 from tests.simulate.scenes import TALK, scenario_of

@@ -9,9 +9,9 @@ import pytest
 
 from antecede.simulate.delays import US, Delay
 from antecede.simulate.network import Copy, Network
-from antecede.simulate.readable import run_readable
-from antecede.simulate.recording import ARRIVED, DELIVERED, SENT
-from antecede.simulate.scenario import Links, Scenario, Workload
+from antecede.simulate.outputs.recording import ARRIVED, DELIVERED, SENT
+from antecede.simulate.reference_engine import run_readable
+from antecede.simulate.scenario.model import Links, Scenario, Workload
 from antecede.simulate.topology import Hierarchy, Mesh
 from tests.simulate.scenes import scenario_of
 

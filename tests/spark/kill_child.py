@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from antecede.spark.stream import order_stream
+from antecede.spark.streams.ordering import order_stream
 from pipeline.spark_job import FINISH, PIDS, TABLE, session
 from tests.spark.kill_data import A_BATCH, DDL, SPEC
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from antecede.order.deliver_spec import DeliverSpec
+from antecede.order.replay.spec import DeliverSpec
 from antecede.spark.delivering import deliver
 from antecede.spark.session import local_session
 from antecede.spark.spec import OrderSpec
-from antecede.spark.stream import order_stream
+from antecede.spark.streams.ordering import order_stream
 
 ORDER = OrderSpec(id="id", after=("after",), group="group", time="at")
 DELIVER = DeliverSpec(

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from antecede.spark.session import cluster_session, quiet_failures
-from antecede.studies import conduct as conduct_module
-from antecede.studies.conduct import conduct
-from antecede.studies.runner import spark_engine
-from antecede.studies.study import Run
+from antecede.studies.frame import orchestrate as conduct_module
+from antecede.studies.frame.orchestrate import conduct
+from antecede.studies.frame.runner import spark_engine
+from antecede.studies.frame.study import Run
 from tests.studies import toy
 
 

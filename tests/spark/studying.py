@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from antecede.studies.study import COST, Run, checked
+from antecede.studies.frame.study import COST, Run, checked
 
 DEADLINE_S = 100
 

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from antecede.cli import main
-from antecede.spark.event_tables import typed
+from antecede.spark.sources.event_tables import typed
 from tests.spark.test_order_files_on_spark import events
 
 pa: Any = pyarrow

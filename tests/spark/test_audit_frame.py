@@ -18,8 +18,8 @@ from antecede.audit.engine import audit_events
 from antecede.audit.pairs import CONFIDENCE_NAME, ESTIMATED, chosen
 from antecede.errors import InputError
 from antecede.spark import audit, quarantined
-from antecede.spark.audit_tables import SPACES
-from antecede.spark.auditing import COUNTED, DETAILED, MAPS
+from antecede.spark.audits.auditing import COUNTED, DETAILED, MAPS
+from antecede.spark.audits.causes import SPACES
 from antecede.trace.arrow import read, to_batch
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 

@@ -19,7 +19,7 @@ from antecede.errors import SetupError
 from antecede.meter.measure import measure
 from antecede.order.table import order_table
 from antecede.spark.java import find_java
-from antecede.studies.work import run_locally
+from antecede.studies.frame.execute import run_locally
 from tests.spark.standalone import snapshot
 from tests.spark.test_shipped import bare_python
 from tests.spark.test_stream import DECLARED, by_id, history, settled
@@ -76,7 +76,7 @@ edges = [("a", None), ("b", "a"), ("c", "a"), ("d", "b")]
 chain = spark.createDataFrame(edges, "id string, after string")
 stamped = a.with_clocks(chain, id="id", after="after")
 said["past"] = sorted(r.id for r in a.past(stamped, stamped.where("id = 'd'")).collect())
-from antecede.studies.runner import spark_engine
+from antecede.studies.frame.runner import spark_engine
 from tests.spark.test_study_runner import BAD, RUNS
 from tests.studies import toy
 import pyarrow as pa

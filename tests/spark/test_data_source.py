@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from antecede.spark.data_source import STEP, register_source
+from antecede.spark.sources.data_source import STEP, register_source
 from antecede.trace.arrow import read
 from antecede.trace.reader import ReadOptions
 

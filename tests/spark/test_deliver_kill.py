@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from antecede.order.deliver_table import deliver_table
+from antecede.order.replay.table import deliver_table
 from tests.order.logs import ended, many_groups, pieces
 from tests.spark.killing import FILES, survive_a_kill
 from tests.spark.stream_child import DELIVER

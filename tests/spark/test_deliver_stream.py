@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 import antecede.spark
 from antecede.cli import main
 from antecede.errors import InputError, SetupError
-from antecede.group import Group
-from antecede.order.deliver_spec import DeliverSpec
-from antecede.order.deliver_table import deliver_table
-from antecede.spark.deliver_stream import about
+from antecede.group.group import Group
+from antecede.order.replay.spec import DeliverSpec
+from antecede.order.replay.table import deliver_table
+from antecede.spark.streams.delivering import about
 from tests.order.logs import NAMES, ended, many_groups, pieces, with_defects
 from tests.spark.test_stream import PROVIDER, ROCKSDB, finish, source
 

@@ -18,8 +18,8 @@ import antecede.spark
 from antecede.errors import InputError
 from antecede.order.spec import OrderSpec
 from antecede.order.table import order_table
-from antecede.spark import fixpoint
-from antecede.spark.fixpoint_tables import Limits
+from antecede.spark.fixpoint import ordering as fixpoint
+from antecede.spark.fixpoint.tables import Limits
 from antecede.spark.ordering import ordering
 from tests.spark.test_odd_values import IDS
 

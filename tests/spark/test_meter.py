@@ -15,8 +15,8 @@ from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError
 from antecede.meter.measure import measure
 from antecede.meter.violations import violations as local_violations
-from antecede.protocols.subscriptions import Subscriptions
-from antecede.spark.metering import meter, violations
+from antecede.protocols.topics.subscriptions import Subscriptions
+from antecede.spark.audits.metering import meter, violations
 from antecede.trace.arrow import to_batch
 from antecede.trace.schema import Event
 from tests.meter.runs import ALIKE, random_run

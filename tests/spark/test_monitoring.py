@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from antecede.order.spec import Status
 from antecede.spark import order
-from antecede.spark.stream_processor import FIGURES
+from antecede.spark.streams.processor import FIGURES
 from tests.spark.test_stream import source
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from antecede.cli import order as command
+from antecede.cli.order import command
 from antecede.trace.arrow import write_events
 from antecede.trace.schema import Event
 from tests.order.reference import random_rows

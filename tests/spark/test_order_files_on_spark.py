@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from antecede.cli import main
-from antecede.spark import table_work
+from antecede.spark.sources import table_work
 from antecede.trace.reader import ReadOptions
 
 pa: Any = pyarrow

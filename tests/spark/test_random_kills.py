@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from antecede.errors import SetupError
-from antecede.spark.stream import order_stream
+from antecede.spark.streams.ordering import order_stream
 from pipeline.broker import broker, resolve
 from tests.pipeline.test_pipeline import machine
 from tests.spark.kill_data import SPEC, check, files

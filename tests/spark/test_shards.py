@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from antecede.spark.shards import murmur3, shard_keys
+from antecede.spark.streams.shards import murmur3, shard_keys
 
 
 def test_the_hash_is_spark_s(spark: SparkSession) -> None:

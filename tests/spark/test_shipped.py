@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from antecede.order.deliver_table import deliver_table
+from antecede.order.replay.table import deliver_table
 from antecede.order.table import order_table
 from tests.order.logs import ended, many_groups
 from tests.spark.shipped_child import DELIVER, SPEC

@@ -13,10 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from antecede.errors import InputError
-from antecede.spark.span_tables import events_of_spans as by_spark
+from antecede.spark.sources.span_tables import events_of_spans as by_spark
 from antecede.trace.arrow import read
-from antecede.trace.spans_table import COLUMNS
-from antecede.trace.spans_table import events_of_spans as by_arrow
+from antecede.trace.formats.spans_table import COLUMNS
+from antecede.trace.formats.spans_table import events_of_spans as by_arrow
 
 pa: Any = pyarrow
 TRACES = [

@@ -21,7 +21,7 @@ from antecede.errors import InputError, SetupError
 from antecede.order.table import order_table
 from antecede.spark import order
 from antecede.spark.spec import OrderSpec
-from antecede.spark.stream import order_stream
+from antecede.spark.streams.ordering import order_stream
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

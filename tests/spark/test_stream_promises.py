@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from antecede.order.table import order_table
 from antecede.spark.ordering import ordering
-from antecede.spark.stream import order_stream
+from antecede.spark.streams.ordering import order_stream
 from tests.spark.test_order_batch import GROUPED, rows_of, sample
 from tests.spark.test_stream import DECLARED, finish, history, pieces, source
 

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from antecede.spark.stream import order_stream
-from antecede.spark.stream_processor import STATE
+from antecede.spark.streams.ordering import order_stream
+from antecede.spark.streams.processor import STATE
 from tests.spark.kill_data import SPEC, check, files
 from tests.spark.test_stream import finish, source
 

@@ -6,9 +6,9 @@ import io
 import os
 from pathlib import Path
 
-from antecede.studies.conduct import conduct
-from antecede.studies.study import Run
-from antecede.studies.work import run_locally
+from antecede.studies.frame.execute import run_locally
+from antecede.studies.frame.orchestrate import conduct
+from antecede.studies.frame.study import Run
 from tests.spark import studying
 from tests.spark.standalone import cluster, snapshot
 from tests.studies import toy

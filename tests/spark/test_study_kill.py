@@ -9,8 +9,8 @@ import pytest
 
 from antecede.errors import SetupError
 from antecede.spark.java import find_java
-from antecede.studies.conduct import conduct
-from antecede.studies.work import run_locally
+from antecede.studies.frame.execute import run_locally
+from antecede.studies.frame.orchestrate import conduct
 from tests.spark import studying
 from tests.studies import toy
 

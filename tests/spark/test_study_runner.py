@@ -12,13 +12,13 @@ from pyspark.sql import SparkSession
 
 from antecede.errors import SetupError
 from antecede.spark.session import quiet_failures
-from antecede.studies import runner
-from antecede.studies.conduct import conduct
-from antecede.studies.registry import load
-from antecede.studies.runner import Work, bundles, outcomes, runs_frame, spark_engine, work_of
-from antecede.studies.sources import code_digest
-from antecede.studies.study import COST, Run
-from antecede.studies.work import run_locally
+from antecede.studies.frame import runner
+from antecede.studies.frame.code_digest import code_digest
+from antecede.studies.frame.execute import run_locally
+from antecede.studies.frame.orchestrate import conduct
+from antecede.studies.frame.registry import load
+from antecede.studies.frame.runner import Work, bundles, outcomes, runs_frame, spark_engine, work_of
+from antecede.studies.frame.study import COST, Run
 from tests.studies import toy
 
 RUNS = toy.runs(False)

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from antecede.errors import InputError
 from antecede.spark import events_of_spans as by_spark
 from antecede.trace.arrow import read
-from antecede.trace.spans_table import COLUMNS
-from antecede.trace.spans_table import events_of_spans as by_arrow
-from antecede.trace.spans_zipkin import parts_of
+from antecede.trace.formats.spans_table import COLUMNS
+from antecede.trace.formats.spans_table import events_of_spans as by_arrow
+from antecede.trace.formats.spans_zipkin import parts_of
 
 pa: Any = pyarrow
 EVENTS = tuple(name for name in COLUMNS if name not in ("reason", "unreadable_times"))

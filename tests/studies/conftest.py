@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from antecede.studies.conduct import Conducted, conduct
-from antecede.studies.registry import load
-from antecede.studies.work import run_locally
+from antecede.studies.frame.execute import run_locally
+from antecede.studies.frame.orchestrate import Conducted, conduct
+from antecede.studies.frame.registry import load
 
 Carried = Callable[[str], Conducted]
 

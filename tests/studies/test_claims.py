@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
-from antecede.studies.conduct import conduct
-from antecede.studies.findings import Claim, Findings
-from antecede.studies.registry import STUDIES, load
-from antecede.studies.results import Results
-from antecede.studies.study import Study, checked
-from antecede.studies.sweep import read_sweep, sweep_study
-from antecede.studies.work import SCHEMA, run_locally
+from antecede.studies.frame.execute import SCHEMA, run_locally
+from antecede.studies.frame.findings import Claim, Findings
+from antecede.studies.frame.orchestrate import conduct
+from antecede.studies.frame.registry import STUDIES, load
+from antecede.studies.frame.results import Results
+from antecede.studies.frame.study import Study, checked
+from antecede.studies.sweeps.sweep import read_sweep, sweep_study
 from tests.studies.conftest import Carried
 
 Change = Callable[[list[float]], list[float]]

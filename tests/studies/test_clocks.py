@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from antecede.simulate.topology import Mesh
-from antecede.studies.clocks import LAMBDA_S, LEAST, RATIOS, STUDY
-from antecede.studies.clocks_findings import LOADS, LOSING, SOUND
-from antecede.studies.study import checked
+from antecede.studies.clocks.findings import LOADS, LOSING, SOUND
+from antecede.studies.clocks.study import LAMBDA_S, LEAST, RATIOS, STUDY
+from antecede.studies.frame.study import checked
 from tests.studies.conftest import Carried
 
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from antecede.errors import InputError
-from antecede.studies import conduct as conduct_module
-from antecede.studies import sources
-from antecede.studies.conduct import Conducted, Interrupted, Watch, conduct
-from antecede.studies.findings import Findings
-from antecede.studies.results import Results
-from antecede.studies.study import COST, Run, Study
-from antecede.studies.work import run_locally
+from antecede.studies.frame import code_digest as sources
+from antecede.studies.frame import orchestrate as conduct_module
+from antecede.studies.frame.execute import run_locally
+from antecede.studies.frame.findings import Findings
+from antecede.studies.frame.orchestrate import Conducted, Interrupted, Watch, conduct
+from antecede.studies.frame.results import Results
+from antecede.studies.frame.study import COST, Run, Study
 from tests.studies import toy
 
 BAD = Run("bad", 5, 1e-3, "other", {"topology": {"peers": 0}}, {"x": 1})
@@ -129,8 +129,8 @@ def test_the_digest_of_the_code_follows_its_sources(
 
 
 def test_the_module_of_execute_and_those_it_names_decide() -> None:
-    study = replace(toy.STUDY, code=("antecede.studies.vector",))
-    assert sources.modules_of(study) == ("antecede.studies.vector", "tests.studies.toy")
+    study = replace(toy.STUDY, code=("antecede.studies.vector.study",))
+    assert sources.modules_of(study) == ("antecede.studies.vector.study", "tests.studies.toy")
     assert sources.code_digest(("tests.studies.toy",)) != sources.code_digest(())
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from antecede.studies.findings import Plot, Section, Series, filled
-from antecede.studies.registry import STUDIES, load
-from antecede.studies.results import Results
-from antecede.studies.study import checked
-from antecede.studies.summary import read_summary, summary, write_summary
-from antecede.studies.work import SCHEMA
+from antecede.studies.frame.execute import SCHEMA
+from antecede.studies.frame.findings import Plot, Section, Series, filled
+from antecede.studies.frame.registry import STUDIES, load
+from antecede.studies.frame.results import Results
+from antecede.studies.frame.study import checked
+from antecede.studies.frame.summary import read_summary, summary, write_summary
 from tests.studies.conftest import Carried
 
 ROW_KEYS = {"section", "figure", "quantity", "condition", "paper", "ours", "unit", "note", "ratio"}

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import pytest
 
 from antecede.simulate.topology import Hierarchy
-from antecede.studies.hierarchy import STUDY, grid, scenario_of
-from antecede.studies.hierarchy_paper import (
+from antecede.studies.frame.study import checked
+from antecede.studies.hierarchy.paper import (
     DELAYS,
     FIGURES,
     LARGEST,
@@ -22,8 +22,8 @@ from antecede.studies.hierarchy_paper import (
     RATES,
     TIMES_LOWER,
 )
-from antecede.studies.hierarchy_rates import slope_of
-from antecede.studies.study import checked
+from antecede.studies.hierarchy.rates import slope_of
+from antecede.studies.hierarchy.study import STUDY, grid, scenario_of
 from tests.studies.conftest import Carried
 
 Source = Callable[[str], str]

@@ -14,19 +14,19 @@ from pathlib import Path
 import pytest
 
 from antecede.errors import InputError, LocalError
-from antecede.studies.conduct import conduct
-from antecede.studies.findings import Findings, Row, Section
-from antecede.studies.results import Results
-from antecede.studies.study import Study
-from antecede.studies.work import run_locally
+from antecede.studies.frame.execute import run_locally
+from antecede.studies.frame.findings import Findings, Row, Section
+from antecede.studies.frame.orchestrate import conduct
+from antecede.studies.frame.results import Results
+from antecede.studies.frame.study import Study
 from tests.studies import toy
 
 GUIDE = Path(__file__).parents[2] / "docs" / "design" / "studies.md"
 HELPER = "FACTOR = 2.0\n"
 MINE = """
 from helper import FACTOR
-from antecede.studies.findings import Findings, Row, Section
-from antecede.studies.study import Run, Study
+from antecede.studies.frame.findings import Findings, Row, Section
+from antecede.studies.frame.study import Run, Study
 
 
 def runs(quick):

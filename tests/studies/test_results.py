@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from antecede.studies.results import Results
-from antecede.studies.study import Run, Study
-from antecede.studies.work import run_locally
+from antecede.studies.frame.execute import run_locally
+from antecede.studies.frame.results import Results
+from antecede.studies.frame.study import Run, Study
 from tests.studies import toy
 
 

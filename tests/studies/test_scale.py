@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from antecede.studies.results import Results
-from antecede.studies.scale import STUDY
-from antecede.studies.study import checked
-from antecede.studies.work import run_locally
+from antecede.studies.frame.execute import run_locally
+from antecede.studies.frame.results import Results
+from antecede.studies.frame.study import checked
+from antecede.studies.scale.study import STUDY
 
 
 def test_it_ends_at_a_hundred_thousand_peers_in_a_thousand_groups() -> None:

@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from antecede.cli import study as command
+from antecede.cli.study import command
 from antecede.errors import InputError
-from antecede.studies.conduct import conduct
-from antecede.studies.registry import load
-from antecede.studies.results import Results
-from antecede.studies.semantic import STUDY, execute, runs, with_traces
-from antecede.studies.semantic_grid import SWEEPS, USUAL
-from antecede.studies.semantic_load import content_digest, trace_load
-from antecede.studies.study import checked
-from antecede.studies.work import SCHEMA, outcome, run_locally
+from antecede.studies.frame.execute import SCHEMA, outcome, run_locally
+from antecede.studies.frame.orchestrate import conduct
+from antecede.studies.frame.registry import load
+from antecede.studies.frame.results import Results
+from antecede.studies.frame.study import checked
+from antecede.studies.semantic.grid import SWEEPS, USUAL
+from antecede.studies.semantic.load import content_digest, trace_load
+from antecede.studies.semantic.study import STUDY, execute, runs, with_traces
 
 LOG = "[10:0{n}] <{nick}> hello\n"
 

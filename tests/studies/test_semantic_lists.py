@@ -7,13 +7,13 @@ import pytest
 
 from antecede.clocks.intervals import insert, nodes
 from antecede.simulate.delays import Delay
-from antecede.studies.semantic_lists import (
+from antecede.studies.semantic.lists import (
     ARRIVALS,
     extreme_figures,
     held_at_arrivals,
     list_figures,
 )
-from antecede.studies.semantic_orders import Outcome
+from antecede.studies.semantic.orders import Outcome
 from tests.studies.test_semantic_orders import drawn, outcome
 
 N, EACH = 7, 12

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from antecede.protocols.base import Deliver, MessageId, Transmit
-from antecede.protocols.bss import Bss
-from antecede.protocols.sb import SemanticOrder
-from antecede.simulate.chance import Ints
+from antecede.protocols.reply.sb import SemanticOrder
+from antecede.protocols.vector.bss import Bss
 from antecede.simulate.delays import Delay
+from antecede.simulate.random_streams import Ints
 from antecede.simulate.run import simulate
-from antecede.simulate.scenario import Links, Scenario, Workload
+from antecede.simulate.scenario.model import Links, Scenario, Workload
 from antecede.simulate.topology import Mesh
-from antecede.studies import semantic_orders
-from antecede.studies.semantic_figures import figures_of
-from antecede.studies.semantic_load import Load, drawn_load
-from antecede.studies.semantic_orders import Outcome, Pass, orders
+from antecede.studies.semantic import orders as semantic_orders
+from antecede.studies.semantic.load import Load, drawn_load
+from antecede.studies.semantic.metrics import figures_of
+from antecede.studies.semantic.orders import Outcome, Pass, orders
 
 WIDE = Delay(0.0, 0.3, "uniform")
 

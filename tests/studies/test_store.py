@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from antecede.errors import InputError
-from antecede.studies import store as store_module
-from antecede.studies.store import SCHEMA, Store, opened
-from antecede.studies.study import Run
-from antecede.studies.work import outcome
+from antecede.studies.frame import store as store_module
+from antecede.studies.frame.execute import outcome
+from antecede.studies.frame.store import SCHEMA, Store, opened
+from antecede.studies.frame.study import Run
 from tests.studies import toy
 
 RUNS = toy.sums()
@@ -186,7 +186,7 @@ def test_fresh_forgets_everything(tmp_path: Path) -> None:
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from antecede.studies.store import opened\n"
+        "import sys; from pathlib import Path; from antecede.studies.frame.store import opened\n"
         "with opened(Path(sys.argv[1]), 'c'): pass"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]

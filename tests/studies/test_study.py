@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.errors import InputError, LocalError
-from antecede.simulate.scenario import Scenario
+from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.topology import Mesh
-from antecede.studies.registry import STUDIES, load
-from antecede.studies.study import Run, checked, simulation
+from antecede.studies.frame.registry import STUDIES, load
+from antecede.studies.frame.study import Run, checked, simulation
 from tests.studies import toy
 
 PLAIN = st.recursive(

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 from antecede.cli import main
-from antecede.cli.study import check_same_study
-from antecede.cli.study_report import report, rows_text
+from antecede.cli.study.command import check_same_study
+from antecede.cli.study.report import report, rows_text
 from antecede.errors import InputError
-from antecede.studies.conduct import Conducted
-from antecede.studies.findings import Findings, Row, Section
-from antecede.studies.registry import STUDIES, Entry, load
-from antecede.studies.results import Results
-from antecede.studies.store import SCHEMA
-from antecede.studies.summary import write_summary
+from antecede.studies.frame.findings import Findings, Row, Section
+from antecede.studies.frame.orchestrate import Conducted
+from antecede.studies.frame.registry import STUDIES, Entry, load
+from antecede.studies.frame.results import Results
+from antecede.studies.frame.store import SCHEMA
+from antecede.studies.frame.summary import write_summary
 
 TOY, BROKEN = "tests.studies.toy:STUDY", "tests.studies.toy:BROKEN"
 
@@ -180,9 +180,10 @@ def test_all_studies_and_the_page_in_front_of_them(
     """A study that cannot run does not end the others."""
     places = {"toy": TOY, "none": "tests.studies.toy:NOTHING", "broken": BROKEN}
     monkeypatch.setattr(
-        "antecede.cli.study.STUDIES", {name: Entry(place, "") for name, place in places.items()}
+        "antecede.cli.study.command.STUDIES",
+        {name: Entry(place, "") for name, place in places.items()},
     )
-    monkeypatch.setattr("antecede.cli.study.load", lambda name: load(places[name]))
+    monkeypatch.setattr("antecede.cli.study.command.load", lambda name: load(places[name]))
     assert main(["study", "all", "-o", str(tmp_path), "--engine", "local", "--quick"]) == 2
     said = capsys.readouterr()
     assert said.err == (f"antecede: none: study '{places['none']}': {places['none']} is no Study\n")

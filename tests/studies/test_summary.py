@@ -9,8 +9,8 @@ import pytest
 
 from antecede import __version__
 from antecede.errors import InputError
-from antecede.studies.findings import Findings, Plot, Row, Section, Series
-from antecede.studies.summary import read_summary, summary, write_summary
+from antecede.studies.frame.findings import Findings, Plot, Row, Section, Series
+from antecede.studies.frame.summary import read_summary, summary, write_summary
 
 ROWS = (
     Row("Figure 4", "internal overhead", "900 peers", 12.5, 12.0, "bytes", "n"),

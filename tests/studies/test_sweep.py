@@ -15,15 +15,15 @@ import pytest
 
 from antecede.cli import main
 from antecede.errors import InputError
-from antecede.studies.findings import Section
-from antecede.studies.processes import Processes
-from antecede.studies.sources import code_digest, modules_of
-from antecede.studies.store import opened
-from antecede.studies.study import Run
-from antecede.studies.summary import read_summary
-from antecede.studies.sweep import axis, read_sweep, sweep_study
-from antecede.studies.sweep_findings import interval
-from antecede.studies.work import outcome, run_locally
+from antecede.studies.frame.code_digest import code_digest, modules_of
+from antecede.studies.frame.execute import outcome, run_locally
+from antecede.studies.frame.findings import Section
+from antecede.studies.frame.processes import Processes
+from antecede.studies.frame.store import opened
+from antecede.studies.frame.study import Run
+from antecede.studies.frame.summary import read_summary
+from antecede.studies.sweeps.findings import interval
+from antecede.studies.sweeps.sweep import axis, read_sweep, sweep_study
 from tests.studies import toy
 
 FILE = """
@@ -39,7 +39,7 @@ duration_s = 1
 warm_s = 0.2
 """
 OWN = """
-from antecede.protocols.bss import Bss
+from antecede.protocols.vector.bss import Bss
 
 
 class Mine(Bss):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from antecede.cli import main
-from antecede.studies.sweep import read_sweep
+from antecede.studies.sweeps.sweep import read_sweep
 
 FILE = """
 [topology]

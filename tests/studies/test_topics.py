@@ -10,9 +10,9 @@ import pytest
 
 from antecede.simulate.schedule import schedule
 from antecede.simulate.topology import PubSub
-from antecede.studies.study import checked
-from antecede.studies.topics import EPSILON_S, LAN_S, STUDY, SUBGROUPS, VARIED, scenario_of
-from antecede.studies.topics_findings import PRINTED, SAFE, SENT_TO, USUAL
+from antecede.studies.frame.study import checked
+from antecede.studies.topics.findings import PRINTED, SAFE, SENT_TO, USUAL
+from antecede.studies.topics.study import EPSILON_S, LAN_S, STUDY, SUBGROUPS, VARIED, scenario_of
 from tests.studies.conftest import Carried
 
 MS = 1000.0

@@ -8,9 +8,9 @@ import pytest
 
 from antecede.simulate.run import simulate
 from antecede.simulate.topology import Hierarchy, Mesh
-from antecede.studies.results import Results
-from antecede.studies.study import checked
-from antecede.studies.vector import BROADCAST, FANOUTS, LOSING, SIZES, STUDY
+from antecede.studies.frame.results import Results
+from antecede.studies.frame.study import checked
+from antecede.studies.vector.study import BROADCAST, FANOUTS, LOSING, SIZES, STUDY
 from tests.studies.conftest import Carried
 
 FLAT = [protocol for protocol in BROADCAST if protocol != "hierarchical"]

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from antecede.studies.study import SECONDS, Figures, Run
-from antecede.studies.work import SCHEMA, largest_first, outcome, run_locally
+from antecede.studies.frame.execute import SCHEMA, largest_first, outcome, run_locally
+from antecede.studies.frame.study import SECONDS, Figures, Run
 from tests.studies import toy
 
 RUN = Run("a", 1, 1.0)

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from antecede.errors import ScenarioError
-from antecede.simulate.chance import Stream, key, units
-from antecede.studies.findings import Findings, Plot, Row, Section
-from antecede.studies.results import Results
-from antecede.studies.study import Figures, Run, Study
+from antecede.simulate.random_streams import Stream, key, units
+from antecede.studies.frame.findings import Findings, Plot, Row, Section
+from antecede.studies.frame.results import Results
+from antecede.studies.frame.study import Figures, Run, Study
 
 STEPS = (10, 1_000, 100_000)
 SEEDS = (1, 2, 3)

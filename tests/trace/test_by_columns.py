@@ -18,11 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antecede.errors import AntecedeError
-from antecede.trace import arrow, blocks
-from antecede.trace.columns import Columns
-from antecede.trace.own_columns import together
+from antecede.trace import arrow
 from antecede.trace.reader import ReadOptions
-from antecede.trace.table import TableReader
+from antecede.trace.tables import blocks
+from antecede.trace.tables.columns import Columns
+from antecede.trace.tables.own_columns import together
+from antecede.trace.tables.reader import TableReader
 
 pa: Any = pyarrow
 NAMES = ("id", "parents", "member", "seq", "time", "arrival", "topic", "run", "kind", "text", "x")

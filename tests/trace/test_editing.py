@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from antecede.audit import audit
 from antecede.errors import FormatError, InputError
-from antecede.trace import editing
 from antecede.trace.arrow import Trace, read, read_batches
+from antecede.trace.formats import editing
 from antecede.trace.reader import ReadOptions
 from antecede.trace.schema import Event
 

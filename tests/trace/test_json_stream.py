@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.trace import json_buffer, json_stream
-from antecede.trace.json_stream import Broken, Element, items
+from antecede.trace.formats import json_buffer, json_stream
+from antecede.trace.formats.json_stream import Broken, Element, items
 
 
 def found(content: str | bytes, *keys: str, nested: bool = False) -> list[Element | Broken]:

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.audit import audit
-from antecede.trace import lora
 from antecede.trace.arrow import Trace, read
+from antecede.trace.formats import lora
 
 MS = 10**6
 MINUTE = 60_000

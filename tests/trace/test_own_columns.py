@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from antecede.cli import main
-from antecede.trace.own_columns import as_table, is_json, settled, together
-from antecede.trace.writing import write_table
+from antecede.trace.tables.own_columns import as_table, is_json, settled, together
+from antecede.trace.tables.writing import write_table
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "v": 1, "r": {"a": 1}, "n": 1, "w": "x", "big": 1, "plain": 1},

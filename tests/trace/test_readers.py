@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from antecede.errors import FormatError, InputError
-from antecede.trace import arrow, matching, reader
+from antecede.trace import arrow, reader
 from antecede.trace.arrow import SCHEMA, Trace, read, read_batches, write_events
+from antecede.trace.formats import matching
 from antecede.trace.reader import Item, ReadOptions
 from antecede.trace.schema import NAMES, Event
 

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from antecede.audit import audit, audit_events
 from antecede.cli import main
 from antecede.trace.arrow import read, write_events
-from antecede.trace.dialects import compile_expression
+from antecede.trace.formats.shiviz_dialects import compile_expression
+from antecede.trace.formats.shiviz_writer import Entry, write_log, write_log_file
 from antecede.trace.reader import ReadOptions
 from antecede.trace.schema import Event
-from antecede.trace.shiviz_writer import Entry, write_log, write_log_file
 
 LOGS = (
     "RpcClientServer", "chord", "ewd998", "facebook", "facebook-multiple", "multiple-comparison",

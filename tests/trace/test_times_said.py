@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from antecede.cli import main
+from antecede.formatting import duration
 from antecede.trace.arrow import read
 from antecede.trace.reader import ReadOptions
-from antecede.words import duration
 
 ROWS = "id,after,member,time\na,,p,1000\nb,a,q,990\nc,b,q,995\n"
 GUESS = "given as numbers, taken as s: a guess by their size; --time-unit says it"

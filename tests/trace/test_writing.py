@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from antecede.errors import InputError
-from antecede.trace.writing import format_of, table_writer, write_table
+from antecede.trace.tables.writing import format_of, table_writer, write_table
 
 MOMENT = dt.datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=dt.UTC)
 TABLE: Any = pa.table(

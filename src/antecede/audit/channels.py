@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute
 
 from antecede.errors import CycleError
+from antecede.formatting import count_and_part, counted
 from antecede.kernels import channels, graph
 from antecede.trace.schema import DELIVER, RECEIVE, SEND
-from antecede.words import count_and_part, counted
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 

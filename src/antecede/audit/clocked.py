@@ -26,9 +26,9 @@ import pyarrow.compute
 
 from antecede.kernels import graph
 from antecede.kernels.graph import Bools, Ints
+from antecede.trace.formats.shiviz_writer import Entry
 from antecede.trace.rows import conform
 from antecede.trace.schema import DELIVER, EVENT, RECEIVE
-from antecede.trace.shiviz_writer import Entry
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 

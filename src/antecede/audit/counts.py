@@ -13,7 +13,7 @@ from antecede.audit.pairs import EXACT, PairChoice, details_of, find_pairs, id_d
 from antecede.kernels import clocks, graph
 from antecede.trace.rows import refuse
 from antecede.trace.schema import ORDERS
-from antecede.trace.separators import several_in_one
+from antecede.trace.tables.separators import several_in_one
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from antecede.errors import InputError
+from antecede.formatting import counted
 from antecede.meter import listing
 from antecede.meter.early import (
     WORDS,
@@ -28,7 +29,6 @@ from antecede.meter.early import (
 )
 from antecede.meter.trace import RELATIONS, by_run
 from antecede.trace.schema import DELIVER, RECEIVE, SEND
-from antecede.words import counted
 
 NOTHING_SENT = "no row tells of a sending"
 NOT_OF_OTHERS = "none is of a message that a row says another member to have sent"

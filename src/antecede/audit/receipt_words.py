@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from antecede.words import count_and_part, duration
+from antecede.formatting import count_and_part, duration
 
 NS_IN_MS = 10**6
 

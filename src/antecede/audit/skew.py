@@ -32,7 +32,7 @@ import pyarrow.compute
 from antecede.audit.differences import Arc, Solution, solve
 from antecede.audit.fewest import Blame, blame
 from antecede.kernels.graph import Ints
-from antecede.trace.spans_part import CLIENT, SERVER
+from antecede.trace.formats.spans_part import CLIENT, SERVER
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 

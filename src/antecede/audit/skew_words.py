@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from antecede.audit.skew import STARTS
-from antecede.words import counted, table
+from antecede.formatting import counted, table
 
 SHOWN_PAIRS = 8
 SHOWN_SHIFTS = 4

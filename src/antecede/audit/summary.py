@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from antecede.audit import early, receipt_words, skew_words
 from antecede.audit.channels import lines as channel_lines
 from antecede.audit.pairs import CONFIDENCE_NAME, ESTIMATED
-from antecede.trace import separators, time_words
+from antecede.formatting import count_and_part, counted, duration, table
+from antecede.trace import time_words
 from antecede.trace.causes import Causes
-from antecede.words import count_and_part, counted, duration, table
+from antecede.trace.tables import separators
 
 if TYPE_CHECKING:
     from antecede.audit.report import AuditReport

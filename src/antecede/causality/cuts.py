@@ -14,10 +14,7 @@ import numpy as np
 import pyarrow
 import pyarrow.compute
 
-from antecede.causality.spec import order_spec, refuse_fixed, refuse_taken
-from antecede.causality.stamps import group_names, stamped, text
-from antecede.errors import InputError
-from antecede.kernels.lines import (
+from antecede.causality.kernels.lines import (
     CROSSED,
     NO,
     TRANSIT,
@@ -27,7 +24,10 @@ from antecede.kernels.lines import (
     crossing,
     immediate,
 )
-from antecede.kernels.order import MISSING, Bools, Bytes, Ints
+from antecede.causality.spec import order_spec, refuse_fixed, refuse_taken
+from antecede.causality.stamps import group_names, stamped, text
+from antecede.errors import InputError
+from antecede.kernels.topological import MISSING, Bools, Bytes, Ints
 from antecede.order.key_types import plain
 from antecede.order.keys import Array
 from antecede.order.spec import OrderSpec

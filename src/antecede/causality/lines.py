@@ -10,10 +10,10 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.causality.cuts import check_columns, combined, cut_spec, process_codes
+from antecede.causality.kernels.lines import recovery
 from antecede.causality.spec import refuse_fixed
 from antecede.errors import InputError
-from antecede.kernels.lines import recovery
-from antecede.kernels.order import Bools, Ints
+from antecede.kernels.topological import Bools, Ints
 from antecede.order.keys import Array
 from antecede.order.spec import OrderSpec
 from antecede.order.table import Digests, Graph, graph_of

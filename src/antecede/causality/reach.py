@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow
 import pyarrow.compute
 
+from antecede.causality.kernels.reach import before, behind
 from antecede.causality.spec import order_spec
 from antecede.causality.stamps import STAMP
 from antecede.errors import InputError
-from antecede.kernels.order import Bools, Ints
-from antecede.kernels.reach import before, behind
+from antecede.kernels.topological import Bools, Ints
 from antecede.order.key_types import plain
 from antecede.order.keys import Array
 from antecede.order.table import graph_of

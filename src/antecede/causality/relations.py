@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow
 import pyarrow.compute
 
+from antecede.causality.kernels.chains import Bools, knows
 from antecede.causality.stamps import STAMP
 from antecede.errors import InputError
-from antecede.kernels.chains import Bools, knows
 from antecede.order.keys import Array
 
 pa: Any = pyarrow

@@ -1,7 +1,7 @@
 """Stamps that answer what happened before what: worked out of an Arrow table, here and in Spark.
 
 Rows, causes, repeats, cycles and the statuses are those of `antecede.order.table`: a row without a
-place in the order has no stamp. What a stamp is: `antecede.kernels.chains`.
+place in the order has no stamp. What a stamp is: `antecede.causality.kernels.chains`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow
 import pyarrow.compute
 
+from antecede.causality.kernels.chains import Stamps, favourites, gathered, heirs, stamp
 from antecede.causality.spec import WIDEST, ClockSpec, clock_spec, refuse_taken
 from antecede.errors import InputError
-from antecede.kernels.chains import Stamps, favourites, gathered, heirs, stamp
-from antecede.kernels.order import MISSING
+from antecede.kernels.topological import MISSING
 from antecede.order.digest import digests
 from antecede.order.key_types import plain
 from antecede.order.keys import Array

@@ -16,15 +16,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from antecede.check.actions import Action, Arrive, Join, Leave, Lose, Send, Tick, tick_of
-from antecede.check.company import FLAT_NAMES, Company
-from antecede.check.physics import delays_ns, step_ns
+from antecede.check.group_under_test import FLAT_NAMES, Company
+from antecede.check.results import ENDLESS, HUNG, SNAPSHOT, Failure, Suite
+from antecede.check.script.actions import Action, Arrive, Join, Leave, Lose, Send, Tick, tick_of
+from antecede.check.session import Trial
 from antecede.check.shrink import shrink
-from antecede.check.trial import Trial
-from antecede.check.verdict import ENDLESS, HUNG, SNAPSHOT, Failure, Suite
+from antecede.check.timing import delays_ns, step_ns
 from antecede.check.world import InFlight
+from antecede.formatting import counted
 from antecede.protocols.base import Addressing, Relation
-from antecede.words import counted
 
 LONG_S = 3600.0
 ROUNDS = 20

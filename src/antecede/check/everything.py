@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, NamedTuple
 
-from antecede.check.run import run_check
-from antecede.check.verdict import HUNG, MISUSED, RAISED, SHARED, SNAPSHOT, WIRE
+from antecede.check.check import run_check
+from antecede.check.results import HUNG, MISUSED, RAISED, SHARED, SNAPSHOT, WIRE
 from antecede.errors import LocalError
 from antecede.protocols.registry import ENTRIES
 

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from antecede.check.calls import called, in_words, is_own, said, watching
-from antecede.check.company import MOST_MEMBERS
+from antecede.check.group_under_test import MOST_MEMBERS
 from antecede.errors import InputError, LocalError
 from antecede.protocols.base import Guarantee, Protocol
 from antecede.protocols.given import with_trial

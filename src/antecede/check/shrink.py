@@ -23,9 +23,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from antecede.check.actions import Action, Arrive, Join, Leave, Lose, Send
-from antecede.check.company import Company, UnmadeError
-from antecede.check.verdict import ENDLESS, HUNG, Failure
+from antecede.check.group_under_test import Company, UnmadeError
+from antecede.check.results import ENDLESS, HUNG, Failure
+from antecede.check.script.actions import Action, Arrive, Join, Leave, Lose, Send
 
 HANGING = 6
 """Replays that may hang: each takes as long as the limit of a call."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from antecede.check.calls import called
 from antecede.check.effects import check_sent, effects_of
-from antecede.check.physics import Physics
+from antecede.check.timing import Physics
 from antecede.clocks.nanoseconds import NS, Seconds, exact, up_ns
 from antecede.errors import LocalError
 from antecede.protocols.base import (

@@ -41,12 +41,12 @@ COMMANDS = {
         "antecede.cli.explain", None, "draw a scenario: who waits for what, and why"
     ),
     "audit": Command(
-        "antecede.cli.audit", "trace", "what a trace says: orders, inversions, defects"
+        "antecede.cli.audit.command", "trace", "what a trace says: orders, inversions, defects"
     ),
     "meter": Command(
-        "antecede.cli.meter", "trace", "pairs that a rule orders without need, or misses"
+        "antecede.cli.meter.command", "trace", "pairs that a rule orders without need, or misses"
     ),
-    "order": Command("antecede.cli.order", "trace", "write a trace in causal order"),
+    "order": Command("antecede.cli.order.command", "trace", "write a trace in causal order"),
     "deliver": Command(
         "antecede.cli.deliver", "trace", "what a protocol would have delivered of logged bytes"
     ),
@@ -59,15 +59,19 @@ COMMANDS = {
         "antecede.cli.record", "trace", "let processes talk over UDP and write what happened"
     ),
     "simulate": Command(
-        "antecede.cli.simulate",
+        "antecede.cli.simulate.command",
         "trace",
         "run a scenario file: overhead, storage, waits, violations",
     ),
     "compare": Command(
-        "antecede.cli.compare", "trace", "the same messages under several protocols, as a table"
+        "antecede.cli.compare.command",
+        "trace",
+        "the same messages under several protocols, as a table",
     ),
     "study": Command(
-        "antecede.cli.study", "all", "run a source's evaluation on Spark: figures, plots, page"
+        "antecede.cli.study.command",
+        "all",
+        "run a source's evaluation on Spark: figures, plots, page",
     ),
     "sweep": Command(
         "antecede.cli.sweep", "all", "a scenario file over a grid of its keys: table, plots, page"

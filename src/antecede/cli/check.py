@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from antecede.check.calls import LIMIT_S
+from antecede.check.check import find_target, run_check
 from antecede.check.everything import Judged, cases, judge_all
-from antecede.check.keeping import run_of, scenario_of
-from antecede.check.mutants import EACH_S, TIMES_ORIGINAL, Outcome, judge_mutants
-from antecede.check.run import find_target, run_check
-from antecede.check.verdict import RIGHT, Exploration, Failure, Suite, Verdict
+from antecede.check.mutants.run import EACH_S, TIMES_ORIGINAL, Outcome, judge_mutants
+from antecede.check.results import RIGHT, Exploration, Failure, Suite, Verdict
+from antecede.check.script.keeping import run_of, scenario_of
 from antecede.cli.explain import write_svg
-from antecede.cli.output import check_apart, check_writable, save_text
+from antecede.cli.files.output import check_apart, check_writable, save_text
 from antecede.diagram.steps import from_run
 from antecede.diagram.svg import draw_svg
 from antecede.errors import LocalError
+from antecede.formatting import counted
 from antecede.protocols.options import split_options
 from antecede.protocols.registry import ENTRIES
-from antecede.words import counted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -36,10 +36,10 @@ from antecede.order.spec import OrderSpec
 from antecede.order.stream.warm import warm_up
 from antecede.order.table import order_table
 from antecede.progress import Progress
-from antecede.simulate.hierarchy_engine import run_hierarchy
-from antecede.simulate.mesh_engine import run_mesh
-from antecede.simulate.scenario import Clocks, Scenario
-from antecede.simulate.stamped import stamped
+from antecede.simulate.compiled.hierarchy.engine import run_hierarchy
+from antecede.simulate.compiled.mesh.engine import run_mesh
+from antecede.simulate.outputs.stamps import stamped
+from antecede.simulate.scenario.model import Clocks, Scenario
 from antecede.simulate.topology import Hierarchy, Mesh, PubSub, Topology
 from antecede.trace.arrow import to_batch
 from antecede.trace.schema import Event

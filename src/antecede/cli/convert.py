@@ -1,6 +1,6 @@
 """`antecede convert PATH... -o OUT`: a trace as a log for ShiViz, as Parquet, CSV or JSON lines.
 
-Tables keep the user's columns beside those of the schema; see `antecede.trace.own_columns`.
+Tables keep the user's columns beside those of the schema; see `antecede.trace.tables.own_columns`.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from antecede.audit.clocked import with_clocks
-from antecede.cli.output import check_writable, draft_of
+from antecede.cli.files.output import check_writable, draft_of
 from antecede.errors import InputError
+from antecede.formatting import counted
 from antecede.progress import Progress
-from antecede.trace import time_words, writing
+from antecede.trace import time_words
 from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.arrow import read, read_batches
-from antecede.trace.columns import TIMES
+from antecede.trace.formats.shiviz_writer import write_log_file
 from antecede.trace.reader import ReadOptions
-from antecede.trace.shiviz_writer import write_log_file
-from antecede.trace.table import absent_keys
-from antecede.trace.with_own import Appender, UnlikeError, with_own
-from antecede.words import counted
+from antecede.trace.tables import writing
+from antecede.trace.tables.columns import TIMES
+from antecede.trace.tables.reader import absent_keys
+from antecede.trace.tables.with_own import Appender, UnlikeError, with_own
 
 SHIVIZ = "shiviz"
 ENDINGS = {**writing.ENDINGS, ".log": SHIVIZ, ".shiviz": SHIVIZ}

@@ -14,17 +14,17 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
-from antecede.cli.output import check_writable, draft_of
+from antecede.cli.files.output import check_writable, draft_of
 from antecede.cli.unused import refuse_unused
 from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError
-from antecede.order.arrivals import Talk, recorded
-from antecede.order.deliver_spec import PER_S, DeliverSpec, DeliverStatus
-from antecede.order.deliver_table import Engine, deliver_table, deliver_wide
+from antecede.formatting import counted
+from antecede.live.example_logs import Talk, recorded
+from antecede.order.replay.spec import PER_S, DeliverSpec, DeliverStatus
+from antecede.order.replay.table import Engine, deliver_table, deliver_wide
 from antecede.progress import Progress
-from antecede.protocols.subscriptions import Subscriptions
-from antecede.trace.writing import PARQUET, format_of, write_table
-from antecede.words import counted
+from antecede.protocols.topics.subscriptions import Subscriptions
+from antecede.trace.tables.writing import PARQUET, format_of, write_table
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pq: Any = pyarrow.parquet

@@ -11,17 +11,17 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 
-from antecede.cli.output import check_folder, draft_of
+from antecede.cli.files.output import check_folder, draft_of
 from antecede.cli.unused import refuse_unused
 from antecede.demo import tour
 from antecede.demo.arrivals import Arrivals, arrivals_of, events_of, with_declared_causes
 from antecede.demo.engines import SparkStart
 from antecede.demo.page import write_page
 from antecede.errors import InputError
+from antecede.formatting import count_and_part, counted, were
 from antecede.live.recorder import record, summary
 from antecede.progress import Progress
 from antecede.trace.arrow import read, to_batch
-from antecede.words import count_and_part, counted, were
 
 MEMBERS = 8
 

@@ -20,7 +20,7 @@ from antecede.trace import reader
 from antecede.trace.arrow import implied_format
 from antecede.trace.paths import all_inputs
 from antecede.trace.reader import ReadOptions
-from antecede.trace.table import TableReader
+from antecede.trace.tables.reader import TableReader
 
 AUTO, LOCAL, SPARK = "auto", "local", "spark"
 A_ROW, A_BYTE, OF_TEXT, PACKED = 1200, 4, 20, 6

@@ -14,12 +14,12 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from antecede.check.actions import Send, Tick
-from antecede.check.channels import channel_line
-from antecede.check.happenings import Happening, Moment, Run
-from antecede.check.scenario import check_output, run_scenario
-from antecede.check.scenario_parse import Scenario, Setting, load_scenario
-from antecede.cli.output import check_writable, save_text
+from antecede.check.script.actions import Send, Tick
+from antecede.check.script.channels import channel_line
+from antecede.check.script.execution import Happening, Moment, Run
+from antecede.check.script.parse import Scenario, Setting, load_scenario
+from antecede.check.script.run import check_output, run_scenario
+from antecede.cli.files.output import check_writable, save_text
 from antecede.cli.unused import refuse_unused
 from antecede.clocks.nanoseconds import seconds_text, signed_text
 from antecede.diagram.steps import from_run

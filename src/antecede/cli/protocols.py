@@ -9,9 +9,9 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from antecede.check.budget import Size, searches
-from antecede.check.company import promise, relation_of
-from antecede.check.run import find_target
+from antecede.check.check import find_target
+from antecede.check.group_under_test import promise, relation_of
+from antecede.check.plans import Size, searches
 from antecede.protocols.base import Addressing, Guarantee, Protocol
 from antecede.protocols.registry import ENTRIES, SYMBOLS, Entry, entry
 

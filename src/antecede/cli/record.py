@@ -6,12 +6,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from antecede.cli.output import check_writable, draft_of
+from antecede.cli.files.output import check_writable, draft_of
+from antecede.formatting import counted, were
 from antecede.live.recorder import record, summary
 from antecede.progress import Progress
 from antecede.trace.arrow import write_events
-from antecede.trace.writing import format_of
-from antecede.words import counted, were
+from antecede.trace.tables.writing import format_of
 
 OUT = "file to write: .parquet, .csv, .jsonl"
 ORDER = "causal, fifo, reply, none, or a protocol's name; `antecede protocols` lists them (causal)"

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from antecede.cli.columns import width_of_terminal
-from antecede.cli.output import check_folder
-from antecede.cli.study import (
+from antecede.cli.files.output import check_folder
+from antecede.cli.study.command import (
     WRITTEN,
     add_runs,
     add_spark,
@@ -25,15 +25,15 @@ from antecede.cli.study import (
     spark_engine_of,
     write_page,
 )
-from antecede.cli.study_report import table_text, told_runs, wrapped
+from antecede.cli.study.report import table_text, told_runs, wrapped
 from antecede.errors import InputError
-from antecede.studies.conduct import Conducted, Engine, Interrupted, conduct
-from antecede.studies.processes import Processes, cores
-from antecede.studies.sweep import Sweep, read_sweep, sweep_study
-from antecede.studies.sweep_findings import table_csv
-from antecede.studies.sweep_folder import TABLE, check_same_grid
-from antecede.studies.whole_files import write_whole
-from antecede.words import counted
+from antecede.formatting import counted
+from antecede.studies.frame.orchestrate import Conducted, Engine, Interrupted, conduct
+from antecede.studies.frame.processes import Processes, cores
+from antecede.studies.frame.whole_files import write_whole
+from antecede.studies.sweeps.findings import table_csv
+from antecede.studies.sweeps.folder import TABLE, check_same_grid
+from antecede.studies.sweeps.sweep import Sweep, read_sweep, sweep_study
 
 SHOWN_ROWS = 40
 """Most settings printed; the page and the CSV file have all."""

@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 from antecede.clocks.nanoseconds import LONGEST_NS, NS, Seconds, down_ns, seconds_text, up_ns
 from antecede.clocks.plain import plain
 from antecede.errors import LocalError
-from antecede.words import shown
+from antecede.formatting import shown
 
 Member = TypeVar("Member", bound=Hashable)
 _FAR = 1 << 100

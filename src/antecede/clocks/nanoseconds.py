@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from antecede.errors import LocalError
-from antecede.words import shown
+from antecede.formatting import shown
 
 NS = 10**9
 """Nanoseconds in a second."""

@@ -10,7 +10,7 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.kernels.clocks import clock_edges, clock_log
-from antecede.order.alternatives import Arrival
+from antecede.order.baselines import Arrival
 from antecede.trace.schema import DELIVER, NAMES, RECEIVE, Event
 
 pa: Any = pyarrow

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from antecede.check.company import flat
-from antecede.check.explorer import Limits, explore
-from antecede.check.happenings import Run
-from antecede.check.scenario import run_scenario
-from antecede.check.scenario_parse import parse_scenario
-from antecede.check.verdict import NEEDLESS, STUCK, Failure
+from antecede.check.explorer.explorer import Limits, explore
+from antecede.check.group_under_test import flat
+from antecede.check.results import NEEDLESS, STUCK, Failure
+from antecede.check.script.execution import Run
+from antecede.check.script.parse import parse_scenario
+from antecede.check.script.run import run_scenario
 from antecede.protocols.registry import entry
 
 MEMBERS = 3

@@ -12,7 +12,7 @@ import pyarrow
 from antecede.demo.arrivals import Arrivals, widths
 from antecede.errors import AntecedeError
 from antecede.kernels.compile_time import timed
-from antecede.order.alternatives import (
+from antecede.order.baselines import (
     Outcome,
     as_they_come,
     by_timestamp,

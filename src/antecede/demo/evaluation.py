@@ -8,10 +8,10 @@ import statistics
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from antecede.formatting import table
 from antecede.simulate.run import simulate
-from antecede.studies.hierarchy import scenario_of
-from antecede.studies.hierarchy_paper import DELAYS, QUANTITIES
-from antecede.words import table
+from antecede.studies.hierarchy.paper import DELAYS, QUANTITIES
+from antecede.studies.hierarchy.study import scenario_of
 
 DELAY = "0-50 ms"
 PEERS = (50, 100, 150, 200)

@@ -11,10 +11,10 @@ from antecede.demo.tour import Findings
 from antecede.diagram.steps import from_run
 from antecede.diagram.stretch import from_events
 from antecede.diagram.svg import draw_svg
-from antecede.order.alternatives import Outcome
+from antecede.formatting import counted, duration
+from antecede.order.baselines import Outcome
 from antecede.report.page import Figure, Row, write_tour
 from antecede.trace.schema import Event
-from antecede.words import counted, duration
 
 
 def write_page(path: Path, findings: Findings, events: Sequence[Event], conditions: str) -> None:

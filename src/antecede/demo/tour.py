@@ -23,10 +23,10 @@ from antecede.demo.evaluation import DELAY, Measured, evaluate, told
 from antecede.demo.held import HeldMessage, find_held
 from antecede.diagram.steps import from_run
 from antecede.diagram.text import draw_text
-from antecede.order.alternatives import Outcome
+from antecede.formatting import count_and_part, duration, table
+from antecede.order.baselines import Outcome
 from antecede.progress import Progress
 from antecede.trace.schema import Event
-from antecede.words import count_and_part, duration, table
 
 DIAGRAM_COLUMNS = 78
 

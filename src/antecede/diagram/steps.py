@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antecede.check.happenings import ACKNOWLEDGED, Happening, Moment, Run
+from antecede.check.script.execution import ACKNOWLEDGED, Happening, Moment, Run
 from antecede.check.world import (
     ARRIVED,
     DELIVERED,

@@ -136,17 +136,17 @@ def _locked(path: Path) -> Iterator[bool]:
 
 def _sources(package: Any) -> list[tuple[str, bytes]]:
     """Return names and bytes of the files that may hold compiled code, also of a zip file."""
-    folders = [("kernels", package / "kernels"), ("order/stream", package / "order" / "stream")]
-    for part in package.iterdir():
-        if part.is_dir():
-            folders += [(f"{part.name}/{name}", part / name) for name in ("kernels", "compiled")]
-    return sorted(
-        (f"{name}/{file.name}", file.read_bytes())
-        for name, folder in folders
-        if folder.is_dir()
-        for file in folder.iterdir()
-        if file.name.endswith(".py")
-    )
+    return sorted(_compiled(package, "", package.name == "kernels"))
+
+
+def _compiled(folder: Any, path: str, within: bool) -> Iterator[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        place = f"{path}{entry.name}"
+        if entry.is_dir():
+            found = within or entry.name in ("kernels", "compiled") or place == "order/stream"
+            yield from _compiled(entry, f"{place}/", found)
+        elif within and entry.name.endswith(".py"):
+            yield place, entry.read_bytes()
 
 
 def _base_folders() -> list[Path]:

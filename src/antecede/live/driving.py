@@ -11,14 +11,14 @@ import inspect
 from typing import Any
 
 from antecede.clocks.bounds import Bounds
-from antecede.group import Group
-from antecede.group_parts import ALIASES
+from antecede.group.group import Group
+from antecede.group.message import Message
+from antecede.group.parts import ALIASES
 from antecede.live import talk
 from antecede.live.regions import CLOCK_OFFSET_MS
-from antecede.message import Message
 from antecede.protocols.base import Addressing
 from antecede.protocols.registry import flat_class
-from antecede.protocols.subscriptions import Subscriptions
+from antecede.protocols.topics.subscriptions import Subscriptions
 
 MOST_S = 1.5
 """Bound on delays that is told to orders by clocks: the emulated ones end far below it."""

@@ -18,9 +18,9 @@ from multiprocessing.connection import Connection
 from typing import NamedTuple
 
 from antecede.errors import LocalError, RemoteError
+from antecede.group.message import Envelope, Message, Packet
 from antecede.live import driving, talk
 from antecede.live.regions import REGIONS, clock_offset_ns, delay_s
-from antecede.message import Envelope, Message, Packet
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 
 MAX_DATAGRAM = 65_535

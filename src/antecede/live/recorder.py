@@ -17,11 +17,11 @@ from multiprocessing.process import BaseProcess
 from typing import NamedTuple
 
 from antecede.errors import LocalError, SetupError
+from antecede.formatting import counted, were
 from antecede.live.driving import drain_s, group_of
 from antecede.live.member import Plan, run_member
 from antecede.live.regions import REGIONS
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
-from antecede.words import counted, were
 
 START_TIMEOUT_S = 30.0
 MAX_MEMBERS = 64

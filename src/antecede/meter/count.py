@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from antecede.kernels.meter import (
+from antecede.meter.kernels.counts import (
     Lanes,
     count_causal,
     count_ordered,
@@ -16,9 +16,9 @@ from antecede.kernels.meter import (
     lane_by_time,
     lanes_of,
 )
-from antecede.kernels.meter_past import count_both
-from antecede.kernels.meter_terms import Facts, Plan
-from antecede.kernels.meter_topics import Publications, can_count, count_common, publications
+from antecede.meter.kernels.past import count_both
+from antecede.meter.kernels.terms import Facts, Plan
+from antecede.meter.kernels.topics import Publications, can_count, count_common, publications
 from antecede.meter.plans import facts_of, plan_of
 from antecede.meter.rules import CAUSAL, TOPIC_CAUSAL, Rule, rule_named
 from antecede.meter.stamps import Stamps, checked

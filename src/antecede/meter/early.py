@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute
 
 from antecede.errors import InputError
+from antecede.formatting import count_and_part, counted
 from antecede.meter.columns import is_kind
 from antecede.meter.trace import DELIVERY, RECEIPT, RELATIONS, REPLY, by_run
 from antecede.meter.violations import SCHEMA, Found, found_in
 from antecede.trace.schema import DELIVER, RECEIVE, SEND
-from antecede.words import count_and_part, counted
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from antecede.formatting import counted
 from antecede.meter.columns import coded
 from antecede.trace.schema import DELIVER, RECEIVE, SEND
-from antecede.words import counted
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 

@@ -15,7 +15,7 @@ from antecede.meter.count import Counts, count_rules
 from antecede.meter.rules import RULES, Rule, rule_named
 from antecede.meter.stamps import ALL_TOPICS, Limits, Stamps, limits_of
 from antecede.meter.trace import Run, linear_times, runs_of
-from antecede.protocols.subscriptions import Subscriptions
+from antecede.protocols.topics.subscriptions import Subscriptions
 
 _FIELDS: list[Any] = [
     pa.field("run", pa.string()),

@@ -6,7 +6,7 @@ import numpy as np
 
 from antecede.errors import LocalError
 from antecede.kernels.graph import Ints
-from antecede.kernels.meter_terms import ANY, FAR, LESS, NOT_MORE, Facts, Plan
+from antecede.meter.kernels.terms import ANY, FAR, LESS, NOT_MORE, Facts, Plan
 from antecede.meter.rules import Rule
 from antecede.meter.stamps import Limits, Stamps
 

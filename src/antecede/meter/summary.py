@@ -10,15 +10,15 @@ import pyarrow as pa
 
 from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError
+from antecede.formatting import counted, table
 from antecede.meter import listing
 from antecede.meter.count import Counts
 from antecede.meter.early import WORDS, Early, early_deliveries, together
 from antecede.meter.measure import Observed, observed, rows_of, table_of
 from antecede.meter.rules import RULES, rule_named
 from antecede.meter.trace import ABSENT, NEVER_SENT, Run, by_run, runs_of
-from antecede.protocols.subscriptions import Subscriptions
+from antecede.protocols.topics.subscriptions import Subscriptions
 from antecede.trace.causes import BLANK, REPEATED, ROUNDED, Causes
-from antecede.words import counted, table
 
 SHOWN = 5
 """Absent causes, and messages that were never sent, that the terminal names."""

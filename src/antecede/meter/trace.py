@@ -22,9 +22,9 @@ import pyarrow.compute
 from antecede.errors import CycleError, InputError
 from antecede.kernels import graph
 from antecede.kernels.graph import Bools, Graph, Ints
-from antecede.kernels.meter_past import depths
-from antecede.kernels.meter_stamps import Clocks, Happenings, clocks_of, steps_of
 from antecede.meter.columns import by_name, coded, is_kind, note, times, topic_bits, whole
+from antecede.meter.kernels.past import depths
+from antecede.meter.kernels.stamps import Clocks, Happenings, clocks_of, steps_of
 from antecede.meter.stamps import Words
 from antecede.trace.causes import Causes
 from antecede.trace.rows import conform, distinct

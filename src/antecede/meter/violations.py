@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from antecede.errors import InputError
 from antecede.kernels.graph import Ints
-from antecede.kernels.violations import (
+from antecede.meter.kernels.violations import (
     NEVER,
     Copies,
     Early,

@@ -16,7 +16,7 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.kernels.order import Bools, Bytes, Ints, first_mention
+from antecede.kernels.topological import Bools, Bytes, Ints, first_mention
 from antecede.order.key_types import common, plain
 from antecede.order.spec import OrderSpec, Status
 

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from antecede.kernels.fixpoint import KNOWN, OPEN, Ints, Longs, flood, layers, out_edges
-from antecede.kernels.order import BEFORE_ALL, cycles
+from antecede.kernels.topological import BEFORE_ALL, cycles
+from antecede.order.kernels.fixpoint import KNOWN, OPEN, Ints, Longs, flood, layers, out_edges
 
 pa: Any = pyarrow
 Chunks = list[NDArray[np.int64]]

@@ -32,7 +32,7 @@ import pyarrow.compute
 from numpy.typing import NDArray
 
 from antecede.errors import InputError
-from antecede.kernels.order import (
+from antecede.kernels.topological import (
     BEFORE_ALL,
     MISSING,
     WAITED,

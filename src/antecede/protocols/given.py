@@ -18,8 +18,8 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from antecede.clocks.plain import plain
 from antecede.errors import LocalError
+from antecede.formatting import shown
 from antecede.protocols.options import allowed, declared_types, option_text, options_of
-from antecede.words import shown
 
 ANYTHING = object()
 """In `Needs.any_of`: set at all, that is neither None nor false."""

@@ -63,51 +63,51 @@ class Kind(NamedTuple):
 
 KINDS: dict[str, Kind] = {
     "id": Kind("base", "MessageId", (NUMBER, NUMBER)),
-    "numbered": Kind("numbered", "NumberedMessage", (NUMBER, NUMBER, ANY)),
-    "bss": Kind("bss", "BssMessage", (NUMBER, NUMBER, ANY, BIG)),
-    "idr": Kind("idr", "IdrMessage", (NUMBER, NUMBER, ANY, BIG)),
-    "ds": Kind("ds", "DsMessage", (NUMBER, NUMBER, ANY, BIG)),
+    "numbered": Kind("plain.base", "NumberedMessage", (NUMBER, NUMBER, ANY)),
+    "bss": Kind("vector.bss", "BssMessage", (NUMBER, NUMBER, ANY, BIG)),
+    "idr": Kind("vector.idr", "IdrMessage", (NUMBER, NUMBER, ANY, BIG)),
+    "ds": Kind("vector.ds", "DsMessage", (NUMBER, NUMBER, ANY, BIG)),
     "ses": Kind(
-        "ses_message", "SesMessage", (NUMBER, NUMBER, ANY, Many(NUMBER), BIG, Many((NUMBER, BIG)))
+        "multicast.ses_messages",
+        "SesMessage",
+        (NUMBER, NUMBER, ANY, Many(NUMBER), BIG, Many((NUMBER, BIG))),
     ),
-    "sent": Kind("sent_message", "SentMessage", (NUMBER, NUMBER, ANY, Many(NUMBER), Many(BIG))),
-    "matrix": Kind("matrix_message", "MatrixMessage", (NUMBER, NUMBER, ANY, BIG, Many(BIG))),
-    "matrix-heartbeat": Kind("matrix_message", "Heartbeat", (NUMBER, NUMBER, ANY, BIG, Many(BIG))),
+    "sent": Kind(
+        "multicast.rst_messages", "SentMessage", (NUMBER, NUMBER, ANY, Many(NUMBER), Many(BIG))
+    ),
+    "matrix": Kind("matrix.messages", "MatrixMessage", (NUMBER, NUMBER, ANY, BIG, Many(BIG))),
+    "matrix-heartbeat": Kind("matrix.messages", "Heartbeat", (NUMBER, NUMBER, ANY, BIG, Many(BIG))),
     "matrix-request": Kind(
-        "matrix_message", "Request", (NUMBER, NUMBER, ANY, NUMBER, Many(NUMBER))
+        "matrix.messages", "Request", (NUMBER, NUMBER, ANY, NUMBER, Many(NUMBER))
     ),
-    "sb": Kind("sb_message", "SbMessage", (NUMBER, NUMBER, Many(ID), ANY)),
+    "sb": Kind("reply.messages", "SbMessage", (NUMBER, NUMBER, Many(ID), ANY)),
     "sb-policy": Kind(
-        "sb_policy",
+        "reply.policy",
         "Policy",
         (BOOL, TEXT, MAYBE_SECONDS, OneOf(None, NUMBER), TEXT, OneOf(BOOL, TEXT)),
     ),
-    "clock": Kind(
-        "transmission_messages", "StampedMessage", (NUMBER, NUMBER, ANY, NUMBER, NUMBER, TIME)
-    ),
+    "clock": Kind("timed.messages", "StampedMessage", (NUMBER, NUMBER, ANY, NUMBER, NUMBER, TIME)),
     "clock-null": Kind(
-        "transmission_messages", "NullMessage", (NUMBER, NUMBER, ANY, NUMBER, NUMBER, TIME)
+        "timed.messages", "NullMessage", (NUMBER, NUMBER, ANY, NUMBER, NUMBER, TIME)
     ),
-    "clock-request": Kind(
-        "transmission_messages", "Request", (NUMBER, NUMBER, ANY, NUMBER, NUMBER)
-    ),
-    "clock-gone": Kind("transmission_messages", "Gone", (NUMBER, NUMBER, ANY, NUMBER)),
-    "clock-taken": Kind("transmission", "Taken", (Named("StampedMessage"), Many(ID))),
+    "clock-request": Kind("timed.messages", "Request", (NUMBER, NUMBER, ANY, NUMBER, NUMBER)),
+    "clock-gone": Kind("timed.messages", "Gone", (NUMBER, NUMBER, ANY, NUMBER)),
+    "clock-taken": Kind("timed.channel", "Taken", (Named("StampedMessage"), Many(ID))),
     "own-clock": Kind("clocks.own_clock", "OwnClock", (MAYBE_TIME, TIME)),
-    "clock-floor": Kind("clock_relations", "Floor", (NUMBER, TIME)),
+    "clock-floor": Kind("timed.relations", "Floor", (NUMBER, TIME)),
     "topic": Kind(
-        "topic_message",
+        "topics.messages",
         "TopicMessage",
         (NUMBER, NUMBER, ANY, Many(TEXT), Many((TEXT, NUMBER)), NUMBER, TIME, BIG),
     ),
     "total": Kind("total.sequencer", "SequencedMessage", (NUMBER, NUMBER, ANY, NUMBER)),
     "total-agreed": Kind("total.timestamps", "TimedMessage", (NUMBER, NUMBER, ANY, NUMBER)),
-    "up": Kind("hierarchical_messages", "Upward", (NUMBER, NUMBER, WINDOW, NUMBER, ANY)),
-    "down": Kind("hierarchical_messages", "Downward", (NUMBER, NUMBER, NUMBER, WINDOW, ANY)),
-    "up-floor": Kind("hierarchical_messages", "Acknowledgement", (NUMBER, NUMBER, NUMBER, ANY)),
-    "flush": Kind("hierarchical_messages", "Flush", (NUMBER, NUMBER, WINDOW, ANY)),
+    "up": Kind("hierarchical.messages", "Upward", (NUMBER, NUMBER, WINDOW, NUMBER, ANY)),
+    "down": Kind("hierarchical.messages", "Downward", (NUMBER, NUMBER, NUMBER, WINDOW, ANY)),
+    "up-floor": Kind("hierarchical.messages", "Acknowledgement", (NUMBER, NUMBER, NUMBER, ANY)),
+    "flush": Kind("hierarchical.messages", "Flush", (NUMBER, NUMBER, WINDOW, ANY)),
     "external": Kind(
-        "hierarchical_messages",
+        "hierarchical.messages",
         "External",
         (NUMBER, NUMBER, PAIRS, Many((NUMBER, WINDOW)), WINDOW, ANY),
     ),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from antecede.errors import MissingExtraError
-from antecede.words import count_and_part, duration
+from antecede.formatting import count_and_part, duration
 
 try:
     import jinja2

@@ -16,10 +16,10 @@ and the time alone, not on when it was read.
 from __future__ import annotations
 
 from antecede.clocks.bounds import Bounds
-from antecede.simulate.chance import Stream, key, unit
 from antecede.simulate.delays import US
 from antecede.simulate.network import Channels
-from antecede.simulate.scenario import Clocks, Scenario
+from antecede.simulate.random_streams import Stream, key, unit
+from antecede.simulate.scenario.model import Clocks, Scenario
 
 NS_PER_US = 1000
 

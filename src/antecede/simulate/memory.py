@@ -16,11 +16,11 @@ from typing import NamedTuple
 from antecede.check.loader import is_file_target
 from antecede.errors import InputError
 from antecede.protocols.registry import ENTRIES
-from antecede.simulate.fitness import kind_of
 from antecede.simulate.free_memory import free_bytes
-from antecede.simulate.judge import FULL, SAMPLED
+from antecede.simulate.outputs.violations import FULL, SAMPLED
 from antecede.simulate.run import AUTO, READABLE
-from antecede.simulate.scenario import Scenario
+from antecede.simulate.scenario.compatibility import kind_of
+from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.topology import Hierarchy, Mesh, PubSub
 
 GIB = 1 << 30

@@ -25,9 +25,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from antecede.simulate.chance import Ints, Stream, draws, key, units
 from antecede.simulate.delays import US, Delay, picks
-from antecede.simulate.scenario import Links, Partition, Scenario, Special
+from antecede.simulate.random_streams import Ints, Stream, draws, key, units
+from antecede.simulate.scenario.model import Links, Partition, Scenario, Special
 from antecede.simulate.topology import Topology
 
 ANY = "any"
@@ -53,7 +53,10 @@ class Channels(NamedTuple):
 
 
 def channels(topology: Topology, links: Links) -> Channels:
-    """Return the channels of a network (that its ends are somebody, `fitness` checks)."""
+    """Return the channels of a network.
+
+    That its ends are somebody, `scenario.compatibility` checks.
+    """
     named = [end for special in links.special for end in (special.source, special.target)]
     kinds: dict[tuple[bool, ...], int] = {}
     ends = _Ends(topology)

@@ -25,9 +25,9 @@ import numpy as np
 
 from antecede.errors import InputError
 from antecede.simulate.delays import US
-from antecede.simulate.scenario import Scenario
+from antecede.simulate.scenario.model import Scenario
+from antecede.simulate.scenario.tables import fault
 from antecede.simulate.schedule import Schedule
-from antecede.simulate.table_reading import fault
 from antecede.trace.arrow import read
 from antecede.trace.schema import DELIVER, RECEIVE
 

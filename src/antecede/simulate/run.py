@@ -6,15 +6,15 @@ import importlib
 from typing import Any
 
 from antecede.errors import ScenarioError
-from antecede.simulate.readable import run_readable
-from antecede.simulate.result import Result
-from antecede.simulate.scenario import Scenario
+from antecede.simulate.outputs.result import Result
+from antecede.simulate.reference_engine import run_readable
+from antecede.simulate.scenario.model import Scenario
 
 AUTO, READABLE, COMPILED = "auto", "readable", "compiled"
 ENGINES = (AUTO, READABLE, COMPILED)
 _COMPILED: tuple[tuple[str, str], ...] = (
-    ("mesh_engine", "mesh"),
-    ("hierarchy_engine", "hierarchy"),
+    ("compiled.mesh.engine", "mesh"),
+    ("compiled.hierarchy.engine", "hierarchy"),
 )
 """Modules of this package with `can_run_NAME` and `run_NAME`."""
 
@@ -34,9 +34,7 @@ def simulate(scenario: Scenario, seed: int, engine: str = AUTO) -> Result:
     if scenario.workload.kind == "replay":
         engines, reasons = (), ["answers of a replay wait for what is delivered"]
     for module, name in engines:
-        found = _engine(module)
-        if found is None:
-            continue
+        found: Any = importlib.import_module(f"{__package__}.{module}")
         reason = getattr(found, f"can_run_{name}")(scenario)
         if reason is None:
             result: Result = getattr(found, f"run_{name}")(scenario, seed)
@@ -45,13 +43,3 @@ def simulate(scenario: Scenario, seed: int, engine: str = AUTO) -> Result:
     if engine == COMPILED:
         raise ScenarioError(f"engine: no compiled engine can run this; {'; '.join(reasons)}")
     return run_readable(scenario, seed)
-
-
-def _engine(module: str) -> Any:
-    name = f"{__package__}.{module}"
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
-        return None

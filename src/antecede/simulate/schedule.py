@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from antecede.simulate.chance import Ints, Stream, draws, key, units
 from antecede.simulate.delays import US, picks
-from antecede.simulate.scenario import Scenario
+from antecede.simulate.random_streams import Ints, Stream, draws, key, units
+from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.topology import Topology
 
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from antecede.simulate.chance import Ints, Stream, draws, key, unit
-from antecede.simulate.scenario import Scenario
+from antecede.simulate.random_streams import Ints, Stream, draws, key, unit
+from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.schedule import Schedule, schedule
 from antecede.simulate.topology import PubSub
 

@@ -35,15 +35,15 @@ from antecede.protocols.base import (
     Transmit,
 )
 from antecede.protocols.base import Relation as CausalRelation
-from antecede.simulate.answers import Answers
-from antecede.simulate.cast import Cast
 from antecede.simulate.clocks import MemberClocks
 from antecede.simulate.delays import US
-from antecede.simulate.measures import sample_times
+from antecede.simulate.members import Cast
 from antecede.simulate.network import Copy, Intake, Network
-from antecede.simulate.recording import ARRIVED, DELIVERED, RELEASED, SENT, Recording
-from antecede.simulate.scenario import Scenario
-from antecede.simulate.watch import Watch
+from antecede.simulate.outputs.figures import sample_times
+from antecede.simulate.outputs.metrics import Watch
+from antecede.simulate.outputs.recording import ARRIVED, DELIVERED, RELEASED, SENT, Recording
+from antecede.simulate.replies import Answers
+from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.workload import Traffic
 
 NOTE = -1

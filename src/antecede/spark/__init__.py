@@ -15,24 +15,24 @@ try:
 except ImportError as error:
     raise MissingExtraError("antecede.spark", "spark") from error
 
-from antecede.order.deliver_spec import DeliverSpec, DeliverStatus
-from antecede.spark.audit_report import audit_report
-from antecede.spark.auditing import audit
-from antecede.spark.cutting import cut, cut_verdict, recovery_line
-from antecede.spark.data_source import register_source
+from antecede.order.replay.spec import DeliverSpec, DeliverStatus
+from antecede.spark.audits.auditing import audit
+from antecede.spark.audits.metering import meter, violations
+from antecede.spark.audits.quarantining import quarantined
+from antecede.spark.audits.report import audit_report
 from antecede.spark.delivering import deliver
-from antecede.spark.metering import meter, violations
 from antecede.spark.ordering import order
-from antecede.spark.quarantining import quarantined
-from antecede.spark.reaching import future, past
 from antecede.spark.registering import register
-from antecede.spark.relations import concurrent, happened_before, past_size
-from antecede.spark.span_tables import events_of_spans
+from antecede.spark.relations.cutting import cut, cut_verdict, recovery_line
+from antecede.spark.relations.reaching import future, past
+from antecede.spark.relations.stamping import with_clocks
+from antecede.spark.relations.stamps import concurrent, happened_before, past_size
+from antecede.spark.sources.data_source import register_source
+from antecede.spark.sources.span_tables import events_of_spans
+from antecede.spark.sources.stamped import stamped
 from antecede.spark.spec import OrderSpec, Status
-from antecede.spark.stamped import stamped
-from antecede.spark.stamping import with_clocks
-from antecede.spark.stream_state import held
-from antecede.spark.stream_tasks import repartition_stream
+from antecede.spark.streams.state import held
+from antecede.spark.streams.tasks import repartition_stream
 
 __all__ = [
     "DeliverSpec",

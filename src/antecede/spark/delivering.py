@@ -3,11 +3,11 @@
 Theory of operation
 -------------------
 Batch: the rows of one (group, observer) meet in one partition, the partition becomes one Arrow
-table in a Python worker, and `antecede.order.deliver_table`, which also delivers a local table,
+table in a Python worker, and `antecede.order.replay.table`, which also delivers a local table,
 adds the columns. A partition holds many observers; one call a partition saves the start of a
 call for each. A worker's memory must hold its partition.
 
-Stream: `antecede.spark.deliver_stream`, same spec, same columns.
+Stream: `antecede.spark.streams.delivering`, same spec, same columns.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import pyarrow
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 
-from antecede.order.deliver_spec import DeliverSpec
-from antecede.order.deliver_table import deliver_table, read_log
+from antecede.order.replay.spec import DeliverSpec
+from antecede.order.replay.table import deliver_table, read_log
 
 pa: Any = pyarrow
 _ARROW: dict[type[t.DataType], Any] = {
@@ -53,7 +53,7 @@ def deliver(df: DataFrame, spec: DeliverSpec) -> DataFrame:
     kinds = [(name, _arrow(df.schema[name].dataType)) for name in spec.used]
     read_log(pa.schema(kinds).empty_table(), spec)
     if df.isStreaming:
-        from antecede.spark.deliver_stream import deliver_stream
+        from antecede.spark.streams.delivering import deliver_stream
 
         return deliver_stream(df, spec)
     keys = [df[name] for name in (spec.group, spec.observer) if name is not None]

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from antecede.order.deliver_spec import DeliverSpec
-from antecede.order.deliver_table import added as delivery_columns
+from antecede.order.replay.spec import DeliverSpec
+from antecede.order.replay.table import added as delivery_columns
 from antecede.spark.delivering import deliver
 from antecede.spark.session import local_session
 

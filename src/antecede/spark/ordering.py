@@ -16,7 +16,7 @@ A worker's memory must hold the control columns of its partition. Groups of more
 (`giants` counts them), and all rows where there is no group, go to a fixpoint over joins instead
 (`fixpoint`), which says the same of every row and holds no group in one process.
 
-Stream: `antecede.spark.stream.order_stream`, same spec, same columns.
+Stream: `antecede.spark.streams.ordering.order_stream`, same spec, same columns.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from antecede.order.keys import keys_of
 from antecede.order.spec import GiantPolicy, MissingPolicy, OrderSpec, OverHeld, TimeUnit
 from antecede.order.table import order_table
 from antecede.spark.columns import column_of, digest
-from antecede.spark.fixpoint import order_giant
-from antecede.spark.giants import parted
+from antecede.spark.fixpoint.giants import parted
+from antecede.spark.fixpoint.ordering import order_giant
 from antecede.spark.workers import ready_workers
 
 SHARD = "__antecede_shard"
@@ -169,7 +169,7 @@ def ordering(spec: OrderSpec) -> Callable[[DataFrame], DataFrame]:
 
 
 def _streamed(df: DataFrame, spec: OrderSpec) -> DataFrame:
-    from antecede.spark.stream import order_stream
+    from antecede.spark.streams.ordering import order_stream
 
     return order_stream(df, spec)
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from antecede.spark.data_source import register_source
-from antecede.spark.relations import register_functions
+from antecede.spark.relations.stamps import register_functions
+from antecede.spark.sources.data_source import register_source
 
 
 def register(session: SparkSession) -> None:
     """Make the SQL functions and the data source of antecede known in a session.
 
     The functions `happened_before`, `concurrent` and `past_size`
-    (`antecede.spark.relations.register_functions`), and `spark.read.format("antecede")`
-    (`antecede.spark.data_source.register_source`). Raises SetupError where Python workers lack
-    antecede.
+    (`antecede.spark.relations.stamps.register_functions`), and `spark.read.format("antecede")`
+    (`antecede.spark.sources.data_source.register_source`). Raises SetupError where Python workers
+    lack antecede.
 
     >>> import antecede.spark
     >>> antecede.spark.register(spark)

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 from antecede.meter.count import count_rules
 from antecede.meter.rules import rule_named
-from antecede.simulate.stamped import stamped
-from antecede.studies.results import Results
-from antecede.studies.study import Figures, Run
+from antecede.simulate.outputs.stamps import stamped
+from antecede.studies.frame.results import Results
+from antecede.studies.frame.study import Figures, Run
 
 
 def pair_figures(run: Run) -> Figures:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from antecede.errors import FormatError, InputError
-from antecede.trace import editing, git, irc, lora, mail, reader, shiviz, spans, table
+from antecede.trace import reader
 from antecede.trace.batches import (
     QUARANTINE_SCHEMA,
     SCHEMA,
@@ -26,12 +26,14 @@ from antecede.trace.batches import (
     quarantine_batch,
     to_batch,
 )
-from antecede.trace.by_columns import Chunk
-from antecede.trace.own_columns import Own, together
+from antecede.trace.formats import editing, git, irc, lora, mail, shiviz, spans
 from antecede.trace.paths import all_inputs
 from antecede.trace.reader import Detail, Item, Reader, ReadOptions
 from antecede.trace.schema import Event
-from antecede.trace.writing import PARQUET, write_table
+from antecede.trace.tables import reader as table
+from antecede.trace.tables.by_columns import Chunk
+from antecede.trace.tables.own_columns import Own, together
+from antecede.trace.tables.writing import PARQUET, write_table
 
 __all__ = [
     "QUARANTINE_SCHEMA",

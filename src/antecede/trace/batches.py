@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from antecede.trace import schema
-from antecede.trace.by_columns import Chunk
-from antecede.trace.own_columns import Own, as_table
 from antecede.trace.reader import NO_ID, Detail, Item
 from antecede.trace.schema import Event, Quarantined
+from antecede.trace.tables.by_columns import Chunk
+from antecede.trace.tables.own_columns import Own, as_table
 from antecede.trace.text import shorten
 
 _TYPES = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from antecede.words import counted
+from antecede.formatting import counted
 
 REPEATED, BLANK = "repeated_causes", "blank_causes"
 """Names of details: what readers leave out already, counted by the same rule."""

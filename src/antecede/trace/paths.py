@@ -8,7 +8,7 @@ from pathlib import Path
 
 from antecede.errors import FormatError, InputError
 from antecede.trace import reader
-from antecede.trace.git import is_repository
+from antecede.trace.formats.git import is_repository
 
 
 def all_inputs(paths: Sequence[str | Path], format: str | None = None) -> list[Path]:

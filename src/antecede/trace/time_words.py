@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from antecede.words import counted
+from antecede.formatting import counted
 
 UNREADABLE, GUESSED = "unreadable_times", "guessed_time_unit"
 """Names of details: times that are null as they cannot be read; the unit that sizes told."""

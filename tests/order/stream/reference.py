@@ -10,7 +10,8 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from antecede.errors import InputError
-from antecede.kernels.release_rows import (
+from antecede.order.stream.interface import Plan
+from antecede.order.stream.kernels.rows import (
     CONFLICT,
     CYCLE,
     DROPPED,
@@ -22,7 +23,6 @@ from antecede.kernels.release_rows import (
     RESTARTED,
     SELF,
 )
-from antecede.order.stream.interface import Plan
 
 Key = tuple[bytes, bytes, int]
 """Group, name (id or member) and number (0 for ids): the identity of a row."""

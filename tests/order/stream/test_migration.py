@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from antecede.errors import InputError
-from antecede.kernels.release_rows import NO_TIME
 from antecede.order.stream.blobs import Memory
 from antecede.order.stream.interface import Plan
+from antecede.order.stream.kernels.rows import NO_TIME
 from antecede.order.stream.migration import migrated
 from tests.order.stream.reference import Item, Reference
 from tests.order.stream.test_shard import Packed, in_order

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from antecede.errors import InputError
-from antecede.kernels.release_names import Text
 from antecede.order.stream import blobs
 from antecede.order.stream.blobs import Memory, Parts
 from antecede.order.stream.index import hashes_of, mix_numbers
 from antecede.order.stream.interface import Plan
+from antecede.order.stream.kernels.names import Text
 from antecede.order.stream.shard import Shard
 from tests.order.stream.test_shard import Packed, batch, one
 

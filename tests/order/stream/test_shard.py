@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from antecede.errors import InputError
-from antecede.kernels import release_rows as shape
-from antecede.kernels.release_names import Text, no_names
-from antecede.kernels.release_rows import NO_TIME
-from antecede.kernels.release_ties import compared
 from antecede.order.stream import held, ledger
 from antecede.order.stream.blobs import Memory
 from antecede.order.stream.interface import Batch, Links, Plan
+from antecede.order.stream.kernels import rows as shape
+from antecede.order.stream.kernels.names import Text, no_names
+from antecede.order.stream.kernels.rows import NO_TIME
+from antecede.order.stream.kernels.ties import compared
 from antecede.order.stream.shard import Shard
 from tests.order.stream.reference import Item, Left, Reference
 

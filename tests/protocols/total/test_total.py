@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antecede.errors import LocalError, RemoteError
-from antecede.group import Group
+from antecede.group.group import Group
 from antecede.protocols.base import (
     AFTER_LEAVE,
     DUPLICATE,

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from antecede.errors import InputError
-from antecede.kernels.release_state import opened, pack
+from antecede.order.stream.packed import opened, pack
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -17,10 +17,10 @@ import pyarrow
 from numpy.typing import NDArray
 
 from antecede.errors import InputError
-from antecede.kernels.release_names import Text, take_text
-from antecede.kernels.release_rows import GIVEN, SETTLED
 from antecede.order.stream.blobs import Arrays, Parts, digests
 from antecede.order.stream.index import hashes_of, index_of, mix_numbers
+from antecede.order.stream.kernels.names import Text, take_text
+from antecede.order.stream.kernels.rows import GIVEN, SETTLED
 from antecede.order.stream.ledger import joined_ends, joined_text, take_values
 from antecede.order.stream.waking import VIEW
 
@@ -39,7 +39,7 @@ class HeldRows(NamedTuple):
     """n rows by their control columns; links of row r: first[r]:first[r + 1].
 
     `serial` is the number of the group, `lift` the latest release of a cause that is out already,
-    `mark` what must be said of the row when it goes, `link` the bits of `release_rows`.
+    `mark` what must be said of the row when it goes, `link` the bits of `kernels.rows`.
     """
 
     serial: Longs

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from antecede.kernels import release_rows as shape
-from antecede.kernels.release_memory import Runs, settled_by
-from antecede.kernels.release_names import Text, no_names, take_text
 from antecede.order.stream.index import Ints, Longs
 from antecede.order.stream.interface import Plan
+from antecede.order.stream.kernels import rows as shape
+from antecede.order.stream.kernels.memory import Runs, settled_by
+from antecede.order.stream.kernels.names import Text, no_names, take_text
 from antecede.order.stream.ledger import Entries, Ledger
 
 RESTARTED = 1

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from antecede.kernels.jit import inlined, njit
-from antecede.kernels.key_hash import hash_bytes
+from antecede.order.stream.kernels.key_hash import hash_bytes
 
 Bits = NDArray[np.uint8]
 Ints = NDArray[np.int32]

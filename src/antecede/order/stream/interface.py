@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from antecede.kernels.release_names import Text
+from antecede.order.stream.kernels.names import Text
 
 Bits = NDArray[np.uint8]
 Ints = NDArray[np.int32]

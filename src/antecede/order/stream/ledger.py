@@ -23,8 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from antecede.kernels.jit import njit
-from antecede.kernels.release_names import Text, take_text
-from antecede.kernels.release_rows import NO_TIME
 from antecede.order.stream.blobs import Arrays, Parts, digests
 from antecede.order.stream.index import (
     Bits,
@@ -38,6 +36,8 @@ from antecede.order.stream.index import (
     may_hold,
     same_bytes,
 )
+from antecede.order.stream.kernels.names import Text, take_text
+from antecede.order.stream.kernels.rows import NO_TIME
 
 _SMALL = 64
 _BYTES = 256 * 2**20

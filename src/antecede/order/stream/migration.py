@@ -13,13 +13,8 @@ import pyarrow
 from numpy.typing import NDArray
 
 from antecede.errors import InputError
-from antecede.kernels import release_rows as shape
-from antecede.kernels.release_about import check_same_stream
-from antecede.kernels.release_memory import Runs
-from antecede.kernels.release_names import Names, Text, take_text
-from antecede.kernels.release_rows import NO_TIME
-from antecede.kernels.release_state import unpack
 from antecede.order.stream.blobs import Blobs
+from antecede.order.stream.fingerprint import check_same_stream
 from antecede.order.stream.held import HeldRows
 from antecede.order.stream.identities import (
     Identities,
@@ -29,6 +24,11 @@ from antecede.order.stream.identities import (
 )
 from antecede.order.stream.index import Bits, Longs
 from antecede.order.stream.interface import Plan
+from antecede.order.stream.kernels import rows as shape
+from antecede.order.stream.kernels.memory import Runs
+from antecede.order.stream.kernels.names import Names, Text, take_text
+from antecede.order.stream.kernels.rows import NO_TIME
+from antecede.order.stream.packed import unpack
 from antecede.order.stream.shard import LATE, Shard
 
 pa: Any = pyarrow

@@ -24,15 +24,9 @@ import pyarrow
 from numpy.typing import NDArray
 
 from antecede.errors import InputError
-from antecede.kernels import release_drain as drain
-from antecede.kernels import release_rows as shape
-from antecede.kernels.release_about import check_same_stream
-from antecede.kernels.release_memory import unique_links
-from antecede.kernels.release_names import Text, take_text
-from antecede.kernels.release_rows import NO_TIME
-from antecede.kernels.release_state import opened, pack
 from antecede.order.stream import waking
 from antecede.order.stream.blobs import Blobs, Parts
+from antecede.order.stream.fingerprint import check_same_stream
 from antecede.order.stream.held import Held, HeldRows, joined_rows, no_rows, piece_arrays
 from antecede.order.stream.identities import (
     RESTARTED,
@@ -43,7 +37,13 @@ from antecede.order.stream.identities import (
 )
 from antecede.order.stream.index import Bits, Ints, Longs
 from antecede.order.stream.interface import Batch, Links, Outcome, Plan, writable
+from antecede.order.stream.kernels import drain
+from antecede.order.stream.kernels import rows as shape
+from antecede.order.stream.kernels.memory import unique_links
+from antecede.order.stream.kernels.names import Text, take_text
+from antecede.order.stream.kernels.rows import NO_TIME
 from antecede.order.stream.ledger import Entries, Ledger
+from antecede.order.stream.packed import opened, pack
 
 pa: Any = pyarrow
 

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from antecede.kernels.release_names import Text
-from antecede.kernels.release_rows import GIVEN, SETTLED
-from antecede.kernels.release_state import opened
 from antecede.order.stream.blobs import Blobs, Parts
 from antecede.order.stream.held import Held, HeldRows
+from antecede.order.stream.kernels.names import Text
+from antecede.order.stream.kernels.rows import GIVEN, SETTLED
+from antecede.order.stream.packed import opened
 
 Key = tuple[int, bytes, int]
 """Serial of the group, name, number: the identity of a row in one shard."""

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from antecede.kernels.jit import inlined, njit
-from antecede.kernels.key_hash import hash_bytes
-from antecede.kernels.pointers import bytes_at, ints_at, longs_at, words_at
-from antecede.kernels.release_rows import GIVEN, SETTLED
 from antecede.order.stream.index import bucket_of, same_bytes, with_number
+from antecede.order.stream.kernels.key_hash import hash_bytes
+from antecede.order.stream.kernels.pointers import bytes_at, ints_at, longs_at, words_at
+from antecede.order.stream.kernels.rows import GIVEN, SETTLED
 
 Bits = NDArray[np.uint8]
 Longs = NDArray[np.int64]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from antecede.kernels.jit import first_on_machine
-from antecede.kernels.release_names import Text
 from antecede.order.stream.blobs import Memory
 from antecede.order.stream.interface import Batch, Plan
+from antecede.order.stream.kernels.names import Text
 from antecede.order.stream.shard import Shard
 
 

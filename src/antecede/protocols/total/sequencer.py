@@ -35,6 +35,7 @@ from antecede.clocks.intervals import MAX_NUMBER, Intervals
 from antecede.clocks.plain import plain
 from antecede.clocks.wire import Reader, varint
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
+from antecede.formatting import shown
 from antecede.protocols.base import (
     DUPLICATE,
     OWN,
@@ -49,7 +50,6 @@ from antecede.protocols.base import (
     Relation,
     Transmit,
 )
-from antecede.words import shown
 
 INTEGER_BYTES = 4
 

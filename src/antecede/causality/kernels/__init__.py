@@ -1,0 +1,1 @@
+"""Compiled: stamps over chains, cuts and recovery lines, reachability."""

@@ -1,0 +1,176 @@
+"""`run_check`: the explorer and the conformance suite on one protocol, as one verdict."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable
+
+from antecede.check.calls import LIMIT_S, in_words, watching
+from antecede.check.conformance import Plan, conform
+from antecede.check.explorer.explorer import explore
+from antecede.check.group_under_test import MOST_MEMBERS, Company, UnmadeError, promise
+from antecede.check.loader import is_file_target, load_class
+from antecede.check.plans import Size, Target, searches, suites
+from antecede.check.results import (
+    ENDLESS,
+    NEEDLESS,
+    SHARED,
+    STUCK,
+    Exploration,
+    Failure,
+    Suite,
+    Verdict,
+    kind_of,
+)
+from antecede.check.script.parse import Setting
+from antecede.check.shared import SharedState, shared_by
+from antecede.errors import LocalError, OptionError
+from antecede.protocols.given import with_trial
+from antecede.protocols.options import read_options
+from antecede.protocols.registry import entry
+
+STATES_AFTER_FAILURE = 30_000
+IGNORABLE = frozenset({NEEDLESS, STUCK})
+"""What a protocol can do wrong and still be asked whether it delivers anything early."""
+
+Progress = Callable[[str, int], None]
+"""Called with the group under examination and the number of states or runs so far."""
+
+
+def find_target(name: str, variant: str = "", options: Iterable[tuple[str, str]] = ()) -> Target:
+    """Return a built-in protocol by name, or the user's FILE.py:CLASS.
+
+    `options` are names and texts of options, read by the types of the class. Raises InputError
+    for a file or class that cannot be used, OptionError for an option that there is not or
+    that the protocol refuses, LocalError for an unknown name or variant.
+    """
+    given = tuple(options)
+    if is_file_target(name):
+        if variant:
+            raise LocalError("variants are for built-in protocols")
+        loaded = load_class(name, given)
+        return Target(name, loaded, None, read_options(name, loaded, given))
+    found = entry(name)
+    topology = None if found.flat else importlib.import_module(found.module).Topology
+    factory = found.load()
+    chosen = {**found.options(variant), **read_options(name, factory, given)}
+    try:
+        if topology is None:
+            factory(0, (0, 1), **with_trial(factory, range(MOST_MEMBERS), chosen))
+        else:
+            factory(topology({0: (1,)}, (2,)), **chosen)
+    except LocalError as error:
+        raise OptionError(f"protocol {name} refuses these options: {error}") from error
+    return Target(name, factory, topology, chosen)
+
+
+def run_check(
+    target: str,
+    *,
+    variant: str = "",
+    options: Iterable[tuple[str, str]] = (),
+    members: int | None = None,
+    messages: int | None = None,
+    thorough: bool = False,
+    seed: int = 0,
+    progress: Progress | None = None,
+    limit_s: float = LIMIT_S,
+) -> Verdict:
+    """Judge a protocol by its own guarantee.
+
+    Explores from small groups to `members` and `messages` (default 3 and 4; hierarchies 2
+    internal, 1 super, 2 external peers and 3), then runs the adversarial network with all
+    randomness from `seed`. Stops at the first failure, whose counterexample is the smallest;
+    when that is no early delivery, which is what matters most, it goes on for one for a while.
+    `limit_s`: a call into the class that takes longer counts as one that never returns.
+    """
+    found = find_target(target, variant, options)
+    size = Size(members, messages, thorough)
+    with watching(limit_s):
+        try:
+            return _judged(found, size, seed, progress)
+        except UnmadeError as error:
+            failure = Failure(
+                kind_of(error.error), error.name, "", (), in_words(error.error), (), "any group",
+                Setting(target, tuple(options)),
+            )  # fmt: skip
+            part = Exploration("making the members", 0, 0, False, failure)
+            return Verdict(target, _title(found), "nothing that could be asked", (part,), ())
+
+
+def _judged(found: Target, size: Size, seed: int, progress: Progress | None) -> Verdict:
+    own = _watched(found)
+    title, kept = _titles(found)
+
+    def verdict(explored: Iterable[Exploration], played: Iterable[Suite]) -> Verdict:
+        return Verdict(found.name, title, kept, tuple(explored), tuple(played))
+
+    company, _ = next(searches(found, size))
+    first = conform(company, Plan(runs=1, messages=2, twins=False), seed)
+    if wrong := shared_by(company.make(), company.names) or (own.changed() if own else ""):
+        return verdict([_shared(company, wrong)], ())
+    if first.failure is not None and first.failure.what == ENDLESS:
+        # The explorer would follow every one of endlessly many copies.
+        return verdict((), (first,))
+    explored = _explore_all(found, size, progress)
+    if any(part.failure is not None for part in explored):
+        return verdict(explored, ())
+    played: list[Suite] = []
+    for company, plan in suites(found, size):
+        played.append(conform(company, plan, seed, _under(progress, company.describe())))
+        if played[-1].failure is not None:
+            break
+    if own is not None and (wrong := own.changed()):
+        explored = [_shared(company, wrong), *explored]
+    return verdict(explored, played)
+
+
+def _watched(found: Target) -> SharedState | None:
+    """Return what the user's class has outside of its objects; a built-in one is not asked."""
+    cls = found.factory
+    return SharedState(cls) if is_file_target(found.name) and isinstance(cls, type) else None
+
+
+def _shared(company: Company, wrong: str) -> Exploration:
+    words = company.describe()
+    failure = Failure(SHARED, found_at(company), "", (), wrong, (), words, company.scene)
+    return Exploration(words, 0, 0, False, failure)
+
+
+def found_at(company: Company) -> str:
+    """Return whom a failure is about that concerns everybody."""
+    return company.protocol.rpartition(":")[2]
+
+
+def _explore_all(found: Target, size: Size, progress: Progress | None) -> list[Exploration]:
+    explored: list[Exploration] = []
+    ignored: frozenset[str] = frozenset()
+    for company, limits in searches(found, size):
+        clean = False
+        while not clean:
+            if ignored:
+                limits = limits._replace(ignored=ignored, max_states=STATES_AFTER_FAILURE)
+            explored.append(explore(company, limits, _under(progress, company.describe())))
+            failure = explored[-1].failure
+            clean = failure is None
+            if failure is not None and failure.what not in IGNORABLE:
+                return explored
+            if failure is not None:
+                ignored |= {failure.what}
+    return [part for part in explored if part.failure is not None] if ignored else explored
+
+
+def _titles(found: Target) -> tuple[str, str]:
+    company, _ = next(searches(found, Size()))
+    return _title(found), promise(company.make())
+
+
+def _title(found: Target) -> str:
+    return found.factory.__name__ if is_file_target(found.name) else entry(found.name).title
+
+
+def _under(progress: Progress | None, what: str) -> Callable[[int], None] | None:
+    if progress is None:
+        return None
+    known = progress
+    return lambda count: known(what, count)

@@ -1,0 +1,1 @@
+"""Every interleaving of a small group, each state visited once."""

@@ -1,0 +1,315 @@
+"""Groups of processes to judge: how to make them, what they are called, what they promise.
+
+Members are called A, B, C, ...; in a hierarchy the internal peers come first, super peers are
+S, T, U, and external peers X, Y, Z. A's messages are a1, a2, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from antecede.check.calls import called, in_words, is_own
+from antecede.check.script.parse import Setting
+from antecede.check.timing import Physics
+from antecede.clocks.bounds import Bounds
+from antecede.clocks.nanoseconds import signed_text
+from antecede.errors import LocalError
+from antecede.protocols.base import Guarantee, Protocol, Relation
+from antecede.protocols.given import with_trial
+from antecede.protocols.options import option_text
+from antecede.protocols.topics.subscriptions import Subscriptions
+
+FLAT_NAMES = "ABCDEFGHIJKLMNOPQR"
+SUPER_NAMES = "STU"
+EXTERNAL_NAMES = "XYZVW"
+
+Factory = Callable[..., Any]
+
+MOST_MEMBERS = 10
+"""Options of trial are asked for so many members, so that newcomers find themselves in them."""
+
+
+class Fewer(NamedTuple):
+    """A group without one of its members, who are all numbered and named anew."""
+
+    company: Company
+    renamed: Mapping[str, str]
+    """Name before -> name now, for those who are named otherwise; newcomers too."""
+
+
+class Company(NamedTuple):
+    """A group that can be made again and again from its beginning."""
+
+    protocol: str
+    """Name or FILE.py:CLASS."""
+    names: Mapping[int, str]
+    make: Callable[[], dict[int, Protocol]]
+    newcomer: Callable[[int, Iterable[int]], Protocol] | None
+    """Makes a member that joins, from its number and all members'; None: nobody can."""
+    options: tuple[tuple[str, str], ...] = ()
+    internal: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Super peer's name -> names of its internal peers; empty for a flat group."""
+    physics: Physics = Physics()
+    """Clocks and channels; without bounds, copies arrive at any time."""
+    subscriptions: Mapping[int, frozenset[str]] = {}
+    """Topics by address, where the protocol sends to subscribers; of newcomers too.
+
+    Plain sets: the checker asks nothing of the code that it judges.
+    """
+    fewer: Callable[[str], Fewer | None] | None = None
+    """Makes the group without a member, by its name; see `without`."""
+
+    larger: Callable[[], Company | None] | None = None
+    """Makes the group with one member more from the beginning; see `more`."""
+
+    def more(self) -> Company | None:
+        """Return the group with the member that would join first; None where nobody can."""
+        return None if self.larger is None else self.larger()
+
+    def without(self, name: str) -> Fewer | None:
+        """Return the group without one member (of a newcomer's name: without that name).
+
+        None where there is no such group: of fewer than two members, or of a super peer whose
+        peers are left.
+        """
+        return None if self.fewer is None else self.fewer(name)
+
+    @property
+    def scene(self) -> Setting:
+        """The group as a scenario names it."""
+        if not self.internal:
+            return self._flat_scene()
+        inside = {name for sp, peers in self.internal for name in (sp, *peers)}
+        external = tuple(name for name in self.names.values() if name not in inside)
+        return Setting(self.protocol, self.options, (), self.internal, external)
+
+    def _flat_scene(self) -> Setting:
+        names, bounds = self.names, None
+        if self.physics.bounds is not None:
+            bounds = self.physics.bounds.among(names).numbered(names)
+        offsets = tuple((names[at], offset) for at, offset in self.physics.offsets_ns.items())
+        rows = ((at, tuple(sorted(self.subscriptions.get(at, ())))) for at in names)
+        subscribed = tuple((names[at], topics) for at, topics in rows if topics)
+        everybody = tuple(names.values())
+        return Setting(
+            self.protocol,
+            self.options,
+            everybody,
+            bounds=bounds,
+            clocks=offsets,
+            subscriptions=subscribed,
+        )
+
+    def topics(self) -> tuple[str, ...]:
+        """Return every topic that anybody subscribes to, sorted."""
+        return tuple(sorted(frozenset().union(*self.subscriptions.values())))
+
+    def readers(self, topics: Iterable[str], among: Iterable[int]) -> tuple[int, ...]:
+        """Return those, in the order given, who subscribe to one of the topics."""
+        wanted = frozenset(topics)
+        return tuple(at for at in among if wanted & self.subscriptions.get(at, frozenset()))
+
+    def describe(self) -> str:
+        """Say in words who takes part."""
+        if not self.internal:
+            clocks = self.clocks()
+            return f"{self.size()}, clocks off by {clocks}" if clocks else self.size()
+        return self.size()
+
+    def clocks(self) -> str:
+        """Say how far the members' clocks are off; empty where all are right."""
+        off = self.physics.offsets_ns.values()
+        return f"{' '.join(map(signed_text, off))} s" if any(off) else ""
+
+    def size(self) -> str:
+        """Say in words how many there are of each kind."""
+        if not self.internal:
+            return f"{len(self.names)} members"
+        inside = sum(len(peers) for _, peers in self.internal)
+        outside = len(self.names) - inside - len(self.internal)
+        return f"{inside} internal, {len(self.internal)} super, {outside} external peers"
+
+
+def flat(
+    protocol: str,
+    cls: Factory,
+    size: int,
+    options: Mapping[str, Any] | None = None,
+    offsets: Sequence[int] = (),
+) -> Company:
+    """Return a group of `size` alike members cls(me, members, **options).
+
+    Options that the protocol asks for (`Protocol.trial_options`) are added. Where these hold
+    `bounds`, the group's clocks are off by `offsets`, in nanoseconds, and its channels keep them.
+    """
+    if not 2 <= size <= len(FLAT_NAMES):
+        raise LocalError(f"a group to check has 2 to {len(FLAT_NAMES)} members, not {size}")
+    options = with_trial(cls, range(MOST_MEMBERS), options or {})
+    names = dict(enumerate(FLAT_NAMES[:size]))
+
+    def newcomer(me: int, members: Iterable[int]) -> Protocol:
+        made: Protocol = made_by(cls, FLAT_NAMES[me], me, tuple(members), **options)
+        made.note_payload = f"note-{FLAT_NAMES[me]}"
+        return made
+
+    def make() -> dict[int, Protocol]:
+        return {me: newcomer(me, tuple(names)) for me in names}
+
+    bounds = options.get("bounds")
+    physics = Physics(dict(zip(names, offsets, strict=False)), bounds)
+
+    def fewer(name: str) -> Fewer | None:
+        at = FLAT_NAMES.index(name)
+        left = [offset for other, offset in enumerate(offsets) if other != at]
+        if at < size < 3:
+            return None
+        kept = {key: _without(value, at) for key, value in options.items()}
+        made = flat(protocol, cls, size - (at < size), kept, left)
+        return Fewer(made, _moved_up(FLAT_NAMES, at))
+
+    subscribed = options["subscriptions"].topics if "subscriptions" in options else {}
+    told = {key: value for key, value in options.items() if key not in ("bounds", "subscriptions")}
+    return Company(
+        protocol,
+        names,
+        make,
+        newcomer,
+        _texts(told),
+        physics=physics,
+        subscriptions={at: frozenset(own) for at, own in subscribed.items()},
+        fewer=fewer,
+        larger=lambda: flat(protocol, cls, size + 1, options, offsets),
+    )
+
+
+def _without(value: Any, at: int) -> Any:
+    """Return an option without what it says of one member; those after it move up by one."""
+    if isinstance(value, Bounds):
+        left = [other for other in range(len(FLAT_NAMES)) if other != at]
+        return value.among(left).numbered({other: other - (other > at) for other in left})
+    if isinstance(value, Subscriptions):
+        kept = {k - (k > at): topics for k, topics in value.topics.items() if k != at}
+        return type(value)(kept)
+    return value
+
+
+def _moved_up(names: str, at: int) -> dict[str, str]:
+    """Return the new names of all after a position that is no more."""
+    return dict(zip(names[at + 1 :], names[at:], strict=False))
+
+
+class UnmadeError(LocalError):
+    """A member could not be made: its class raised, or did not come to an end."""
+
+    def __init__(self, name: str, error: BaseException) -> None:
+        self.name, self.error = name, error
+        super().__init__(f"{name} cannot be made: {in_words(error)}")
+
+
+def made_by(factory: Factory, name: str, *arguments: Any, **options: Any) -> Any:
+    """Call a class or function that makes members; whatever it raises becomes UnmadeError."""
+    try:
+        return called(factory, *arguments, **options)
+    except BaseException as error:
+        if is_own(error):
+            raise
+        raise UnmadeError(name, error) from error
+
+
+def hierarchy(
+    protocol: str,
+    build: Factory,
+    topology: Callable[..., Any],
+    groups: Iterable[int],
+    external: int,
+    options: Mapping[str, Any] | None = None,
+) -> Company:
+    """Return internal groups of the given sizes, a super peer each, and external peers.
+
+    `topology(groups, external)` and `build(topology, **options)` are those of
+    `antecede.protocols.hierarchical.roles`, or mutants of them.
+    """
+    options = dict(options or {})
+    sizes = tuple(groups)
+    names: dict[int, str] = {}
+    internal = []
+    inside: dict[int, tuple[int, ...]] = {}
+    letters = iter(FLAT_NAMES)
+    for size, super_name in zip(sizes, SUPER_NAMES, strict=False):
+        peers = tuple(range(len(names), len(names) + size))
+        names.update({peer: next(letters) for peer in peers})
+        names[len(names)] = super_name
+        inside[len(names) - 1] = peers
+        internal.append((super_name, tuple(names[peer] for peer in peers)))
+    outside = tuple(range(len(names), len(names) + external))
+    names.update(zip(outside, EXTERNAL_NAMES, strict=False))
+
+    def make() -> dict[int, Protocol]:
+        tree = topology(inside, outside)
+        made: dict[int, Protocol] = made_by(build, "the group", tree, **options)
+        for at, member in made.items():
+            # Acknowledgements need names of their own in a scenario.
+            if hasattr(member, "ack_payload"):
+                member.ack_payload = f"ack-{names[at]}"
+            member.note_payload = f"note-{names[at]}"
+        return made
+
+    def fewer(name: str) -> Fewer | None:
+        left = _sizes_without(name, internal, external)
+        if left is None:
+            return None
+        made = hierarchy(protocol, build, topology, *left, options)
+        of_its_kind = next(
+            known for known in (EXTERNAL_NAMES, SUPER_NAMES, FLAT_NAMES) if name in known
+        )
+        return Fewer(made, _moved_up(of_its_kind, of_its_kind.index(name)))
+
+    return Company(protocol, names, make, None, _texts(options), tuple(internal), fewer=fewer)
+
+
+def _sizes_without(
+    name: str, internal: Sequence[tuple[str, tuple[str, ...]]], external: int
+) -> tuple[tuple[int, ...], int] | None:
+    """Return the sizes of a hierarchy without one of its members; None where that is none."""
+    if name in EXTERNAL_NAMES:
+        sizes, external = [len(peers) for _, peers in internal], external - 1
+    elif any(name == super_peer and peers for super_peer, peers in internal):
+        return None
+    else:
+        rows = [row for row in internal if row[0] != name]
+        sizes = [len([peer for peer in peers if peer != name]) for _, peers in rows]
+    return (tuple(sizes), external) if sizes and sum(sizes) + external > 1 else None
+
+
+def _texts(options: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, option_text(value)) for name, value in options.items())
+
+
+def relation_of(members: Mapping[int, Protocol]) -> Relation:
+    """Return the one relation that all members of a group keep; raises LocalError."""
+    kept = {member.guarantee.relation for member in members.values()}
+    if len(kept) != 1:
+        raise LocalError(f"members keep different relations: {sorted(r.value for r in kept)}")
+    return kept.pop()
+
+
+_CLAUSES = {
+    "never_early": "nothing early",
+    "never_stuck": "nothing stuck",
+    "never_idle": "no needless wait",
+    "survives_loss": "survives loss",
+    "joins": "members join",
+    "leaves": "members leave",
+    "needs_time": "waits for time to pass",
+}
+
+
+def promise(members: Mapping[int, Protocol]) -> str:
+    """Say in words what all members of a group promise together."""
+    guarantees: list[Guarantee] = [member.guarantee for member in members.values()]
+    kept = [
+        words for field, words in _CLAUSES.items() if all(getattr(g, field) for g in guarantees)
+    ]
+    remarks = dict.fromkeys(g.remark for g in guarantees if g.remark)
+    return f"order by {relation_of(members).value}; " + ", ".join((*kept, *remarks))

@@ -1,0 +1,1 @@
+"""Does the checker notice? Protocols with one change, each judged."""

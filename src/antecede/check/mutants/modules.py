@@ -1,0 +1,96 @@
+"""The modules of one protocol or family, and fresh copies of them with one change."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from types import CodeType, ModuleType
+from typing import Any
+
+from antecede.check.mutants.mutation import Mutant, bounded, mutate, reachable, rounds
+
+_SHARED = frozenset(
+    f"antecede.protocols.{name}"
+    for name in ("base", "given", "options", "state", "storage", "registry")
+)
+"""Modules under `protocols` that are part of no single protocol."""
+
+
+class Bodies:
+    """Makes mutants: every copy has all modules of the protocols anew, importing each other."""
+
+    def __init__(self, *factories: Callable[..., Any]) -> None:
+        self.names = _modules_of(factory.__module__ for factory in factories)
+        self.sources = {name: inspect.getsource(sys.modules[name]) for name in self.names}
+        self.code = {
+            name: self._compile(name, ast.parse(text)) for name, text in self.sources.items()
+        }
+        self.reachable = reachable(self.sources)
+
+    def _compile(self, name: str, tree: ast.Module) -> CodeType:
+        file = sys.modules[name].__file__ or name
+        return compile(bounded(tree), file, "exec", dont_inherit=True)
+
+    def build(self, mutant: Mutant | None) -> Callable[[Any], Any]:
+        """Return what finds a class or function among the new modules; None changes nothing."""
+        code = self.code
+        if mutant is not None:
+            changed = mutate(self.sources[mutant.module], mutant, self.reachable)
+            code = {**code, mutant.module: self._compile(mutant.module, changed)}
+        built: dict[str, ModuleType] = {}
+        originals = {name: sys.modules[name] for name in self.names}
+        try:
+            for name in self.names:
+                module = ModuleType(name)
+                module.__file__ = originals[name].__file__
+                vars(module)["__rounds__"] = rounds
+                built[name] = module
+                _put(name, module)
+                exec(code[name], vars(module))
+        finally:
+            for name, module in originals.items():
+                _put(name, module)
+        return lambda thing: getattr(built[thing.__module__], thing.__name__)
+
+
+def _put(name: str, module: ModuleType) -> None:
+    """Make `import name` and `from parent import name` find this module."""
+    sys.modules[name] = module
+    parent, _, last = name.rpartition(".")
+    if parent in sys.modules:
+        setattr(sys.modules[parent], last, module)
+
+
+def _modules_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the modules that make up protocols, each after those that it imports."""
+    order: dict[str, None] = {}
+
+    def visit(name: str) -> None:
+        for needed in _imports(inspect.getsource(import_module(name))):
+            if needed not in order and needed not in _SHARED and needed != name:
+                visit(needed)
+        order[name] = None
+
+    for name in names:
+        if name not in order:
+            visit(name)
+    return tuple(order)
+
+
+def _imports(source: str) -> Iterator[str]:
+    """Yield the modules of `antecede.protocols` that a module imports when it is loaded."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            if not f"{node.module}.".startswith("antecede.protocols."):
+                continue
+            if _is_package(node.module):
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+
+
+def _is_package(name: str) -> bool:
+    return hasattr(import_module(name), "__path__")

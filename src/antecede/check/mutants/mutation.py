@@ -1,0 +1,130 @@
+"""Every guard and every state update of a protocol, removed or inverted one at a time.
+
+Theory of operation
+-------------------
+The protocol's modules are parsed, and all functions that `send` and `receive` can reach by name
+are walked; explanations, encodings, snapshots and membership are left alone (`UNTOUCHED`). A
+mutant is one change at one place:
+
+    guard       the test of an if, while, conditional or comprehension: inverted, always true,
+                always false; one operand of and/or dropped; <= for <, >= for > and back
+    update      an assignment to a field or entry, an augmented assignment, or a call for its
+                effect: left out; += for -=, |= for &= and back; + for -, | for & and back;
+                a bitwise NOT left out
+
+Refusals (`if ...: raise`, calls of checks) are no part of a delivery condition and stay, and so
+does what only a defective variant does: choices by the words of `DEFECTIVE`. A loop that a
+mutant makes endless ends with an error after `LOOPS` rounds.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from antecede.check.mutants.operators import UNTOUCHED, Apply, changes_in
+
+LOOPS = 1_000
+ROOTS = ("send", "receive")
+
+
+def short(module: str) -> str:
+    """Return a module's name below `antecede.protocols`, or as it is."""
+    return module.removeprefix("antecede.protocols.")
+
+
+class Mutant(NamedTuple):
+    """One change; module, function and change name it across edits elsewhere."""
+
+    module: str
+    function: str
+    line: int
+    change: str
+    number: int
+    """Position among the changes of the module."""
+
+    @property
+    def key(self) -> str:
+        """Return what names the mutant in the table of survivors."""
+        return f"{short(self.module)}.{self.function}: {self.change}"
+
+
+def find_mutants(sources: Mapping[str, str]) -> list[Mutant]:
+    """Return every mutant of the modules (name -> source text)."""
+    trees = {name: ast.parse(text) for name, text in sources.items()}
+    names = reachable(sources)
+    found = []
+    for name, tree in trees.items():
+        if name.endswith("_printed"):
+            continue
+        seen: dict[str, int] = {}
+        for number, (function, line, change, _) in enumerate(_sites(tree, names)):
+            key = f"{function}: {change}"
+            seen[key] = seen.get(key, 0) + 1
+            again = f" (#{seen[key]})" if seen[key] > 1 else ""
+            found.append(Mutant(name, function, line, change + again, number))
+    return found
+
+
+def mutate(source: str, mutant: Mutant, names: frozenset[str]) -> ast.Module:
+    """Return the tree of the mutant's module with the change made; `names` are `reachable`."""
+    tree = ast.parse(source)
+    list(_sites(tree, names))[mutant.number][3]()
+    return bounded(tree)
+
+
+def bounded(tree: ast.Module) -> ast.Module:
+    """Return the tree with every while loop ending in an error after `LOOPS` rounds."""
+    _Bound().visit(tree)
+    return ast.fix_missing_locations(tree)
+
+
+class _Bound(ast.NodeTransformer):
+    """while T: B  becomes  for _ in __rounds__(): if not (T): break; B."""
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        self.generic_visit(node)
+        stop = ast.If(ast.UnaryOp(ast.Not(), node.test), [ast.Break()], [])
+        rounds = ast.Call(ast.Name("__rounds__", ast.Load()), [], [])
+        loop = ast.For(ast.Name("_", ast.Store()), rounds, [stop, *node.body], node.orelse)
+        return ast.copy_location(loop, node)
+
+
+def rounds() -> Iterator[int]:
+    """Yield as many times as a loop may run; then raise RuntimeError."""
+    yield from range(LOOPS)
+    raise RuntimeError(f"a loop without an end (stopped after {LOOPS} rounds)")
+
+
+# -- which functions ---------------------------------------------------------------------------
+
+
+def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+
+
+def reachable(sources: Mapping[str, str]) -> frozenset[str]:
+    """Return the names of all functions that sending and receiving may call."""
+    calls: dict[str, set[str]] = {}
+    for text in sources.values():
+        for function in _functions(ast.parse(text)):
+            names = {n.attr for n in ast.walk(function) if isinstance(n, ast.Attribute)}
+            names |= {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
+            calls.setdefault(function.name, set()).update(names)
+    found: set[str] = set()
+    todo = [root for root in ROOTS if root in calls]
+    while todo:
+        name = todo.pop()
+        if name not in found and name not in UNTOUCHED:
+            found.add(name)
+            todo += calls[name] & calls.keys()
+    return frozenset(found)
+
+
+def _sites(tree: ast.Module, names: frozenset[str]) -> Iterator[tuple[str, int, str, Apply]]:
+    """Yield every change: function, line, words, and what makes it."""
+    for function in _functions(tree):
+        if function.name in names and "printed" not in function.name:
+            for line, change, apply in changes_in(function, "body"):
+                yield function.name, line, change, apply

@@ -1,0 +1,225 @@
+"""The changes that make mutants of one function: guards and updates removed or inverted.
+
+What is changed, and what is left alone, is said in `antecede.check.mutants.mutation`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
+
+UNTOUCHED = frozenset(
+    {
+        "adopt",
+        "blocked_on",
+        "causes",
+        "comes_first",
+        "check",
+        "control_bytes",
+        "decode",
+        "describe",
+        "encode",
+        "frontier",
+        "identity",
+        "join",
+        "kept_messages",
+        "leave",
+        "memory_bytes",
+        "mentions",
+        "missing",
+        "renumber",
+        "restore",
+        "snapshot",
+        "storage_bytes",
+        "would_hold",
+        "_check",
+        "_check_jumps",
+        "_check_times",
+        "_missing",
+    }
+)
+DEFECTIVE = frozenset({"as_published", "as_printed", "printed", "insert_printed", "PUBLISHED"})
+"""Names by which protocols choose what they do only as printed."""
+_SWAPS: Mapping[type, type] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.BitXor: ast.BitOr,
+}
+_LOOSER: Mapping[type, type] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+}
+
+Apply: TypeAlias = Callable[[], None]
+Change: TypeAlias = tuple[int, str, Apply]
+"""Line, the change in words, and what makes it in the tree that it was found in."""
+
+
+def changes_in(owner: ast.AST, field: str) -> Iterator[Change]:
+    """Yield every change in one block of statements (a field of its owner)."""
+    block: list[ast.stmt] = getattr(owner, field)
+    for position, statement in enumerate(block):
+        if isinstance(statement, ast.If) and _is_defective(statement.test):
+            if isinstance(statement.test, ast.UnaryOp):
+                # `if not as printed: return ...`: all that follows is as printed.
+                return
+            continue
+        if _refuses(statement) or isinstance(statement, ast.FunctionDef | ast.Raise):
+            continue
+        if _is_update(statement):
+            yield _removal(block, position)
+        yield from _in_statement(statement)
+        for inner in ("body", "orelse", "finalbody"):
+            if isinstance(getattr(statement, inner, None), list):
+                yield from changes_in(statement, inner)
+
+
+def _is_defective(test: ast.AST) -> bool:
+    """Tell whether a choice is between the repaired and the printed rule."""
+    if isinstance(test, ast.BoolOp):
+        return isinstance(test.op, ast.And) and any(map(_is_defective, test.values))
+    names = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(test)}
+    return bool(names & DEFECTIVE)
+
+
+def _refuses(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.If)
+        and not statement.orelse
+        and isinstance(statement.body[-1], ast.Raise)
+    )
+
+
+def _is_update(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Assign(targets=targets):
+            return any(isinstance(t, ast.Attribute | ast.Subscript) for t in targets)
+        case ast.AnnAssign(target=target, value=value):
+            return value is not None and not isinstance(target, ast.Name)
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name))):
+            return name not in UNTOUCHED and not name.startswith("_check")
+        case ast.AugAssign() | ast.Delete():
+            return True
+    return False
+
+
+def _removal(block: list[ast.stmt], position: int) -> Change:
+    gone = block[position]
+
+    def apply() -> None:
+        block[position] = ast.copy_location(ast.Pass(), gone)
+
+    return gone.lineno, f"without `{ast.unparse(gone)}`", apply
+
+
+def _in_statement(statement: ast.stmt) -> Iterator[Change]:
+    if isinstance(statement, ast.AugAssign) and type(statement.op) in _SWAPS:
+        yield _swap(statement)
+    if isinstance(statement, ast.If | ast.While):
+        yield from _guard(statement, "test", endless=isinstance(statement, ast.While))
+    for field, value in ast.iter_fields(statement):
+        if field not in ("body", "orelse", "finalbody", "handlers", "annotation"):
+            for node in value if isinstance(value, list) else [value]:
+                if isinstance(node, ast.AST):
+                    yield from _in_expression(node)
+
+
+def _in_expression(root: ast.AST) -> Iterator[Change]:
+    for node in ast.walk(root):
+        match node:
+            case ast.IfExp():
+                yield from _guard(node, "test")
+            case ast.comprehension():
+                for position in range(len(node.ifs)):
+                    yield from _guard(node.ifs, position)
+            case ast.BoolOp():
+                yield from _operands(node)
+            case ast.Compare(ops=[op]) if type(op) in _LOOSER:
+                yield _swap_compare(node)
+            case ast.BinOp() if type(node.op) in _SWAPS:
+                if not _is_text(node) and not _is_defective(node):
+                    yield _swap(node)
+            case ast.UnaryOp(op=ast.Invert()):
+                yield _without_not(node)
+
+
+def _is_text(node: ast.BinOp) -> bool:
+    return any(isinstance(inner, ast.JoinedStr) for inner in ast.walk(node))
+
+
+def _guard(owner: object, field: str | int, *, endless: bool = False) -> Iterator[Change]:
+    """Yield a test inverted, always true (unless that never ends), and always false."""
+    test: ast.expr = owner[field] if isinstance(field, int) else getattr(owner, field)  # type: ignore[index]
+    before = ast.unparse(test)
+
+    def change(words: str, make: Callable[[], ast.expr]) -> Change:
+        def apply() -> None:
+            after = ast.copy_location(make(), test)
+            if isinstance(field, int):
+                owner[field] = after  # type: ignore[index]
+            else:
+                setattr(owner, field, after)
+
+        return test.lineno, f"`{before}` {words}", apply
+
+    yield change("inverted", lambda: ast.UnaryOp(ast.Not(), test))
+    if not endless:
+        yield change("always true", lambda: ast.Constant(True))
+    yield change("always false", lambda: ast.Constant(False))
+
+
+def _operands(node: ast.BoolOp) -> Iterator[Change]:
+    before = ast.unparse(node)
+    for operand in tuple(node.values):
+        if _is_defective(operand):
+            continue
+
+        def apply(operand: ast.expr = operand) -> None:
+            node.values = [value for value in node.values if value is not operand]
+            if len(node.values) == 1:
+                node.values = [node.values[0], node.values[0]]
+
+        yield operand.lineno, f"`{before}` without `{ast.unparse(operand)}`", apply
+
+
+def _swap(node: ast.AugAssign | ast.BinOp) -> Change:
+    before = ast.unparse(node)
+    old = node.op
+    new: ast.operator = _SWAPS[type(old)]()
+    node.op = new
+    after = ast.unparse(node)
+    node.op = old
+
+    def apply() -> None:
+        node.op = new
+
+    return node.lineno, f"`{before}` as `{after}`", apply
+
+
+def _swap_compare(node: ast.Compare) -> Change:
+    before = ast.unparse(node)
+    old = node.ops[0]
+    new: ast.cmpop = _LOOSER[type(old)]()
+    node.ops = [new]
+    after = ast.unparse(node)
+    node.ops = [old]
+
+    def apply() -> None:
+        node.ops = [new]
+
+    return node.lineno, f"`{before}` as `{after}`", apply
+
+
+def _without_not(node: ast.UnaryOp) -> Change:
+    before = ast.unparse(node)
+
+    def apply() -> None:
+        # +x is x for every integer.
+        node.op = ast.UAdd()
+
+    return node.lineno, f"`{before}` without its NOT", apply

@@ -1,0 +1,412 @@
+"""Does the checker notice? Every mutant of a protocol is judged; survivors need a reason.
+
+A mutant is killed when the explorer or the adversarial network finds a broken promise, or when
+its code no longer runs. What survives either behaves the same on every honest run, or shows a
+hole in the checker; `survivors.toml` says which, and a test fails on a survivor without an
+explanation and on an explanation without its survivor.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import resources
+from time import monotonic
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from antecede.check.calls import LIMIT_S, in_words, is_own, watching
+from antecede.check.conformance import Plan, conform, play
+from antecede.check.explorer.explorer import Limits, explore
+from antecede.check.group_under_test import Company, flat, hierarchy
+from antecede.check.mutants.modules import Bodies
+from antecede.check.mutants.mutation import Mutant, find_mutants, short
+from antecede.check.plans import Target, one_against_all
+from antecede.check.results import RAISED, Failure
+from antecede.check.session import Trial
+from antecede.check.world import Step
+from antecede.errors import LocalError
+from antecede.protocols.registry import ENTRIES
+
+RUNS, DIFFERENCE_RUNS = 8, 8
+EACH_S = 60.0
+"""Seconds for one mutant; what takes longer is not judged, and said not to be."""
+TIMES_ORIGINAL = 3.0
+"""A mutant has at least so many times the time of the original: survivors take as long as it."""
+REPLAYS = 30
+"""To shorten what kills a mutant: that it was killed counts for more than how briefly."""
+
+
+class Outcome(NamedTuple):
+    """What became of one mutant."""
+
+    mutant: Mutant
+    killed_by: Failure | None
+    difference: str = ""
+    """For a survivor: what it sends or keeps otherwise than the original, on the same runs."""
+    explanation: str = ""
+    """For a survivor without a difference: why nothing can tell; empty when nobody has said."""
+    unjudged: str = ""
+    """Why it was not judged; empty when it was."""
+
+    def line(self) -> str:
+        """Return the outcome as one line."""
+        where = f"{short(self.mutant.module)}:{self.mutant.line}"
+        what = f"{where} {self.mutant.function}: {self.mutant.change}"
+        if self.unjudged:
+            return f"NOT JUDGED  {what}\n          {self.unjudged}"
+        if self.killed_by is None:
+            if self.difference:
+                return f"harmless  {what}\n          breaks no promise; {self.difference}"
+            return f"SURVIVED  {what}\n          {self.explanation or 'NOT EXPLAINED'}"
+        by = self.killed_by
+        actions = "; ".join(by.lines()) or "no action"
+        return f"killed    {what}\n          {by.sentence()} <- {actions}"
+
+
+class Score(NamedTuple):
+    """What became of all mutants of one protocol."""
+
+    target: str
+    outcomes: tuple[Outcome, ...]
+    stale: tuple[str, ...]
+    """Explanations of mutants that were killed or are no more."""
+    left_out: int = 0
+    """Mutants that the limit of time for all left no time for."""
+
+    @property
+    def survivors(self) -> tuple[Outcome, ...]:
+        """Mutants that break no promise and do nothing otherwise than the original."""
+        return tuple(o for o in self._alive() if not o.difference)
+
+    @property
+    def harmless(self) -> tuple[Outcome, ...]:
+        """Mutants that break no promise, but send or keep something else."""
+        return tuple(o for o in self._alive() if o.difference)
+
+    @property
+    def unjudged(self) -> tuple[Outcome, ...]:
+        """Mutants that took too long."""
+        return tuple(outcome for outcome in self.outcomes if outcome.unjudged)
+
+    def _alive(self) -> Iterator[Outcome]:
+        return (o for o in self.outcomes if o.killed_by is None and not o.unjudged)
+
+    @property
+    def killed(self) -> int:
+        """Number of mutants that break a promise, seen by the checker."""
+        return sum(outcome.killed_by is not None for outcome in self.outcomes)
+
+    @property
+    def unexplained(self) -> tuple[Outcome, ...]:
+        """Survivors without a reason."""
+        return tuple(outcome for outcome in self.survivors if not outcome.explanation)
+
+    @property
+    def ok(self) -> bool:
+        """Whether all were judged, and survivors and explanations go together."""
+        return not (self.unexplained or self.stale or self.unjudged or self.left_out)
+
+    def lines(self) -> list[str]:
+        """Return all outcomes and the score as lines for people."""
+        return [*(outcome.line() for outcome in self.outcomes), *self.summary()]
+
+    def summary(self) -> list[str]:
+        """Return the score alone as lines for people."""
+        lines = [f"STALE     {key}: no such survivor; take it out" for key in self.stale]
+        score = f"{self.target}: {self.killed} of {len(self.outcomes)} mutants killed"
+        score += f", {len(self.harmless)} break no promise but send or keep something else"
+        explained = len(self.survivors) - len(self.unexplained)
+        score += f", {len(self.survivors)} do nothing otherwise ({explained} explained)"
+        unjudged = len(self.unjudged) + self.left_out
+        if unjudged:
+            score += f"; {unjudged} NOT JUDGED: {len(self.unjudged)} took too long"
+            score += f", for {self.left_out} no time was left"
+        return [*lines, "", score]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the score as plain values for JSON."""
+        return {
+            "target": self.target,
+            "mutants": len(self.outcomes),
+            "killed": self.killed,
+            "harmless": [
+                {"mutant": o.mutant.key, "difference": o.difference} for o in self.harmless
+            ],
+            "survivors": [
+                {"mutant": outcome.mutant.key, "explanation": outcome.explanation}
+                for outcome in self.survivors
+            ],
+            "stale": list(self.stale),
+            "not_judged": [outcome.mutant.key for outcome in self.unjudged],
+            "left_out": self.left_out,
+            "ok": self.ok,
+        }
+
+
+class _TimeUpError(Exception):
+    """A mutant has used up its time."""
+
+
+class _Deadline:
+    """Ends an examination when its time is up; called as the progress of searches and suites."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.at = monotonic() + seconds
+
+    def __call__(self, count: int) -> None:
+        if monotonic() > self.at:
+            raise _TimeUpError
+
+
+def judge_mutants(
+    target: Target,
+    told: Callable[[Outcome, int, int], None] | None = None,
+    *,
+    every: int = 1,
+    each_s: float | None = None,
+    limit_s: float = math.inf,
+    call_s: float = LIMIT_S,
+) -> Score:
+    """Judge every mutant of a protocol; what survives is looked up in `survivors.toml`.
+
+    Besides the target itself the variants of a built-in protocol that keep its promise are
+    examined, so that their code is judged too; and all protocols of its module or family, which
+    are one piece of code. `every`: judge one mutant in so many, for a quick look. `told` is called
+    with each outcome as it comes, its number from 1, and of how many. Limits in seconds: `each_s`
+    for one mutant (None: see `time_for_each`), `limit_s` for all, `call_s` for one call into a
+    class.
+    """
+    with watching(call_s):
+        return _judged(target, told, every, each_s, _Deadline(limit_s))
+
+
+def time_for_each(each_s: float | None, original_s: float) -> float:
+    """Return the seconds for one mutant, where the original took `original_s`: what was asked for,
+    else `EACH_S`, and more where the original itself is slow.
+    """
+    return max(EACH_S, TIMES_ORIGINAL * original_s) if each_s is None else each_s
+
+
+def _judged(
+    target: Target,
+    told: Callable[[Outcome, int, int], None] | None,
+    every: int,
+    asked_s: float | None,
+    deadline: _Deadline,
+) -> Score:
+    began = monotonic()
+    targets = [target, *_variants(target)]
+    bodies = Bodies(*(one.factory for one in targets))
+    reasons = explanations(bodies.sources)
+    # Rebuilt like a mutant: what fails here would fail for every mutant and count as a kill.
+    for failure in _examinations(_changed(targets, bodies.build(None)), _Deadline(math.inf)):
+        if failure is not None:
+            raise LocalError(
+                f"{target.name} itself breaks a promise, so its mutants tell nothing: "
+                f"{failure.sentence()}"
+            )
+    outcomes = []
+    originals = _original_runs(targets)
+    each_s = time_for_each(asked_s, monotonic() - began)
+    mutants = find_mutants(bodies.sources)
+    # By name: an edit elsewhere does not change which ones a sample takes.
+    asked = [mutant for mutant in mutants if crc32(mutant.key.encode()) % every == 0]
+    for mutant in asked:
+        left_s = deadline.at - monotonic()
+        if left_s <= 0:
+            break
+        until = _Deadline(min(each_s, left_s))
+        outcome = _outcome(targets, originals, bodies, mutant, reasons, until)
+        if outcome.unjudged and left_s < each_s:
+            break  # it did not take too long: the time for all was over, and it is left out
+        outcomes.append(outcome)
+        if told is not None:
+            told(outcomes[-1], len(outcomes), len(asked))
+    # A module that several protocols share: what survives in one may only send otherwise in
+    # another, but where it breaks a promise its explanation is wrong.
+    surviving = {outcome.mutant.key for outcome in outcomes if outcome.killed_by is None}
+    # One that was not judged counts here as one that survived: its explanation is not stale.
+    prefixes = tuple(f"{short(name)}." for name in bodies.sources)
+    not_judged = {mutant.key for mutant in mutants} - {o.mutant.key for o in outcomes}
+    known = surviving | not_judged
+    stale = tuple(key for key in reasons if key.startswith(prefixes) and key not in known)
+    return Score(target.name, tuple(outcomes), stale, len(asked) - len(outcomes))
+
+
+def _variants(target: Target) -> list[Target]:
+    if target.name not in ENTRIES or target.options:
+        return []
+    own = ENTRIES[target.name]
+    family = [
+        entry
+        for entry in ENTRIES.values()
+        if entry.module == own.module or (own.family and entry.family == own.family)
+    ]
+    found = []
+    for entry in family:
+        one = target._replace(name=entry.name, factory=entry.load())
+        kept = (name for name in entry.variants if name not in entry.defective)
+        found += [one] if entry.name != target.name else []
+        found += [one._replace(options=entry.variants[name]) for name in kept]
+    return found
+
+
+def _changed(targets: Sequence[Target], with_change: Callable[[Any], Any]) -> list[Target]:
+    return [
+        target._replace(
+            factory=with_change(target.factory),
+            topology=with_change(target.topology) if target.topology else None,
+        )
+        for target in targets
+    ]
+
+
+def _outcome(
+    targets: Sequence[Target],
+    originals: Sequence[Iterable[Trial]],
+    bodies: Bodies,
+    mutant: Mutant,
+    reasons: Mapping[str, str],
+    until: _Deadline,
+) -> Outcome:
+    changed = _changed(targets, bodies.build(mutant))
+    try:
+        failure = next((f for f in _examinations(changed, until) if f is not None), None)
+    except _TimeUpError:
+        return Outcome(mutant, None, unjudged=f"took longer than {until.seconds:.3g} s")
+    except BaseException as error:
+        if is_own(error):
+            raise
+        # The explorer reports what members raise; this is code that does not even start.
+        what = in_words(error)
+        scene = _small(targets[0]).scene
+        failure = Failure(RAISED, "everybody", "", (), what, (), "any group", scene)
+    if failure is not None:
+        return Outcome(mutant, failure)
+    pairs = zip(originals, changed, strict=True)
+    difference = next(filter(None, (_difference(old, new) for old, new in pairs)), "")
+    return Outcome(mutant, None, difference, "" if difference else reasons.get(mutant.key, ""))
+
+
+def _original_runs(targets: Sequence[Target]) -> list[list[Trial]]:
+    """Return, for each target, the runs of the original on which its mutants are compared."""
+    return [
+        [
+            play(company, Plan(parents=target.parents), f"difference/{run}")
+            for company in _groups(target)
+            for run in range(DIFFERENCE_RUNS)
+        ]
+        for target in targets
+    ]
+
+
+def _difference(originals: Iterable[Trial], changed: Target) -> str:
+    """Take the actions of the original's runs, and say what is sent or kept otherwise."""
+    groups = (company for company in _groups(changed) for _ in range(DIFFERENCE_RUNS))
+    for one, company in zip(originals, groups, strict=True):
+        other = Trial(company)
+        for action in one.actions:
+            other.take(action)
+        steps = zip(one.world.steps, other.world.steps, strict=False)
+        changed_step = next(((a, b) for a, b in steps if a != b), None)
+        if changed_step is not None:
+            return f"does {_say(changed_step[1])} for {_say(changed_step[0])}"
+        for label, copies in one.world.sent.items():
+            for a, b in zip(copies, other.world.sent.get(label, []), strict=False):
+                if tuple(a.message) != tuple(b.message):
+                    return f"sends {_short(b.message)} for {_short(a.message)}"
+        for at, member in one.world.members.items():
+            kept, instead = member.snapshot(), other.world.members[at].snapshot()
+            if repr(kept) != repr(instead):
+                return f"keeps other state at {one.names[at]} in the end"
+    return ""
+
+
+def _say(step: Step) -> str:
+    return " ".join((step.kind, step.label, *step.detail))
+
+
+def _short(message: Any) -> str:
+    text = repr(message)
+    return text if len(text) <= 100 else text[:97] + "..."
+
+
+def explanations(judged: Iterable[str] | None = None) -> Mapping[str, str]:
+    """Return the table of survivors: key of the mutant -> why nothing can tell it.
+
+    `judged`: names of the modules that are judged, None for the whole table. A row with `only`,
+    a module's name below `antecede.protocols`, counts where that module is judged too: what
+    survives in one family that shares a module may be killed in another.
+    """
+    text = resources.files("antecede.check.mutants").joinpath("survivors.toml").read_text("utf-8")
+    rows = tomllib.loads(text).get("survivors", [])
+    if judged is not None:
+        here = {None, *(short(name) for name in judged)}
+        rows = [row for row in rows if row.get("only") in here]
+    return {mutant: row["why"] for row in rows for mutant in row["mutants"]}
+
+
+def _groups(target: Target) -> Iterator[Company]:
+    """Yield the groups of the random runs."""
+    if target.topology is None:
+        group = flat(target.name, target.factory, 4, target.options)
+        yield group
+        if group.physics.bounds is not None:
+            *_, offsets = one_against_all(target, 4)
+            yield flat(target.name, target.factory, 4, target.options, offsets)
+        return
+    for groups, external in (((2,), 2), ((2, 1), 1), ((1, 1, 0), 1)):
+        yield hierarchy(
+            target.name, target.factory, target.topology, groups, external, target.options
+        )
+
+
+def _examinations(targets: Sequence[Target], until: _Deadline) -> Iterator[Failure | None]:
+    """Yield what each examination finds, the cheapest first; raises _TimeUpError."""
+    for target in targets:
+        small = _small(target)
+        yield explore(small, Limits(2, duplicates=1), until).failure
+        survives = all(member.guarantee.survives_loss for member in small.make().values())
+        # Without bounds of delays the explorer cannot tell what is given up from what is stuck.
+        if survives and small.physics.bounds is not None:
+            yield explore(small, Limits(2, losses=1, send_until=1), until).failure
+    plan = Plan(runs=RUNS, twins=False, replays=REPLAYS)
+    for target in targets:
+        for company in _groups(target):
+            yield conform(company, plan._replace(parents=target.parents), progress=until).failure
+    target = targets[0]
+    if target.topology is None and _small(target).physics.bounds is not None:
+        yield from _at_the_limits(targets, until)
+    elif target.topology is None:
+        yield explore(
+            flat(target.name, target.factory, 3, target.options), Limits(3), until
+        ).failure
+        yield explore(_small(target), Limits(4), until).failure
+    else:
+        company = hierarchy(target.name, target.factory, target.topology, (1,), 2, target.options)
+        first, *_, last = company.names
+        yield explore(company, Limits(3, script=(last, last, first)), until).failure
+        yield explore(company, Limits(3, script=(first, last, first)), until).failure
+
+
+def _at_the_limits(targets: Sequence[Target], until: _Deadline) -> Iterator[Failure | None]:
+    """Yield what is found where clocks and delays are at their limits.
+
+    Of every target whose messages are not repeated: a rule that is off by a nanosecond, under one
+    kind of delivery, shows there alone.
+    """
+    for target in targets:
+        if _small(target).make()[0].guarantee.survives_loss:
+            continue
+        *_, offsets = one_against_all(target, 3)
+        group = flat(target.name, target.factory, 3, target.options, offsets)
+        yield explore(group, Limits(2, send_until=1, extremes=True), until).failure
+
+
+def _small(target: Target) -> Company:
+    if target.topology is None:
+        return flat(target.name, target.factory, 2, target.options)
+    return hierarchy(target.name, target.factory, target.topology, (1,), 1, target.options)

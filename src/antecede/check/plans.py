@@ -1,0 +1,193 @@
+"""Which groups a check looks at: small ones first, so that counterexamples are small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import permutations, product
+from typing import Any, NamedTuple
+
+from antecede.check.conformance import Plan
+from antecede.check.explorer.explorer import Limits
+from antecede.check.group_under_test import Company, Factory, flat, hierarchy
+from antecede.check.timing import step_ns
+from antecede.protocols.base import Addressing, Guarantee, Relation
+
+MEMBERS, MESSAGES = 3, 4
+ADDRESSED_MESSAGES = 3
+"""Where a message can be for some members only, there are more states to a message."""
+TIMED_MESSAGES = 2
+TOTAL_STATES = 150_000
+MOST_FIRST = 5
+"""Most steps of time waited for answers: each multiplies states."""
+
+
+class Target(NamedTuple):
+    """What is to be judged, and how to make it."""
+
+    name: str
+    factory: Factory
+    """The class, or with `topology` the function that makes all roles."""
+    topology: Callable[..., Any] | None = None
+    options: Mapping[str, Any] = {}
+
+    @property
+    def parents(self) -> int:
+        """Most messages that one message may answer."""
+        return 2 if self.options.get("several_parents") else 1
+
+
+class Size(NamedTuple):
+    """What the caller asked for; None: the default."""
+
+    members: int | None = None
+    messages: int | None = None
+    thorough: bool = False
+
+
+def searches(target: Target, size: Size) -> Iterator[tuple[Company, Limits]]:
+    """Yield groups to explore, from the smallest to the size asked for."""
+    if target.topology is not None:
+        yield from _hierarchies(target, size)
+        return
+    members, messages = size.members or MEMBERS, size.messages or MESSAGES
+    if _flat(target, 2).physics.bounds is not None:
+        yield from _timed(target, size)
+        return
+    relation = _promises(target).relation
+    if relation in (Relation.BY_TOPIC, Relation.TOTAL) or _addressed(target):
+        messages = size.messages or ADDRESSED_MESSAGES
+    yield _flat(target, 2), Limits(2, duplicates=1)
+    if relation is Relation.TOTAL:
+        yield from _total(target, members, messages)
+    else:
+        yield _flat(target, min(3, members)), Limits(min(3, messages), duplicates=1)
+        yield _flat(target, members), Limits(messages)
+    if size.thorough:
+        yield _flat(target, members), Limits(messages, duplicates=1)
+        yield _flat(target, members + 1), Limits(max(2, messages - 1))
+
+
+def _total(target: Target, members: int, messages: int) -> Iterator[tuple[Company, Limits]]:
+    """Yield smaller groups: who agrees on an order sends notes to everybody, at every message."""
+    yield _flat(target, 2), Limits(3)
+    yield _flat(target, min(3, members)), Limits(min(2, messages), duplicates=1)
+    yield _flat(target, members), Limits(messages, max_states=TOTAL_STATES)
+
+
+def _timed(target: Target, size: Size) -> Iterator[tuple[Company, Limits]]:
+    """Yield groups whose clocks are off by nothing, and by all that they may be."""
+    members, messages = size.members or MEMBERS, size.messages or TIMED_MESSAGES
+    lossy = int(_promises(target).survives_loss)
+    # Nobody can answer before the first copy has arrived.
+    first = max(1, min(_least(target, members), MOST_FIRST))
+    second = first + 1
+    for offsets in clock_settings(target, 2):
+        yield _flat(target, 2, offsets), Limits(2, duplicates=1, send_until=first)
+        if lossy:
+            yield _flat(target, 2, offsets), Limits(2, losses=1, send_until=first)
+    every = list(clock_settings(target, members))
+    for offsets in every:
+        yield _flat(target, members, offsets), Limits(messages, send_until=second)
+    # A third message shows that nothing earlier can come; who sends it matters, not its name.
+    for senders in _third_messages(members) if messages == TIMED_MESSAGES else ():
+        for offsets in every:
+            group = _flat(target, members, offsets)
+            yield group, Limits(len(senders), send_until=first, script=senders, extremes=True)
+    if size.thorough:
+        for offsets in every:
+            group = _flat(target, members, offsets)
+            yield group, Limits(messages, duplicates=1, losses=lossy, send_until=second)
+            yield group, Limits(messages + 1, send_until=first)
+
+
+def _third_messages(members: int) -> Iterator[tuple[int, ...]]:
+    """Yield who sends three messages, in their order: one twice and then another."""
+    if members > 2:
+        yield 0, 0, 1
+
+
+def _least(target: Target, members: int) -> int:
+    """Return the least delay of the fastest channel, in steps of time."""
+    group = _flat(target, members)
+    assert group.physics.bounds is not None
+    pairs = permutations(group.names, 2)
+    least_ns = min(group.physics.least_ns(source, at) for source, at in pairs)
+    step = step_ns(group.physics.bounds)
+    return least_ns // step if step else 1
+
+
+def clock_settings(target: Target, members: int) -> Iterator[tuple[int, ...]]:
+    """Yield the offsets of a group's clocks, in nanoseconds.
+
+    All right; then each early or late by all that it may be, in every combination. To be all
+    early is the same as to be all late, and as to be all right where all may be off by the same:
+    only differences of readings matter.
+    """
+    bounds = _flat(target, members).physics.bounds
+    assert bounds is not None
+    yield (0,) * members
+    widest = [bounds.error_ns(at) for at in range(members)]
+    if not any(widest):
+        return
+    for signs in product((1, -1), repeat=members):
+        if len(set(signs)) > 1 or (len(set(widest)) > 1 and signs[0] > 0):
+            yield tuple(sign * most for sign, most in zip(signs, widest, strict=True))
+
+
+def one_against_all(target: Target, members: int) -> Iterator[tuple[int, ...]]:
+    """Yield the settings in which the first clock is at one end and all others at the other."""
+    for offsets in clock_settings(target, members):
+        first, *others = (offset > 0 for offset in offsets)
+        if any(offsets) and set(others) == {not first}:
+            yield offsets
+
+
+def _promises(target: Target) -> Guarantee:
+    return next(iter(_flat(target, 2).make().values())).guarantee
+
+
+def _addressed(target: Target) -> bool:
+    return next(iter(_flat(target, 2).make().values())).addressing is not Addressing.ALL
+
+
+def _hierarchies(target: Target, size: Size) -> Iterator[tuple[Company, Limits]]:
+    # Without --members: 2 internal and 2 external peers; with it, peers are divided equally.
+    peers = size.members or 4
+    whole = _hierarchy(target, (peers - peers // 2,), peers // 2)
+    messages = size.messages or 3
+    yield _hierarchy(target, (1,), 1), Limits(2, duplicates=1)
+    yield whole, Limits(min(2, messages))
+    if messages > 2:
+        yield _hierarchy(target, (1,), 2), Limits(3)
+    yield whole, Limits(messages)
+    if size.thorough:
+        yield _hierarchy(target, (1, 1), 1), Limits(2)
+        first, *_, last = whole.names
+        yield whole, Limits(4, script=(last, first, last, first))
+
+
+def suites(target: Target, size: Size) -> Iterator[tuple[Company, Plan]]:
+    """Yield groups and plans for the adversarial network."""
+    plan = Plan(runs=400 if size.thorough else 60, parents=target.parents)
+    if target.topology is None:
+        group = _flat(target, 4)
+        yield group, plan
+        if group.physics.bounds is not None:
+            for offsets in one_against_all(target, 4):
+                yield _flat(target, 4, offsets), plan
+        return
+    shapes = (((2,), 2), ((2, 1), 1), ((1, 1, 1), 1))
+    for groups, external in shapes:
+        yield _hierarchy(target, groups, external), plan
+    if "ack_after" not in target.options and target.options.get("pruning") != "none":
+        often = target._replace(options={**target.options, "ack_after": 1})
+        yield _hierarchy(often, (2, 1), 1), plan
+
+
+def _flat(target: Target, size: int, offsets: tuple[int, ...] = ()) -> Company:
+    return flat(target.name, target.factory, size, target.options, offsets)
+
+
+def _hierarchy(target: Target, groups: tuple[int, ...], external: int) -> Company:
+    assert target.topology is not None
+    return hierarchy(target.name, target.factory, target.topology, groups, external, target.options)

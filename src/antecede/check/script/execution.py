@@ -1,0 +1,202 @@
+"""What a scenario did, in names: happenings, moments, and the lines of golden output.
+
+A delivery that came before a message of its causal past (in the relation that the protocol
+promises) is marked by `antecede.oracle`, from what happened alone; in total order also one that
+another member delivers in another order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from antecede.check.script.actions import Send
+from antecede.check.script.parse import Command, Scenario
+from antecede.check.world import ARRIVED, DELIVERED, JOINED, RELEASED, SENT
+from antecede.oracle.history import History
+from antecede.protocols.base import Relation
+from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
+
+ACKNOWLEDGED = "acknowledge"
+"""A message that a protocol sends of its own accord."""
+
+_ROWS = {SENT: SEND, ARRIVED: RECEIVE, DELIVERED: DELIVER, RELEASED: DELIVER}
+
+
+class Happening(NamedTuple):
+    """One step with the names and reasons that people want to read."""
+
+    at: str
+    kind: str
+    """A kind of `antecede.check.world`, or ACKNOWLEDGED."""
+    label: str
+    others: tuple[str, ...] = ()
+    """send, forward, acknowledge: the members it is on its way to; arrive, join: where it came
+    from (the sponsor); hold, release: labels of the messages it waits for; discard: the reason."""
+    answers: tuple[str, ...] = ()
+    """send: labels of the messages it answers."""
+    early_for: tuple[str, ...] = ()
+    """deliver: labels of its causal past that were not delivered here before: a violation."""
+    astray: bool = False
+    """deliver: the message is for others: a violation."""
+    unlike: tuple[str, ...] = ()
+    """deliver, in total order: (member, label): delivered here before it, there after it: a
+    violation."""
+
+    @property
+    def wrong(self) -> bool:
+        """Whether it is a violation."""
+        return bool(self.early_for or self.astray or self.unlike)
+
+
+class Moment(NamedTuple):
+    """One action, numbered from 1 over all that move something (0: it only prints)."""
+
+    number: int
+    command: Command
+    happenings: tuple[Happening, ...]
+    output: tuple[str, ...]
+
+
+class Run(NamedTuple):
+    """A scenario that was carried out."""
+
+    scenario: Scenario
+    moments: tuple[Moment, ...]
+    relation: Relation
+    """The causal past that the protocol respects."""
+    held: tuple[Happening, ...]
+    """What is held back at the end, with what it waits for."""
+    addressed: Mapping[str, tuple[str, ...]] = {}
+    """Label -> the members that it is for, where that is not everybody."""
+    subscriptions: Mapping[str, tuple[str, ...]] = {}
+    """Topics by member."""
+
+    def with_strays(self, moment: Moment) -> Moment:
+        """Return the moment with deliveries to members marked that the message is not for."""
+
+        def is_astray(one: Happening) -> bool:
+            return one.kind == DELIVERED and one.at not in self.addressed.get(one.label, (one.at,))
+
+        marked = (one._replace(astray=is_astray(one)) for one in moment.happenings)
+        return moment._replace(happenings=tuple(marked))
+
+    def happenings(self) -> Iterator[Happening]:
+        """Yield everything that happened, in order."""
+        for moment in self.moments:
+            yield from moment.happenings
+
+    def violations(self) -> tuple[Happening, ...]:
+        """Return the deliveries that came before their causes."""
+        return tuple(one for one in self.happenings() if one.wrong)
+
+
+def rows_of(run: Run) -> list[Event]:
+    """Return what happened as rows of a trace, for the oracle."""
+    rows: list[Event] = []
+    known: dict[str, list[str]] = {}
+    for one in run.happenings():
+        if one.kind == JOINED:
+            # What the sponsor had sent or delivered counts as delivered to the newcomer.
+            for label in known.get(one.others[0], ()):
+                rows.append(Event(kind=DELIVER, id=label, member=one.at))
+                known.setdefault(one.at, []).append(label)
+        elif one.kind in _ROWS:
+            row = Event(kind=_ROWS[one.kind], id=one.label, member=one.at, parents=one.answers)
+            rows.append(row)
+            if one.kind != ARRIVED:
+                known.setdefault(one.at, []).append(one.label)
+    return rows
+
+
+def judged(run: Run) -> Run:
+    """Mark every delivery that the oracle calls too early, and write the lines of output."""
+    topics = {
+        moment.command.action.label: moment.command.action.topics
+        for moment in run.moments
+        if isinstance(moment.command.action, Send)
+    }
+    history = History(rows_of(run), run.addressed, topics, run.subscriptions)
+    early = {
+        (found.member, found.message): tuple(sorted(found.missing))
+        for found in history.early(run.relation.value)
+    }
+    run = run._replace(moments=tuple(map(run.with_strays, run.moments)))
+    if run.relation is Relation.TOTAL:
+        run = _compared(run)
+    return run._replace(moments=tuple(_judged_moment(moment, early) for moment in run.moments))
+
+
+def _compared(run: Run) -> Run:
+    """Mark deliveries in another order than at a member that delivered the message before."""
+    orders: dict[str, list[str]] = {}
+
+    def marked(one: Happening) -> Happening:
+        if one.kind not in (DELIVERED, RELEASED):
+            return one
+        here = orders.setdefault(one.at, [])
+        for other, there in orders.items():
+            if one.label in there and other != one.at:
+                before = set(there[: there.index(one.label)])
+                ahead = [label for label in here if label in there and label not in before]
+                if ahead:
+                    one = one._replace(unlike=(other, ahead[0]))
+        here.append(one.label)
+        return one
+
+    moments = (
+        moment._replace(happenings=tuple(map(marked, moment.happenings))) for moment in run.moments
+    )
+    return run._replace(moments=tuple(moments))
+
+
+def _judged_moment(moment: Moment, early: dict[tuple[str, str], tuple[str, ...]]) -> Moment:
+    if not moment.happenings:
+        return moment
+    happenings = tuple(
+        one._replace(early_for=early.get((one.at, one.label), ())) if one.kind == DELIVERED else one
+        for one in moment.happenings
+    )
+    output = tuple(line for one in happenings for line in _lines(one))
+    return moment._replace(happenings=happenings, output=output)
+
+
+def waits(one: Happening) -> str:
+    """Return "b waits for a" for a message that is held back."""
+    return f"{one.label} waits for {_missing(one)}"
+
+
+def _missing(one: Happening) -> str:
+    return ", ".join(one.others) or "causes it can not name"
+
+
+def _lines(one: Happening) -> Iterator[str]:
+    """Yield the lines of output for one thing that happened; none for an arrival."""
+    match one.kind:
+        case "send":
+            yield f"{one.label} is on its way to {', '.join(one.others) or 'nobody'}"
+        case "forward":
+            yield f"{one.at} forwards {one.label} to {', '.join(one.others) or 'nobody'}"
+        case "acknowledge":
+            yield f"{one.label} is on its way from {one.at} to {', '.join(one.others)}"
+        case "deliver":
+            yield f"{one.at} delivers {one.label}"
+        case "hold":
+            yield f"{one.at} holds {one.label}: it waits for {_missing(one)}"
+        case "release":
+            yield f"{one.at} releases {one.label} without {', '.join(one.others)}"
+        case "discard":
+            yield f"{one.at} discards {one.label}: {', '.join(one.others)}"
+        case "join":
+            yield f"{one.label} joins, {one.others[0]} is its sponsor"
+        case "leave":
+            yield f"{one.label} leaves"
+        case "lose":
+            yield f"{one.label} to {one.at} is lost"
+    if one.astray:
+        yield f"VIOLATION: {one.at} delivers {one.label}, which is for others"
+    if one.early_for:
+        yield f"VIOLATION: {one.at} delivers {one.label} before {', '.join(one.early_for)}"
+    if one.unlike:
+        other, first = one.unlike
+        yield f"VIOLATION: {one.at} delivers {one.label} after {first}, {other} before it"

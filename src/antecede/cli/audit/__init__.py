@@ -1,0 +1,1 @@
+"""`antecede audit`: in this process, and on Spark."""

@@ -1,0 +1,1 @@
+"""`antecede compare`: what is asked, what is measured, the table."""

@@ -1,0 +1,1 @@
+"""`antecede meter`: in this process, and on Spark."""

@@ -1,0 +1,1 @@
+"""`antecede order`: in this process, and on Spark."""

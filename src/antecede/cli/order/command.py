@@ -1,0 +1,181 @@
+"""`antecede order PATH... -o OUT`: a trace in causal order, as Parquet, CSV or JSON lines."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute
+
+from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine
+from antecede.cli.files.output import check_writable, draft_of
+from antecede.cli.files.quarantine import check_aside, is_quarantine, save_quarantine
+from antecede.formatting import counted
+from antecede.kernels.compile_time import Spent, timed
+from antecede.order.result import Result, result_of, within_topics
+from antecede.order.spec import Status
+from antecede.order.trace import TIMES, Ordered, Prepared, order_trace, prepare
+from antecede.progress import Progress
+from antecede.trace import time_words
+from antecede.trace.arguments import add_read_arguments, read_options
+from antecede.trace.arrow import read
+from antecede.trace.tables import separators
+from antecede.trace.tables.own_columns import Changed
+from antecede.trace.tables.reader import absent_keys
+from antecede.trace.tables.writing import format_of, write_table
+
+pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `antecede order`."""
+    add_read_arguments(parser)
+    parser.add_argument(
+        "-o",
+        "--out",
+        required=True,
+        metavar="OUT",
+        help="file to write: .parquet, .csv, .jsonl; with Spark a folder of parts",
+    )
+    add_engine_arguments(parser)
+    parser.add_argument(
+        "--by", choices=(*TIMES, "file_order"), help="what breaks ties and tells what waited"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="replace OUT and its quarantine where they exist"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, order, write; say what was done. Raises InputError for unusable input or OUT."""
+    options = read_options(args)
+    engine = chosen_engine(args, args.paths, args.format, options)
+    out = Path(args.out)
+    aside = quarantine_path(out)
+    if engine.name == SPARK:
+        from antecede.cli.order.on_spark import run_on_spark
+
+        return run_on_spark(args, options, engine, out, aside)
+    check_writable(out, args.paths, args.force)
+    format_of(out)
+    check_aside(aside, args.paths, args.force)
+    with Progress("reading"):
+        trace = read(args.paths, args.format, options, own=True)
+        prepared = prepare(trace, args.by)
+    print(f"engine      {engine.name} ({engine.why})", flush=True)
+    with Progress("ordering"), timed() as spent:
+        ordered, topics = order_trace(prepared), 0
+        if args.topic:
+            events, topics = within_topics(ordered.events, prepared.spec)
+            ordered = ordered._replace(events=events)
+    result = result_of(ordered.events, trace.own, prepared.spec)
+    cleared, changed = _write(result, ordered, out, aside)
+    _report(prepared, ordered, out, spent)
+    if columns := trace.details.get("without_causes"):
+        print(
+            "no causes   no column is known to hold causes or vector clocks: the order is by ties"
+        )
+        print(f"            columns are {columns}; say --after COLUMN (ids of causes) or")
+        print("            --clock COLUMN (a vector clock); --member and --seq name events alone")
+    for said in time_words.notes(trace.details):
+        print(f"times       {said}")
+    _report_columns(result, topics, changed)
+    if said := absent_keys(trace.details, format_of(out)):
+        print(f"changed     {said}")
+    _report_aside(prepared, ordered, aside, cleared)
+    return 0
+
+
+def quarantine_path(out: Path) -> Path:
+    """Return the file beside OUT that takes the rows without a position."""
+    return out.with_name(f"{out.stem}.quarantine{out.suffix}") if out.name else out
+
+
+def _write(
+    result: Result, ordered: Ordered, out: Path, aside: Path
+) -> tuple[bool, Sequence[Changed]]:
+    """Write both files or none.
+
+    Return whether a quarantine of an earlier run was removed, and which columns have values that
+    the format cannot hold as they are.
+    """
+    with ExitStack() as drafts:
+        changed = write_table(result.table, drafts.enter_context(draft_of(out)), format_of(out))
+        if ordered.quarantine.num_rows:
+            draft = drafts.enter_context(draft_of(aside))
+            save_quarantine(ordered.quarantine, draft, format_of(aside))
+    if ordered.quarantine.num_rows or not is_quarantine(aside):
+        return False, changed
+    aside.unlink()
+    return True, changed
+
+
+def _report(prepared: Prepared, ordered: Ordered, out: Path, spent: Spent) -> None:
+    spec, events = prepared.spec, ordered.events
+    status: Any = events[spec.status]
+    waited = pc.greater(pc.list_value_length(events[spec.waited_for]), 0)
+    late = _count(pc.and_(waited, pc.equal(status, str(Status.ORDERED))))
+    lacking = _count(pc.equal(status, str(Status.MISSING_CAUSE)))
+    took = f"{spent.working_s:.2f} s{spent.words()}"
+    print(f"ordered     {counted(events.num_rows, 'event')} in {took} -> {out}")
+    causes = "vector clocks" if spec.clock else "declared parents"
+    print(f"            by {causes}; ties by {spec.time}, then identity")
+    print(f"waited      {counted(late, 'event')}, by {spec.time}, until a cause was released")
+    if lacking:
+        names = len(pc.list_flatten(events[spec.missing_causes]))
+        print(
+            f"missing     {counted(lacking, 'event')} with causes that are nowhere in the trace: "
+            f"{counted(names, 'reference')}"
+        )
+        for said in _hint(events, spec.missing_causes):
+            print(f"            {said}")
+
+
+def _count(told: Any) -> int:
+    return int(pc.sum(told).as_py() or 0)
+
+
+def _hint(events: Any, missing_causes: str) -> Sequence[str]:
+    """Say whether causes that are nowhere are several ids in one cell."""
+    nowhere = pc.list_flatten(events[missing_causes]).to_pylist()
+    hint = separators.several_in_one(nowhere, {*events["id"].to_pylist()})
+    return separators.words(hint) if hint else ()
+
+
+def _report_columns(result: Result, topics: int, changed: Sequence[Changed]) -> None:
+    if topics:
+        print(f"positions   within each of {counted(topics, 'topic')}; causes hold across them")
+    for name, written in result.renamed.items():
+        print(f"renamed     the added column {name} is {written}: the table has a {name}")
+    for one in changed:
+        print(f"changed     {one.words()}")
+
+
+def _report_aside(prepared: Prepared, ordered: Ordered, aside: Path, cleared: bool) -> None:
+    if prepared.receipts or prepared.deliveries:
+        print(
+            f"left out    {counted(prepared.receipts, 'receipt')} and "
+            f"{counted(prepared.deliveries, 'delivery', 'deliveries')}: "
+            "the message itself is one event"
+        )
+    if prepared.duplicates:
+        rows = counted(prepared.duplicates, "repeated row")
+        print(f"left out    {rows}: the first row of an id counts")
+    for what, fate in prepared.causes.notes():
+        print(f"causes      {what}, {fate}")
+    if ordered.quarantine.num_rows:
+        rows = counted(ordered.quarantine.num_rows, "row")
+        print(f"set aside   {rows}, with reasons -> {aside}")
+        reasons = Counter(
+            str(r).partition(":")[0] for r in ordered.quarantine["reason"].to_pylist()
+        )
+        for reason, count in reasons.most_common():
+            print(f"            {count:,} {reason}")
+    if cleared:
+        print(f"removed     {aside} of an earlier run: nothing was set aside this time")
+    sys.stdout.flush()

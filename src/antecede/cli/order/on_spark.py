@@ -1,0 +1,126 @@
+"""`antecede order --engine spark`: executors read, order and write; OUT is a folder of parts."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from antecede.cli.engines import Engine, free_bytes, needed_bytes
+from antecede.cli.files.folders import check_new_folder, draft_folder
+from antecede.formatting import counted
+from antecede.kernels.compile_time import timed
+from antecede.order.spec import Status
+from antecede.progress import Progress
+from antecede.spark.session import cluster_session, local_session, quiet_failures
+from antecede.spark.sources.order_tables import Done, Survey, order_tables, survey
+from antecede.spark.sources.table_work import tables_of, work_of
+from antecede.trace import time_words
+from antecede.trace.reader import ReadOptions
+from antecede.trace.tables.reader import absent_keys
+from antecede.trace.tables.writing import format_of
+
+SHUFFLE_BYTES = 32 << 20
+"""About so much of the rows is one task after a shuffle."""
+
+
+@contextmanager
+def session(master: str | None, needed: int) -> Iterator[SparkSession]:
+    """Give Spark: the active session, one with a master, or a local one; stop what was started."""
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        yield active
+        return
+    shuffle = max(2, min(10_000, needed // (5 * SHUFFLE_BYTES)))
+    # Else Spark warns that it shortens the plan of a wide table, which nobody asked to see.
+    settings = {"spark.sql.debug.maxToStringFields": "10000"}
+    if master is None:
+        gigabytes = max(1, min(8, (free_bytes() or 0) // (4 << 30)))
+        made = local_session(memory=f"{gigabytes}g", partitions=shuffle, settings=settings)
+    else:
+        settings["spark.sql.shuffle.partitions"] = str(shuffle)
+        made = cluster_session(master, settings=settings)
+    try:
+        quiet_failures(made)
+        yield made
+    finally:
+        made.stop()
+
+
+def run_on_spark(
+    args: argparse.Namespace, options: ReadOptions, engine: Engine, out: Path, aside: Path
+) -> int:
+    """Carry `antecede order` out on Spark. Raises as the local engine does."""
+    format = format_of(out)
+    tables = tables_of(args.paths, args.format, options)
+    check_new_folder(out, tables, args.force)
+    check_new_folder(aside, tables, args.force)
+    works = work_of(tables, options)
+    print(f"engine      {engine.name} ({engine.why})", flush=True)
+    with (
+        session(args.master, needed_bytes(args.paths) or 0) as spark,
+        draft_folder(out) as parts,
+        draft_folder(aside) as bad,
+        timed() as spent,
+    ):
+        with Progress("counting"):
+            found = survey(spark, works, options, bad, format)
+        with Progress("ordering"):
+            done = order_tables(
+                spark,
+                works,
+                options,
+                found,
+                parts,
+                bad,
+                format,
+                by=args.by,
+                within_topics=bool(args.topic),
+            )
+    took = f"{spent.working_s:.2f} s{spent.words()}"
+    print(f"ordered     {counted(done.rows, 'event')} in {took} -> {out} (a folder of parts)")
+    _report(done, found, aside, format)
+    return 0
+
+
+def _report(done: Done, found: Survey, aside: Path, format: str) -> None:
+    print(f"waited      {counted(done.late, 'event')} until a cause was released")
+    if lacking := done.statuses[str(Status.MISSING_CAUSE)]:
+        print(
+            f"missing     {counted(lacking, 'event')} with causes that are nowhere in the trace: "
+            f"{counted(done.missing, 'reference')}"
+        )
+    if columns := found.details.get("without_causes"):
+        print(
+            "no causes   no column is known to hold causes or vector clocks: the order is by ties"
+        )
+        print(f"            columns are {columns}; say --after COLUMN or --clock COLUMN")
+    for said in time_words.notes(found.details):
+        print(f"times       {said}")
+    if done.topics:
+        print(
+            f"positions   within each of {counted(done.topics, 'topic')}; causes hold across them"
+        )
+    for name, written in done.renamed.items():
+        print(f"renamed     the added column {name} is {written}: the table has a {name}")
+    if said := absent_keys(found.details, format):
+        print(f"changed     {said}")
+    if done.receipts or done.deliveries:
+        print(
+            f"left out    {counted(done.receipts, 'receipt')} and "
+            f"{counted(done.deliveries, 'delivery', 'deliveries')}: "
+            "the message itself is one event"
+        )
+    if done.duplicates:
+        print(
+            f"left out    {counted(done.duplicates, 'repeated row')}: the first row of an id counts"
+        )
+    for what, fate in done.causes.notes():
+        print(f"causes      {what}, {fate}")
+    if total := sum(done.reasons.values()):
+        print(f"set aside   {counted(total, 'row')}, with reasons -> {aside} (a folder of parts)")
+        for reason, count in done.reasons.most_common():
+            print(f"            {count:,} {reason}")

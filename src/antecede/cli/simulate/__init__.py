@@ -1,0 +1,1 @@
+"""`antecede simulate`: one scenario run, and what it says of it."""

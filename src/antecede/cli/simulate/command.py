@@ -1,0 +1,245 @@
+"""`antecede simulate FILE.toml`: one scenario of the simulator, run and told."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from antecede.cli.columns import width_of_terminal
+from antecede.cli.files.output import check_apart, check_writable, draft_of
+from antecede.cli.simulate.report import report, title
+from antecede.cli.unused import refuse_unused
+from antecede.errors import InputError, MissingExtraError
+from antecede.interrupt import interruptible
+from antecede.progress import Progress
+from antecede.simulate.memory import check_memory, messages_of
+from antecede.simulate.outputs.result import Result
+from antecede.simulate.outputs.unnecessary_waits import hindsight
+from antecede.simulate.outputs.violations import FULL
+from antecede.simulate.reference_engine import run_readable
+from antecede.simulate.run import AUTO, COMPILED, ENGINES, READABLE, simulate
+from antecede.simulate.scenario.file import files_read, read_scenario, scenario_mapping
+from antecede.simulate.scenario.model import Scenario
+from antecede.trace.tables.writing import format_of
+
+TEMPLATES = ("mesh", "hierarchy", "pubsub")
+SMALL = 200_000
+"""Deliveries that the readable engine makes within seconds; it tells encoded bytes and violations
+too, and loads no compiled kernels."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `antecede simulate`."""
+    parser.add_argument("file", nargs="?", metavar="FILE", help="a TOML file; docs/simulate.md")
+    parser.add_argument(
+        "--template", choices=TEMPLATES, help="print a file to start from, and do nothing else"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the first run (default 0)")
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs (default 1)")
+    parser.add_argument("--engine", choices=ENGINES, default=AUTO)
+    parser.add_argument("--json", action="store_true", help="every figure of every run, as JSON")
+    parser.add_argument(
+        "--meter",
+        action="store_true",
+        help=(
+            "pairs that each rule of Tsuneizumi et al. and Nakayama 2017 orders, orders "
+            "without need, and misses"
+        ),
+    )
+    parser.add_argument(
+        "--trace", metavar="OUT", help="write the run as a trace: .parquet, .csv, .jsonl"
+    )
+    parser.add_argument("--save-plot", metavar="OUT", help="storage over time as .svg or .png")
+    parser.add_argument("--force", action="store_true", help="replace OUT where it exists")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the scenario with every seed; returns 0. Raises InputError for what can not be."""
+    if args.template is not None:
+        refuse_unused(args, "--template prints a file and does nothing else", but=["template"])
+        print(template(args.template), end="")
+        return 0
+    if args.file is None:
+        raise InputError("name a scenario file, or print one with --template mesh")
+    _check(args)
+    scenario = read_scenario(args.file)
+    for out in (args.trace, args.save_plot):
+        if out is not None:
+            check_writable(Path(out), files_read(args.file, scenario), args.force)
+    engine = _engine(args, scenario)
+    with _said_of(args.file):
+        check_memory(scenario, engine)
+        results, seconds, compiled = _timed(scenario, args, engine)
+    if args.save_plot is not None:
+        _plot(results[0], Path(args.save_plot))
+    if args.json:
+        print(json.dumps(_plain(results), indent=2, ensure_ascii=False))
+    else:
+        print("\n".join(report(results, seconds, width_of_terminal(), compiled)))
+    sys.stdout.flush()
+    return 0
+
+
+@contextmanager
+def _said_of(path: str) -> Iterator[None]:
+    """Name the scenario file in what is found wrong with it only when it is to run."""
+    try:
+        yield
+    except InputError as error:
+        if error.path is not None:
+            raise
+        raise InputError(error.message, path=path) from error
+
+
+def template(kind: str) -> str:
+    """Return the text of a scenario file to start from."""
+    folder = resources.files("antecede.simulate") / "templates"
+    return (folder / f"{kind}.toml").read_text(encoding="utf-8")
+
+
+def _check(args: argparse.Namespace) -> None:
+    if args.seeds < 1:
+        raise InputError(f"--seeds {args.seeds}: the least is 1")
+    if args.seed < 0:
+        raise InputError(f"--seed {args.seed}: seeds are 0 or more")
+    if args.trace is not None and (args.seeds > 1 or args.engine == COMPILED):
+        raise InputError(
+            "--trace: one run by the readable engine is written; no --seeds, no engine"
+        )
+    if args.trace is None and args.save_plot is None:
+        why = "without --trace or --save-plot nothing is written"
+        refuse_unused(args, why, unused=["force"])
+    check_apart(args.trace, args.save_plot)
+    for out in (args.trace, args.save_plot):
+        if out is not None:
+            check_writable(Path(out), [args.file], args.force)
+    if args.save_plot is not None and args.seeds > 1:
+        raise InputError("--save-plot draws one run: leave out --seeds, and choose it by --seed")
+    if args.trace is not None:
+        format_of(args.trace)
+    if args.save_plot is not None and Path(args.save_plot).suffix not in (".svg", ".png"):
+        raise InputError("--save-plot: name a file that ends in .svg or .png", path=args.save_plot)
+
+
+def _engine(args: argparse.Namespace, scenario: Scenario) -> str:
+    small = messages_of(scenario) * (len(scenario.topology.senders()) - 1) * args.seeds <= SMALL
+    if args.trace is not None or (args.engine == AUTO and small):
+        return READABLE
+    return str(args.engine)
+
+
+def _timed(
+    scenario: Scenario, args: argparse.Namespace, engine: str
+) -> tuple[list[Result], float, str]:
+    """Return the results, the seconds of running, and what to say of compiling."""
+    if engine == READABLE and not args.meter:  # no kernels, so none are loaded for their time
+        begin = time.monotonic()
+        return _results(scenario, args, engine), time.monotonic() - begin, ""
+    from antecede.kernels.compile_time import timed
+
+    with timed() as spent:
+        results = _results(scenario, args, engine)
+    return results, spent.working_s, spent.words()
+
+
+def _results(scenario: Scenario, args: argparse.Namespace, engine: str) -> list[Result]:
+    results: list[Result] = []
+    with Progress("simulating") as progress:
+        for seed in range(args.seed, args.seed + args.seeds):
+            done = len(results)
+
+            def follow(part: float, done: int = done) -> None:
+                progress((done + part) / args.seeds)
+
+            follow(0)
+            if engine == READABLE:
+                results.append(_recorded(scenario, seed, args.trace, follow))
+            else:
+                result = interruptible(partial(simulate, scenario, seed, engine))
+                results.append(result._replace(caveats={**result.caveats, "causal.vain": IN_VAIN}))
+            if args.meter:
+                results[-1] = _metered(results[-1])
+    return results
+
+
+IN_VAIN = "only what the readable engine records tells it; give --engine readable"
+
+
+def _metered(result: Result) -> Result:
+    from antecede.simulate.outputs.pair_counts import meter_figures
+
+    pairs = meter_figures(result.scenario, result.seed)
+    caveats = dict(result.caveats)
+    if result.figures.get("notes"):
+        caveats["meter"] = (
+            "pairs are of each message's one copy to each receiver; what the protocol sends "
+            "besides, again or by a detour is not among them"
+        )
+    return result._replace(figures={**result.figures, **pairs}, caveats=caveats)
+
+
+def _recorded(
+    scenario: Scenario, seed: int, trace: str | None, progress: Callable[[float], None]
+) -> Result:
+    """Run by the readable engine; what was held in vain is told too, and the trace written."""
+    result, recording = run_readable(scenario, seed, True, progress)
+    seen = hindsight(recording)
+    if trace is not None:
+        from antecede.simulate.outputs.trace import write_trace
+
+        with draft_of(Path(trace)) as draft:
+            write_trace(recording, draft, format=format_of(trace))
+    if seen is None:
+        why = f"looked for in runs of up to {FULL:,} messages"
+        return result._replace(caveats={**result.caveats, "causal.vain": why})
+    return result._replace(figures={**result.figures, **seen.figures()})
+
+
+def _plot(result: Result, out: Path) -> None:
+    try:
+        from antecede.report.plots import draw_plot
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(f"--save-plot ({error.name} is missing)", "report") from error
+    from antecede.studies.frame.findings import Plot, Series
+
+    times = result.series.get("time_s", ())
+    lines = [
+        Series(name.removesuffix(".storage_bytes"), times, values)
+        for name, values in result.series.items()
+        if name.endswith(".storage_bytes")
+    ]
+    if not lines:
+        raise InputError("--save-plot: the run has no samples of storage", path=str(out))
+    what = Plot("storage", title(result.scenario), "time (s)", "stored by a member (bytes)", lines)
+    drawn = draw_plot(what)
+    with draft_of(out) as draft:
+        draft.write_bytes(drawn.png if out.suffix == ".png" else drawn.svg.encode())
+
+
+def _plain(results: Sequence[Result]) -> dict[str, Any]:
+    return {
+        "scenario": scenario_mapping(results[0].scenario),
+        "engine": results[0].engine,
+        "runs": [
+            {
+                "seed": result.seed,
+                "figures": {k: _finite(v) for k, v in result.figures.items()},
+                "series": {k: list(v) for k, v in result.series.items()},
+                "caveats": dict(result.caveats),
+            }
+            for result in results
+        ],
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

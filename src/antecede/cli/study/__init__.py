@@ -1,0 +1,1 @@
+"""`antecede study`: a source's evaluation, and what it prints."""

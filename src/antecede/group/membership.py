@@ -1,0 +1,209 @@
+"""Membership: invitations, joins, leaves, and who subscribes to what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from antecede.clocks.intervals import MAX_NUMBER
+from antecede.errors import DecodeError, LocalError, MismatchError
+from antecede.formatting import shown
+from antecede.group.effects import Effects
+from antecede.group.identity import Lives, Roster, agreeing, canonical
+from antecede.group.message import Message
+from antecede.group.parts import (
+    GROUP,
+    by_number,
+    can_be_open,
+    checked,
+    limits_of,
+    made,
+    options_code,
+    room_code,
+    roster_of,
+)
+from antecede.group.receiving import Receiving
+from antecede.group.state import GroupState
+from antecede.protocols.base import Protocol
+from antecede.protocols.registry import ENTRIES, flat_class
+from antecede.protocols.shapes import misfit
+from antecede.protocols.storage import pack_state, unpack_state
+from antecede.protocols.topics.subscriptions import Subscriptions
+
+
+class Membership:
+    """Lets members in and out, and tells the protocol."""
+
+    def __init__(self, state: GroupState, effects: Effects, receiving: Receiving) -> None:
+        self._state, self._effects, self._receiving = state, effects, receiving
+
+    def invite(self, newcomer: str) -> bytes:
+        """See `Group.invite`."""
+        state = self._state
+        self._effects.begin()
+        newcomer = self._checked_new(newcomer)
+        flat_class(state.order)  # what `accept` cannot make, nobody is invited to
+        frontier = state.protocol.frontier()
+        # What waited for this join is handed over by `delivered`, or with the next messages.
+        state.inbox = [*self.join(newcomer), *state.inbox]
+        return pack_state(
+            (
+                (state.order, state.open, state.room, state.options),
+                state.roster.table(),
+                state.lives.state(),
+                frontier,
+            )
+        )
+
+    def join(self, newcomer: str) -> list[Message]:
+        """See `Group.join`."""
+        state = self._state
+        self._effects.begin()
+        newcomer = self._checked_new(newcomer)
+        number = state.roster.next_number
+        with state.named_errors():
+            delivered = self._effects.carry_out(state.protocol.join(number), None)
+        state.roster.add(number, newcomer)
+        state.record("join", newcomer)
+        return delivered + self._receiving.take_in_ahead()
+
+    def _checked_new(self, newcomer: str) -> str:
+        name = checked(newcomer)
+        if name in self._state.roster.numbers:
+            raise LocalError(f"{name!r} is or was in the group; a name is never reused")
+        return name
+
+    def leave(self, member: str, last: int) -> list[Message]:
+        """See `Group.leave`."""
+        self._effects.begin()
+        if type(last) is not int or not 0 <= last <= MAX_NUMBER:
+            raise LocalError(
+                f"{shown(member)} left after message {shown(last)}: the number of its last message "
+                "is a whole number (0: it sent none), as last() in its own group tells"
+            )
+        state, protocol, carry_out = self._state, self._state.protocol, self._effects.carry_out
+        if member == state.name:
+            raise LocalError(
+                f"{member!r} is this member itself, and its own group is not told that it leaves: "
+                f"the others call leave({member!r}, last), with what last() says here"
+            )
+        if type(protocol).leave is Protocol.leave:
+            raise LocalError(f"order {state.order!r} does not let members leave")
+        if not state.open or checked(member) in state.roster.numbers:
+            with state.named_errors():
+                effects = protocol.leave(state.number(member), last)
+            delivered = carry_out(effects, None)
+        else:
+            with state.unchanged_by_errors(), state.named_errors():
+                number = state.roster.next_number
+                delivered = carry_out(protocol.join(number), None)
+                state.roster.add(number, checked(member))
+                delivered += carry_out(protocol.leave(number, last), None)
+        state.record("leave", member, last)
+        return delivered
+
+    def subscribe(self, member: str, topics: Iterable[str]) -> list[Message]:
+        """See `Group.subscribe`."""
+        state = self._state
+        self._effects.begin()
+        change = getattr(state.protocol, "subscribe", None)
+        if change is None:
+            raise LocalError(f"with order {state.order!r} nobody subscribes to topics")
+        if isinstance(topics, str) or not isinstance(topics, Iterable):
+            raise LocalError(f"topics are a list of names, not {shown(topics)}")
+        chosen = tuple(topics)
+        with state.named_errors():
+            effects = change(state.number(member), chosen)
+        state.record("subscribe", member, chosen)
+        return self._effects.carry_out(effects, None)
+
+
+def accepted(
+    name: str, invitation: bytes, room: str | None, keep_log: bool, options: Mapping[str, Any]
+) -> GroupState:
+    """Return what a newcomer begins from: see `Group.accept`."""
+    from antecede.protocols.stored_shapes import check_frontier  # for those who join or restart
+
+    head, table, lives, frontier = unpack_state(invitation, 4)
+    if misfit((head, lives), (GROUP, Lives.SHAPE)):
+        raise DecodeError("an invitation that does not say of what group")
+    order, is_open, told_room, told_options = head
+    if order not in ENTRIES or not ENTRIES[order].flat:
+        raise DecodeError(f"an invitation to a group of {order!r:.40}, which is no order here")
+    roster = roster_of(table)
+    if checked(name) not in roster.numbers:
+        raise MismatchError("members", f"this invitation is not for {name!r}")
+    limits, own = limits_of(options, order, is_open)
+    own = by_number(order, own, roster.numbers)
+    protocol = made(order, roster.numbers[name], roster.numbers, own)
+    agreed = _Agreed(made(order, roster.numbers[name], roster.numbers, own), order, roster)
+    if room is not None and told_room != room_code(room):
+        raise MismatchError("room", f"an invitation to another room than {room!r}")
+    check_frontier(protocol, frontier, roster.names)
+    if is_open and not can_be_open(protocol):
+        raise DecodeError(f"an invitation to an open group of {order}, which is always closed")
+    try:
+        protocol.adopt(frontier)
+    except (TypeError, ValueError, LookupError, LocalError) as error:
+        raise DecodeError(f"an invitation whose frontier is none of {order}") from error
+    if not set(protocol.members) <= roster.names.keys():
+        raise DecodeError("an invitation whose frontier speaks of members without a name")
+    agreed.check(own, getattr(protocol, "subscriptions", None), told_options, is_open)
+    state = GroupState(
+        *(order, protocol, roster, is_open),
+        room=told_room,
+        options=told_options,
+        limits=limits,
+        keep_log=keep_log,
+    )
+    state.lives = Lives.of_state(lives)
+    return state
+
+
+class _Agreed:
+    """What a newcomer is told of the options, beside what it was made with itself."""
+
+    def __init__(self, fresh: Protocol, order: str, roster: Roster) -> None:
+        self._fresh, self._order, self._roster = fresh, order, roster
+        joined = set(roster.joined)
+        self._first = {k: name for k, name in roster.names.items() if k not in joined}
+
+    def check(
+        self,
+        own: Mapping[str, Any],
+        subscribed: Subscriptions[int] | None,
+        told: int,
+        is_open: bool,
+    ) -> None:
+        """Raise MismatchError where the group was not made with these options.
+
+        What is said of the first members is compared; of later ones the invitation's fingerprints
+        say nothing. `subscribed`: the subscriptions now, as the sponsor told them. They stand for
+        the first ones where a newcomer speaks of nobody's but its own.
+        """
+        first = self._first.values()
+        options = dict(own)
+        if (bounds := options.get("bounds")) is not None:
+            options["bounds"] = bounds.among(set(first))
+        tried = [options]
+        if subscribed is not None:
+            given = own.get("subscriptions") or Subscriptions()
+            mine = {one: topics for one, topics in given.topics.items() if one in first and topics}
+            names = self._roster.names
+            now = {names[k]: t for k, t in subscribed.topics.items() if k in self._first}
+            chosen = [mine] if mine else [mine, now]
+            tried = [{**options, "subscriptions": Subscriptions(one)} for one in chosen]
+        found = [agreeing(self._fresh, one) for one in tried]
+        fitting = [pair for pair in found if options_code(self._order, pair[0]) == told]
+        if not fitting:
+            raise MismatchError(
+                "options",
+                f"an invitation to a group of {self._order} made with other options: {found[0][0]}",
+            )
+        lists = (Roster(self._first, extra=canonical(tables)) for _, tables in fitting)
+        if not is_open and self._roster.digests[0] not in {one.digests[0] for one in lists}:
+            raise MismatchError(
+                "members",
+                "an invitation to a group made with other bounds or subscriptions of its first "
+                f"members ({', '.join(self._first.values())}): give those that it began with",
+            )

@@ -1,0 +1,184 @@
+"""What one member's group knows: the one state that all parts of `Group` share.
+
+It names things: members by number, messages of the protocol as the application sees them, errors.
+It decides nothing; `group.receiving`, `group.sending` and their neighbours do.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from antecede.clocks.wire import Reader
+from antecede.errors import DecodeError, LocalError, ProtocolError
+from antecede.formatting import shown
+from antecede.group import journal
+from antecede.group.frame import Incarnation
+from antecede.group.identity import Lives, Roster
+from antecede.group.message import Id, Message, Packet, Sent
+from antecede.group.parts import Limits, is_id, with_names
+from antecede.group.tallies import Tallies
+from antecede.group.threads import Threads
+from antecede.protocols.base import MessageId, Protocol, Relation
+
+RECENT = 4096
+"""Messages whose content is remembered, to tell a copy from another message with its number."""
+
+
+class GroupState:
+    """One protocol, names and numbers, what waits here, and in which life the member speaks."""
+
+    def __init__(
+        self,
+        order: str,
+        protocol: Protocol,
+        roster: Roster,
+        is_open: bool,
+        *,
+        room: int,
+        options: int,
+        limits: Limits | None = None,
+        keep_log: bool = False,
+    ) -> None:
+        self.order, self.open = order, is_open
+        self.protocol, self.roster = protocol, roster
+        self.room, self.options = room, options
+        self.limits, self.keep_log = limits or Limits(), keep_log
+        relation = protocol.guarantee.relation
+        self.renumbers = protocol.renumbers
+        self.by_reply = relation is Relation.BY_REPLY
+        self.is_total = relation is Relation.TOTAL
+        self.names_causes = type(protocol).causes is not Protocol.causes
+        """Whether control information says what must come before."""
+        self.has_notes = type(protocol).is_note is not Protocol.is_note
+        self.records: list[bytes] = []
+        self.life = Incarnation(0, 0)
+        self.lives = Lives()
+        self.tally = Tallies()
+        self.threads = Threads(self.limits.threads)
+        self.recent: OrderedDict[tuple[str, int], int] = OrderedDict()
+        self.ahead: dict[bytes, tuple[Message, int, int | None]] = {}
+        """Frames of later views -> what they hold, the joins they need, the reading then."""
+        self.sent = 0
+        self.outbox: list[Packet] = []
+        self.inbox: list[Message] = []
+        """Own messages whose turn came when they were sent (total order)."""
+
+    def begin(self, life: Incarnation) -> None:
+        """Speak as this incarnation from now on."""
+        self.life = life
+        self.lives.learn(self.name, life)
+
+    def record(self, kind: str, *values: Any) -> None:
+        """Keep an input for the log, where one is kept."""
+        if self.keep_log:
+            self.records.append(journal.record(kind, *values))
+
+    @property
+    def held(self) -> int:
+        """How many messages wait, for causes or for a join."""
+        return self.protocol.held_count() + len(self.ahead)
+
+    # -- names ------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """One's own name."""
+        return self.roster.names[self.protocol.me]
+
+    def number(self, name: str) -> int:
+        """Return a member's number. Raises LocalError for who never was in the group."""
+        numbers = self.roster.numbers
+        try:
+            return numbers[name]
+        except (KeyError, TypeError, ValueError):  # what cannot be hashed is no name either
+            raise LocalError(f"{shown(name)} is not in the group {list(numbers)}") from None
+
+    def named(self, ids: Iterable[MessageId]) -> tuple[Id, ...]:
+        """Return ids with names in place of numbers."""
+        return tuple([(self.roster.name(sender), seq) for sender, seq in ids])
+
+    def message(self, message: Any) -> Message:
+        """Return a message of the protocol as the application sees it. Raises DecodeError."""
+        if self.renumbers:
+            return _original(message.payload)
+        name = self.roster.name(message.sender)
+        if self.by_reply:
+            answered = self.named(self.protocol.causes(message))
+            return Message(name, message.seq, message.payload, (), answered)
+        return Message(name, message.seq, message.payload)
+
+    def is_note(self, message: Any) -> bool:
+        """Tell whether a message is between protocols only."""
+        return self.has_notes and self.protocol.is_note(message)
+
+    def causes(self, message: Any) -> tuple[Id, ...]:
+        """Return what a message says it needs, by name; nothing where it names no causes."""
+        return self.named(self.protocol.causes(message)) if self.names_causes else ()
+
+    def answered(self, reply_to: Any, what: str = "reply_to") -> tuple[Id, ...]:
+        """Return the ids in `reply_to`; raises LocalError for what names no message.
+
+        `what`: how the argument is called.
+        """
+        if type(reply_to) is tuple and not reply_to:
+            return ()
+        if isinstance(reply_to, Message | Sent) or is_id(reply_to):
+            reply_to = (reply_to,)
+        if isinstance(reply_to, str | bytes) or not isinstance(reply_to, Iterable):
+            raise LocalError(
+                f"{what} is a delivered Message, what send returned, (sender, number), "
+                f"or a list of these, not {type(reply_to).__name__}"
+            )
+        parents = []
+        for one in reply_to:
+            key = one.id if isinstance(one, Message | Sent) else one
+            if not is_id(key):
+                raise LocalError(f"{what} has {shown(one)}, which names no message")
+            parents.append((key[0], key[1]))
+        if parents and not self.by_reply:
+            raise LocalError(f"order {self.order!r} keeps no answers: leave out reply_to=")
+        return tuple(dict.fromkeys(parents))
+
+    # -- errors -----------------------------------------------------------------------------
+
+    def say_names(self, error: ProtocolError, names: Mapping[int, str] | None = None) -> None:
+        """Let an error of the protocol say names instead of members' numbers."""
+        if error.args and isinstance(error.args[0], str):
+            table = self.roster.names if names is None else names
+            error.args = (with_names(error.args[0], table), *error.args[1:])
+
+    @contextmanager
+    def named_errors(self, names: Mapping[int, str] | None = None) -> Iterator[None]:
+        """Let errors of the protocol say names, in what follows."""
+        try:
+            yield
+        except ProtocolError as error:
+            self.say_names(error, names)
+            raise
+
+    @contextmanager
+    def unchanged_by_errors(self) -> Iterator[None]:
+        """Become what the group was before, when what follows raises anything."""
+        protocol, roster = self.protocol.snapshot(), self.roster
+        tally, outbox, inbox = self.tally.copy(), list(self.outbox), list(self.inbox)
+        self.roster = roster.copy()
+        try:
+            yield
+        except Exception:
+            self.protocol.restore(protocol)
+            self.roster, self.outbox, self.inbox = roster, outbox, inbox
+            self.tally = tally
+            raise
+
+
+def _original(payload: bytes) -> Message:
+    """Return the message inside one that a protocol renumbers: `Frames.wrapped` read back."""
+    reader = Reader(payload)
+    try:
+        sender, seq = reader.block().decode(), reader.varint()
+    except UnicodeDecodeError as error:
+        raise DecodeError("the name of the original sender is not UTF-8") from error
+    return Message(sender, seq, reader.rest())

@@ -1,0 +1,1 @@
+"""The meter, compiled: pairs that rules order, order without need and miss."""

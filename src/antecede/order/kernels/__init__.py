@@ -1,0 +1,1 @@
+"""Compiled: what ordering a table needs and nobody else."""

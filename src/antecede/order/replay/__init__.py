@@ -1,0 +1,1 @@
+"""Logged bytes played back through the groups of their members: `antecede deliver`."""

@@ -1,0 +1,1 @@
+"""The release of a stream, compiled: rows, names, ties, cycles, the drain."""

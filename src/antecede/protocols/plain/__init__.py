@@ -1,0 +1,1 @@
+"""Protocols without causal information: no order, and FIFO."""

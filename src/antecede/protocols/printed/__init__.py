@@ -1,0 +1,1 @@
+"""Misprints of the sources, word for word: to measure what they do."""

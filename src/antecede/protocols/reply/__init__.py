@@ -1,0 +1,1 @@
+"""S_b, semantic order, of Bhavanasi and Iyer."""

@@ -1,0 +1,1 @@
+"""Linear and physical clocks, the transmission procedure: Tsuneizumi et al."""

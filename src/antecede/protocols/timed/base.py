@@ -1,0 +1,323 @@
+"""A whole protocol around `timed.delivery`: options, promise, membership, sizes, bytes.
+
+Source: Tsuneizumi et al., sections 2 (groups), 6 (fields, variables); the repairs of the errata.
+
+Theory of operation
+-------------------
+A member joins without anybody's messages: what was sent before its join names its receivers, and
+it is none of them. It takes over the sponsor's linear time, so that what it sends comes after all
+that the sponsor knew. With physical time the same holds because an invitation takes the
+least delay of a channel like any message. Members that were sent other numbers before get a copy
+with another number before it, so a broadcast is two `Transmit`s after a join, once.
+
+A member that left is waited for until its last number is here, or for as long as its messages can
+be under way, when bounds are known. In a selective group its last number may have been for
+others: there the bounds are needed.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from antecede.clocks.bounds import Bounds
+from antecede.clocks.nanoseconds import exact, seconds_text, up_ns
+from antecede.clocks.plain import plain
+from antecede.errors import LocalError
+from antecede.protocols.base import (
+    AFTER_LEAVE,
+    Discard,
+    Effect,
+    Guarantee,
+    Held,
+    MessageId,
+)
+from antecede.protocols.base import Relation as CausalRelation
+from antecede.protocols.given import ANYTHING, Excludes, Needs
+from antecede.protocols.jumps import MAX_AHEAD_S, MAX_JUMP, Limits
+from antecede.protocols.timed import messages as wire
+from antecede.protocols.timed.channel import KEEP
+from antecede.protocols.timed.delivery import ClockDelivery
+from antecede.protocols.timed.messages import AnyMessage, StampedMessage
+from antecede.protocols.timed.relations import Floor, Relation, Separation
+
+INTEGER_BYTES, CLOCK_BYTES = wire.INTEGER_BYTES, wire.CLOCK_BYTES
+PROMISE = Guarantee(
+    CausalRelation.BY_RECEIPT, never_idle=False, joins=True, leaves=True, needs_time=True
+)
+
+
+class ClockOrdered(ClockDelivery):
+    """Base of the three protocols; subclasses say what they carry and compare.
+
+    `bounds` of clocks and delays are needed for physical time and for delivery "bound".
+    `heartbeat_s`: silence after which a null message goes out, None: never. `retry_s`: recovery
+    is on, and asks again so often. `recovery_s`: by how much recovery may make a message late,
+    for delivery "bound". `keep`: messages kept to be sent again, None: all. `buffer_limit`:
+    messages held or ahead. `max_jump`: by how much a message's LT may be above one's own;
+    `max_ahead_s`: by how much its PT, beyond the accuracies (see `jumps`; None: any). `printed`:
+    defects of Tsuneizumi et al. to show. Raises LocalError.
+    """
+
+    control_power: ClassVar[int | None] = 0
+
+    guarantee: Guarantee = PROMISE
+    misprints: ClassVar[frozenset[str]] = frozenset(
+        {"dropped", "dseq", "exclusive-end", "no-null-messages"}
+    )
+    """Words that `printed` may hold."""
+
+    own_options: ClassVar[frozenset[str]] = frozenset(
+        {"keep", "buffer_limit", "max_jump", "max_ahead_s"}
+    )
+
+    dependent_options: ClassVar[tuple[Needs | Excludes, ...]] = (
+        Needs("keep", (("retry_s", ANYTHING),)),
+        Needs("recovery_s", (("retry_s", ANYTHING),), off=0),
+        Needs("recovery_s", (("delivery", "bound"),), off=0),
+        Needs("heartbeat_s", (("delivery", "null"), ("retry_s", ANYTHING)), off=None),
+        Excludes("heartbeat_s", "printed", "no-null-messages", off=None),
+    )
+
+    def __init__(
+        self,
+        me: int,
+        members: Iterable[int],
+        *,
+        bounds: Bounds[int] | None = None,
+        delivery: str = "null",
+        heartbeat_s: float | None = 1.0,
+        retry_s: float | None = None,
+        recovery_s: float = 0.0,
+        keep: int | None = KEEP,
+        buffer_limit: int | None = None,
+        max_jump: int | None = MAX_JUMP,
+        max_ahead_s: float | None = MAX_AHEAD_S,
+        printed: Collection[str] = (),
+    ) -> None:
+        super().__init__(
+            me, members, heartbeat_s=heartbeat_s, retry_s=retry_s, keep=keep, printed=printed
+        )
+        self.bounds, self.delivery = bounds, delivery
+        if not exact(recovery_s, "recovery_s") >= 0:
+            raise LocalError(f"recovery_s is {recovery_s}; it is 0 or more seconds")
+        self.recovery_ns = up_ns(recovery_s, "recovery_s")
+        self.buffer_limit: int | None = plain(buffer_limit)
+        self.limits = Limits.of(
+            max_jump, max_ahead_s, counts=self.carries_lt, clocks=self.carries_pt
+        )
+        self._check_options()
+        self.begin()
+        self._relate(self.members)
+        self.guarantee = self._promise()
+
+    def _check_options(self) -> None:
+        name = type(self).__name__
+        if self.delivery not in ("null", "bound"):
+            raise LocalError(f"delivery is 'null' or 'bound', not {self.delivery!r}")
+        if self.bounds is None and (self.delivery == "bound" or self.carries_pt):
+            raise LocalError(
+                f"{name} (delivery {self.delivery!r}) needs bounds of clocks and delays: give "
+                "bounds=Bounds(accuracy_s=..., least_s=..., most_s=...)"
+            )
+        if unknown := sorted(self.printed - self.misprints):
+            known = ", ".join(sorted(self.misprints))
+            raise LocalError(f"{name} has no misprint {unknown[0]!r}; there are {known}")
+        if "exclusive-end" in self.printed and self.retry_ns is None:
+            raise LocalError("printed 'exclusive-end' is of answers to requests: it needs retry_s")
+        if self.buffer_limit is not None and (self.buffer_limit < 1 or self.retry_ns is None):
+            raise LocalError("buffer_limit is 1 or more, and needs recovery (retry_s)")
+        if self.delivery == "bound" and self.retry_ns is None:
+            self.heartbeat_ns = None  # nobody would go by a null message
+        if "no-null-messages" in self.printed:
+            self.heartbeat_ns = None
+
+    def _promise(self) -> Guarantee:
+        """Return what holds under these options; a printed variant claims what Tsuneizumi et al.
+        claim.
+        """
+        promise = PROMISE
+        recovers = self.retry_ns is not None
+        if recovers:
+            remark = f"while nobody lacks what {self.keep} newer messages have followed (keep)"
+            promise = promise._replace(survives_loss=True, leaves=False)
+            promise = promise._replace(remark=remark if self.keep is not None else "")
+        if self.bounds is None:
+            promise = promise._replace(leaves=False)
+        if self.printed:
+            return promise
+        if recovers and self.keep is not None and self.keep < KEEP:
+            remark = f"what {self.keep} newer messages have followed can be lost for good (keep)"
+            return promise._replace(never_early=False, never_stuck=False, remark=remark)
+        if self.heartbeat_ns is None and self.delivery == "null":
+            remark = "a member that sends nothing stops all others: there are no null messages"
+            return promise._replace(never_stuck=False, survives_loss=False, remark=remark)
+        if self.heartbeat_ns is None and recovers:
+            remark = "the loss of a last message is not found: there are no null messages"
+            return promise._replace(survives_loss=False, never_early=False, remark=remark)
+        if self.delivery == "bound" and recovers and not self.recovery_ns:
+            remark = "the bound leaves no time for recovery (recovery_s): a lost cause comes late"
+            return promise._replace(never_early=False, remark=remark)
+        if self.delivery == "bound" and recovers:
+            late = seconds_text(self.recovery_ns)
+            words = (f"in order if recovery makes nothing later than {late} s", promise.remark)
+            return promise._replace(remark="; ".join(filter(None, words)))
+        return promise
+
+    def _relate(self, everybody: Iterable[int]) -> None:
+        """Set up the relation among all who ever were members; raises LocalError first."""
+        separation = Separation(self.bounds or Bounds[int](), everybody)
+        self.relation = self.relate(separation)
+        self.separation = separation
+        self._waits_ns: dict[int, int] = {}
+
+    @abstractmethod
+    def relate(self, separation: Separation) -> Relation:
+        """Return the relation to order by; raises LocalError when the bounds forbid it."""
+
+    # -- membership -------------------------------------------------------------------------
+
+    def frontier(self) -> Hashable:
+        """Return LT, everybody who ever was a member, and (member, last) of those who left."""
+        everybody = tuple(sorted((*self.newest, self.me)))
+        return self.linear_time, everybody, tuple(sorted(self.last.items()))
+
+    def adopt(self, frontier: Any) -> None:
+        """Begin with the sponsor's linear time and members. Only as a newcomer."""
+        linear_time, everybody, last = frontier
+        if self.sent or any(self.newest.values()) or any(self.ahead.values()):
+            raise LocalError("a frontier is adopted before anything is sent or received")
+        others = [member for member in everybody if member != self.me]
+        self._relate((*others, self.me))
+        self.last = dict(last)
+        self.members = tuple(sorted({*others, self.me} - self.last.keys()))
+        self.linear_time = linear_time
+        self.before = dict.fromkeys(self.others(), 0)
+        self.newest = {member: self.last.get(member, 0) for member in others}
+        self.high, self.delivered = dict(self.newest), dict(self.newest)
+        self.ahead = {member: {} for member in others}
+        self.floors = dict.fromkeys(others, Floor())
+        self.look_again()
+
+    def join(self, member: int) -> Sequence[Effect]:
+        """Send to the newcomer too, and wait for it as for everybody."""
+        if member == self.me or member in self.newest:
+            raise LocalError(f"member number {member} has been given out before")
+        self._relate((*self.newest, self.me, member))
+        self.members = tuple(sorted((*self.members, member)))
+        for table in (self.before, self.newest, self.high, self.delivered):
+            table[member] = 0
+        self.ahead[member] = {}
+        self.floors[member] = Floor()
+        self.look_again()
+        return ()
+
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
+
+    def leave(self, member: int, last: int) -> Sequence[Effect]:
+        """Send to the member no more; its messages up to `last` are still delivered."""
+        if member not in self.newest or member in self.last:
+            raise LocalError(f"member {member} is not in the group")
+        if last < self.newest[member]:
+            raise LocalError(
+                f"member {member} left after message {last}, but {self.newest[member]} has come"
+            )
+        self.members = tuple(other for other in self.members if other != member)
+        self.last[member] = last
+        self.forget(member)
+        ahead = self.ahead[member]
+        late = sorted(before for before, one in ahead.items() if one.seq > last)
+        effects: list[Effect] = [Discard(ahead.pop(before), AFTER_LEAVE) for before in late]
+        self.high[member] = min(self.high[member], last)
+        if self.bounds is not None and self.done(member) < last:
+            self.left_ns[member] = None
+        self.look_again()
+        if self.delivery == "null":
+            effects += self._deliver(0)  # by which nobody goes under "null"
+        return effects
+
+    def restore(self, state: Any) -> None:
+        """Become what `snapshot` returned, in an object made with the same options.
+
+        Raises ValueError for numbers sent to somebody that were not given out yet.
+        """
+        super().restore(state)
+        if max(self.before.values(), default=0) > self.sent:
+            raise ValueError(f"a message above {self.sent}, the newest, was sent to somebody")
+        everybody = {*self.newest, self.me}
+        if everybody != set(self.separation.members):
+            self._relate(everybody)
+        self.look_again()
+
+    # -- what a message says ------------------------------------------------------------------
+
+    def is_note(self, message: AnyMessage) -> bool:
+        """Tell whether a message is a null message, a request or an answer to one."""
+        return not isinstance(message, StampedMessage)
+
+    def blocked_on(self) -> tuple[Held, ...]:
+        """Return what is held or ahead of a gap, by (sender, number), with what it waits for.
+
+        O(held x members) under delivery "null".
+        """
+        ahead = [one for member in self.ahead.values() for one in member.values()]
+        every = sorted([one.message for one in self.held.values()] + ahead, key=self.identity)
+        return tuple(map(self.explained, every))
+
+    def held_count(self) -> int:
+        """Return how many messages are held back. O(1), and for each member with a gap."""
+        return len(self.held) + sum(len(self.ahead[member]) for member in self.gapped)
+
+    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+        """Return 1 up to the newest number delivered of everybody, as bounds."""
+        counts = {**self.delivered, self.me: self.sent}
+        return {member: (1, count + 1) if count else () for member, count in counts.items()}
+
+    def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
+        """Return the sender's message to the same receiver before: the only one that is named."""
+        if isinstance(message, StampedMessage) and message.before:
+            return (MessageId(message.sender, message.before),)
+        return ()
+
+    def describe(self, names: Mapping[int, str]) -> dict[str, str]:
+        """Return the variables of section 6 as text: LT, SEQ, REQ, DSEQ and RBF."""
+
+        def row(values: Mapping[int, int], more: int = 0) -> str:
+            return ", ".join(f"{names[k]}: {value + more}" for k, value in sorted(values.items()))
+
+        buffer = ", ".join(str(held.message.payload) for held in self.blocked_on())
+        fields = {"LT": str(self.linear_time)} if self.carries_lt else {}
+        taken = {member: self.done(member) for member in self.newest}
+        return {
+            **fields,
+            "SEQ": str(self.sent + 1),
+            "REQ": row(taken, 1),
+            "DSEQ": row(self.delivered),
+            "RBF": buffer or "Ø",
+        }
+
+    # -- size and wire ----------------------------------------------------------------------
+
+    def encode(self, message: AnyMessage) -> bytes:
+        """Return the control information; see `timed.messages`."""
+        return wire.encode(message, lt=self.carries_lt, pt=self.carries_pt)
+
+    def decode(self, control: bytes, payload: Any) -> AnyMessage:
+        """Return what `encode` wrote. Raises DecodeError and SequenceError."""
+        return wire.decode(control, payload, lt=self.carries_lt, pt=self.carries_pt)
+
+    def control_bytes(self, message: AnyMessage) -> int:
+        """Return 4 bytes for SEQ, 4 for LT, 8 for PT; 4 more where numbers are left out."""
+        return wire.control_bytes(message, lt=self.carries_lt, pt=self.carries_pt)
+
+    def storage_bytes(self) -> int:
+        """Return SEQ and LT; of each other member REQ, the number before, and its floor.
+
+        Without what is held, or kept to be sent again: `memory_bytes`.
+        """
+        times = INTEGER_BYTES * self.carries_lt + CLOCK_BYTES * self.carries_pt
+        own = INTEGER_BYTES * (1 + self.carries_lt)
+        return own + len(self.newest) * (2 * INTEGER_BYTES + times)

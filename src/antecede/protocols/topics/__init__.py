@@ -1,0 +1,1 @@
+"""Topic-based causal order for publish/subscribe: Nakayama 2017."""

@@ -1,0 +1,1 @@
+"""Causal broadcast by counters of members: BSS, IDR, DS."""

@@ -1,0 +1,1 @@
+"""The compiled engines of the simulator, and what both need."""

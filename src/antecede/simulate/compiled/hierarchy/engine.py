@@ -1,0 +1,296 @@
+"""The compiled engine of the hierarchical protocol: what it can run, what it needs, what it found.
+
+Theory of operation
+-------------------
+`antecede.simulate.compiled.hierarchy.loop` does the run. Here its arrays are made. How many rows of
+512 messages the dependencies of all messages take is worked out from the send times. With D the
+longest delay of any channel, a message is delivered everywhere 3 D after its sending (up, across,
+down), for its whole past was sent before it. The first message f that is sent later than that has
+it in its past, so 3 D after f nobody's DV or CI has it. Where pruning is "published" this does not
+hold; there the run is made again with more room when it finds too little.
+
+The figures are those of the readable engine; a test holds them together.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from antecede.errors import ScenarioError
+from antecede.protocols.base import Relation
+from antecede.protocols.hierarchical.roles import ACK_AFTER
+from antecede.protocols.hierarchical.super_peer import FLUSH_AFTER
+from antecede.protocols.registry import entry
+from antecede.simulate.compiled.hierarchy import loop as hierarchy
+from antecede.simulate.compiled.hierarchy.columns import (
+    AFTER,
+    BEFORE,
+    CARRIED,
+    FIRST,
+    FULL,
+    HOME,
+    KIND,
+    LOGGED,
+    NONE,
+    NOWHERE,
+    OWN_FIRST,
+    PUBLISHED,
+    SAFE,
+    SENDER,
+    SEQ,
+    STAND,
+)
+from antecede.simulate.compiled.hierarchy.figures import figures, series
+from antecede.simulate.compiled.hierarchy.state import (
+    BLOCK,
+    FOREVER,
+    Size,
+    Small,
+    State,
+    Words,
+    new_arrays,
+    state_bytes,
+)
+from antecede.simulate.delays import US
+from antecede.simulate.network import channels
+from antecede.simulate.outputs.figures import sample_times
+from antecede.simulate.outputs.result import Result
+from antecede.simulate.random_streams import Ints, Stream, key
+from antecede.simulate.scenario.model import Scenario
+from antecede.simulate.schedule import Schedule
+from antecede.simulate.topology import Hierarchy
+from antecede.simulate.workload import Traffic
+
+PRUNINGS = {"safe": SAFE, "none": NONE, "published": PUBLISHED}
+LONGEST_US = 1 << 26
+HOPS = 3
+
+NOT_BY_RECEIPT = (
+    "the compiled engine of a hierarchy follows what was delivered; --engine readable "
+    "follows receipts too"
+)
+QUANTILES = ("wait_ms.p50", "wait_ms.p99")
+LONG_WAITS = "the compiled engine of a hierarchy counts waits one by one up to a second only"
+
+
+class Recorded(NamedTuple):
+    """A run with everything that can be compared."""
+
+    result: Result
+    deliveries: Ints
+    """[deliveries, 3] member, message and time in us, in the order of the run."""
+    carried: Ints
+    """[transmissions, 5] source, message, first target, bytes by Evropeytsev et al.'s accounting
+    and encoded.
+    """
+
+
+def can_run_hierarchy(scenario: Scenario) -> str | None:
+    """Return why the engine can not run a scenario; None: it can."""
+    links = scenario.links
+    if not isinstance(scenario.topology, Hierarchy) or scenario.protocol != "hierarchical":
+        return "it runs the hierarchical protocol on a hierarchy only"
+    options = _options(scenario)
+    if set(options) - {"pruning", "ack_after", "ack_payload"}:
+        return "it takes the options pruning and ack_after"
+    if options.get("pruning", "safe") not in PRUNINGS:
+        return f"its prunings are {', '.join(PRUNINGS)}"
+    if links.loss or links.duplicate or links.partitions:
+        return "its links lose and double nothing, and there are no partitions"
+    if links.buffer is not None or links.service_s:
+        return "its receivers take a copy at once"
+    if scenario.workload.kind == "replay":
+        return "it replays nothing"
+    if _longest_us(scenario) > LONGEST_US:
+        return f"its delays are below {LONGEST_US / US:.0f} s"
+    return None
+
+
+def hierarchy_bytes(scenario: Scenario, seed: int = 0) -> int:
+    """Return the memory that a run needs at most; much of it is never touched.
+
+    Raises ScenarioError.
+    """
+    _check(scenario)
+    return state_bytes(_size(scenario, Traffic(scenario, seed).schedule, log=False))
+
+
+def run_hierarchy(scenario: Scenario, seed: int) -> Result:
+    """Run a scenario; raises ScenarioError where `can_run_hierarchy` says why not."""
+    return _result(scenario, seed, _run(scenario, seed, log=False))
+
+
+def record_hierarchy(scenario: Scenario, seed: int) -> Recorded:
+    """Run a scenario and keep its deliveries and transmissions. Raises ScenarioError."""
+    s = _run(scenario, seed, log=True)
+    deliveries, carried = s.log[: int(s.at[LOGGED])], s.carried[: int(s.at[CARRIED])]
+    return Recorded(_result(scenario, seed, s), deliveries, carried)
+
+
+def _result(scenario: Scenario, seed: int, s: State) -> Result:
+    found = figures(s)
+    caveats = {"early.by_receipt": NOT_BY_RECEIPT}
+    if "wait_ms.mean" in found:
+        caveats |= {name: LONG_WAITS for name in QUANTILES if name not in found}
+    return Result(scenario, seed, "compiled", found, series(s), Relation.BY_DELIVERY, caveats)
+
+
+def _check(scenario: Scenario) -> None:
+    why = can_run_hierarchy(scenario)
+    if why is not None:
+        raise ScenarioError(f"the compiled engine of a hierarchy can not run this: {why}")
+
+
+def _check_silence(scenario: Scenario, sends: Schedule) -> None:
+    """Refuse a run in which a super peer may flush I, which the kernel does not.
+
+    Between two sends of a group, and so long before and after as a message is under way, others
+    send fewer than FLUSH_AFTER messages.
+    """
+    topology = scenario.topology
+    if not isinstance(topology, Hierarchy) or len(sends.time_us) < FLUSH_AFTER:
+        return
+    under_way_us = HOPS * _longest_us(scenario)
+    for at in topology.super_peers:
+        own = np.isin(sends.sender, np.array(topology.members(at)))
+        others_us, own_us = sends.time_us[~own], sends.time_us[own]
+        since_us = np.append(-under_way_us, own_us) - under_way_us
+        until_us = np.append(own_us, np.int64(FOREVER // 2)) + under_way_us
+        before = np.searchsorted(others_us, since_us, side="left")
+        most = int((np.searchsorted(others_us, until_us, side="right") - before).max())
+        if most >= FLUSH_AFTER:
+            raise ScenarioError(
+                "the compiled engine of a hierarchy can not run this: the group of super peer "
+                f"{at} sends nothing while others send up to {most:,} messages; from "
+                f"{FLUSH_AFTER:,} on its super peer flushes I: --engine readable does that"
+            )
+
+
+def _options(scenario: Scenario) -> dict[str, Any]:
+    return {**entry(scenario.protocol).options(scenario.variant), **scenario.options}
+
+
+def _longest_us(scenario: Scenario) -> int:
+    of = channels(scenario.topology, scenario.links)
+    return int(of.quantiles.max()) + int(of.places.max())
+
+
+def _run(scenario: Scenario, seed: int, log: bool) -> State:
+    _check(scenario)
+    sends = Traffic(scenario, seed).schedule
+    _check_silence(scenario, sends)
+    size = _size(scenario, sends, log)
+    while True:
+        s = _state(scenario, seed, sends, size)
+        hierarchy.run(s)
+        if not s.at[FULL]:
+            return s
+        size = size._replace(rows=4 * size.rows)
+
+
+# -- how large ------------------------------------------------------------------------------------
+
+
+def _size(scenario: Scenario, sends: Schedule, log: bool) -> Size:
+    topology = scenario.topology
+    assert isinstance(topology, Hierarchy)
+    longest = _longest_us(scenario)
+    groups, sent = len(topology.groups), sends.time_us
+    recent = np.arange(len(sent)) - np.searchsorted(sent, sent - (HOPS + 1) * longest - 256) + 1
+    return Size(
+        addresses=topology.size,
+        groups=groups,
+        place=groups + topology.external,
+        messages=len(sent),
+        samples=len(_samples(scenario)),
+        rows=_rows(sent, HOPS * longest),
+        most=int(recent.max(initial=0)) * (topology.size + sum(topology.groups)),
+        longest_us=longest,
+        fifo=scenario.links.fifo,
+        published=_options(scenario).get("pruning") == "published",
+        log=log,
+    )
+
+
+def _rows(sent_us: Ints, everywhere_us: int) -> int:
+    """Return how many blocks all messages' dependencies have together, see the module."""
+    later = np.searchsorted(sent_us, sent_us + everywhere_us, side="right")
+    never = np.append(sent_us, np.int64(FOREVER // 2))
+    free_us = never[later] + everywhere_us
+    number = np.arange(len(sent_us))
+    oldest = np.searchsorted(free_us, sent_us)
+    return int((number // BLOCK - oldest // BLOCK + 1).sum())
+
+
+def _samples(scenario: Scenario) -> range:
+    return sample_times(_us(scenario.warm_s), _us(scenario.sample_s), _us(scenario.duration_s))
+
+
+def _us(seconds: float) -> int:
+    return round(seconds * US)
+
+
+# -- the arrays -----------------------------------------------------------------------------------
+
+
+def _state(scenario: Scenario, seed: int, sends: Schedule, size: Size) -> State:
+    options = _options(scenario)
+    pruning = PRUNINGS[options.get("pruning", "safe")]
+    ack_after = options.get("ack_after")
+    if ack_after is None:
+        ack_after = 1 if pruning == PUBLISHED else ACK_AFTER
+    of = channels(scenario.topology, scenario.links)
+    arrays = new_arrays(size)
+    _messages(arrays["message"], sends)
+    _processes(arrays["process"], scenario)
+    _groups(arrays["group"], scenario, sends)
+    return State(
+        **arrays,
+        time_us=np.append(sends.time_us, FOREVER).astype(np.uint64),
+        sample_us=np.array([*_samples(scenario), FOREVER], np.uint64),
+        warm=np.uint64(np.searchsorted(sends.time_us, _us(scenario.warm_s))),
+        pruning=pruning,
+        ack_after=np.uint64(0 if pruning == NONE else ack_after),
+        delay_key=np.uint64(key(seed, Stream.DELAY)),
+        note_key=np.uint64(key(seed, Stream.NOTE_DELAY)),
+        table=of.table.astype(np.uint64),
+        quantiles=of.quantiles,
+        base=of.places.astype(np.uint64),
+        fifo=np.uint64(scenario.links.fifo),
+    )
+
+
+def _messages(message: Small, sends: Schedule) -> None:
+    """Fill in the schedule, and for each message its neighbours among its sender's."""
+    count = len(message)
+    order = np.lexsort((np.arange(count), sends.sender))
+    sender = sends.sender[order]
+    same = sender[1:] == sender[:-1]
+    message[order[:-1][same], int(AFTER)] = order[1:][same] + 1
+    message[order[1:][same], int(BEFORE)] = order[:-1][same] + 1
+    new = np.append(True, ~same)[:count]
+    begin = np.maximum.accumulate(np.where(new, np.arange(count), 0))
+    message[order, int(SEQ)] = np.arange(count) - begin + 1
+    message[:, int(SENDER)] = sends.sender
+
+
+def _processes(process: Words, scenario: Scenario) -> None:
+    topology, of = scenario.topology, channels(scenario.topology, scenario.links)
+    assert isinstance(topology, Hierarchy)
+    groups = len(topology.groups)
+    inside = np.repeat(np.arange(groups), topology.groups)
+    process[:, int(HOME)] = NOWHERE
+    process[:groups, int(HOME)] = np.arange(groups)
+    process[groups : groups + len(inside), int(HOME)] = inside
+    process[:, int(KIND)] = of.kind
+    process[:, int(STAND)] = np.arange(len(process)) % len(of.places)
+
+
+def _groups(group: Words, scenario: Scenario, sends: Schedule) -> None:
+    topology = scenario.topology
+    assert isinstance(topology, Hierarchy)
+    first = len(topology.groups) + np.cumsum([0, *topology.groups])
+    group[:, int(FIRST)] = first
+    group[:, int(OWN_FIRST)] = np.searchsorted(np.sort(sends.sender), first)

@@ -1,0 +1,125 @@
+"""The hierarchical protocol of Evropeytsev et al. 2016, compiled: its loop; see
+`simulate.hierarchy_engine`.
+
+Theory of operation
+-------------------
+Events come in the order of the contract (`simulate.world`): by time, then samples, then sends,
+then arrivals in the order of their tickets. What a super peer relays without delay lands in the
+bucket that is open and is settled there before the next arrival.
+
+    hierarchy_state      the arrays            hierarchy_inside    internal peers
+    hierarchy_sets       sets as bits          hierarchy_super     super peers, TT
+    hierarchy_measures   bytes                 hierarchy_outside   the external group
+    hierarchy_network    channels, waiting     hierarchy_deliver   deliveries, and IDR beside them
+    hierarchy_samples    storage               hierarchy_judge     deliveries before a cause
+    hierarchy_encoded    bytes on the wire
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from antecede.kernels.jit import njit
+from antecede.simulate.compiled.hierarchy.accounting import group_of
+from antecede.simulate.compiled.hierarchy.columns import (
+    ARRIVALS,
+    FIRST,
+    FULL,
+    NOWHERE,
+    SAMPLED,
+    SENT,
+)
+from antecede.simulate.compiled.hierarchy.encoded import compile_sizes
+from antecede.simulate.compiled.hierarchy.external import arrive_outside, send_external
+from antecede.simulate.compiled.hierarchy.internal import arrive_inside, send_internal
+from antecede.simulate.compiled.hierarchy.jit import inlined
+from antecede.simulate.compiled.hierarchy.jit import njit as uncached
+from antecede.simulate.compiled.hierarchy.network import ACKNOWLEDGES, ADDRESS_BITS, MESSAGE
+from antecede.simulate.compiled.hierarchy.samples import sample
+from antecede.simulate.compiled.hierarchy.state import State
+from antecede.simulate.compiled.hierarchy.super_peer import take_acknowledgement, take_upward
+from antecede.simulate.compiled.queue import (
+    BUCKET_BITS,
+    END,
+    LEFT,
+    NEXT,
+    entry_cargo,
+    entry_time,
+    open_bucket,
+    settle,
+)
+
+_0, _1 = np.uint64(0), np.uint64(1)
+
+
+def run(s: State) -> None:
+    """Let everything be sent, arrive and be delivered; `s` has the figures then.
+
+    Where at[FULL] is set, `needs` was too small and the run is worth nothing.
+    """
+    compile_sizes()
+    _compiled(s)
+
+
+@njit
+def _compiled(s: State) -> None:
+    _run(s)
+
+
+@uncached
+def _run(s: State) -> None:
+    messages = np.uint64(len(s.message))
+    bucket = _0
+    while (s.at[SENT] < messages or s.queue.at[LEFT] != _0) and s.at[FULL] == _0:
+        if s.queue.at[LEFT] == _0:
+            bucket = max(bucket, s.time_us[s.at[SENT]] >> BUCKET_BITS)
+        open_bucket(s.queue, bucket)
+        bucket += _1
+        end = bucket << BUCKET_BITS
+        while True:
+            send_us, sample_us = s.time_us[s.at[SENT]], s.sample_us[s.at[SAMPLED]]
+            until = min(end, send_us, sample_us)
+            _arrivals(s, until)
+            if until == end:
+                break
+            if sample_us <= send_us:
+                sample(s)
+            else:
+                _send(s, s.at[SENT])
+    while s.at[SAMPLED] + _1 < np.uint64(len(s.sample_us)):
+        sample(s)
+
+
+@inlined
+def _send(s: State, message: np.uint64) -> None:
+    s.at[SENT] += _1
+    if group_of(s, message) == NOWHERE:
+        send_external(s, message, s.time_us[message])
+    else:
+        send_internal(s, message, s.time_us[message])
+    settle(s.queue)
+
+
+@inlined
+def _arrivals(s: State, until: np.uint64) -> None:
+    """Let everything of the open bucket arrive that comes before a time."""
+    queue, groups = s.queue, np.uint64(len(s.group) - 1)
+    while queue.at[NEXT] < queue.at[END]:
+        entry = queue.now[queue.at[NEXT]]
+        now = entry_time(queue, entry)
+        if now >= until:
+            break
+        queue.at[NEXT] += _1
+        cargo = entry_cargo(entry)
+        at, message = cargo >> ADDRESS_BITS, cargo & MESSAGE
+        if message & ACKNOWLEDGES != _0:
+            take_acknowledgement(s, at, message ^ ACKNOWLEDGES)
+            continue
+        s.at[ARRIVALS] += _1
+        if groups <= at < s.group[groups, FIRST]:
+            arrive_inside(s, at, message, now)
+        elif group_of(s, message) == at:
+            take_upward(s, at, message, now)
+        else:
+            arrive_outside(s, at, message, now)
+        settle(queue)

@@ -1,0 +1,209 @@
+"""What the compiled hierarchy keeps: sets of messages as bits, numbers at super peers, counters.
+
+A message of the application has one index for the whole run, its place in the schedule. All sets
+(RV, DV, VTx, CI of Evropeytsev et al. 2016, and what IDR would keep) are bits at these indices, in
+blocks of 8 words over the whole run, block by block for all processes: what is touched together
+lies together, the rest of the memory rests. A super peer's numbering is a pair of arrays: spans of
+bit vectors are counted in it, when a message is sent or translated.
+
+A process is an address, as in `simulate.topology`: super peers, internal peers by group, external
+peers. A "place" is the index of a process of the external group: super peers, external peers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from antecede.simulate.compiled.hierarchy.columns import ACK_FRESH, FRESH
+from antecede.simulate.compiled.queue import Queue, new_queue, queue_bytes
+
+Words = npt.NDArray[np.uint64]
+Small = npt.NDArray[np.uint32]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+BLOCK = 512
+"""Messages of a block."""
+FOREVER = 2**62
+"""The time after all times that ends `time_us` and `sample_us`."""
+
+
+class State(NamedTuple):
+    """Everything about a run: N addresses, G super peers, E processes of the external group (G of
+    them super peers), M messages, B blocks.
+    """
+
+    queue: Queue
+    at: Words
+    """Counters, see above."""
+    sizes: Ints
+    """[4, 4] of messages that count: number, sum and sum of squares of bytes, encoded bytes."""
+    entropy: Floats
+    """[1] sum over bit vectors sent into groups."""
+    stored: Ints
+    """[samples, 6, 2] sum over members, and largest."""
+    wait_us: Words
+    """[bins] how many counted deliveries waited so long; the last: that long or longer."""
+    wait_sum: Ints
+    """[2] sum and maximum of waits in us."""
+    time_us: Words
+    """[M + 1] when messages are sent, and FOREVER."""
+    sample_us: Words
+    """[samples + 1] and FOREVER."""
+    warm: np.uint64
+    """First message that counts."""
+    pruning: np.uint64
+    ack_after: np.uint64
+    delay_key: np.uint64
+    """Of the stream of delays."""
+    note_key: np.uint64
+    """Of the stream of notes' delays."""
+    table: Words
+    """[kinds, kinds] row of `quantiles`."""
+    quantiles: Ints
+    """[tables, cells + 1] microseconds."""
+    base: Words
+    """[places, places] microseconds added to a delay."""
+    fifo: np.uint64
+    newest_out: Words
+    """[E, E] arrival of what was put last on a FIFO channel of the external group; else [1, 1]."""
+    process: Words
+    """[N, 24] columns of `hierarchy.columns`; the last ones are not used."""
+    message: Small
+    """[M, 16] columns; the last is not used."""
+    group: Words
+    """[G + 1, 9] columns above."""
+    sets: Words
+    """[B, N, 4, 8] sets of each process; [B, N, 5, 8] where pruning is "published"."""
+    come: Words
+    """[B, E, 8] what arrived in the external group; of its own group, at a super peer, what is
+    held."""
+    needs: Words
+    """[rows, 2, 8] blocks of what a message needs: by the protocol, and by IDR."""
+    numbers: Small
+    """[2, G, M + 1] rows above."""
+    heirs: Small
+    """[3, G, M + 1] rows above ("published"), else [3, 1, 1]."""
+    vtx: Small
+    """[2, E, G] rows above."""
+    loose: Small
+    """[..] messages that TT had forgotten when they were named ("published")."""
+    loose_waiting: Words
+    """[E] held messages that wait for the number of a forgotten one."""
+    head: Small
+    """[N, hash] first node of those that wait."""
+    nodes: Small
+    """[nodes, 4] next node or 0, what it waits for, its message, arrival in us (modulo 2^32)."""
+    acks: Words
+    """[acks, 3] peer, its last message's number, floor; of unused ones the next unused."""
+    scratch: Words
+    """[4, M + 2] rows above."""
+    debts: Small
+    """[.., 2] process and message: in the past of what was delivered there, and missing."""
+    log: Ints
+    """[deliveries, 3] member, message, time; [0, 3]: not kept."""
+    carried: Ints
+    """[transmissions, 5] source, message, first target, bytes, encoded bytes; [0, 5]: not kept."""
+    windows: Words
+    """[G + 1, words] bit vectors while they are measured: by super peer, and I."""
+    named: Ints
+    """[3, N] numbers by address while CI is measured; members and numbers of its pairs."""
+
+
+class Size(NamedTuple):
+    """How large the arrays must be."""
+
+    addresses: int
+    groups: int
+    place: int
+    """Processes of the external group."""
+    messages: int
+    samples: int
+    rows: int
+    most: int
+    """Copies under way or held back at once, at most."""
+    longest_us: int
+    fifo: bool
+    published: bool
+    log: bool
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of all messages."""
+        return self.messages // BLOCK + 1
+
+    @property
+    def hash(self) -> int:
+        """Lists of waiting messages of a process, a power of two."""
+        return 64 if self.addresses <= 4096 else 16
+
+    @property
+    def logged(self) -> int:
+        """Deliveries at most."""
+        return self.messages * (self.addresses - self.groups) if self.log else 0
+
+
+WAIT_BINS = 1 << 20
+LINE = 64
+"""Bytes of a line of the cache."""
+
+
+def shapes(size: Size) -> dict[str, tuple[tuple[int, ...], type]]:
+    """Return shape and type of every array that begins empty."""
+    n, g, e, m = size.addresses, size.groups, size.place, size.messages
+    word, small, signed = np.uint64, np.uint32, np.int64
+    heirs = (3, g, m + 1) if size.published else (3, 1, 1)
+    return {
+        "at": ((20,), word),
+        "sizes": ((4, 4), signed),
+        "entropy": ((1,), np.float64),
+        "stored": ((size.samples, 6, 2), signed),
+        "wait_us": ((WAIT_BINS + 1,), word),
+        "wait_sum": ((2,), signed),
+        "newest_out": ((e, e) if size.fifo else (1, 1), word),
+        "process": ((n, 24), word),
+        "message": ((m, 16), small),
+        "group": ((g + 1, 9), word),
+        "sets": ((size.blocks, n, 5 if size.published else 4, 8), word),
+        "come": ((size.blocks, e, 8), word),
+        "needs": ((size.rows + 1, 2, 8), word),
+        "numbers": ((2, g, m + 1), small),
+        "heirs": (heirs, small),
+        "vtx": ((2, e, g), small),
+        "loose": ((8 * size.rows if size.published else 1,), small),
+        "loose_waiting": ((e,), word),
+        "head": ((n, size.hash), small),
+        "nodes": ((size.most + 2, 4), small),
+        "acks": ((size.most + 2, 3), word),
+        "scratch": ((4, m + 2), word),
+        "debts": ((size.rows // 8 + 1024, 2), small),
+        "log": ((size.logged, 3), signed),
+        "carried": (((g + 3) * m if size.log else 0, 5), signed),
+        "windows": ((g + 1, m // 64 + 2), word),
+        "named": ((3, n), signed),
+    }
+
+
+def state_bytes(size: Size) -> int:
+    """Return the memory of a run at most; what is never needed of it is never touched."""
+    arrays = sum(int(np.prod(shape)) * np.dtype(of).itemsize for shape, of in shapes(size).values())
+    return arrays + 8 * size.messages + queue_bytes(size.longest_us, size.most)
+
+
+def new_arrays(size: Size) -> dict[str, Any]:
+    """Return the queue and all arrays of a state that begin empty."""
+    made: dict[str, Any] = {name: _zeros(shape, of) for name, (shape, of) in shapes(size).items()}
+    made["at"][[FRESH, ACK_FRESH]] = 1
+    return {"queue": new_queue(size.longest_us, size.most), **made}
+
+
+def _zeros(shape: tuple[int, ...], of: type) -> Any:
+    """Return zeros that begin with a line of the cache: a block of 8 words is one line then."""
+    size = math.prod(shape) * np.dtype(of).itemsize
+    raw = np.zeros(size + LINE, np.uint8)
+    start = -raw.ctypes.data % LINE
+    return raw[start : start + size].view(of).reshape(shape)

@@ -1,0 +1,1 @@
+"""Causal broadcast over a mesh, compiled: BSS, IDR, DS."""

@@ -1,0 +1,260 @@
+"""Causal broadcast over a mesh, compiled: BSS, IDR and DS deliver the same, and differ in bytes.
+
+Theory of operation
+-------------------
+Events come in the order of the contract (`simulate.readable`): by time, then sends, then arrivals
+in the order of their tickets. A send stamps the message (`mesh.sets`) and puts a copy for each
+other member on the network; the delay is drawn by the copy's name, so nothing random is stored.
+
+An arrival is delivered when the member has all that the message needs. Else it waits for the
+newest that is missing, in a list of that member and message, and is looked at again when that is
+delivered: from there on down, because what is newer is there by then. A delivery lets go what
+waited for it and lacks nothing now, by sender, then what waited for these, breadth first: the
+order in which `protocols.counting` releases.
+
+Samples are taken before the events of the same microsecond.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from antecede.kernels.jit import inlined_lent as inlined
+from antecede.kernels.jit import njit_lent as njit
+from antecede.simulate.compiled.mesh.sets import (
+    NOTHING,
+    bit,
+    deliver,
+    immediate,
+    missing,
+    recycle,
+    stamp,
+    write_causes,
+)
+from antecede.simulate.compiled.mesh.state import (
+    ARRIVALS,
+    DIFFERENCES,
+    FREE,
+    FRESH,
+    HELD,
+    LOGGED,
+    NUMBER,
+    SAMPLED,
+    SENT,
+    State,
+)
+from antecede.simulate.compiled.mesh.violations import judge_arrival, judge_send
+from antecede.simulate.compiled.queue import (
+    BUCKET_BITS,
+    END,
+    LEFT,
+    NEXT,
+    entry_cargo,
+    entry_time,
+    open_bucket,
+    put,
+    settle,
+)
+from antecede.simulate.compiled.random_streams import draw, pick
+from antecede.simulate.compiled.sizes import varint_size, vector_message_size
+
+_0, _1, _6, _9 = (np.uint64(k) for k in (0, 1, 6, 9))
+_LOW = np.uint64(2**32 - 1)
+_SLOT_BITS = np.uint64(29)
+_SLOT = np.uint64(2**29 - 1)
+
+
+def run(s: State) -> None:
+    """Let everything be sent, arrive and be delivered; `s` has the figures then."""
+    # It makes arrays, so it must be compiled before the kernel that calls it: see `njit_lent`.
+    vector_message_size(0, 1, np.zeros(1, np.int64))
+    _run(s)
+
+
+@njit
+def _run(s: State) -> None:
+    messages = np.uint64(len(s.sender))
+    bucket = _0
+    while s.at[SENT] < messages or s.queue.at[LEFT] != _0:
+        if s.queue.at[LEFT] == _0:
+            bucket = max(bucket, s.time_us[s.at[SENT]] >> BUCKET_BITS)
+        open_bucket(s.queue, bucket)
+        bucket += _1
+        end = bucket << BUCKET_BITS
+        while True:
+            send_us, sample_us = s.time_us[s.at[SENT]], s.sample_us[s.at[SAMPLED]]
+            until = min(end, send_us, sample_us)
+            _arrivals(s, until)
+            if until == end:
+                break
+            if sample_us <= send_us:
+                _sample(s)
+            else:
+                _send(s, s.at[SENT])
+    while s.at[SAMPLED] < np.uint64(len(s.sample)):
+        _sample(s)
+
+
+@inlined
+def _send(s: State, message: np.uint64) -> None:
+    """Stamp a message and put its copies on the network."""
+    member, slot = s.sender[message], message & np.uint64(len(s.number) - 1)
+    recycle(s, slot)
+    stamp(s, member, slot)
+    s.pairs[message] = write_causes(s, member, slot)
+    s.encoded[message] = _encoded(s, member, message)
+    if s.carries == DIFFERENCES:
+        for other in range(len(s.changed)):
+            s.changed[member, other] = 0
+    s.number[slot] = message
+    s.before[member] = message + _1
+    if len(s.done) != 0:
+        judge_send(s, member, slot)
+    if len(s.log_at) != 0:
+        s.log_at[message] = s.at[LOGGED]
+    _transmit(s, member, message, slot)
+    s.at[SENT] += _1
+    settle(s.queue)
+
+
+@inlined
+def _encoded(s: State, member: np.uint64, message: np.uint64) -> int:
+    sender, seq = int(np.int64(member)), s.seq[message]
+    if s.carries == NUMBER:
+        return varint_size(sender) + varint_size(seq)
+    return vector_message_size(sender, seq, s.causes)
+
+
+@inlined
+def _transmit(s: State, member: np.uint64, message: np.uint64, slot: np.uint64) -> None:
+    members = np.uint64(len(s.have))
+    now = s.time_us[message]
+    for to in range(members):
+        if to != member:
+            word = draw(s.key, message, member * members + to)
+            table = s.quantiles[s.table[s.kind[member], s.kind[to]]]
+            time = now + s.base[s.place[member], s.place[to]] + np.uint64(pick(table, word))
+            if s.newest.shape[0] > 1:
+                time = max(time, s.newest[member, to])
+                s.newest[member, to] = time
+            put(s.queue, time, (to << _SLOT_BITS) | slot)
+
+
+@inlined
+def _arrivals(s: State, until: np.uint64) -> None:
+    """Let everything of the open bucket arrive that comes before a time."""
+    queue = s.queue
+    while queue.at[NEXT] < queue.at[END]:
+        entry = queue.now[queue.at[NEXT]]
+        time = entry_time(queue, entry)
+        if time >= until:
+            break
+        queue.at[NEXT] += _1
+        cargo = entry_cargo(entry)
+        _arrive(s, cargo >> _SLOT_BITS, cargo & _SLOT, time)
+
+
+@inlined
+def _arrive(s: State, member: np.uint64, slot: np.uint64, time: np.uint64) -> None:
+    s.at[ARRIVALS] += _1
+    if len(s.done) != 0:
+        judge_arrival(s, member, slot)
+    lacks = missing(s, member, slot, s.top[slot])
+    if lacks == NOTHING:
+        _release(s, member, slot, time)
+    else:
+        _wait(s, member, lacks, _hold(s, member, slot, time))
+
+
+@inlined
+def _hold(s: State, member: np.uint64, slot: np.uint64, time: np.uint64) -> np.uint64:
+    """Return a node for a message that is held back from now on."""
+    node = s.at[FREE]
+    if node == _0:
+        node = s.at[FRESH]
+        s.at[FRESH] += _1
+    else:
+        s.at[FREE] = np.uint64(s.nodes[node, 0])
+    s.nodes[node, 1] = slot
+    s.nodes[node, 2] = time & _LOW
+    s.held[member] += _1
+    s.at[HELD] += _1
+    return np.uint64(node)
+
+
+@inlined
+def _wait(s: State, member: np.uint64, slot: np.uint64, node: np.uint64) -> None:
+    """Let a node wait at a member for the message of a slot."""
+    mark = s.awaited[member, slot >> _6] & bit(slot)
+    place = slot & np.uint64(s.head.shape[1] - 1)
+    s.nodes[node, 0] = s.head[member, place] if mark != _0 else np.uint32(0)
+    s.head[member, place] = node
+    s.awaited[member, slot >> _6] |= bit(slot)
+
+
+@inlined
+def _release(s: State, member: np.uint64, slot: np.uint64, time: np.uint64) -> None:
+    """Deliver a message and all that waited for it, breadth first."""
+    s.ready[_0] = slot
+    done, count = _0, _1
+    while done < count:
+        slot = s.ready[done]
+        done += _1
+        deliver(s, member, slot, time)
+        if s.awaited[member, slot >> _6] & bit(slot) != _0:
+            s.awaited[member, slot >> _6] &= ~bit(slot)
+            count = _wake(s, member, slot, time, count)
+
+
+@inlined
+def _wake(
+    s: State, member: np.uint64, slot: np.uint64, time: np.uint64, count: np.uint64
+) -> np.uint64:
+    """Look again at what waited for a slot; return how many are ready then."""
+    node = np.uint64(s.head[member, slot & np.uint64(s.head.shape[1] - 1)])
+    first = count
+    while node != _0:
+        after, waiter = np.uint64(s.nodes[node, 0]), np.uint64(s.nodes[node, 1])
+        lacks = missing(s, member, waiter, slot >> _9)
+        if lacks == NOTHING:
+            _let_go(s, member, waiter, node, time)
+            count = _insert(s, first, count, waiter)
+        else:
+            _wait(s, member, lacks, node)
+        node = after
+    return count
+
+
+@inlined
+def _let_go(s: State, member: np.uint64, slot: np.uint64, node: np.uint64, time: np.uint64) -> None:
+    if s.number[slot] >= s.warm:
+        s.wait_us[(time - np.uint64(s.nodes[node, 2])) & _LOW] += _1
+    s.held[member] -= _1
+    s.at[HELD] -= _1
+    s.nodes[node, 0] = s.at[FREE]
+    s.at[FREE] = node
+
+
+@inlined
+def _insert(s: State, first: np.uint64, count: np.uint64, slot: np.uint64) -> np.uint64:
+    """Put a slot into the ready ones from `first` on, by sender; return their new number."""
+    place = count
+    sender = s.sender[s.number[slot]]
+    while place > first and s.sender[s.number[s.ready[place - _1]]] > sender:
+        s.ready[place] = s.ready[place - _1]
+        place -= _1
+    s.ready[place] = slot
+    return np.uint64(count + _1)
+
+
+@inlined
+def _sample(s: State) -> None:
+    row = s.at[SAMPLED]
+    s.at[SAMPLED] += _1
+    s.sample[row, 2] = s.at[HELD]
+    for one in range(len(s.fresh)):
+        member = np.uint64(one)
+        pairs = immediate(s, member)
+        s.sample[row, 0] += pairs
+        s.sample[row, 1] = max(s.sample[row, 1], pairs)
+        s.sample[row, 3] = max(s.sample[row, 3], s.held[member])

@@ -1,0 +1,1 @@
+"""What a run gives: figures, violations, unnecessary waits, traces."""

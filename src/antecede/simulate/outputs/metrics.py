@@ -1,0 +1,162 @@
+"""What the readable engine counts while it runs; `figures` turns it into a result's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from antecede.errors import LocalError
+from antecede.protocols.base import Protocol
+from antecede.simulate.delays import US
+from antecede.simulate.outputs.figures import Entropy, Sizes, Stored, Waits, storage_figures
+from antecede.simulate.outputs.idr_baseline import IdrShadow
+from antecede.simulate.outputs.recording import Numbered, Transmission
+from antecede.simulate.scenario.model import Scenario
+from antecede.simulate.topology import EXTERNAL, INTERNAL, SUPER, Hierarchy
+
+
+class Watch:
+    """Sums of one run; `record` keeps every transmission too."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        members: Mapping[int, Protocol],
+        *,
+        record: bool,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        topology = scenario.topology
+        self.warm_us = round(scenario.warm_s * US)
+        self.members, self.record, self.progress = members, record, progress
+        self.end_us = scenario.duration_s * US
+        self.role = [topology.role(at) for at in range(topology.size)]
+        self.senders = topology.senders()
+        self.at_role: dict[str, list[Protocol]] = {}
+        for at, member in members.items():
+            self.at_role.setdefault(self.role[at], []).append(member)
+        self.arrivals = self.deliveries = self.messages = 0
+        self.counts: Counter[str] = Counter()
+        self.sizes: dict[str, Sizes] = {}
+        self.stored: dict[str, Stored] = {}
+        self.held, self.tables = Stored(), Stored()
+        self.waits, self.entropy = Waits(), Entropy()
+        self.sampled_us: list[int] = []
+        self.sent_us: dict[int, int] = {}
+        self.transmissions: list[Transmission] = []
+        self.numbered: list[Numbered] = []
+        self.shadow = IdrShadow(self.senders) if isinstance(topology, Hierarchy) else None
+
+    def sent(self, now_us: int, at: int, number: int) -> None:
+        """An application sends."""
+        self.messages += 1
+        if self.progress is not None:
+            self.progress(now_us / self.end_us)
+        self.sent_us[number] = now_us
+        if self.shadow is not None:
+            self.shadow.sent_by(at, number, now_us >= self.warm_us)
+
+    def transmitted(
+        self,
+        now_us: int,
+        at: int,
+        member: Protocol,
+        message: Any,
+        number: int,
+        targets: Sequence[int],
+    ) -> None:
+        """A message of the application is put on the network, not for the second time."""
+        whose = self._whose(at, targets[0])
+        if self.record or (whose is not None and self.sent_us[number] >= self.warm_us):
+            try:
+                sizes = member.control_bytes(message), len(member.encode(message))
+            except LocalError:  # a protocol of the user's that counts no bytes
+                return
+            if self.record:
+                one = Transmission(now_us, at, number, tuple(targets), *sizes)
+                self.transmissions.append(one)
+            if whose is not None and self.sent_us[number] >= self.warm_us:
+                self.sizes.setdefault(whose, Sizes()).add(*sizes)
+                if whose == INTERNAL:
+                    self.entropy.add(message.dv[1])
+        if whose == INTERNAL:
+            self.numbered.append(
+                Numbered(at, message.seq, number, message.dv, message.sender != at)
+            )
+
+    def _whose(self, source: int, target: int) -> str | None:
+        """Return the role that a transmission's overhead counts for."""
+        role = self.role[source]
+        if role == SUPER:
+            return INTERNAL if self.role[target] == INTERNAL else EXTERNAL
+        return None if role == INTERNAL else role
+
+    def noted(self, member: Protocol, message: Any, copies: int) -> None:
+        """A protocol's own message, or a message once more, is put on the network."""
+        self.counts["notes"] += copies
+        try:
+            self.counts["note_bytes"] += copies * member.control_bytes(message)
+        except LocalError:
+            return
+
+    def delivered(self, now_us: int, at: int, number: int, arrived_us: int, marked: bool) -> None:
+        """An application gets a message."""
+        self.deliveries += 1
+        self.counts["released"] += marked
+        if self.sent_us[number] >= self.warm_us:
+            self.waits.all_us.append(now_us - arrived_us)
+        if self.shadow is not None:
+            self.shadow.delivered_at(at, number)
+
+    def sample(self, time_us: int, arrived: Sequence[Mapping[int, int]]) -> None:
+        """Look at every member."""
+        self.sampled_us.append(time_us)
+        self.held.add([len(arrived[at]) for at in self.senders])
+        for role, members in self.at_role.items():
+            try:
+                self.stored.setdefault(role, Stored()).add([one.storage_bytes() for one in members])
+            except LocalError:  # a protocol of the user's that counts no bytes
+                continue
+            if role == SUPER:
+                self.tables.add([len(one.table.origins) for one in members])  # type: ignore[attr-defined]
+        if self.shadow is not None:
+            self.shadow.sample()
+
+    # -- results ----------------------------------------------------------------------------
+
+    def figures(self) -> dict[str, float]:
+        """Return the figures that need nothing but these sums."""
+        found: dict[str, float] = {
+            "sent": self.messages,
+            "arrivals": self.arrivals,
+            "deliveries": self.deliveries,
+        }
+        found |= {name: count for name, count in self.counts.items() if count}
+        for role, sizes in self.sizes.items():
+            found |= sizes.figures(role)
+        if self.entropy.counts:
+            found["internal.entropy_bytes"] = self.entropy.mean()
+        for role, stored in self.stored.items():
+            found |= storage_figures(stored, role)
+        if self.shadow is not None:
+            found |= self.shadow.sizes.figures("idr")
+            found |= storage_figures(self.shadow.stored, "idr")
+        found |= self.waits.figures()
+        if self.held.count:
+            found |= {"held.mean": self.held.mean, "held.max": self.held.most}
+        if self.tables.count:
+            found |= {"tt.mean": self.tables.mean, "tt.max": self.tables.most}
+        return found
+
+    def series(self) -> dict[str, Sequence[float]]:
+        """Return storage and messages held over time, means over members."""
+        if not self.sampled_us:
+            return {}
+        stored = {
+            f"{role}.storage_bytes": of.series for role, of in self.stored.items() if of.count
+        }
+        if self.shadow is not None:
+            stored["idr.storage_bytes"] = self.shadow.stored.series
+        time_s = [time_us / US for time_us in self.sampled_us]
+        return {"time_s": time_s, "held": self.held.series, **stored}

@@ -1,0 +1,1 @@
+"""Scenarios of the simulator: the model, and TOML files of it."""

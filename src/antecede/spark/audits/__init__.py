@@ -1,0 +1,1 @@
+"""`audit`, `meter`, `violations` and their reports over DataFrames."""

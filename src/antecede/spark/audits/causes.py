@@ -1,0 +1,199 @@
+"""The counts of an audit by declared causes, as joins and aggregations: no task needs a run.
+
+The rule is that of `trace.rows` and `audit.counts`, written as native expressions; tests hold both
+to each other. Rows meet by run and id (which one is the event, which contradict it), causes by run
+and id (inversions, causes that are nowhere). Only the graph, in numbers, and the rows of runs that
+tell of receipts or deliveries, meet by run: `run_graph`, `run_early`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.window import Window
+
+from antecede.audit.pairs import PairChoice
+from antecede.spark.audits.event_columns import KEY, PLACE, ROW
+from antecede.spark.audits.run_graph import graphs_of
+from antecede.trace.reader import NO_ID
+from antecede.trace.rows import CONTENT
+from antecede.trace.schema import DELIVER, ORDERS, RECEIVE
+
+SPACES = "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680" + (
+    "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+)
+"""What Arrow takes for blanks in text."""
+NAMES, REASON = "__antecede_names", "reason"
+LARGEST = (1 << 63) - 1
+
+
+class Limits(NamedTuple):
+    """What the task of one run takes; beyond it the query fails and says so."""
+
+    pairs: PairChoice
+    graph_edges: int
+
+
+def judged(events: DataFrame) -> DataFrame:
+    """Return rows with `first`, `again` and `reason`: is it the event, a later row of one, bad.
+
+    Rows of receipts and deliveries are neither, unless one stands in for the event.
+    """
+    events = events.withColumn("__named", F.coalesce(F.length("id") > 0, F.lit(False)))
+    second = F.coalesce(_kind(events).isin(RECEIVE, DELIVER), F.lit(False))
+    events = events.withColumn("__second", second)
+    # Rows without an id are spread, not sorted in one task; they are no events anyhow.
+    spread = F.when(F.col("__named"), F.lit(None)).otherwise(F.col(PLACE))
+    own = Window.partitionBy(KEY, "id", spread).orderBy("__second", PLACE)
+    content = [name for name in CONTENT if name in events.columns]
+    events = events.withColumn("__number", F.row_number().over(own))
+    first = F.first(F.struct(*content, F.lit(0).alias("__some"))).over(own)
+    events = events.withColumn("__of_first", first)
+    again = F.col("__named") & (F.col("__number") > 1) & ~F.col("__second")
+    differ = [
+        F.when(~_set(F.col(name)).eqNullSafe(_set(F.col("__of_first")[name])), F.lit(name))
+        if name != "member"
+        else F.when(~F.col(name).eqNullSafe(F.col("__of_first")[name]), F.lit(name))
+        for name in content
+    ]
+    named = F.concat_ws(", ", *differ) if differ else F.lit("")
+    conflict = F.concat(
+        F.lit("an earlier row of this id differs in "), named, F.lit("; that one counts")
+    )
+    reason = F.when(~F.col("__named"), F.lit(NO_ID)).when(again & (named != ""), conflict)
+    return events.withColumns(
+        {
+            "first": F.col("__named") & (F.col("__number") == 1),
+            "again": again,
+            REASON: reason,
+        }
+    ).drop("__of_first", "__number")
+
+
+def distinct_events(rows: DataFrame) -> DataFrame:
+    """Return the events of `judged` rows: causes cleaned in `NAMES`, `node` and `check` digests."""
+    events = rows.where("first")
+    given = F.col("parents") if "parents" in rows.columns else F.array().cast("array<string>")
+    given = F.coalesce(given, F.array().cast("array<string>"))
+    blank = F.filter(given, _blank)
+    kept = F.filter(given, lambda name: ~_blank(name) & (name != F.col("id")))
+    return events.withColumns(
+        {
+            NAMES: F.array_distinct(kept),
+            "__selfish": F.coalesce(F.array_contains(given, F.col("id")), F.lit(False)),
+            "__repeated": F.size(kept) - F.size(F.array_distinct(kept)),
+            "__blank": F.size(blank),
+            "node": F.xxhash64("id"),
+            "check": F.hash("id"),
+        }
+    ).drop(ROW)
+
+
+def edges_of(effects: DataFrame, causes: DataFrame) -> DataFrame:
+    """Return a row for each declared cause: columns of the effect, `name`, of the cause or null."""
+    orders = [name for name in ORDERS if name in effects.columns]
+    member = ["member"] if "member" in effects.columns else []
+    child = effects.select(
+        KEY,
+        F.explode(NAMES).alias("name"),
+        F.col("node").alias("child"),
+        F.col("check").alias("child_check"),
+        *(F.col(name).alias(f"effect_{name}") for name in [*member, *orders]),
+    )
+    parent = causes.select(
+        F.col(KEY).alias("__cause_run"),
+        F.col("id").alias("__cause_id"),
+        F.col("node").alias("parent"),
+        F.col("check").alias("parent_check"),
+        *(F.col(name).alias(f"cause_{name}") for name in [*member, *orders]),
+    )
+    same = (child[KEY] == parent["__cause_run"]) & (child["name"] == parent["__cause_id"])
+    return child.join(parent, same, "left").drop("__cause_run", "__cause_id")
+
+
+def on_cycles(events: DataFrame, limits: Limits) -> tuple[DataFrame, DataFrame]:
+    """Return the graph's counts, a row a run, and the digests of events on cycles."""
+    present = edges_of(events, events).where(F.col("parent").isNotNull())
+    found = graphs_of(present, limits.pairs, limits.graph_edges)
+    return found.where("node IS NULL").drop("node"), found.where("node IS NOT NULL").select(
+        KEY, "node"
+    )
+
+
+def of_rows(rows: DataFrame) -> DataFrame:
+    """Count the rows of each run."""
+    run = F.max("run") if "run" in rows.columns else F.lit(None).cast("string")
+    named = F.col("__named")
+    return rows.groupBy(KEY).agg(
+        F.nullif(run, F.lit("")).alias("run"),
+        F.count(F.lit(1)).alias("rows"),
+        F.count_if("again").alias("duplicates"),
+        F.count_if(F.col(REASON).isNotNull() & named).alias("conflicting_rows"),
+        F.count_if(~named).alias("__no_id"),
+        F.count_if(named & (_kind(rows) == RECEIVE)).alias("receipts"),
+        F.count_if(named & (_kind(rows) == DELIVER)).alias("deliveries"),
+    )
+
+
+def of_causes(events: DataFrame) -> DataFrame:
+    """Count what events declare beside causes, events on cycles among them."""
+    return events.groupBy(KEY).agg(
+        F.count_if("__selfish").alias("self_parents"),
+        F.sum("__repeated").alias("repeated_causes"),
+        F.sum("__blank").alias("blank_causes"),
+    )
+
+
+def of_events(events: DataFrame) -> DataFrame:
+    """Count the events that are on no cycle."""
+    size = F.size(NAMES)
+    orders = [name for name in ORDERS if name in events.columns]
+    member = F.col("member") if "member" in events.columns else F.lit(None).cast("string")
+    return events.groupBy(KEY).agg(
+        F.count(F.lit(1)).alias("messages"),
+        F.nullif(F.count_distinct(member), F.lit(0)).alias("members"),
+        F.count_if(size == 0).alias("roots"),
+        F.count_if(size > 1).alias("merges"),
+        F.max(size).cast("long").alias("max_parents"),
+        *(F.count(name).alias(f"known_{name}") for name in orders),
+    )
+
+
+def of_edges(edges: DataFrame) -> DataFrame:
+    """Count the causes of events that are on no cycle."""
+    there = F.col("parent").isNotNull()
+    orders = [name.removeprefix("effect_") for name in edges.columns if name.startswith("effect_")]
+    cross = F.lit(None).cast("boolean")
+    if "member" in orders:
+        orders.remove("member")
+        cross = F.col("effect_member") != F.col("cause_member")
+    steps = {name: step_back(name) for name in orders}
+    return edges.groupBy(KEY).agg(
+        F.count_if(there).alias("edges"),
+        F.count_if(~there).alias("missing_parents"),
+        F.count_distinct(F.when(~there, F.col("name"))).alias("missing_ids"),
+        F.count_if(cross).alias("cross_member_edges"),
+        *(F.count_if(back > 0).alias(f"back_{name}") for name, back in steps.items()),
+        *(F.max(back).alias(f"most_{name}") for name, back in steps.items()),
+    )
+
+
+def step_back(order: str) -> Column:
+    """Return by how much an edge goes backward; null where it does not, or nobody knows."""
+    cause, effect = F.col(f"cause_{order}"), F.col(f"effect_{order}")
+    exact = F.coalesce(F.try_subtract(cause, effect), F.lit(LARGEST))
+    return F.when(cause > effect, exact)
+
+
+def _set(values: Column) -> Column:
+    return F.sort_array(F.array_distinct(values))
+
+
+def _blank(name: Column) -> Column:
+    return F.coalesce(F.btrim(name, F.lit(SPACES)) == "", F.lit(True))
+
+
+def _kind(rows: DataFrame) -> Column:
+    return F.col("kind") if "kind" in rows.columns else F.lit("event")

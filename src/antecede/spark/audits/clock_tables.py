@@ -1,0 +1,261 @@
+"""The counts of an audit by vector clocks, as joins, windows and aggregations over a run's members.
+
+The rule is that of `kernels.clocks` and `audit.counts`, written as native expressions; tests hold
+both to each other. The event (g, n) is in the past of e when V(e)[g] >= n (Mattern 1989), so how
+many events of g an entry covers is a prefix count: events and entries of one member of a run are
+sorted together by their number, and counted as they pass. What is sorted so is the rows of one
+member of a run, in the JVM, which spills; no task needs a run, and none needs Python.
+
+Clocks that contradict themselves are looked for at the entries that changed. Where a member's
+clocks never fall, an entry that says what it said at the event before can be wrong only if it was
+wrong there: so a member without a fall, and without a contradiction at an entry that changed, has
+none. All entries of other members are compared only at the members that are left.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.window import Window
+
+from antecede.spark.audits.event_columns import KEY, PLACE
+from antecede.trace.reader import NO_ID
+from antecede.trace.rows import BAD_CLOCK, NO_CLOCK
+from antecede.trace.schema import DELIVER, ORDERS, RECEIVE
+
+TEXTS = ("run", "member", "text", "source")
+NO_OWN = "__no_own"
+"""Stands for the reason that names a member, until a task of Python has written it."""
+
+
+class ClockRows(NamedTuple):
+    """The rows of clock logs, and what is made of them."""
+
+    rows: DataFrame
+    """All rows, with `reason` where they are set aside, `first` and `again`."""
+    good: DataFrame
+    """Those that have a clock of their own, in the columns of the schema that there are."""
+    events: DataFrame
+    """Distinct events in their members' order (`at`), each beside the one before (`then`)."""
+
+
+def clock_rows(events: DataFrame) -> ClockRows:
+    """Return the rows and events of clock logs; columns as of `event_columns.events_of`."""
+    given = [name for name in events.columns if name != "seq"]
+    rows = _told_apart(_with_clocks(events))
+    good = rows.where(~F.col("__refused")).select(*given, F.col("__own").alias("seq"))
+    return ClockRows(rows, good, _in_order(rows.where("first")))
+
+
+def _with_clocks(events: DataFrame) -> DataFrame:
+    """Add `__clock`, a map, `__own`, the event's own entry, and `reason`."""
+    absent = {name: F.lit(None).cast("string") for name in TEXTS if name not in events.columns}
+    absent |= {"kind": F.lit("event")} if "kind" not in events.columns else {}
+    absent |= {"line": F.lit(None).cast("long")} if "line" not in events.columns else {}
+    for name, kind in (("clock_members", "string"), ("clock_counts", "long")):
+        if name not in events.columns:
+            absent[name] = F.lit(None).cast(f"array<{kind}>")
+    events = events.withColumns(absent)
+    names = F.col("clock_members")
+    counts = F.coalesce(F.col("clock_counts"), F.array().cast("array<bigint>"))
+    paired = (
+        (F.size(names) == F.size(counts))
+        & (F.size(F.array_distinct(names)) == F.size(names))
+        & ~F.exists(names, lambda name: name.isNull())
+        & ~F.exists(counts, lambda count: count.isNull() | (count < 0))
+    )
+    clock = F.when(names.isNotNull() & paired, F.map_from_arrays(names, counts))
+    events = events.withColumn("__clock", clock)
+    events = events.withColumn("__own", F.try_element_at("__clock", F.col("member")))
+    reason = (
+        F.when(names.isNull(), F.lit(NO_CLOCK))
+        .when(F.col("__clock").isNull(), F.lit(BAD_CLOCK))
+        .when(F.coalesce(F.col("__own"), F.lit(0)) == 0, F.lit(NO_OWN))
+    )
+    return events.withColumn("reason", reason).withColumn("__refused", reason.isNotNull())
+
+
+def _told_apart(rows: DataFrame) -> DataFrame:
+    """Add `first`: is it the event, and `again`: is it a later row of one."""
+    named = ~F.col("__refused") & F.coalesce(F.length("id") > 0, F.lit(False))
+    second = F.coalesce(F.col("kind").isin(RECEIVE, DELIVER), F.lit(False))
+    rows = rows.withColumns({"__named": named, "__second": second})
+    # Rows that are no events are spread, not sorted in one task.
+    spread = F.when(F.col("__named"), F.lit(None)).otherwise(F.col(PLACE))
+    same = Window.partitionBy(KEY, "id", spread, "clock_members", "clock_counts", "text")
+    rows = rows.withColumn("__number", F.row_number().over(same.orderBy("__second", PLACE)))
+    no_id = F.when(~F.col("__refused") & ~F.col("__named"), F.lit(NO_ID))
+    return rows.withColumns(
+        {
+            "first": F.col("__named") & (F.col("__number") == 1),
+            "again": F.col("__named") & (F.col("__number") > 1) & ~F.col("__second"),
+            "reason": F.coalesce(F.col("reason"), no_id),
+        }
+    )
+
+
+def _in_order(chosen: DataFrame) -> DataFrame:
+    """Return events with `at`, from 1, and of the event before `own_then` and `clock_then`."""
+    orders = [name for name in ORDERS if name in chosen.columns]
+    events = chosen.select(
+        *(KEY, "id", "run", "member", "source", "line"),
+        F.col(PLACE).alias("place"),
+        F.col("__own").alias("own"),
+        F.col("__clock").alias("clock"),
+        F.struct(F.lit(0).alias("__some"), *orders).alias("orders"),
+    )
+    member = Window.partitionBy(KEY, "member")
+    again = F.col("own") == F.lag("own").over(member.orderBy("own", "place"))
+    events = events.withColumn("__again", F.coalesce(again, F.lit(False)))
+    # Where a member repeats a number its events go by their rows.
+    own = F.when(F.max("__again").over(member), F.lit(0)).otherwise(F.col("own"))
+    events = events.withColumns({"__by": own, "begins": F.min("place").over(member)})
+    before = member.orderBy("__by", "place")
+    events = events.withColumns(
+        {
+            "at": F.row_number().over(before),
+            "own_then": F.lag("own").over(before),
+            "clock_then": F.lag("clock").over(before),
+        }
+    )
+    lowered = F.col("clock_then").isNotNull() & _behind(F.col("clock_then"), F.col("clock"))
+    return events.withColumn("lowered", lowered).drop("__again", "__by")
+
+
+def _behind(one: Column, two: Column) -> Column:
+    """Tell whether clock `two` is behind `one` in any entry."""
+    less = F.map_zip_with(
+        one, two, lambda _, a, b: F.coalesce(b, F.lit(0)) < F.coalesce(a, F.lit(0))
+    )
+    return F.exists(F.map_values(less), lambda is_less: is_less)
+
+
+def entries_of(events: DataFrame) -> DataFrame:
+    """Return a row for each entry of a clock, with what the log has of it.
+
+    `other`, `count` and `nth`: the entry and its place; `prefix`: how many events it covers;
+    `known_at`, `known_own`: the last of them (null: none); `changed`: of another member, and not
+    what this member knew before; `fresh`: an event that is logged, higher than ever known here.
+    """
+    own = F.struct(F.lit(-1).alias("nth"), F.col("member").alias("other"), F.col("own").alias("n"))
+    asked = F.transform(
+        F.map_entries("clock"),
+        lambda entry, nth: F.struct(
+            nth.alias("nth"), entry["key"].alias("other"), entry["value"].alias("n")
+        ),
+    )
+    # One row for the event itself, and one for each entry: events are worked out once.
+    both = events.select(
+        *(KEY, "member", "at", "own", "own_then", "place"),
+        F.explode(F.concat(F.array(own), asked)).alias("one"),
+    ).select(
+        *(KEY, "member", "at", "own", "own_then", "place", "one.nth", "one.other"),
+        F.col("one.n").alias("count"),
+    )
+    event = F.col("nth") < 0
+    passing = Window.partitionBy(KEY, "other").orderBy("count", ~event, "at")
+    passing = passing.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    known = F.last(F.when(event, F.struct("at", "own")), ignorenulls=True).over(passing)
+    both = both.withColumns(
+        {"prefix": F.sum(F.when(event, 1).otherwise(0)).over(passing), "known": known}
+    )
+    entries = both.where("nth >= 0").withColumns(
+        {"known_at": F.col("known.at"), "known_own": F.col("known.own")}
+    )
+    here = Window.partitionBy(KEY, "member", "other").orderBy("at")
+    earlier = here.rowsBetween(Window.unboundedPreceding, -1)
+    others = F.col("other") != F.col("member")
+    entries = entries.withColumns(
+        {"__most": F.max("count").over(earlier), "__then": F.lag("known_at").over(here)}
+    )
+    higher = F.col("count") > F.coalesce(F.col("__most"), F.lit(0))
+    logged = F.col("known_own").eqNullSafe(F.col("count"))
+    changed = F.col("known_at").isNotNull() & ~F.col("known_at").eqNullSafe(F.col("__then"))
+    return entries.withColumns({"changed": others & changed, "fresh": others & higher & logged})
+
+
+def compared(entries: DataFrame, events: DataFrame) -> DataFrame:
+    """Add to entries of other members `circle`, `ignorant`, the sender's clock, and both `orders`.
+
+    A circle: the last event that an entry covers knows this one. Ignorant: it knows more.
+    """
+    mine = events.select(KEY, "member", "at", "clock", F.col("orders").alias("effect"))
+    theirs = events.select(
+        KEY,
+        F.col("member").alias("other"),
+        F.col("at").alias("known_at"),
+        F.col("clock").alias("known_clock"),
+        F.col("orders").alias("cause"),
+    )
+    kept = (KEY, "member", "at", "own", "own_then", "other", "known_at", "known_own", "fresh")
+    both = entries.select(*kept).join(mine, [KEY, "member", "at"])
+    both = both.join(theirs, [KEY, "other", "known_at"])
+    of_me = F.coalesce(F.try_element_at("known_clock", F.col("member")), F.lit(0))
+    rest = F.map_filter("known_clock", lambda name, _: name != F.col("member"))
+    return both.withColumns(
+        {"circle": of_me >= F.col("own"), "ignorant": _behind(rest, F.col("clock"))}
+    ).drop("clock")
+
+
+def of_contradictions(entries: DataFrame, events: DataFrame, changed: DataFrame) -> DataFrame:
+    """Count the events that are before themselves, and those that know too little."""
+    wrong = changed.where("circle OR ignorant").select(KEY, "member")
+    doubtful = wrong.unionByName(events.where("lowered").select(KEY, "member")).distinct()
+    looked_at = entries.where("known_at IS NOT NULL AND other != member")
+    found = compared(looked_at.join(doubtful, [KEY, "member"], "left_semi"), events)
+    each = found.groupBy(KEY, "member", "at").agg(
+        F.max("circle").alias("circle"), F.max("ignorant").alias("ignorant")
+    )
+    return each.groupBy(KEY).agg(
+        F.count_if("circle").alias("mutual"), F.count_if("ignorant").alias("unmerged")
+    )
+
+
+def of_message_edges(changed: DataFrame, orders: list[str]) -> tuple[DataFrame, DataFrame]:
+    """Return the message edges, with what `audits.causes.of_edges` needs, and implied steps a run.
+
+    An edge leads from a fresh event that no other fresh event knows.
+    """
+    told = F.struct("other", "known_own", "known_clock", "cause")
+    fresh = (
+        changed.where("fresh")
+        .groupBy(KEY, "member", "at")
+        .agg(
+            F.collect_list(told).alias("fresh"),
+            F.first("own_then").alias("own_then"),
+            F.first("effect").alias("effect"),
+        )
+    )
+
+    def implied(one: Column) -> Column:
+        return F.exists(
+            F.col("fresh"),
+            lambda two: (
+                (two["other"] != one["other"]) & _knows(two, one["other"], one["known_own"])
+            ),
+        )
+
+    direct = fresh.withColumn("edges", F.filter("fresh", lambda one: ~implied(one)))
+    steps = direct.where(
+        F.exists("edges", lambda edge: _knows(edge, F.col("member"), F.col("own_then")))
+    )
+    edges = direct.select(
+        KEY, F.col("member").alias("effect_member"), "effect", F.explode("edges").alias("edge")
+    ).select(
+        KEY,
+        F.lit(0).alias("parent"),
+        F.lit(None).cast("string").alias("name"),
+        "effect_member",
+        F.col("edge.other").alias("cause_member"),
+        *(F.col(f"effect.{name}").alias(f"effect_{name}") for name in orders),
+        *(F.col(f"edge.cause.{name}").alias(f"cause_{name}") for name in orders),
+    )
+    return edges, steps.groupBy(KEY).agg(F.count(F.lit(1)).alias("implied_steps"))
+
+
+def _knows(one: Column, member: Column, own: Column) -> Column:
+    """Tell whether a fresh event knows number `own` of a member; not where that is null."""
+    known = F.coalesce(F.try_element_at(one["known_clock"], member), F.lit(0)) >= own
+    return F.coalesce(known, F.lit(False))

@@ -1,0 +1,209 @@
+"""An audit by vector clocks, a row a run: the counts of `clock_tables` and their details as JSON.
+
+Details that are lists (`clock_defects`, `unlogged_hosts`) are put together on the JVM, an entry a
+defect or host, in the order of the local engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as t
+
+from antecede.audit.pairs import CONFIDENCE_NAME, ESTIMATED, PAIR_KEYS
+from antecede.spark.audits import clock_tables as clocks
+from antecede.spark.audits.causes import of_edges
+from antecede.spark.audits.event_columns import KEY
+from antecede.trace.rows import no_own_entry
+from antecede.trace.schema import DELIVER, ORDERS, RECEIVE
+
+NUMBER_BYTES = 8
+"""Bytes of a number, a text or an element of a list in Arrow, beside its letters; about."""
+JSON = {"ignoreNullFields": "false"}
+
+
+def clock_counts(events: DataFrame, rows: clocks.ClockRows, pairs: bool) -> DataFrame:
+    """Return a row a run: columns of `audit` without `details`, and `__details`, parts of JSON."""
+    orders = [name for name in ORDERS if name in events.columns]
+    logged = rows.events
+    entries = clocks.entries_of(logged)
+    changed = clocks.compared(entries.where("changed"), logged)
+    edges, steps = clocks.of_message_edges(changed, orders)
+    total = _of_rows(rows.rows)
+    parts = [_of_events(logged, orders), _of_entries(entries), of_edges(edges), steps]
+    parts += [clocks.of_contradictions(entries, logged, changed), _reasons(rows.rows)]
+    parts += [_defects(logged), _unlogged(entries, logged)]
+    for part in parts:
+        total = total.join(part, KEY, "left")
+    return _row(total, orders, pairs)
+
+
+def giant_runs(events: DataFrame, run_bytes: int) -> list[str]:
+    """Return the keys of runs whose rows take more than half of `run_bytes`, about; a job."""
+    size: Column = F.lit(0)
+    for field in events.schema:
+        column = F.col(field.name)
+        many = isinstance(field.dataType, t.ArrayType)
+        if many or isinstance(field.dataType, t.StringType):
+            text = F.array_join(column, "", "") if many else column
+            size += F.coalesce(F.octet_length(text), F.lit(0))
+        size += NUMBER_BYTES * (1 + F.greatest(F.size(column), F.lit(0)) if many else F.lit(1))
+    sums = events.groupBy(KEY).agg(F.sum(size.cast("long")).alias("bytes"))
+    large = sums.where(F.col("bytes") > run_bytes // 2).select(KEY).collect()
+    return sorted(str(row[0]) for row in large)
+
+
+def _of_rows(rows: DataFrame) -> DataFrame:
+    named = F.col("__named")
+    return rows.groupBy(KEY).agg(
+        F.nullif(F.max("run"), F.lit("")).alias("run"),
+        F.count(F.lit(1)).alias("rows"),
+        F.count_if("again").alias("duplicates"),
+        F.count_if(F.col("reason").isNotNull()).alias("quarantined"),
+        F.count_if(named & (F.col("kind") == RECEIVE)).alias("receipts"),
+        F.count_if(named & (F.col("kind") == DELIVER)).alias("deliveries"),
+    )
+
+
+def _of_events(events: DataFrame, orders: list[str]) -> DataFrame:
+    step = F.col("own") - F.col("own_then")
+    return events.groupBy(KEY).agg(
+        F.count(F.lit(1)).alias("messages"),
+        F.count_if(F.col("at") == 1).alias("members"),
+        F.count_if("lowered").alias("lowered"),
+        F.count_if(step == 0).alias("repeated"),
+        F.count_if(F.coalesce(step, F.col("own")) > 1).alias("gaps"),
+        *(F.count(f"orders.{name}").alias(f"known_{name}") for name in orders),
+    )
+
+
+def _of_entries(entries: DataFrame) -> DataFrame:
+    return entries.groupBy(KEY).agg(F.sum("prefix").alias("covered"))
+
+
+def _reasons(rows: DataFrame) -> DataFrame:
+    """Count rows that were set aside, by reason: what stands before the first colon of each."""
+    bad = rows.where(F.col("reason").isNotNull())
+    member = F.when(F.col("reason") == clocks.NO_OWN, F.col("member"))
+    counted = bad.groupBy(KEY, "reason", member.alias("member")).count()
+    worded = counted.mapInArrow(_worded, f"{KEY} string, reason string, count long")
+    added = worded.groupBy(KEY, "reason").agg(F.sum("count").alias("count"))
+    pairs = F.collect_list(F.struct("reason", "count"))
+    return added.groupBy(KEY).agg(F.map_from_entries(pairs).alias("__reasons"))
+
+
+def _worded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        pairs = zip(batch["reason"].to_pylist(), batch["member"].to_pylist(), strict=True)
+        texts = [no_own_entry(who) if why == clocks.NO_OWN else str(why) for why, who in pairs]
+        reasons = [text.partition(":")[0] for text in texts]
+        columns: dict[str, Any] = {KEY: batch[KEY], "reason": pa.array(reasons, pa.string())}
+        yield pa.RecordBatch.from_pydict({**columns, "count": batch["count"]})
+
+
+def _defects(events: DataFrame) -> DataFrame:
+    """Return JSON of the events whose clock loses something, member after member."""
+    none = F.lit(0).cast("long")
+    lost = F.map_zip_with(
+        "clock_then",
+        "clock",
+        lambda _, a, b: F.array(F.coalesce(a, none), F.coalesce(b, none)),
+    )
+    lost = F.map_filter(lost, lambda _, pair: pair[1] < pair[0])
+    where = ("run", "id", "source", "line")
+    told = F.struct("member", F.col("at").alias("position"), *where, lost.alias("entries"))
+    placed = F.struct("begins", "at", F.to_json(told, JSON).alias("json"))
+    return _listed(events.where("lowered").select(KEY, placed.alias("one")), "clock_defects")
+
+
+def _unlogged(entries: DataFrame, events: DataFrame) -> DataFrame:
+    """Count entries beyond a host's last number in the log; JSON of each host's first one."""
+    hosts = events.groupBy(KEY, F.col("member").alias("other")).agg(
+        F.max("own").alias("logged"), F.min("begins").alias("begins")
+    )
+    logged = F.coalesce(F.col("logged"), F.lit(0))
+    beyond = F.col("count") > logged
+    first = F.min_by(F.struct("place", "member", "at", "count"), F.when(beyond, F.col("place")))
+    each = entries.join(hosts, [KEY, "other"], "left").groupBy(KEY, "other")
+    found = each.agg(
+        F.count_if(beyond).alias("entries"),
+        F.first(logged).alias("logged"),
+        F.first("begins").alias("begins"),
+        F.min(F.struct("place", "nth")).alias("named"),
+        first.alias("first"),
+    ).where("entries > 0")
+    placed = found.select(
+        *(KEY, "other", "entries", "logged", "begins", "named"),
+        *(F.col(f"first.{name}").alias(name) for name in ("place", "member", "at", "count")),
+    ).join(events.select(KEY, "member", "at", "run", "id", "source", "line"), [KEY, "member", "at"])
+    where = ("member", "run", "id", "source", "line")
+    told = F.struct(F.col("other").alias("host"), "count", "logged", *where)
+    # Within a row, as the local engine numbers hosts: members by their first row, then the others.
+    absent = F.col("begins").isNull()
+    one = F.struct("place", absent.alias("absent"), "begins", "named", F.to_json(told, JSON))
+    one = one.cast(
+        "struct<place:bigint,absent:boolean,begins:bigint,named:struct<place:bigint,"
+        "nth:int>,json:string>"
+    )
+    counts = placed.groupBy(KEY).agg(F.sum("entries").alias("unlogged"))
+    return _listed(placed.select(KEY, one.alias("one")), "unlogged_hosts").join(counts, KEY)
+
+
+def _listed(found: DataFrame, name: str) -> DataFrame:
+    """Return the JSON of each run as one list, by the other fields of `one`."""
+    ordered = F.transform(F.sort_array(F.collect_list("one")), lambda one: one["json"])
+    return found.groupBy(KEY).agg(
+        F.concat(F.lit("["), F.array_join(ordered, ", "), F.lit("]")).alias(name)
+    )
+
+
+def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
+    """Return the counts of a run under their names; null where they do not apply to clocks."""
+
+    def count(name: str) -> Column:
+        return F.coalesce(F.col(name), F.lit(0)).cast("long")
+
+    nothing = F.lit(None).cast("long")
+    messages, members, edges = count("messages"), count("members"), count("edges")
+    made = {n: count(n) for n in ("rows", "quarantined", "duplicates", "receipts", "deliveries")}
+    made |= {"messages": messages, "edges": edges, "members": F.nullif(members, F.lit(0))}
+    made["cross_member_edges"] = F.when(members > 0, count("cross_member_edges"))
+    declared = ("roots", "merges", "max_parents", "missing_parents", "self_parents")
+    made |= dict.fromkeys((*declared, *ESTIMATED), nothing)
+    made[CONFIDENCE_NAME] = F.lit(None).cast("double")
+    sound = (count("lowered") == 0) & (count("repeated") == 0) & (count("mutual") == 0)
+    ordered = F.when(sound, count("covered") - messages)
+    every = F.shiftright(messages, 1) * (messages - 1).bitwiseOR(F.lit(1))
+    implied = count("implied_steps")
+    values = (messages - members + edges - implied, implied, ordered, every - ordered)
+    for name, value in zip(PAIR_KEYS, values, strict=True):
+        made[name] = value if pairs else nothing
+    empty = F.create_map().cast("map<string, bigint>")
+    made["quarantine"] = F.coalesce(F.col("__reasons"), empty)
+    known = [F.when(F.col(f"known_{n}") > 0, count(f"back_{n}")) for n in orders]
+    made["inversions"] = map_of(dict(zip(orders, known, strict=True))) if orders else empty
+    most = {name: F.col(f"most_{name}") for name in orders}
+    made["max_inversions"] = map_of(most) if orders else empty
+    details = {"clock_gaps": "gaps", "repeated_counters": "repeated"}
+    details |= {"mutual_events": "mutual", "unmerged_events": "unmerged"}
+    texts = [_pair(name, count(of).cast("string")) for name, of in details.items()]
+    texts.append(_pair("unlogged_entries", F.col("unlogged").cast("string")))
+    texts.append(_pair("unlogged_hosts", F.col("unlogged_hosts")))
+    texts.append(_pair("clock_defects", F.coalesce(F.col("clock_defects"), F.lit("[]"))))
+    made["__details"] = F.concat_ws(", ", *texts)
+    return total.select(KEY, "run", *(column.alias(name) for name, column in made.items()))
+
+
+def _pair(name: str, text: Column) -> Column:
+    """Return a key of JSON with its value; null where that is null."""
+    return F.concat(F.lit(f'"{name}": '), text)
+
+
+def map_of(values: dict[str, Column]) -> Column:
+    """Return a map of the values that are not null."""
+    pairs = [part for name, value in values.items() for part in (F.lit(name), value)]
+    return F.map_filter(F.create_map(*pairs), lambda _, value: value.isNotNull())

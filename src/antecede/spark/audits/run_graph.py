@@ -1,0 +1,115 @@
+"""The graph of a run's declared causes in one task: cycles, ordered pairs, implied edges.
+
+Of the whole audit by declared causes only this needs a run in one place, and it takes numbers
+alone: 24 bytes an edge, a 64-bit digest of each end with a 32-bit one of another kind beside it.
+Two ids of one digest are refused, not confused, unless the other digests agree as well (one pair
+in 2^96). Cycles and a forest's pairs are linear (depths). Where events have several causes, pasts
+are counted exactly by blocks of bits, which takes edges times events / 64 steps: beyond
+`pair_steps` that is refused, or estimated where the caller chose so (`audit.pairs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from antecede.audit.pairs import PairChoice, PairsFound, find_pairs
+from antecede.errors import InputError
+from antecede.kernels import graph
+from antecede.kernels.sketches import steps_needed
+from antecede.spark.audits.event_columns import KEY, PLACE, run_named, runs_in
+
+GRAPH_EDGES = 40_000_000
+"""Edges of one run that its task takes: about 4 GiB of memory while they are numbered."""
+ENDS = ("child", "child_check", "parent", "parent_check")
+_ESTIMATED = ("estimated", "low", "high")
+_ROWS = (
+    f"{KEY} string, node long, ordered long, redundant long, "
+    "estimated long, low long, high long, confidence double, cycles long, on_cycles long"
+)
+Batches = Iterable[pa.RecordBatch]
+
+
+def graphs_of(edges: DataFrame, choice: PairChoice, most: int) -> DataFrame:
+    """Return a row a run (`node` null), and a row for each event on a cycle (`node` its digest).
+
+    `edges` has `KEY` and `ENDS`. Counts are of what is left without the events on cycles. A run
+    without edges has no row. The task of a run fails with InputError beyond `most` edges, and,
+    where exact pairs are asked for, beyond `choice.steps`.
+    """
+    placed = (
+        edges.select(KEY, *ENDS, F.lit(0).alias(PLACE))
+        .repartition(F.col(KEY))
+        .sortWithinPartitions(KEY)
+    )
+    return placed.mapInArrow(_counter(choice, most), _ROWS)
+
+
+def _counter(choice: PairChoice, most: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    refused = (
+        f"the graph of a run's causes is one task and takes {most:,} edges at most (graph_edges=); "
+        "this run has more. Raise it if the workers have 100 bytes of memory an edge, or split it"
+    )
+
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for key, table in runs_in(batches, most, refused, lambda piece: piece.num_rows):
+            yield _counted(key, table, choice)
+
+    return run
+
+
+def _counted(key: str, table: pa.Table, choice: PairChoice) -> pa.RecordBatch:
+    nodes, child, parent = _numbered(key, table)
+    of = graph.graph(len(nodes), child, parent)
+    cycle = graph.on_cycles(of)
+    bad = np.flatnonzero(cycle >= 0)
+    if len(bad):
+        kept = (cycle[child] < 0) & (cycle[parent] < 0)
+        of = graph.graph(len(nodes), child[kept], parent[kept])
+    found = _pairs(key, of, nodes, choice)
+    n = 1 + len(bad)
+
+    def once(value: int | float | None) -> Any:
+        kind = pa.float64() if isinstance(value, float) else pa.int64()
+        return pa.array([value] + [None] * (n - 1), kind)
+
+    estimate = found.estimate or (None, None, None, None)
+    columns: dict[str, Any] = {
+        KEY: pa.array([key] * n, pa.string()),
+        "node": pa.array([None, *nodes[bad].tolist()], pa.int64()),
+        "ordered": once(found.ordered),
+        "redundant": once(found.redundant),
+        **{name: once(estimate[k]) for k, name in enumerate(_ESTIMATED)},
+        "confidence": pa.array([estimate[3]] + [None] * (n - 1), pa.float64()),
+        "cycles": once(int(cycle.max(initial=-1)) + 1),
+        "on_cycles": once(len(bad)),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _numbered(key: str, table: pa.Table) -> tuple[graph.Ints, graph.Ints, graph.Ints]:
+    """Return the digests of the nodes, and the edges in numbers of nodes."""
+    ends = np.concatenate([table["child"].to_numpy(), table["parent"].to_numpy()])
+    check = np.concatenate([table["child_check"].to_numpy(), table["parent_check"].to_numpy()])
+    nodes, first, number = np.unique(ends, return_index=True, return_inverse=True)
+    if (check[first][number] != check).any():
+        raise InputError(f"{run_named(key)}: two ids have one 64-bit digest; rename one of them")
+    return nodes, number[: len(table)], number[len(table) :]
+
+
+def _pairs(key: str, of: graph.Graph, nodes: graph.Ints, choice: PairChoice) -> PairsFound:
+    """Return what is asked for; nodes are digests of ids. Raises InputError beyond the steps."""
+    needed = steps_needed(of)
+    if choice.pairs is True and needed > choice.steps:
+        raise InputError(
+            f"{run_named(key)}: to count the pairs of {of.nodes:,} events with {len(of.parent):,} "
+            f"edges, some events with several causes, takes {needed:,} steps; the most is "
+            f"{choice.steps:,} (pair_steps=): raise it, have them estimated (pairs='estimate'), or "
+            "leave pairs out (pairs=False)"
+        )
+    return find_pairs(of, lambda: nodes, choice)

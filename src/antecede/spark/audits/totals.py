@@ -1,0 +1,222 @@
+"""The report of `antecede audit` on a whole trace, out of the rows that `audit` gives a run.
+
+Counts add up, since causes never cross from one run to another; members are united. Where vector
+clocks tell of causes the local engine counts all rows in ONE TASK, of at most `run_bytes`.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from antecede.audit.channels import merged as merged_channels
+from antecede.audit.early import of_parts, part_of
+from antecede.audit.engine import audit_events
+from antecede.audit.pairs import PairChoice
+from antecede.audit.report import AuditReport
+from antecede.audit.witnesses import Named
+from antecede.errors import InputError
+from antecede.meter.early import told
+from antecede.spark.audits import causes as tables
+from antecede.spark.audits.auditing import COUNTED, DETAILED, MAPS, audit
+from antecede.spark.audits.event_columns import (
+    KEY,
+    RUN_BYTES,
+    events_of,
+    run_by_run,
+    runs_in,
+    whole_run,
+)
+from antecede.spark.audits.run_graph import GRAPH_EDGES
+from antecede.spark.sources.order_tables import write_part
+from antecede.trace.causes import BLANK, REPEATED, Causes
+from antecede.trace.rows import conform
+from antecede.trace.schema import DELIVER, ORDERS, RECEIVE
+
+pa: Any = pyarrow  # its stubs know too few of the types that meet here
+TABLE = "table"
+ALWAYS = ("rows", "quarantined", "missing_ids", "repeated_causes", "blank_causes")
+"""Details that a report has even where they are 0."""
+
+
+def total_by_causes(events: DataFrame, *, pairs: bool = True) -> AuditReport:
+    """Return the report of events by declared causes; rows that could not be read are not in it.
+
+    `pairs=False`: ordered and concurrent pairs and implied edges are null.
+    Without other details that name events: `missing`, `separator_hint`, `clock_skew`.
+    """
+    runs = audit(events, by="causes", pairs=pairs).persist(StorageLevel.DISK_ONLY)
+    try:
+        return _added(runs, events)
+    finally:
+        runs.unpersist()
+
+
+def _added(runs: DataFrame, events: DataFrame) -> AuditReport:
+    sums = [name for name in (*COUNTED, *DETAILED) if name not in ("members", "max_parents")]
+    row: Any = runs.agg(
+        F.count(F.lit(1)).alias("runs"),
+        F.max("members").alias("members"),
+        F.max("max_parents").alias("max_parents"),
+        *(F.sum(name).alias(name) for name in sums),
+    ).first()
+    keys = {name: row[name] for name in COUNTED}
+    if row.runs > 1 and keys["members"] is not None:
+        keys["members"] = _members(events, bool(row.events_on_cycles))
+    messages = keys["messages"]
+    if keys["ordered_pairs"] is not None:
+        keys["concurrent_pairs"] = messages * (messages - 1) // 2 - keys["ordered_pairs"]
+    maps = {name: _one_map(runs, name) for name in MAPS}
+    details = {name: row[name] for name in DETAILED if row[name] or name in ALWAYS}
+    if "receipts" in details or "deliveries" in details:
+        details |= {name: row[name] for name in ("receipts", "deliveries")} | _told(runs, events)
+    details |= {name: maps[name] for name in ("max_inversions", "quarantine")}
+    worst = list(maps["max_inversions"])
+    cycles = bool(row.events_on_cycles)
+    details["worst_inversions"] = _worst(events, cycles, worst) if worst else {}
+    return AuditReport(
+        format=TABLE,
+        inversions=maps["inversions"],
+        clock_defects=None,
+        details=details,
+        **keys,
+    )
+
+
+def _kept(events: DataFrame, cycles: bool) -> DataFrame:
+    """Return the events that are on no cycle."""
+    chosen = tables.distinct_events(tables.judged(events_of(events)))
+    if not cycles:
+        return chosen
+    limits = tables.Limits(PairChoice(pairs=False), GRAPH_EDGES)
+    _, cyclic = tables.on_cycles(chosen, limits)
+    return chosen.join(cyclic, [KEY, "node"], "left_anti")
+
+
+def _members(events: DataFrame, cycles: bool) -> int | None:
+    """Count the members of all runs together."""
+    row = _kept(events, cycles).agg(F.count_distinct("member").alias("members")).first()
+    return row.members or None if row else None
+
+
+def _worst(events: DataFrame, cycles: bool, orders: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return, by order, the edge with the largest step back; of equal ones the first listed."""
+    kept = _kept(events, cycles)
+    columns = list(dict.fromkeys([*orders, "file_order"]))
+    effect = kept.select(
+        KEY,
+        F.explode(tables.NAMES).alias("cause"),
+        F.col("id").alias("effect"),
+        *(F.col(name).alias(f"effect_{name}") for name in columns),
+    )
+    cause = kept.select(
+        KEY,
+        F.col("id").alias("cause"),
+        *(F.col(name).alias(f"cause_{name}") for name in columns),
+    )
+    edges = effect.join(cause, [KEY, "cause"])
+    first = (-F.col("effect_file_order"), -F.col("cause_file_order"))
+    # Null steps come last by max_by, as they are the least in a struct.
+    place = {name: F.struct(tables.step_back(name), *first) for name in orders}
+    pair = F.struct("cause", "effect")
+    row: Any = edges.agg(*(F.max_by(pair, at).alias(name) for name, at in place.items())).first()
+    return {name: row[name].asDict() for name in orders}
+
+
+def _one_map(runs: DataFrame, name: str) -> dict[str, int]:
+    """Return one map of all runs: the largest of largest steps, the sums of counts."""
+    each = runs.select(F.explode(name).alias("key", "value")).groupBy("key")
+    found = each.agg((F.max if name == "max_inversions" else F.sum)("value").alias("value"))
+    values = {row["key"]: row["value"] for row in found.collect()}
+    order = [*(one for one in ORDERS if one in values), *sorted(values.keys() - {*ORDERS})]
+    return {key: values[key] for key in order}
+
+
+def _told(runs: DataFrame, events: DataFrame) -> dict[str, Any]:
+    """Return what receipts and deliveries tell, a run a task."""
+    rows = runs.where("details IS NOT NULL").select("details").orderBy("run").collect()
+    models = merged_channels(json.loads(row.details).get("channels", {}) for row in rows)
+    keyed = events_of(events)
+    talking = keyed.where(F.col("kind").isin(RECEIVE, DELIVER)).select(KEY).distinct()
+    whole = run_by_run(keyed.join(talking, KEY, "left_semi").select(keyed.columns))
+    packed = whole.mapInArrow(_parts, "place long, part binary").orderBy("place").collect()
+    found: dict[str, Any] = {"early": of_parts([pickle.loads(row.part) for row in packed])}
+    return found | ({"channels": models} if models else {})
+
+
+def _parts(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    for _, rows in runs_in(batches, RUN_BYTES, whole_run("early deliveries", RUN_BYTES)):
+        for run in told(conform(rows)):  # rows without a run and with an empty one are two
+            place: Any = run["file_order"][0].as_py()
+            part = pa.array([pickle.dumps(part_of(run))], pa.binary())
+            yield pa.RecordBatch.from_arrays([pa.array([place]), part], ["place", "part"])
+
+
+def total_by_clocks(
+    events: DataFrame,
+    aside: Path | None,
+    format: str,
+    *,
+    pairs: bool = True,
+    run_bytes: int = RUN_BYTES,
+) -> AuditReport:
+    """Return the report of vector clocks, counted by the local engine in one task.
+
+    `pairs=False` as in `total_by_causes`. `aside`: a folder that takes the rows that are set
+    aside. Raises InputError in the worker where the rows are more than `run_bytes` of Arrow data.
+    """
+    rows = events.repartition(1).sortWithinPartitions("file_order")
+    packed = rows.mapInArrow(
+        _counter(aside, format, PairChoice(pairs), run_bytes), "report binary"
+    ).collect()
+    report: AuditReport = pickle.loads(packed[0].report)
+    return report
+
+
+def _counter(
+    aside: Path | None, format: str, choice: PairChoice, most: int
+) -> Callable[[Iterable[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
+    def count(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        parts, size = [], 0
+        for batch in batches:
+            parts.append(batch)
+            size += batch.nbytes
+            if size > most:
+                raise InputError(
+                    f"an audit of vector clocks is one task, of at most {most:,} bytes of rows; "
+                    "this trace has more: audit the runs by themselves, as Spark's audit() does"
+                )
+        if not parts:
+            return
+        table = pa.Table.from_batches(parts).combine_chunks()
+        report = audit_events(table, TABLE, named=Named(), clocked=True, choice=choice)
+        if aside is not None:
+            write_part(report.quarantine, aside / "counted-000000", format)
+        plain = AuditReport(**report.to_dict())
+        yield pa.RecordBatch.from_pydict({"report": pa.array([pickle.dumps(plain)], pa.binary())})
+
+    return count
+
+
+def with_read(
+    report: AuditReport, details: Mapping[str, Any], bad: int, reasons: Mapping[str, int]
+) -> AuditReport:
+    """Return a report with what reading found: details, and how many rows for which reasons."""
+    found = {**details, **report.details}
+    causes = Causes(0, found[REPEATED], found[BLANK]).with_read(details)
+    found |= {REPEATED: causes.repeated, BLANK: causes.blank}
+    counted = dict(report.details["quarantine"])
+    for reason, count in reasons.items():
+        counted[reason] = counted.get(reason, 0) + count
+    found["quarantined"] = report.details["quarantined"] + bad
+    found["quarantine"] = dict(sorted(counted.items(), key=lambda one: (-one[1], one[0])))
+    plain = report.to_dict() | {"details": found}
+    return AuditReport(**plain, paths=report.paths)

@@ -1,0 +1,1 @@
+"""Causal order of groups that fit no task: a fixpoint over joins."""

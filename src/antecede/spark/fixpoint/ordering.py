@@ -1,0 +1,291 @@
+"""Causal order of groups that fit no task: a fixpoint over joins, nothing of it in one process.
+
+Theory of operation
+-------------------
+1. `fixpoint.rows`: every row's identity and causes as values, repeats set aside, the others
+   numbered by (group, time, identity).
+2. `fixpoint.edges`: causes are looked up by a join, and are numbers from there on.
+3. `fixpoint.rounds`: r.
+4. `fixpoint.depths`: d, and cycles; where there is one its rows are set aside and 3 and 4 start
+   again, since nothing waits for them.
+5. Rows are sorted in ranges of (group, r, d, number); a position is the count of the ranges before
+   plus the place within.
+6. The answer meets the rows again by all that `order` reads of them.
+
+The definition is that of `order.table`, and so is the answer, row for row. All steps but the last
+run when `transform` is called, because how many rounds there are is seen on the way; only counts
+come to the driver. The rows are read twice: whoever orders what changes from one reading to the
+next is told so, by an error and not by a wrong row.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import reduce
+from operator import and_
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import to_arrow_type
+
+from antecede.kernels.topological import BEFORE_ALL
+from antecede.order.keys import STATUSES, code
+from antecede.order.spec import OrderSpec, Status
+from antecede.order.table import times_of
+from antecede.spark.columns import column_of
+from antecede.spark.fixpoint.depths import depths
+from antecede.spark.fixpoint.edges import edges
+from antecede.spark.fixpoint.rounds import raised
+from antecede.spark.fixpoint.rows import (
+    GROUP,
+    empty_control,
+    numbers,
+    ranked,
+    sifted,
+    signature,
+    signature_names,
+    signed,
+)
+from antecede.spark.fixpoint.tables import Limits, Tables, merged
+
+LIMITS = Limits()
+NOTES = logging.getLogger("antecede.spark.fixpoint.ordering")
+"""Says at level INFO what each fixpoint took: rows, rows raised a round, exchanges, equal edges."""
+ANSWER = "__antecede_fixpoint"
+_NAMES = "array<string>"
+
+
+def order_giant(
+    df: DataFrame, spec: OrderSpec, rows: int, limits: Limits | None = None
+) -> DataFrame:
+    """Order the rows of giant groups, numbered by the column `fixpoint.rows.GROUP`.
+
+    `rows` is how many there are. Returns the columns of `df`, then those of `spec.added`. Raises
+    InputError when a bound of `limits` is passed.
+    """
+    tables = Tables(limits or LIMITS, max(rows, 1))
+    try:
+        answer, repeated = answered(df, spec, tables)
+    finally:
+        tables.free()
+    NOTES.info(
+        "%(rows)d rows of giant groups; raised a round: %(raised)s; exchanges between parts: "
+        "%(exchanges)d for times, %(depth_exchanges)d for depths; %(tied)d edges of equal times",
+        {"rows": rows, **tables.notes},
+    )
+    return _met(df, spec, answer, repeated)
+
+
+def answered(df: DataFrame, spec: OrderSpec, tables: Tables) -> tuple[DataFrame, bool]:
+    """Return what becomes of the rows of each signature, and whether any has several rows."""
+    kind = empty_control(df, spec)
+    lines, repeated = sifted(df, spec, tables)
+    rows, count = ranked(lines, spec, kind, tables)
+    links, found = edges(rows, spec, tables)
+    said = _said(links, spec, (count, found), tables)
+    placed = _placed(rows, said, spec, tables)
+    return tables.cut(_told(placed, rows, df, spec), result=True), repeated
+
+
+def _said(links: DataFrame, spec: OrderSpec, counts: tuple[int, int], tables: Tables) -> DataFrame:
+    """Return, of each row that has any: released, depth, cycle, causes waited for and missing.
+
+    The causes are their places among those that the row names.
+    """
+    lacks = F.col("lacks")
+    circle: DataFrame | None = None
+    while True:
+        alive = links if circle is None else _without(links, circle)
+        lifted = None if spec.time is None else raised(alive, counts, tables)
+        touched = (
+            alive.where("c IS NOT NULL") if lifted is None else _touched(alive, lifted, tables)
+        )
+        deep, found = depths(_tied(touched, lifted), counts[0], tables)
+        if found is None:
+            break
+        circle = found
+    says = [deep]
+    missing = links.where(lacks)
+    if circle is not None:
+        says.append(circle.withColumn("cycle", F.lit(True)))
+        missing = merged([missing, links.join(circle, F.col("c") == F.col("row"), "left_semi")])
+    says.append(missing.select(F.col("e").alias("row"), F.col("k").alias("lacking")))
+    if lifted is not None:
+        says.append(lifted)
+        waits = touched.where(F.col("timed") & ~lacks & (F.col("rc") > F.col("te")))
+        says.append(waits.select(F.col("e").alias("row"), F.col("k").alias("waiting")))
+    return _a_row(merged(says), circle is not None, lifted is not None)
+
+
+def _a_row(says: DataFrame, cyclic: bool, timed: bool) -> DataFrame:
+    """Gather what is said of each row."""
+    absent = [
+        ("cycle", "boolean", cyclic),
+        ("released", "bigint", timed),
+        ("waiting", "int", timed),
+    ]
+    for name, kind, there in absent:
+        if not there:
+            says = says.withColumn(name, F.lit(None).cast(kind))
+    return says.groupBy("row").agg(
+        F.max("released").alias("released"),
+        F.max("depth").alias("depth"),
+        F.max("cycle").alias("cycle"),
+        F.array_sort(F.collect_set("waiting")).alias("waiting"),
+        F.array_sort(F.collect_set("lacking")).alias("lacking"),
+    )
+
+
+def _without(links: DataFrame, circle: DataFrame) -> DataFrame:
+    """Leave out the edges from and to rows that are set aside."""
+    for end in ("c", "e"):
+        links = links.join(circle, F.col(end) == F.col("row"), "left_anti")
+    return links
+
+
+def _touched(links: DataFrame, lifted: DataFrame, tables: Tables) -> DataFrame:
+    """Return the edges whose cause does not go before the effect came, with `rc`, its release."""
+    of_cause = lifted.select(F.col("row").alias("c"), F.col("released").alias("rc"))
+    found = links.where("c IS NOT NULL").join(of_cause, "c", "left")
+    return tables.cut(found.withColumn("rc", F.coalesce("rc", "tc")).where("rc >= te"))
+
+
+def _tied(touched: DataFrame, lifted: DataFrame | None) -> DataFrame:
+    """Return the edges whose two rows go at the same time."""
+    if lifted is None:
+        return touched.select("c", "e")
+    of_effect = lifted.select(F.col("row").alias("e"), "released")
+    found = touched.join(of_effect, "e", "left")
+    return found.where(F.coalesce("released", "te") == F.col("rc")).select("c", "e")
+
+
+def _placed(rows: DataFrame, said: DataFrame, spec: OrderSpec, tables: Tables) -> DataFrame:
+    """Return the rows that have a position, with it and with the names of their causes."""
+    rows = rows.where("NOT aside").join(said, "row", "left")
+    rows = rows.withColumns(
+        {
+            "r": F.coalesce("released", "t"),
+            "d": F.coalesce("depth", F.lit(0).cast("bigint")),
+            "waited": _names(F.col("waiting"), spec),
+            "missing": _names(F.col("lacking"), spec),
+        }
+    ).drop("released", "depth", "waiting", "lacking", "causes", "h", "n", "a")
+    rows, _ = tables.keep(rows)
+    by = ["g", "r", "d", "row"]
+    going = rows.where("cycle IS NULL")
+    spread = going.repartitionByRange(tables.limits.parts(tables.rows), *by)
+    spread = spread.sortWithinPartitions(*by)
+    spread, _ = tables.keep(spread.withColumn("place", F.monotonically_increasing_id()))
+    numbered = spread.withColumn("position", numbers(spread, "place")).drop("place")
+    before = spread.groupBy("g").count()
+    # One partition of counts: a condition that Spark cannot know to be constant spares a warning.
+    all_groups = F.col("count") > 0
+    earlier = Window.partitionBy(all_groups).orderBy("g").rowsBetween(Window.unboundedPreceding, -1)
+    starts = before.select("g", F.coalesce(F.sum("count").over(earlier), F.lit(0)).alias("start"))
+    numbered = numbered.join(F.broadcast(starts), "g")
+    numbered = numbered.withColumn("position", F.col("position") - F.col("start")).drop("start")
+    return merged([numbered, rows.where("cycle")])
+
+
+def _names(places: Column, spec: OrderSpec) -> Column:
+    """Return the names of the causes at some places."""
+
+    def name(place: Column) -> Column:
+        cause = F.get("causes", place)
+        return cause["a"] if spec.id is not None else F.concat_ws(":", cause["a"], cause["n"])
+
+    return F.coalesce(F.transform(places, name), F.array().cast(_NAMES))
+
+
+def _told(placed: DataFrame, rows: DataFrame, df: DataFrame, spec: OrderSpec) -> DataFrame:
+    """Return the answer for each signature: its first row's, and the status of its others."""
+    lacks = F.size("missing") > 0
+    status = F.when(F.col("cycle"), int(code(Status.CYCLE)))
+    status = status.when(lacks, int(code(Status.MISSING_CAUSE))).otherwise(F.col("first"))
+    alive = F.isnull("cycle")
+    placed = placed.withColumns(
+        {
+            "first": status.cast("tinyint"),
+            "waited": F.when(
+                alive, F.when(F.col("u"), F.array().cast(_NAMES)).otherwise(F.col("waited"))
+            ),
+            "missing": F.when(alive, F.col("missing")),
+            "wait": F.when(alive & ~F.col("u"), _wait(_per_ms(df, spec))),
+            "at": F.when(alive, _released_at(df, spec)),
+        }
+    )
+    names = signature_names(spec)
+    whole = merged([placed, rows.where("aside").select(*names, "first", "rest")])
+    return whole.select(*names, "first", "rest", "position", "waited", "missing", "wait", "at")
+
+
+def _per_ms(df: DataFrame, spec: OrderSpec) -> float | None:
+    columns = {
+        name: pa.array([], to_arrow_type(df.schema[name].dataType, timezone="UTC"))
+        for name in spec.used
+    }
+    return times_of(pa.table(columns), spec)[2]
+
+
+def _wait(per_ms: float | None) -> Column:
+    """Return r - time in ms; as numbers with a point where the difference passes 63 bits."""
+    if per_ms is None:
+        return F.lit(None).cast("double")
+    r, t = F.col("r"), F.col("t")
+    wait = F.coalesce(F.try_subtract(r, t).cast("double"), r.cast("double") - t.cast("double"))
+    return F.when(r != BEFORE_ALL, wait / F.lit(per_ms))
+
+
+def _released_at(df: DataFrame, spec: OrderSpec) -> Column:
+    """Return r as a value of the type of the times."""
+    kind = None if spec.time is None else df.schema[spec.time].dataType
+    if kind is None:
+        return F.lit(None).cast("timestamp")
+    known = F.when(F.col("r") != BEFORE_ALL, F.col("r"))
+    if isinstance(kind, t.IntegralType):
+        return F.lit(None).cast("bigint") if spec.time_unit is None else known
+    if isinstance(kind, t.TimestampType):
+        return F.timestamp_micros(known)
+    seconds = known.cast("decimal(20,0)") / (1000 if isinstance(kind, t.DateType) else 1_000_000)
+    since = F.make_dt_interval(F.lit(0), F.lit(0), F.lit(0), seconds.cast("decimal(18,6)"))
+    return F.to_timestamp_ntz(F.lit("1970-01-01 00:00:00")) + since
+
+
+def _met(df: DataFrame, spec: OrderSpec, answer: DataFrame, repeated: bool) -> DataFrame:
+    """Give each row its answer: of rows that are equal in all that `order` reads, the first one."""
+    names = signature_names(spec)
+    keys = [f"{ANSWER}_{name}" for name in names]
+    given = signed(df, spec)
+    own = [column_of(name) for name in df.columns if name != GROUP]
+    sign = [column.alias(key) for column, key in zip(signature(given, spec), keys, strict=True)]
+    rows = given.select(*own, *sign)
+    first: Any = F.lit(True)
+    if repeated:
+        first = F.row_number().over(Window.partitionBy(*keys).orderBy(keys[1])) == 1
+    rows = rows.withColumn(f"{ANSWER}_first", first)
+    answer = answer.withColumnsRenamed({name: f"{ANSWER}__{name}" for name in answer.columns})
+    meets = [F.col(f"{ANSWER}_{name}").eqNullSafe(F.col(f"{ANSWER}__{name}")) for name in names]
+    # Spark does not know how large what is cut off is: it must not send it to every task.
+    return rows.join(answer.hint("merge"), reduce(and_, meets), "left").select(*own, *_added(spec))
+
+
+def _added(spec: OrderSpec) -> list[Column]:
+    """Return the added columns of a row that has met its answer."""
+    first = F.col(f"{ANSWER}_first")
+    which = F.when(first, F.col(f"{ANSWER}__first")).otherwise(F.col(f"{ANSWER}__rest"))
+    texts = F.array(*(F.lit(str(status)) for status in STATUSES))
+    lost = F.raise_error(
+        F.lit(
+            "antecede: a row was not there, or another one, when the data were read a second time: "
+            "order what does not change (write it, or checkpoint it, first)"
+        )
+    )
+    status = F.coalesce(F.get(texts, which.cast("int")), lost.cast("string"))
+    made = [
+        F.when(first, F.col(f"{ANSWER}__{name}"))
+        for name in ("position", "waited", "missing", "wait", "at")
+    ]
+    return [column.alias(name) for column, name in zip([*made, status], spec.added, strict=True)]

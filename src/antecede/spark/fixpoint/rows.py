@@ -1,0 +1,154 @@
+"""The first steps of a fixpoint: control columns, repeats set aside, rows numbered by rank.
+
+`sifted` has one line for all rows that are equal in everything the order reads. `ranked` numbers
+those that take part by (group, time, identity), the order in which they came, so that from there on
+everything is numbers: the rank is the last word of the definition of the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
+
+from antecede.kernels.topological import BEFORE_ALL
+from antecede.order.control import control, control_type, tie_names
+from antecede.order.keys import code
+from antecede.order.spec import OrderSpec, Status
+from antecede.spark.columns import column_of, digest, exact
+from antecede.spark.fixpoint.tables import Tables
+
+GROUP = "__antecede_fixpoint_group"
+"""Hidden column: the number of a giant group. Its name says in the plan what is going on."""
+SAME = ("w", "x", "y")
+_DIGESTS = tuple(f"__antecede_{name}" for name in SAME)
+_KEPT, _DUPLICATE, _CONFLICT = (
+    int(code(s)) for s in (Status.ORDERED, Status.DUPLICATE, Status.CONFLICT)
+)
+
+
+def signed(df: DataFrame, spec: OrderSpec) -> DataFrame:
+    """Add the hidden columns by which rows that are equal to `order` are known."""
+    used = [*spec.used]
+    made = (
+        digest(df, used),
+        F.xxhash64(F.lit("antecede"), *(exact(df, name) for name in _hashed(df, used))),
+        digest(df, spec.content_of([n for n in df.columns if n != GROUP])),
+    )
+    return df.withColumns(dict(zip(_DIGESTS, made, strict=True)))
+
+
+def signature(df: DataFrame, spec: OrderSpec) -> list[Column]:
+    """Return the columns in which rows that are equal to `order` are equal, as they are."""
+    names = [n for n in (spec.id, spec.member, spec.sender, spec.seq) if n is not None]
+    own = [exact(df, name).alias(f"own{k}") for k, name in enumerate(names)]
+    digests = [F.col(name).alias(short) for name, short in zip(_DIGESTS, SAME, strict=True)]
+    return [F.col(GROUP).alias("g"), *digests, *own]
+
+
+def signature_names(spec: OrderSpec) -> list[str]:
+    """Return the names of the columns of `signature`."""
+    own = [n for n in (spec.id, spec.member, spec.sender, spec.seq) if n is not None]
+    return ["g", *SAME, *(f"own{k}" for k in range(len(own)))]
+
+
+def sifted(df: DataFrame, spec: OrderSpec, tables: Tables) -> tuple[DataFrame, bool]:
+    """Return the lines of all rows and whether any line stands for several.
+
+    Columns: the signature, the fields of `control`, `h` (a hash of the identity, never trusted
+    alone), `first` and `rest`: what becomes of the first row of a line and of the others.
+    """
+    kind = empty_control(df, spec)
+    given = signed(df, spec)
+    read = given.select(
+        *signature(given, spec), _reader(spec, kind)(*map(column_of, spec.used)).alias("k")
+    )
+    rows = read.select(*signature_names(spec), *(F.col("k")[f.name].alias(f.name) for f in kind))
+    good = F.col("status") == _KEPT
+    rows = rows.withColumns(
+        {"h": F.when(good, F.xxhash64("g", "a", "n")).otherwise(F.col("w")), "u": F.isnull("t")}
+    )
+    identity = ("h", "g", "a", "n")
+    rows = rows.repartition(tables.limits.parts(tables.rows), *identity)
+    one = Window.partitionBy(*identity).orderBy("u", "t", "y", "w", "x")
+    before = [F.lag(name).over(one) == F.col(name) for name in SAME]
+    rows = rows.withColumns(
+        {
+            "nth": F.row_number().over(one),
+            "first_content": F.first("y").over(one),
+            "again": F.coalesce(before[0] & before[1] & before[2], F.lit(False)),
+        }
+    )
+    rows, _ = tables.keep(rows)
+    lines = rows.where(~F.col("again"))
+    repeated = F.when(F.col("y") == F.col("first_content"), _DUPLICATE).otherwise(_CONFLICT)
+    first = F.when(~good, F.col("status")).when(F.col("nth") == 1, _KEPT).otherwise(repeated)
+    lines = lines.withColumn("first", first.cast("tinyint"))
+    rest = F.when(F.col("first") == _KEPT, _DUPLICATE).otherwise(F.col("first"))
+    lines = lines.withColumn("rest", rest.cast("tinyint"))
+    return lines.drop("nth", "first_content", "again", "status"), (
+        rows.where("again").limit(1).count() > 0
+    )
+
+
+def ranked(lines: DataFrame, spec: OrderSpec, kind: Any, tables: Tables) -> tuple[DataFrame, int]:
+    """Number the lines that take part, `row` from 0 by (group, time, identity); return how many.
+
+    The others follow them. `t` becomes BEFORE_ALL where it is unknown, and `u` says so.
+    """
+    aside = F.col("first") != _KEPT
+    lines = lines.withColumns({"aside": aside, "causes": F.when(~aside, F.col("causes"))})
+    by = ["aside", "g", "u", "t", *tie_names(kind), "w"]
+    parts = tables.limits.parts(tables.rows)
+    spread = lines.repartitionByRange(parts, *by).sortWithinPartitions(*by)
+    spread, _ = tables.keep(spread.withColumn("place", F.monotonically_increasing_id()))
+    numbered = spread.withColumn("row", numbers(spread, "place"))
+    drop = [name for name in tie_names(kind) if name != "a"]
+    numbered = numbered.withColumn("t", F.coalesce("t", F.lit(BEFORE_ALL))).drop(*drop, "place")
+    return numbered, spread.where("NOT aside").count()
+
+
+def numbers(df: DataFrame, place: str) -> Column:
+    """Return the number of each row from 0, of rows that stand in order in ordered partitions."""
+    part = F.shiftright(place, 33)
+    counts = {r[0]: r[1] for r in df.groupBy(part.alias("p")).count().collect()}
+    before, total = [], 0
+    for p in range(max(counts, default=0) + 1):
+        before.append(total)
+        total += counts.get(p, 0)
+    offsets = F.array(*(F.lit(number).cast("bigint") for number in before))
+    inside = F.col(place).bitwiseAND((1 << 33) - 1)
+    return F.get(offsets, part.cast("int")) + inside
+
+
+def empty_control(df: DataFrame, spec: OrderSpec) -> Any:
+    """Return the Arrow type of the control columns."""
+    columns = {
+        name: pa.array([], to_arrow_type(df.schema[name].dataType, timezone="UTC"))
+        for name in spec.used
+    }
+    return control_type(pa.table(columns), spec)
+
+
+def _reader(spec: OrderSpec, kind: Any) -> Any:
+    """Return the function of columns that reads identities and causes, row by row."""
+
+    # Spark evaluates these hints, and pa.Array takes no parameters at run time.
+    def antecede_control(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
+        for columns in batches:
+            yield control(pa.table(dict(zip(spec.used, columns, strict=True))), spec)
+
+    functions: Any = F  # the stubs do not know arrow_udf
+    result: t.DataType = from_arrow_type(kind)
+    return functions.arrow_udf(antecede_control, result).asNondeterministic()
+
+
+def _hashed(df: DataFrame, names: list[str]) -> list[str]:
+    """Spark hashes no maps and variants; the other digest has them by their text."""
+    kinds = {name: df.schema[name].dataType.simpleString() for name in names}
+    return [name for name in names if "map<" not in kinds[name] and "variant" not in kinds[name]]

@@ -1,0 +1,1 @@
+"""The vocabulary of causality over DataFrames: stamps, past, future, cuts."""

@@ -1,0 +1,1 @@
+"""Traces and tables as DataFrames: the data source, spans, headers, files."""

@@ -1,0 +1,337 @@
+"""`spark.read.format("antecede")`: every trace format as a DataFrame in the event schema.
+
+Theory of operation
+-------------------
+A Python data source over the readers of `antecede.trace`: a task a file (of Parquet: about 64 MiB
+of row groups), folders and patterns. What a reader needs whole stays whole: a git repository, a
+chat log with its annotation. Executors open the files by their paths, which must lead to the same
+files there.
+
+A trace's bad records are not dropped without a word: by default the first one ends the query with
+its file, line and reason; `quarantine` says otherwise. `file_order` is unique and follows the
+input (files by name, as listed), but has gaps: each file begins at a multiple of 2**40.
+
+A stream takes each file once, when it first sees it; files must come whole (by a rename). Its
+offset names the files that are taken and still there, so it is as durable as the query's
+checkpoint, and who moves old files away keeps it small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+from pyspark.sql import SparkSession
+from pyspark.sql import types as t
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+
+from antecede.errors import InputError
+from antecede.spark.sources.table_work import Work, batches_of, work_of
+from antecede.spark.workers import ready_workers
+from antecede.trace import arrow, reader
+from antecede.trace.batches import QUARANTINE_SCHEMA, SCHEMA, Batch
+from antecede.trace.paths import inputs
+from antecede.trace.reader import ReadOptions
+from antecede.trace.schema import COLUMNS
+from antecede.trace.tables.reader import TableReader
+
+pa: Any = pyarrow  # its stubs know too few of the types that meet here
+NAME = "antecede"
+REFUSE, INCLUDE, EXCLUDE, ONLY = "refuse", "include", "exclude", "only"
+EVENTS, DETAILS = "events", "details"
+STEP = 1 << 40
+"""`file_order` of each input begins at a multiple of this."""
+ROWS_AT_ONCE = 16_384
+MAX_TAKEN = 200_000
+"""So many files may lie in a folder that a stream reads."""
+COLUMN_OPTIONS = {
+    "id": "id",
+    "after": "parents",
+    "member": "member",
+    "seq": "seq",
+    "time": "send_time",
+    "arrival": "arrival",
+    "clock": "clock",
+    "topic": "topics",
+    "run": "run",
+}
+"""Options that name a user's column, as on the command line; several with commas between."""
+_TEXTS = {"regex": "regex", "delimiter": "delimiter", "separator": "separator"}
+_OTHERS = ("as", "path", "quarantine", "rows", "timeunit", "maxfilespertrigger")
+_SPARK = {
+    "string": t.StringType(),
+    "int64": t.LongType(),
+    "list<string>": t.ArrayType(t.StringType()),
+    "list<int64>": t.ArrayType(t.LongType()),
+}
+
+
+def register_source(spark: SparkSession) -> None:
+    """Make `spark.read.format("antecede")` and `spark.readStream.format("antecede")` known.
+
+    Options: `as` (a format of `antecede.trace`; told by looking if not given); `regex`,
+    `delimiter`, `separator`, `timeUnit` and `id`, `after`, `member`, `seq`, `time`, `arrival`,
+    `clock`, `topic`, `run` as on the command line. `quarantine` says what becomes of records
+    that cannot be read: `refuse` (default: the query ends and names the first), `include` (rows
+    with `reason` and `raw`, which are null for events), `exclude`, or `only` (nothing else, in the
+    schema of the quarantine). `rows=details` gives what reading found out of each file instead
+    (`source`, `name`, `value`): times that could not be read, a unit that was guessed, ... A stream
+    needs PySpark 4.2 and takes `maxFilesPerTrigger`.
+
+    Raises SetupError where Python workers lack antecede.
+
+        register_source(spark)
+        events = spark.read.format("antecede").option("as", "shiviz").load("logs/*.log")
+        bad = spark.read.format("antecede").option("quarantine", "only").load("logs/*.log")
+    """
+    ready_workers(spark)
+    spark.dataSource.register(AntecedeSource)
+
+
+class AntecedeSource(DataSource):
+    """The data source; see the module."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.options: Any = options
+        self.plan = Plan({key.lower(): value for key, value in options.items()})
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name under which Spark knows it."""
+        return NAME
+
+    def schema(self) -> t.StructType:
+        """Return the columns of what was asked for."""
+        return self.plan.schema()
+
+    def reader(self, schema: t.StructType) -> DataSourceReader:
+        """Return what reads a batch."""
+        return _Reader(self.plan)
+
+    def streamReader(self, schema: t.StructType) -> DataSourceStreamReader:  # noqa: N802
+        """Return what reads a stream."""
+        return _StreamReader(self.plan)
+
+
+class Plan:
+    """What was asked for. Raises InputError for an option that is none or says nothing."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        known = {*COLUMN_OPTIONS, *_TEXTS, *_OTHERS}
+        if unknown := sorted(set(given) - known):
+            raise InputError(
+                f"no option is called {unknown[0]!r}; known are {', '.join(sorted(known))}"
+            )
+        if not given.get("path"):
+            raise InputError("no path: say .load(PATH); a pattern names several files")
+        self.path = given["path"].removeprefix("file://")
+        if "://" in self.path or self.path.startswith(("hdfs:", "s3:", "s3a:", "dbfs:")):
+            raise InputError("is no path of files that executors can open", path=self.path)
+        self.format = given.get("as")
+        self.quarantine = _one_of(given, "quarantine", (REFUSE, INCLUDE, EXCLUDE, ONLY))
+        self.rows = _one_of(given, "rows", (EVENTS, DETAILS))
+        self.most = _count(given.get("maxfilespertrigger"))
+        self.options = ReadOptions(
+            **{field: given[name] for name, field in _TEXTS.items() if name in given},
+            time_unit=_unit(given.get("timeunit")),
+            columns={
+                field: tuple(part.strip() for part in given[name].split(","))
+                for name, field in COLUMN_OPTIONS.items()
+                if name in given
+            },
+        )
+        self.format = self.format or arrow.implied_format(self.options)
+        if self.format is not None:
+            reader.by_name(self.format)
+
+    def schema(self) -> t.StructType:
+        """Return the columns of the rows."""
+        if self.rows == DETAILS:
+            return _texts("source", "name", "value")
+        if self.quarantine == ONLY:
+            kinds = [("line", t.LongType())]
+            fields = [*_texts("source").fields, *(t.StructField(*kind) for kind in kinds)]
+            return t.StructType([*fields, *_texts("id", "reason", "raw").fields])
+        fields = [t.StructField(column.name, _SPARK[column.type]) for column in COLUMNS]
+        more = _texts("reason", "raw").fields if self.quarantine == INCLUDE else []
+        return t.StructType([*fields, *more])
+
+    def inputs(self) -> list[Path]:
+        """Return what is one input each, in order of names."""
+        return _once(inputs(self.path, self.format), self.format)
+
+    def pieces(self, inputs: Sequence[Path], first: int = 0) -> list[InputPartition]:
+        """Return the work on inputs numbered from `first`: a file each, of Parquet row groups."""
+        found = []
+        for number, path in enumerate(inputs, first):
+            name = self.format or reader.choose(path).name
+            table = name == TableReader.name
+            works = work_of([path], self.options) if table else [Work(str(path), str(path))]
+            order = number * STEP
+            for work in works:
+                found.append(InputPartition((order, work)))
+                order += work.rows
+        return found
+
+    def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
+        """Yield the rows of one piece."""
+        first, work = partition.value
+        last: Batch | None = None
+        for last in self._batches(work):
+            if self.rows == EVENTS:
+                yield from self._rows(last, first)
+                first += last.events.num_rows
+        if self.rows == DETAILS and last is not None:
+            found = [(work.path, name, str(value)) for name, value in last.details.items()]
+            columns = list(zip(*found, strict=True)) or [()] * 3
+            arrays = [pa.array(column, pa.string()) for column in columns]
+            yield pa.RecordBatch.from_arrays(arrays, ["source", "name", "value"])
+
+    def _batches(self, work: Work) -> Iterator[Batch]:
+        if work.columns is not None:
+            return batches_of(work, self.options)
+        return arrow.read_batches([work.path], self.format, self.options, ROWS_AT_ONCE)
+
+    def _rows(self, batch: Batch, first: int) -> Iterator[pyarrow.RecordBatch]:
+        bad: Any = batch.quarantine
+        if bad.num_rows and self.quarantine == REFUSE:
+            row = bad.slice(0, 1).to_pylist()[0]
+            message = (
+                f"{row['reason']}; option quarantine: include gives such records as rows with a "
+                "reason, exclude leaves them out, only gives nothing else"
+            )
+            raise InputError(message, path=row["source"], line=row["line"], record_id=row["id"])
+        if self.quarantine == ONLY:
+            yield _bare(bad, QUARANTINE_SCHEMA)
+            return
+        events: Any = batch.events
+        order = pa.array(np.arange(first, first + events.num_rows))
+        at = events.schema.get_field_index("file_order")
+        events = _bare(events.set_column(at, "file_order", order), SCHEMA)
+        if self.quarantine != INCLUDE:
+            yield events
+            return
+        for name in ("reason", "raw"):
+            events = events.append_column(name, pa.nulls(events.num_rows, pa.string()))
+        yield events
+        yield _as_rows(bad, events.schema)
+
+
+def _as_rows(bad: Any, schema: Any) -> Any:
+    """Return bad records in the columns of events; they have no place in the order."""
+    columns = {name: bad.column(name) for name in QUARANTINE_SCHEMA.names}
+    arrays = [
+        columns.get(field.name, pa.nulls(bad.num_rows, field.type)).cast(field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _bare(batch: Any, schema: Any) -> Any:
+    """Return a batch without the meanings that its columns carry: Spark compares schemas."""
+    plain = pa.schema([pa.field(field.name, field.type) for field in schema])
+    return pa.RecordBatch.from_arrays(batch.columns, schema=plain)
+
+
+def _once(inputs: list[Path], format: str | None) -> list[Path]:
+    """Leave out a path that stands for the same trace as an earlier one (a log, its annotation)."""
+    kept: dict[Any, Path] = {}
+    for number, path in enumerate(inputs):
+        one = reader.by_name(format) if format is not None else reader.choose(path)
+        same = getattr(one, "stands_for", None)
+        kept.setdefault(same(path) if same else number, path)
+    return list(kept.values())
+
+
+def _texts(*names: str) -> t.StructType:
+    return t.StructType([t.StructField(name, t.StringType()) for name in names])
+
+
+def _one_of(given: Mapping[str, str], name: str, words: Sequence[str]) -> str:
+    found = given.get(name, words[0]).lower()
+    if found not in words:
+        raise InputError(f"option {name} is one of {', '.join(words)}, not {found!r}")
+    return found
+
+
+def _unit(given: str | None) -> str | None:
+    if given not in (None, "s", "ms", "us", "ns"):
+        raise InputError(f"option timeUnit is s, ms, us or ns, not {given!r}")
+    return given
+
+
+def _count(given: str | None) -> int | None:
+    if given is not None and not (given.isdecimal() and int(given)):
+        raise InputError(f"option maxFilesPerTrigger is a number of files, not {given!r}")
+    return None if given is None else int(given)
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return self.plan.pieces(self.plan.inputs())
+
+    def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
+        return self.plan.read(partition)
+
+
+class _StreamReader(DataSourceStreamReader):
+    """Offsets: `taken`, the number of each file that is taken and still there; `next`, the next."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        return {"next": 0, "taken": {}}
+
+    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
+        there = self._there()
+        taken = start["taken"]
+        new = sorted((path for path in there if path not in taken), key=_came)
+        if not new:
+            return start
+        if len(there) > MAX_TAKEN:
+            message = f"more than {MAX_TAKEN:,} files: move away those that the stream has taken"
+            raise InputError(message, path=self.plan.path)
+        new = new[: self.plan.most]
+        first = start["next"]
+        kept = {path: number for path, number in taken.items() if path in there}
+        kept.update({path: first + number for number, path in enumerate(new)})
+        return {"next": first + len(new), "taken": kept}
+
+    def _there(self) -> set[str]:
+        try:
+            return {str(path) for path in self.plan.inputs()}
+        except InputError:
+            return set()  # no file has come yet
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        new = {n: path for path, n in end["taken"].items() if n >= start["next"]}
+        if len(new) < end["next"] - start["next"]:
+            raise InputError("a file of the batch to be read again is gone", path=self.plan.path)
+        found = []
+        for number, path in sorted(new.items()):
+            if not Path(path).exists():
+                raise InputError("was to be read by the stream and is gone", path=path)
+            found += self.plan.pieces([Path(path)], number)
+        return found
+
+    def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
+        return self.plan.read(partition)
+
+
+def _came(path: str) -> tuple[int, str]:
+    try:
+        return Path(path).stat().st_ctime_ns, path
+    except OSError:
+        return 0, path

@@ -1,0 +1,93 @@
+"""Tables of events that executors read, for commands that count: every row has its place.
+
+What `antecede order --engine spark` does with files, without the columns of the user's own: a
+first pass counts (`order_tables.survey`), so that each piece of a file knows where its rows begin,
+a second one makes the events.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+from pyspark import StorageLevel, TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from antecede import errors
+from antecede.errors import AntecedeError
+from antecede.spark.sources.order_tables import Survey, placed_events, survey, write_part
+from antecede.spark.sources.table_work import Work
+from antecede.trace.reader import ReadOptions
+from antecede.trace.rows import refuse
+from antecede.trace.schema import NAMES
+
+pa: Any = pyarrow  # its stubs know too few of the types that meet here
+_OURS = re.compile(r"^(?:\S+: )?antecede\.errors\.(\w+): (.*)$", re.MULTILINE)
+
+
+@contextmanager
+def events_of_tables(
+    spark: SparkSession,
+    works: Sequence[Work],
+    options: ReadOptions,
+    aside: Path | None,
+    format: str,
+) -> Iterator[tuple[DataFrame, Survey]]:
+    """Give the events of tables, on the disks of executors, and what the first pass told.
+
+    `aside`: a folder that takes the rows that cannot be read, in `format`. Raises as `survey`.
+    """
+    found = survey(spark, works, options, aside, format)
+    plain = replace(found, own=pa.schema([]))
+    events = placed_events(spark, works, options, plain).persist(StorageLevel.DISK_ONLY)
+    try:
+        yield events, found
+    finally:
+        events.unpersist()
+
+
+def write_bad(bad: DataFrame, aside: Path, format: str) -> None:
+    """Write rows of `quarantined` (a `reason` and the `row`) as parts of a quarantine."""
+
+    def write(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        parts = list(batches)
+        if parts:
+            table: Any = pa.Table.from_batches(parts)
+            rows = refuse(table.select(list(NAMES)), table["__reason"].to_pylist())
+            task = TaskContext.get()
+            number = 0 if task is None else task.partitionId()
+            write_part(rows, aside / f"counted-{number:06}", format)
+            yield pa.RecordBatch.from_pydict({"rows": pa.array([rows.num_rows])})
+
+    flat = bad.select("row.*", F.col("reason").alias("__reason"))
+    flat.mapInArrow(write, "rows long").collect()
+
+
+@contextmanager
+def typed_failures() -> Iterator[None]:
+    """Raise the error that a worker raised, instead of Spark's with our sentence inside it."""
+    try:
+        yield
+    except PySparkException as error:
+        if mine := typed(str(error)):
+            raise mine from None
+        raise
+
+
+def typed(text: str) -> AntecedeError | None:
+    """Return the error of ours that a text of Spark's tells of, None where it tells of none."""
+    for name, message in reversed(_OURS.findall(text)):
+        kind = getattr(errors, name, None)
+        if isinstance(kind, type) and issubclass(kind, AntecedeError):
+            try:
+                return kind(message)
+            except TypeError:  # made of more than a sentence
+                return errors.InputError(message)
+    return None

@@ -1,0 +1,67 @@
+"""Zipkin's spans in a DataFrame to events, trace by trace.
+
+The rule is `antecede.trace.formats.zipkin_table`.
+Spark brings the rows of each trace together and sorts them, so that a task holds one trace at a
+time. Rows without ids are no part of a trace and are spread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as t
+
+from antecede.errors import InputError
+from antecede.spark.audits.event_columns import KEY, PLACE, RUN_BYTES, run_by_run, runs_in
+from antecede.spark.columns import bare, column_of
+from antecede.spark.workers import ready_workers
+from antecede.trace.formats.spans_table import table_of
+from antecede.trace.formats.zipkin_table import rows_of, used
+
+MADE = (
+    "kind string, id string, member string, parents array<string>, topics array<string>, "
+    "start_time long, end_time long, role string, text string, reason string, "
+    "unreadable_times long"
+)
+_NO_TRACE = "\0"
+_SPREAD = 1000
+
+
+def events_of_zipkin(df: DataFrame) -> DataFrame:
+    """Return the events of Zipkin's spans, for `events_of_spans`.
+
+    Raises InputError for a stream, for columns that cannot serve, and in the worker for a trace of
+    more than 1 GiB.
+    """
+    if df.isStreaming:
+        raise InputError(
+            "Zipkin's spans are events only with all rows of their trace, and a stream never has "
+            "them: call this on the table that the stream writes, or in foreachBatch"
+        )
+    of = used(df.columns)
+    for what in ("traceId", "id", "parentId"):
+        kind = df.schema[of[what]].dataType if what in of else t.StringType()
+        if not isinstance(kind, t.StringType | t.BinaryType):
+            raise InputError(
+                f"column {of[what]} must be text or bytes; it is {kind.simpleString()}"
+            )
+    ready_workers(df.sparkSession)
+    trace = column_of(of["traceId"])
+    binary = isinstance(df.schema[of["traceId"]].dataType, t.BinaryType)
+    key = F.lower(F.hex(trace) if binary else bare(trace))
+    spread = F.concat(F.lit(_NO_TRACE), (F.monotonically_increasing_id() % _SPREAD).cast("string"))
+    rows = df.select(
+        *(column_of(name) for name in of.values()),
+        F.when(key != "", key).otherwise(spread).alias(KEY),
+        F.lit(0).alias(PLACE),
+    )
+    return run_by_run(rows).mapInArrow(_made, MADE)
+
+
+def _made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    refusal = f"the rows of a trace are one task, of {RUN_BYTES:,} bytes at most"
+    for _, rows in runs_in(batches, RUN_BYTES, refusal):
+        yield from table_of(list(rows_of(rows))).to_batches()

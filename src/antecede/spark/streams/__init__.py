@@ -1,0 +1,1 @@
+"""Causal order and deliveries of streaming DataFrames, and their state."""

@@ -1,0 +1,186 @@
+"""Causal order of a streaming DataFrame: the plan around the operator in `streams.processor`.
+
+The shape, mapInArrow -> transformWithState over one binary row a shard -> mapInArrow, and
+what it costs: `docs/design/streaming.md`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import to_arrow_type
+
+from antecede.errors import InputError, SetupError
+from antecede.order.durations import duration_ms
+from antecede.order.keys import goes_by_value
+from antecede.order.spec import OrderSpec
+from antecede.order.stream.interface import Plan
+from antecede.order.stream.warm import warm_up_once
+from antecede.spark.columns import digest
+from antecede.spark.ordering import DIGEST, SHARD, check, output_schema
+from antecede.spark.streams.processor import (
+    FIGURES,
+    PACKED,
+    RELEASED,
+    Job,
+    Pack,
+    Processor,
+    unpack,
+)
+from antecede.spark.streams.shards import default_shards
+
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_PER_MS = {"s": 0.001, "ms": 1.0, "us": 1e3, "ns": 1e6}
+
+
+def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
+    """Return the rows of a streaming DataFrame in causal order within each group.
+
+    Every input row comes out once, with the five columns of `spec.added`, as soon as its
+    causes have come out; within a group positions follow the causes and never repeat. Raises
+    InputError for columns that cannot serve, SetupError when the session's state store is not
+    RocksDB. The kernels are compiled before this returns, unless this machine has them.
+    A query that is started again from a checkpoint with another spec fails in its first micro-batch
+    and says what differs (`about`). Without a `time` that is a timestamp, the policies `release`
+    and `drop` and `remember` run on processing time; such a query does not end by itself under
+    `availableNow`, because Spark then waits for timers.
+    """
+    check(df, spec)
+    check_store(df)
+    job = job_of(df, spec)
+    if spec.checkpoint is not None:
+        from antecede.spark.streams.state import check_checkpoint
+
+        check_checkpoint(df.sparkSession, spec.checkpoint, job.plan.about)
+    warm_up_once(job.plan.counted)
+    key = F.lit(0) if spec.group is None else digest(df, [spec.group])
+    with_keys = df.withColumns(
+        {
+            SHARD: F.pmod(key, F.lit(job.shards)).cast("int"),
+            DIGEST: digest(df, spec.content_of(df.columns)),
+        }
+    )
+    packed = with_keys.mapInArrow(Pack(job), PACKED)
+    on_timers = not job.plan.timed and (spec.missing != "hold" or spec.remember is not None)
+    released = packed.groupBy("shard").transformWithState(
+        Processor(job), RELEASED, "Append", "ProcessingTime" if on_timers else "None"
+    )
+    if spec.metrics is not None:
+        released = observed(released, spec.metrics)
+    return released.mapInArrow(unpack, released_schema(df, spec))
+
+
+def observed(released: DataFrame, name: str) -> DataFrame:
+    """Observe what all shards say of themselves, under a name.
+
+    A running query shows it in `query.lastProgress["observedMetrics"][name]`: rows held now, for
+    how many milliseconds the oldest of them waits, bytes of the state now, bytes written to it in
+    this micro-batch, and how many rows left in this micro-batch with each status.
+    """
+    figures = [
+        (F.max if figure == "oldest_wait_ms" else F.sum)(figure).alias(figure) for figure in FIGURES
+    ]
+    return released.observe(name, *figures)
+
+
+def released_schema(df: DataFrame, spec: OrderSpec) -> t.StructType:
+    """Return the schema of the result: the user's columns, then those of `spec.added`."""
+    return output_schema(df, spec)
+
+
+def job_of(df: DataFrame, spec: OrderSpec) -> Job:
+    """Work out what the workers need. Raises InputError for durations that do not parse."""
+    waits = spec.missing != "hold" or spec.remember is not None
+    per_ms = _units_per_ms(df, spec)
+    if waits and spec.time is not None and per_ms is None:
+        raise InputError(
+            f"column {spec.time} holds plain numbers: give time_unit= (s, ms, us or ns), so that "
+            f"patience and remember can be measured by it, or leave time= out to go by the clock"
+        )
+    scale = 1.0 if per_ms is None else per_ms
+    remember = -1 if spec.remember is None else _units(spec.remember, scale)
+    patience = _units(spec.patience, scale)
+    shards = spec.shards or _shards(df, spec)
+    name = spec.id or spec.member or str(spec.sender)
+    numbers = goes_by_value(to_arrow_type(df.schema[name].dataType))
+    plan = Plan(
+        counted=spec.id is None,
+        timed=per_ms is not None,
+        policy=spec.missing,
+        patience=patience,
+        remember=remember,
+        numbers=numbers,
+        max_held=-1 if spec.max_held is None else _part_of(spec.max_held, spec, shards),
+        over_held=spec.over_held,
+        about=about(df, spec, shards),
+    )
+    return Job(spec, plan, scale, shards)
+
+
+def _shards(df: DataFrame, spec: OrderSpec) -> int:
+    """Return the number of shards that the checkpoint has, of a new stream one to grow into."""
+    if spec.checkpoint is not None:
+        from antecede.spark.streams.state import shards_kept
+
+        kept = shards_kept(df.sparkSession, spec.checkpoint, lambda n: about(df, spec, n))
+        if kept is not None:
+            return kept
+    tasks = int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
+    return tasks if spec.group is None else default_shards(tasks)
+
+
+def _part_of(max_held: int, spec: OrderSpec, shards: int) -> int:
+    """Return how many rows one shard may hold; without groups one has them all."""
+    return max_held if spec.group is None else -(-max_held // shards)
+
+
+def about(df: DataFrame, spec: OrderSpec, shards: int) -> str:
+    """Return, as JSON, what a checkpoint belongs to: columns with types, policy, shards.
+
+    `patience`, `remember` and the names of the added columns may change from start to start.
+    """
+
+    def kind(name: str | None) -> str | None:
+        return None if name is None else f"{name} ({df.schema[name].dataType.simpleString()})"
+
+    single = ("id", "group", "clock", "member", "sender", "seq", "time")
+    what: dict[str, Any] = {field: kind(getattr(spec, field)) for field in single}
+    what |= {"after": [kind(name) for name in spec.after], "time_unit": spec.time_unit}
+    what |= {"first_seq": spec.first_seq, "missing": spec.missing, "shards": shards}
+    what["keys"] = "spread"  # how shards are keyed: see `shards`
+    what["content"] = None if spec.content is None else sorted(spec.content)
+    return json.dumps(what, sort_keys=True)
+
+
+def _units(duration: Any, per_ms: float) -> int:
+    return min(math.ceil(duration_ms(duration) * per_ms), 2**61)
+
+
+def _units_per_ms(df: DataFrame, spec: OrderSpec) -> float | None:
+    """Return the units of `time` in a millisecond as Arrow will have them; None: no clock."""
+    if spec.time is None:
+        return None
+    kind = df.schema[spec.time].dataType
+    if isinstance(kind, t.TimestampType | t.TimestampNTZType):
+        return _PER_MS["us"]
+    if isinstance(kind, t.DateType):
+        return _PER_MS["ms"]
+    if not isinstance(kind, t.IntegralType):
+        raise InputError(f"time column {spec.time} must be a timestamp, not {kind.simpleString()}")
+    return None if spec.time_unit is None else _PER_MS[spec.time_unit]
+
+
+def check_store(df: DataFrame) -> None:
+    """Raise SetupError when the session keeps the state of streams in anything but RocksDB."""
+    provider: Any = df.sparkSession.conf.get(_PROVIDER, "")
+    if not str(provider).endswith("RocksDBStateStoreProvider"):
+        raise SetupError(
+            "causal order of a stream needs Spark's RocksDB state store; before starting the "
+            f'query run spark.conf.set("{_PROVIDER}", "{_ROCKSDB}")'
+        )

@@ -1,0 +1,245 @@
+"""What runs in Spark's Python workers: pack rows by shard, release them, unpack them.
+
+Theory of operation
+-------------------
+`pack`       Arrow batches of the user's rows -> one binary row a shard and some ten thousand rows
+`Processor`  per shard: new rows through `order.stream.shard`; its parts in Spark's state store
+`unpack`     binary rows -> the user's rows with the added columns
+
+With a `time` column the clock is the greatest time in the stream; each partition tells it to
+every shard, so that patience ends also in shards where no row comes, and `released_at` never goes
+back over all shards. Without one the clock is the batch's timestamp, which Spark keeps in its
+offset log: a batch run again after a crash sees the same clock.
+
+Every shard is visited in every micro-batch that has rows, and says how much it holds (`FIGURES`).
+Every shard keeps what its checkpoint belongs to (`Plan.about`) and refuses another one; so does
+GUARD, whichever shards get rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from antecede.order.spec import OrderSpec, Status
+from antecede.order.stream.interface import Outcome, Plan, nothing_new
+from antecede.order.stream.kernels.rows import NO_TIME
+from antecede.order.stream.migration import migrated
+from antecede.order.stream.shard import Shard
+from antecede.order.stream.warm import warm_up_once
+from antecede.order.table import times_of
+from antecede.spark.ordering import DIGEST, SHARD
+from antecede.spark.streams.rows import batch_of, from_bytes, to_bytes, with_added
+from antecede.spark.streams.shards import shard_keys
+
+pa: Any = pyarrow
+
+GUARD = -1
+"""A shard of no rows, visited in every micro-batch: a changed spec is refused before any other
+shard of that batch is kept, also where those have no state yet."""
+PACKED = "shard int, clock long, payload binary"
+FIGURES = ("held", "oldest_wait_ms", "state_bytes", "written_bytes", *(str(s) for s in Status))
+"""What each shard says of itself in each micro-batch, one row of RELEASED without payload."""
+RELEASED = "payload binary, " + ", ".join(f"`{name}` long" for name in FIGURES)
+STATE = "parts"
+"""Name of the state variable: a map from the name of a part (`order.stream.blobs`) to its bytes."""
+_ROWS_A_PIECE = 50_000
+_NOTHING = dict.fromkeys(FIGURES)
+
+
+class Job(NamedTuple):
+    """What a worker must know: the user's spec, the kernel's plan, time units a ms."""
+
+    spec: OrderSpec
+    plan: Plan
+    per_ms: float
+    shards: int
+
+
+class Pack:
+    """For mapInArrow: the user's rows with SHARD and DIGEST -> PACKED."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+
+    def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        """Pack one partition; at its end tell every shard the greatest time."""
+        clock, waiting, rows = NO_TIME, [], 0
+        guarded = False
+        for batch in batches:
+            if not guarded and batch.num_rows:
+                guarded = True
+                yield _packed([GUARD], [None], [None])
+            waiting.append(batch)
+            rows += batch.num_rows
+            if rows >= _ROWS_A_PIECE:
+                clock = max(clock, self._greatest(waiting))
+                yield self._piece(waiting)
+                waiting, rows = [], 0
+        if rows:
+            clock = max(clock, self._greatest(waiting))
+            yield self._piece(waiting)
+        if guarded:
+            shards = self.job.shards
+            told = None if clock == NO_TIME else clock
+            yield _packed(shard_keys(shards).tolist(), [told] * shards, [None] * shards)
+
+    def _greatest(self, batches: list[pyarrow.RecordBatch]) -> int:
+        if not self.job.plan.timed:
+            return NO_TIME
+        time, timed, _ = times_of(pa.Table.from_batches(batches), self.job.spec)
+        return int(time[timed].max(initial=NO_TIME))
+
+    def _piece(self, batches: list[pyarrow.RecordBatch]) -> pyarrow.RecordBatch:
+        table: Any = pa.Table.from_batches(batches)
+        shard = table.column(SHARD).to_numpy()
+        table = table.drop_columns([SHARD])
+        by_shard = np.argsort(shard, kind="stable")
+        table = table.take(pa.array(by_shard)).combine_chunks()
+        found, begin = np.unique(shard[by_shard], return_index=True)
+        ends = [*begin[1:], len(shard)]
+        parts = [to_bytes(table.slice(a, b - a)) for a, b in zip(begin, ends, strict=True)]
+        keys = shard_keys(self.job.shards)[found]
+        return _packed(keys.tolist(), [None] * len(parts), parts)
+
+
+def _packed(shard: list[int], clock: list[Any], payload: list[Any]) -> pyarrow.RecordBatch:
+    columns = [
+        pa.array(shard, pa.int32()),
+        pa.array(clock, pa.int64()),
+        pa.array(payload, pa.binary()),
+    ]
+    batch: pyarrow.RecordBatch = pa.RecordBatch.from_arrays(columns, ["shard", "clock", "payload"])
+    return batch
+
+
+def unpack(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    """For mapInArrow: RELEASED -> the user's rows with the added columns."""
+    for batch in batches:
+        for payload in batch.column(0):
+            if payload.is_valid:
+                yield from pa.ipc.open_stream(payload.as_buffer())
+
+
+class StateParts:
+    """The parts of a shard in Spark's state store (`order.stream.blobs.Blobs`)."""
+
+    def __init__(self, state: Any) -> None:
+        self.state = state
+
+    def get(self, name: str) -> bytes | None:
+        """Return the bytes of that name, None when there are none."""
+        value = self.state.getValue((name,))
+        return None if value is None else bytes(value[0])
+
+    def put(self, name: str, data: bytes) -> None:
+        """Keep bytes under a name."""
+        self.state.updateValue((name,), (data,))
+
+    def remove(self, name: str) -> None:
+        """Forget a name."""
+        self.state.removeKey((name,))
+
+
+class Processor(StatefulProcessor):
+    """The stateful operator; one grouping key is one shard."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+
+    def init(self, handle: Any) -> None:
+        """Open the map of parts, and the two values of the first format; compile, the first."""
+        warm_up_once(self.job.plan.counted)
+        self.handle = handle
+        self.parts = StateParts(handle.getMapState(STATE, "name string", "data binary"))
+        self.control = handle.getValueState("control", "packed binary")
+        self.held = handle.getValueState("held", "rows binary")
+
+    # The camelCase names of arguments are Spark's: it passes them by keyword.
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+        """Take in the packed rows of a shard and release what can go."""
+        if key[0] == GUARD:
+            self._guard()
+            return
+        clock, payloads = NO_TIME, []
+        for row in rows:
+            if row.clock is not None:
+                clock = max(clock, row.clock)
+            if row.payload is not None:
+                payloads.append(bytes(row.payload))
+        yield from self._step(payloads, self._now(clock, timerValues))
+
+    def handleExpiredTimer(  # noqa: N802
+        self,
+        key: Any,
+        timerValues: Any,  # noqa: N803
+        expiredTimerInfo: Any,  # noqa: N803
+    ) -> Iterator[Row]:
+        """Patience is over for some row."""
+        yield from self._step([], self._now(NO_TIME, timerValues))
+
+    def close(self) -> None:
+        """Nothing to close: the state belongs to Spark."""
+
+    def _guard(self) -> None:
+        """Keep what the checkpoint belongs to; raises InputError when that has changed."""
+        shard = self._shard()
+        if self.parts.get("head") is None:
+            shard.keep()
+
+    def _shard(self) -> Shard:
+        """Return the shard, taken over from the first format where it is still in that."""
+        if self.parts.get("head") is None and self.control.exists():
+            control, held = self.control.get(), self.held.get()
+            rows = None if held is None else bytes(held[0])
+            shard = migrated(self.job.plan, self.parts, bytes(control[0]), rows)
+            self.control.clear()
+            self.held.clear()
+            return shard
+        return Shard(self.job.plan, self.parts)
+
+    def _now(self, clock: int, timers: Any) -> int:
+        present: int = timers.getCurrentProcessingTimeInMs()
+        if self.job.plan.timed:
+            return clock
+        return present if present >= 0 else NO_TIME
+
+    def _step(self, payloads: list[bytes], now: int) -> Iterator[Row]:
+        job = self.job
+        shard = self._shard()
+        new = from_bytes(payloads) if payloads else None
+        if new is None and not shard.held_rows:
+            shard.pass_time(now)
+            yield Row(payload=None, **_NOTHING | self._figures(shard, None))
+            return
+        batch = nothing_new() if new is None else batch_of(new, job.spec)
+        out = shard.step(batch, now, new)
+        deadline = None if job.plan.timed else shard.deadline()
+        if deadline is not None:
+            self.handle.registerTimer(deadline)
+        if out.rows is not None and out.rows.num_rows:
+            leaving = out.rows.drop_columns([DIGEST])
+            leaving = with_added(leaving, out, job.spec, job.per_ms).combine_chunks()
+            for start in range(0, leaving.num_rows, _ROWS_A_PIECE):
+                piece = to_bytes(leaving.slice(start, _ROWS_A_PIECE))
+                yield Row(payload=piece, **_NOTHING)
+        yield Row(payload=None, **_NOTHING | self._figures(shard, out))
+
+    def _figures(self, shard: Shard, out: Outcome | None) -> dict[str, int | None]:
+        """Return what a shard says of itself after a micro-batch."""
+        wait = shard.oldest_wait()
+        figures: dict[str, int | None] = {
+            "held": shard.held_rows,
+            "oldest_wait_ms": None if wait is None else int(wait / self.job.per_ms),
+            "state_bytes": shard.size,
+            "written_bytes": shard.parts.written,
+        }
+        counts = np.zeros(len(Status) + 1, np.int64)
+        if out is not None:
+            counts[: len(Status) + 1] = np.bincount(out.status, minlength=len(Status) + 1)
+        return figures | {str(status): int(counts[1 + k]) for k, status in enumerate(Status)}

@@ -1,0 +1,137 @@
+"""Between Arrow tables and the release kernel: control columns in, added columns out.
+
+Rows travel, and wait in the state, as Arrow IPC streams: whatever Spark hands to Arrow comes
+back as it was. Identities and causes are read by the same code as in a batch
+(`antecede.order.keys`), and are compared as text, which stays the same over restarts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.compute
+from numpy.typing import NDArray
+
+from antecede.errors import InputError
+from antecede.order.key_types import plain
+from antecede.order.keys import STATUSES, code, keys_of
+from antecede.order.spec import OrderSpec, Status
+from antecede.order.stream.interface import Batch, Links, Outcome, nothing_new
+from antecede.order.stream.kernels import rows as shape
+from antecede.order.stream.kernels.names import Text
+from antecede.order.table import added, kind_of, released_at, times_of
+from antecede.spark.ordering import DIGEST
+
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
+
+_FAR = 2**62
+_INVALID = {Status.NULL_KEY: shape.NULL, Status.BAD_CLOCK: shape.BAD}
+
+
+def batch_of(table: pyarrow.Table, spec: OrderSpec) -> Batch:
+    """Read the control columns of new rows. Raises InputError for types that cannot serve."""
+    if table.num_rows == 0:
+        return nothing_new()
+    keys = keys_of(table, spec)
+    status = np.zeros(table.num_rows, np.uint8)
+    for reason, outcome in _INVALID.items():
+        status[keys.status == code(reason)] = outcome
+    labels = keys.labels.cast(pa.string())
+    name = keys.actor - keys.group * len(labels)
+    row = np.repeat(np.arange(table.num_rows), np.diff(keys.offsets))
+    edge = np.flatnonzero(keys.required & (status[row] == 0))
+    first = np.zeros(table.num_rows + 1, np.int64)
+    np.cumsum(np.bincount(row[edge], minlength=table.num_rows), out=first[1:])
+    time, timed, _ = times_of(table, spec)
+    counted = spec.id is None
+    return Batch(
+        group=_group_text(table, spec),
+        name=text_of(labels.take(pa.array(name, mask=status != 0))),
+        number=keys.count if counted else np.zeros(table.num_rows, np.int64),
+        time=np.where(timed, np.clip(time, -_FAR, _FAR), shape.NO_TIME),
+        digest=table.column(DIGEST).to_numpy(),
+        status=status,
+        first=first,
+        cause_name=text_of(labels.take(pa.array(keys.label[edge]))),
+        cause_count=keys.cause_count[edge] if counted else np.zeros(len(edge), np.int64),
+    )
+
+
+def _group_text(table: pyarrow.Table, spec: OrderSpec) -> Text:
+    if spec.group is None:
+        return Text(np.zeros(0, np.uint8), np.zeros(table.num_rows + 1, np.int64))
+    column: Any = table.column(spec.group).combine_chunks()
+    if isinstance(column, pyarrow.ChunkedArray):  # too long for one chunk
+        column = pa.concat_arrays(column.chunks)
+    return text_of(pc.fill_null(plain(column, f"column {spec.group}").cast(pa.string()), ""))
+
+
+def text_of(array: Any) -> Text:
+    """Return the bytes of an Arrow string array; null is empty."""
+    if isinstance(array, pyarrow.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], pa.string())
+    _, ends, data = array.buffers()
+    where = np.frombuffer(ends, np.int32)[array.offset : array.offset + len(array) + 1]
+    return Text(np.frombuffer(data or b"", np.uint8), where.astype(np.int64))
+
+
+def with_added(rows: pyarrow.Table, out: Outcome, spec: OrderSpec, per_ms: float) -> pyarrow.Table:
+    """Append the columns of `spec.added` to the rows that leave.
+
+    `per_ms` is the number of time units in a millisecond.
+    """
+    aside = out.position < 0
+    unknown = out.waited_units < 0
+    waited: NDArray[np.float64] = out.waited_units / per_ms
+    columns = [
+        pa.array(out.position, mask=aside),
+        _causes(out.waited, aside, spec),
+        _causes(out.missing, aside, spec),
+        pa.array(waited, mask=unknown),
+        released_at(out.released, out.released != shape.NO_TIME, kind_of(rows, spec)),
+        pa.array([str(status) for status in STATUSES]).take(pa.array(out.status - 1)),
+    ]
+    for field, column in zip(added(spec, kind_of(rows, spec)), columns, strict=True):
+        rows = rows.append_column(field, column)
+    return rows
+
+
+def _causes(links: Links, aside: NDArray[np.bool_], spec: OrderSpec) -> Any:
+    names = pa.StringArray.from_buffers(
+        links.name.size,
+        pa.py_buffer(links.name.ends.astype(np.int32)),
+        pa.py_buffer(links.name.data),
+    )
+    if spec.id is None:
+        counts = pa.array(links.number).cast(pa.string())
+        names = pc.binary_join_element_wise(names, counts, ":")
+    ends = pa.array(links.first.astype(np.int32))
+    return pa.ListArray.from_arrays(ends, names, mask=pa.array(aside))
+
+
+def to_bytes(table: pyarrow.Table) -> bytes:
+    """Return a table as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def from_bytes(parts: list[bytes]) -> pyarrow.Table:
+    """Return the tables of some Arrow IPC streams as one; at least one part.
+
+    Raises InputError when the columns differ: the checkpoint holds rows of another schema.
+    """
+    tables = [pa.ipc.open_stream(part).read_all() for part in parts]
+    try:
+        whole: pyarrow.Table = pa.concat_tables(tables)
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            "the rows held back in the checkpoint have other columns than the stream has now: "
+            f"start from a new checkpoint, or bring the columns back ({error})"
+        ) from error
+    return whole

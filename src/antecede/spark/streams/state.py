@@ -1,0 +1,235 @@
+"""The state of an ordered stream, read from its checkpoint: what it belongs to, what it holds.
+
+Spark's own readers of state do the work (`state-metadata`, `statestore`), so this works while the
+query runs, after it has stopped, and over Spark Connect. What they see is the last micro-batch
+that was committed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from antecede.errors import InputError
+from antecede.order.stream.blobs import Memory
+from antecede.order.stream.fingerprint import check_same_stream
+from antecede.order.stream.kernels.rows import NO_TIME
+from antecede.order.stream.packed import opened
+from antecede.order.stream.waits import Waiting, held_by
+from antecede.spark.streams.processor import GUARD, STATE
+
+pa: Any = pyarrow
+_HELD = (
+    "group string, id string, since timestamp, waits_for array<string>, missing array<string>, "
+    "more_missing boolean, behind long, row string, shard int"
+)
+_ARROW = pa.schema(
+    [
+        ("group", pa.string()),
+        ("id", pa.string()),
+        ("since", pa.timestamp("us", tz="UTC")),
+        ("waits_for", pa.list_(pa.string())),
+        ("missing", pa.list_(pa.string())),
+        ("more_missing", pa.bool_()),
+        ("behind", pa.int64()),
+        ("row", pa.string()),
+        ("shard", pa.int32()),
+    ]
+)
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def held(checkpoint: str, *, operator: int | None = None) -> DataFrame:
+    """Return the rows that an ordered stream holds back, by its checkpoint, one row each.
+
+    Columns: `group` and `id` (member:number with clocks and numbers) as text; `since`, the
+    timestamp from which patience runs (null without a clock); `waits_for`, the causes that it
+    waits for itself; `missing`, the causes at the root of that which have not come, or were set
+    aside (20 at most, `more_missing` tells whether there are more); `behind`, how many held rows
+    wait for this one, directly or by way of others (null in shards that hold more than 50,000
+    rows); `row`, the row itself as JSON; `shard`. `operator` is Spark's number of the operator,
+    where a query puts in order more than once. The active session reads. Raises InputError when
+    there is no ordered stream with a committed micro-batch in that folder.
+
+    >>> held("/data/checkpoint").orderBy("since").show()  # doctest: +SKIP
+    """
+    session = SparkSession.active()
+    number = _operator(session, checkpoint, operator)
+    about = json.loads(_about(session, checkpoint, number) or "{}")
+    parts = _parts(session, checkpoint, number)
+    rows = parts.where(F.col("name").rlike("^(head$|[px][0-9])")).repartition("shard")
+    return rows.mapInArrow(_Reader(about), _HELD)
+
+
+def check_checkpoint(session: SparkSession, checkpoint: str, about: str) -> None:
+    """Compare a checkpoint with the stream that is to go on from it, before it does.
+
+    A folder with nothing committed in it is taken. Raises InputError that names what differs.
+    """
+    if Path(checkpoint.removeprefix("file:")).is_file():
+        raise InputError(f"checkpoint {checkpoint} is a file: give the folder of the checkpoint")
+    found = _operators(session, checkpoint)
+    if not found:
+        return
+    kept = [_about(session, checkpoint, number) for number in found]
+    same = []
+    for text in kept:
+        try:
+            check_same_stream(text, about)
+            same.append(True)
+        except InputError:
+            same.append(False)
+    if kept and not any(same):
+        check_same_stream(kept[0], about)
+
+
+def shards_kept(
+    session: SparkSession, checkpoint: str, about_of: Callable[[int], str]
+) -> int | None:
+    """Return the number of shards of the stream in a checkpoint; None: nothing is committed there.
+
+    `about_of` says what goes on from it, with a number of shards. Where a query puts in order more
+    than once it is the operator of that stream which counts, else the first.
+    """
+    kept = [one for one in _kept(session, checkpoint) if "shards" in one]
+    same = [one for one in kept if json.loads(about_of(one["shards"])) == one]
+    return next((int(one["shards"]) for one in same + kept), None)
+
+
+class _Reader:
+    """For mapInArrow: the parts of some shards -> a row for each row held."""
+
+    def __init__(self, about: dict[str, Any]) -> None:
+        self.unit = _unit(about)
+
+    def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        shards: dict[int, Memory] = {}
+        for batch in batches:
+            for shard, name, data in zip(*map(list, batch.columns), strict=True):
+                shards.setdefault(shard.as_py(), Memory())[name.as_py()] = data.as_py()
+        for shard, parts in shards.items():
+            rows = [self._row(waiting, shard) for waiting in held_by(parts)]
+            yield from pa.Table.from_pylist(rows, _ARROW).to_batches()
+
+    def _row(self, waiting: Waiting, shard: int) -> dict[str, Any]:
+        since = None
+        if waiting.since != NO_TIME:
+            since = waiting.since * 10**6 // _PER_SECOND[self.unit]
+        rows = {name: v for name, v in waiting.row.items() if not name.startswith("__antecede")}
+        return {
+            "group": waiting.group,
+            "id": waiting.name,
+            "since": since,
+            "waits_for": waiting.causes,
+            "missing": waiting.missing,
+            "more_missing": waiting.more,
+            "behind": waiting.behind,
+            "row": json.dumps(rows, default=str, ensure_ascii=False),
+            "shard": shard,
+        }
+
+
+def _unit(about: dict[str, Any]) -> str:
+    """Return the unit of the stream's clock."""
+    if about.get("time_unit"):
+        return str(about["time_unit"])
+    time = about.get("time") or ""
+    if time.endswith(("(timestamp)", "(timestamp_ntz)")):
+        return "us"
+    return "ms"
+
+
+def operators_of(session: SparkSession, checkpoint: str) -> list[Row]:
+    """Return what Spark says of the operators in a checkpoint that put rows in order."""
+    try:
+        found = session.read.format("state-metadata").load(checkpoint).collect()
+    except PySparkException:
+        return []
+    ours = []
+    for row in found:
+        variables = json.loads(row.operatorProperties or "{}").get("stateVariables", [])
+        if any(variable.get("stateName") == STATE for variable in variables):
+            ours.append(row)
+    return ours
+
+
+def shards_of(session: SparkSession, checkpoint: str) -> list[int]:
+    """Return the number of shards of each ordered stream in a checkpoint, each number once.
+
+    Raises InputError where there is none, or none committed.
+    """
+    _operator(session, checkpoint, None, any_of=True)
+    found = {kept["shards"] for kept in _kept(session, checkpoint) if "shards" in kept}
+    if not found:
+        raise InputError(f"no micro-batch of the stream in {checkpoint} is committed yet")
+    return sorted(found)
+
+
+def _kept(session: SparkSession, checkpoint: str) -> list[dict[str, Any]]:
+    """Return what each ordered stream of a checkpoint belongs to."""
+    found = (_about(session, checkpoint, number) for number in _operators(session, checkpoint))
+    return [json.loads(text) for text in found if text]
+
+
+def _operators(session: SparkSession, checkpoint: str) -> list[int]:
+    """Return the numbers of the operators in a checkpoint that put rows in order."""
+    return sorted({int(row.operatorId) for row in operators_of(session, checkpoint)})
+
+
+def _operator(
+    session: SparkSession, checkpoint: str, number: int | None, *, any_of: bool = False
+) -> int:
+    found = _operators(session, checkpoint)
+    if not found:
+        raise InputError(
+            f"{checkpoint} is no checkpoint of a stream that was put in order by antecede, or no "
+            "micro-batch of it is committed yet, or its folder `state` is gone"
+        )
+    if number is None and len(found) > 1 and not any_of:
+        raise InputError(
+            f"the query of {checkpoint} puts in order more than once: give operator=, one of "
+            f"{', '.join(map(str, found))}"
+        )
+    if number is not None and number not in found:
+        raise InputError(
+            f"operator {number} of {checkpoint} puts nothing in order; there are "
+            f"{', '.join(map(str, found))}"
+        )
+    return found[0] if number is None else number
+
+
+def _parts(session: SparkSession, checkpoint: str, operator: int) -> DataFrame:
+    reader = session.read.format("statestore").option("stateVarName", STATE)
+    state = reader.option("operatorId", operator).load(checkpoint)
+    return state.selectExpr("key.shard shard", "user_map_key.name name", "user_map_value.data data")
+
+
+def _about(session: SparkSession, checkpoint: str, operator: int) -> str:
+    """Return what a checkpoint belongs to, as JSON; empty where nothing is committed yet."""
+    try:
+        found = (
+            _parts(session, checkpoint, operator)
+            .where((F.col("shard") == GUARD) & (F.col("name") == "head"))
+            .collect()
+        )
+    except PySparkException as error:
+        if "STDS_COMMITTED_BATCH_UNAVAILABLE" in str(error):
+            return ""
+        raise
+    except Py4JJavaError as error:  # what a task says of files that are not there, or damaged
+        said = re.search(r"\[[A-Z_.]+\][^\n]*", str(error.java_exception))
+        raise InputError(
+            f"the state in {checkpoint} cannot be read: {said[0] if said else error.java_exception}"
+        ) from error
+    if not found:
+        return ""
+    return opened(bytearray(found[0].data))["about"].tobytes().decode()

@@ -1,0 +1,83 @@
+"""Another number of tasks for an ordered stream that stands still: Spark moves its shards.
+
+The number of shards, which says where a group lives, stays; a task gets more or fewer of them. The
+work is Spark's own (`repartition` of a checkpoint, PySpark 4.2 and later): it writes the state anew
+as a micro-batch of its own, which reads nothing and puts nothing out. Spark's file sink then
+misses that batch in its log and refuses to be read; so an empty entry is put there as well.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from antecede.errors import InputError, SetupError
+from antecede.spark.streams.state import operators_of, shards_of
+
+
+def repartition_stream(checkpoint: str, tasks: int, *, output: str | None = None) -> None:
+    """Let an ordered stream that was stopped go on with another number of tasks.
+
+    `tasks` must divide the number of its shards, so that each task gets as many. `output` is the
+    folder of the query's file sink, if it has one (`format("parquet")` and its like); no other sink
+    keeps such a log. Positions, held rows and what is remembered go on. Uses the active session.
+    The query must not run; Spark cannot see whether it does. All stateful operators of the query
+    get that number, and the query keeps it, whatever `spark.sql.shuffle.partitions` says. Raises
+    InputError when there is no ordered stream in that folder, or tasks do not divide its shards, or
+    it has that number already; SetupError through Spark Connect and before PySpark 4.2.
+
+    >>> repartition_stream("/data/checkpoint", 8)  # doctest: +SKIP
+    """
+    session = SparkSession.active()
+    manager: Any = _manager(session)
+    if isinstance(tasks, bool) or not isinstance(tasks, int):
+        raise InputError(f"tasks={tasks!r} is no whole number")
+    shards = shards_of(session, checkpoint)
+    if tasks < 1 or any(number % tasks for number in shards):
+        allowed = [n for n in range(1, min(shards) + 1) if not any(s % n for s in shards)]
+        raise InputError(
+            f"the stream of {checkpoint} has {', '.join(map(str, shards))} shards: its tasks may "
+            f"be {', '.join(map(str, allowed))}, not {tasks}"
+        )
+    if {row.numPartitions for row in operators_of(session, checkpoint)} == {tasks}:
+        raise InputError(f"the stream of {checkpoint} has {tasks} tasks already")
+    log = None if output is None else _log(session, output)
+    try:
+        manager.repartition(checkpoint, tasks)
+    except PySparkException as error:
+        raise InputError(f"{checkpoint} stays as it was: {error}") from error
+    if log is not None:
+        _note(session, log, max(row.maxBatchId for row in operators_of(session, checkpoint)))
+
+
+def _manager(session: SparkSession) -> Any:
+    if not hasattr(session, "_jsparkSession"):
+        raise SetupError(
+            "through Spark Connect the tasks of a stream cannot be changed; do it in a session of "
+            "its own on the cluster"
+        )
+    if not hasattr(SparkSession, "_streamingCheckpointManager"):
+        raise SetupError("to change the tasks of a stream takes PySpark 4.2 or later")
+    return session._streamingCheckpointManager
+
+
+def _log(session: SparkSession, output: str) -> Any:
+    """Return the log of a file sink, as Spark has it. Raises InputError where there is none."""
+    context: Any = session.sparkContext
+    jvm = context._jvm
+    name = f"{output.rstrip('/')}/_spark_metadata"
+    path = jvm.org.apache.hadoop.fs.Path(name)
+    if not path.getFileSystem(context._jsc.hadoopConfiguration()).exists(path):
+        raise InputError(f"{output} has no log of a file sink (_spark_metadata)")
+    sinks = jvm.org.apache.spark.sql.execution.streaming.sinks  # to make a log makes its folder
+    version, nothing = sinks.FileStreamSinkLog.VERSION(), jvm.scala.Option.empty()
+    return sinks.FileStreamSinkLog(version, session._jsparkSession, name, nothing)
+
+
+def _note(session: SparkSession, log: Any, batch: int) -> None:
+    """Put an empty entry for a batch into a log; Spark compacts the log if that is due."""
+    context: Any = session.sparkContext
+    status = context._jvm.org.apache.spark.sql.execution.streaming.sinks.SinkFileStatus
+    log.add(batch, context._gateway.new_array(status, 0))

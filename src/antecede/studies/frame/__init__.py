@@ -1,0 +1,1 @@
+"""What carries every study out: runs, engines, results kept, findings."""

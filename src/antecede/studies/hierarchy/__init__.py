@@ -1,0 +1,1 @@
+"""The study of Evropeytsev et al. 2016."""

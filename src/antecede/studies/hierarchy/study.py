@@ -1,0 +1,207 @@
+"""Evropeytsev et al. 2016, section 3.2: what the hierarchical protocol costs beside IDR and
+DS.
+
+One internal and one external group, one super peer, peers divided equally; every peer sends every
+N(80, 5) ms clipped to 70 to 90; channels are not FIFO. `docs/design/studies.md` says how a study
+is built; the paper's figures are in `hierarchy.paper`, what ours mean in `hierarchy.findings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from antecede.simulate.delays import Delay
+from antecede.simulate.scenario.model import Links, Scenario, Special, Workload
+from antecede.simulate.topology import Hierarchy
+from antecede.studies.frame.study import Figures, Run, Study, simulated, simulation
+from antecede.studies.hierarchy.findings import findings
+from antecede.studies.hierarchy.last import last_figures
+from antecede.studies.hierarchy.paper import DELAYS, LARGEST, RATES
+
+STEP = 100
+"""The grid is every hundred peers (and 50): the source's own is lost."""
+WARM_S = {"0-50 ms": 0.4, "50-250 ms": 1.5, "50-550 ms": 2.5}
+"""Steady from 0.2, 1 and 1.5 s."""
+MEASURED_S, QUICK_S = 1.0, 0.3
+SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
+PER_SECOND = 4e6
+"""Deliveries that a core simulates in a second, about; for estimates only."""
+PASSIVE = ((100, 0), (300, 200))
+"""Peers, and how many of them are silent."""
+LAST_PEERS, QUICK_LAST_PEERS = (200, 300, 400), (100, 200)
+LAST_RATES, QUICK_LAST_RATES = (1000, 2500), (1000,)
+"""Runs of the readable classes, which show what `Last` inside the span would cost."""
+PRUNINGS = ("safe", "none", "published")
+SLOW_UP = Special("internal", "super", Delay(0.0, 0.4, "uniform"))
+FAR = Delay(0.5, 0.5, "constant")
+"""Skewed links: a way up of uneven length, and a long one from external peers to one of them: on
+it a message is still under way when the published rule has forgotten what it depends on."""
+
+
+def runs(quick: bool) -> Sequence[Run]:
+    """Return every run: the grid, fixed rates, passive receivers, and what the text leaves open."""
+    return [
+        *_grid(quick),
+        *_rates(quick),
+        *_passive(quick),
+        *_super_peers(quick),
+        *_pruning(quick),
+        *_literal(quick),
+        *_last(quick),
+    ]
+
+
+def execute(run: Run) -> Figures:
+    """Carry one run out."""
+    return last_figures(run) if run.kind == "last" else simulated(run)
+
+
+def grid(delay: str) -> list[int]:
+    """Return the numbers of peers of a delay: 50, then every hundred up to the text's largest."""
+    return [50, *range(STEP, LARGEST[delay] + 1, STEP)]
+
+
+def _grid(quick: bool) -> Iterator[Run]:
+    for delay in DELAYS:
+        for peers in grid(delay):
+            if quick and peers % 300 and peers not in (50, LARGEST[delay]):
+                continue
+            for seed in QUICK_SEEDS if quick else SEEDS:
+                scenario = scenario_of(delay, peers, QUICK_S if quick else MEASURED_S)
+                yield _run("grid", scenario, seed, delay=delay, peers=peers)
+
+
+def _rates(quick: bool) -> Iterator[Run]:
+    """Yield runs of a fixed total rate; a peer of 900 at 1000 a second sends every 0.9 s."""
+    for delay in DELAYS:
+        for rate in (1000, 2500) if quick else RATES:
+            for peers in grid(delay):
+                if quick and peers not in (50, 100, 200, LARGEST[delay]):
+                    continue
+                interval_s = peers / rate
+                scenario = scenario_of(
+                    delay,
+                    peers,
+                    1.0 if quick else 2.0,
+                    warm_s=WARM_S[delay] + 2 * interval_s,
+                    workload=Workload(total_hz=float(rate)),
+                )
+                for seed in QUICK_SEEDS if quick else SEEDS[:2]:
+                    yield _run("rate", scenario, seed, delay=delay, peers=peers, rate=rate)
+
+
+def _passive(quick: bool) -> Iterator[Run]:
+    for delay in DELAYS:
+        for peers, silent in PASSIVE:
+            scenario = scenario_of(
+                delay, peers, QUICK_S if quick else MEASURED_S, workload=Workload(silent=silent)
+            )
+            for seed in QUICK_SEEDS if quick else SEEDS:
+                yield _run("passive", scenario, seed + 10, delay=delay, silent=silent)
+
+
+def _super_peers(quick: bool) -> Iterator[Run]:
+    """Yield 240 peers: half external, the other half in one to four internal groups."""
+    for groups in (1, 3) if quick else (1, 2, 3, 4):
+        topology = Hierarchy((120 // groups,) * groups, 120)
+        scenario = scenario_of("0-50 ms", 240, QUICK_S if quick else MEASURED_S, topology=topology)
+        for seed in QUICK_SEEDS if quick else SEEDS:
+            yield _run("groups", scenario, seed, groups=groups)
+
+
+def _pruning(quick: bool) -> Iterator[Run]:
+    for groups in (1, 3):
+        topology = Hierarchy((30 // groups,) * groups, 30)
+        for skewed in (False, True):
+            links = _links("0-50 ms", topology, skewed)
+            for pruning in PRUNINGS:
+                scenario = Scenario(
+                    topology,
+                    "hierarchical",
+                    options={"pruning": pruning},
+                    links=links,
+                    duration_s=2.0 if quick else 10.0,
+                    warm_s=1.0,
+                    name=f"{groups} groups, {'skewed' if skewed else 'even'} links, {pruning}",
+                )
+                for seed in QUICK_SEEDS if quick else SEEDS:
+                    yield _run(
+                        "pruning", scenario, seed, groups=groups, skewed=skewed, pruning=pruning
+                    )
+
+
+def _literal(quick: bool) -> Iterator[Run]:
+    """Yield Evropeytsev et al.'s first scenario with the text's "variance" taken literally."""
+    for seed in QUICK_SEEDS if quick else SEEDS:
+        scenario = scenario_of("0-50 ms", LARGEST["0-50 ms"], QUICK_S if quick else MEASURED_S)
+        links = Links(Delay(*DELAYS["0-50 ms"], "variance"))
+        yield _run("literal", replace(scenario, links=links), seed, delay="0-50 ms")
+
+
+def _last(quick: bool) -> Iterator[Run]:
+    """Yield runs at fixed rates, and one of the first experiment (rate 0) to set beside them."""
+    peers = QUICK_LAST_PEERS if quick else LAST_PEERS
+    rates = QUICK_LAST_RATES if quick else LAST_RATES
+    for count, rate in [(peers[0], 0), *((n, rate) for rate in rates for n in peers)]:
+        warm_s = WARM_S["0-50 ms"] + (2 * count / rate if rate else 0.0)
+        load = Workload(total_hz=float(rate)) if rate else Workload()
+        measured_s = 0.2 if quick else QUICK_S
+        given = scenario_of("0-50 ms", count, measured_s, warm_s=warm_s, workload=load)
+        sent = (rate or count * 12.5) * given.duration_s
+        key = f"last/peers {count}/rate {rate or 'of the first experiment'}"
+        yield simulation(key, given, 1, 3e-5 * sent * count, "last", peers=count, rate=rate)
+
+
+def _links(delay: str, topology: Hierarchy, skewed: bool) -> Links:
+    if not skewed:
+        return Links(Delay(*DELAYS[delay]))
+    far = Special("external", str(topology.size - 1), FAR)
+    return Links(Delay(*DELAYS[delay]), (SLOW_UP, far))
+
+
+def scenario_of(
+    delay: str,
+    peers: int,
+    measured_s: float,
+    *,
+    warm_s: float | None = None,
+    workload: Workload | None = None,
+    topology: Hierarchy | None = None,
+) -> Scenario:
+    """Return Evropeytsev et al.'s system: a delay by its name, peers in all, seconds of which
+    figures count.
+    """
+    warm = WARM_S[delay] if warm_s is None else warm_s
+    return Scenario(
+        topology or Hierarchy((peers // 2,), peers - peers // 2),
+        "hierarchical",
+        links=Links(Delay(*DELAYS[delay])),
+        workload=workload or Workload(),
+        duration_s=round(warm + measured_s, 6),
+        warm_s=round(warm, 6),
+        name=f"Evropeytsev et al. 2016, {delay}, {peers} peers",
+    )
+
+
+def _run(part: str, scenario: Scenario, seed: int, **parameters: object) -> Run:
+    """Return a run; its cost follows the deliveries."""
+    peers = len(scenario.topology.senders())
+    load = scenario.workload
+    active = peers - load.silent
+    rate = load.total_hz or active / load.interval.mean_s
+    cost_s = 0.05 + rate * scenario.duration_s * peers / PER_SECOND
+    words = [f"{name} {value}" for name, value in parameters.items()]
+    key = "/".join([part, *words, f"seed {seed}"])
+    return simulation(key, scenario, seed, cost_s, part, **parameters)
+
+
+STUDY = Study(
+    "hierarchy",
+    "The hierarchical protocol beside IDR and dependency sequences",
+    "Evropeytsev et al. 2016, section 3.2",
+    runs,
+    execute,
+    findings,
+    code=("antecede.studies.hierarchy.last",),
+)

@@ -1,0 +1,1 @@
+"""Sweeps of one's own scenario file."""

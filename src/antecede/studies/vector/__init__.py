@@ -1,0 +1,1 @@
+"""The study of Sahai et al. 2020."""

@@ -1,0 +1,127 @@
+"""Zipkin's spans in a table: which column holds what, and rows to events, a trace at a time.
+
+The rule is that of `antecede.trace.formats.spans_zipkin`, whose functions are used here. Which ids
+two processes share, and which rows are pieces of one span, all rows of a trace tell together. A
+table has no order of rows: the rule goes over those of a trace by time, then by content, so that
+every order of rows and every engine gives the same events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow
+
+from antecede.trace import text
+from antecede.trace.formats.spans_part import Part
+from antecede.trace.formats.spans_zipkin import Known, Whole, parts_of
+from antecede.trace.schema import EVENT, Event
+
+pa: Any = pyarrow  # its stubs know too few of the types that meet here
+
+FIELDS = (
+    *("traceId", "id", "parentId", "kind", "name", "timestamp", "duration", "shared"),
+    *("localEndpoint", "annotations", "binaryAnnotations"),
+)
+"""Of Zipkin's JSON: columns are known by these names without dots, underscores and case."""
+FLAT = {
+    "localendpointservicename": "serviceName",
+    "localservicename": "serviceName",
+    "localendpointipv4": "ipv4",
+    "localendpointipv6": "ipv6",
+}
+"""Columns that hold a field of `localEndpoint` alone."""
+_INNER = ("serviceName", "ipv4", "ipv6", "timestamp", "value", "endpoint", "key")
+_CANONICAL = {name.lower(): name for name in (*FIELDS, *_INNER)}
+
+Row = tuple[Any, ...]
+
+
+def plain_name(name: str) -> str:
+    """Return a name without dots, underscores and case."""
+    return name.replace(".", "").replace("_", "").lower()
+
+
+def is_zipkin(columns: Sequence[str]) -> bool:
+    """Tell whether these are the columns of Zipkin's spans, which call a span's id `id`."""
+    known = {plain_name(name) for name in columns}
+    return {"traceid", "id"} <= known and "spanid" not in known
+
+
+def used(columns: Sequence[str]) -> dict[str, str]:
+    """Return the columns that the rule reads, by what they are: a field, or `FLAT`'s."""
+    fields = {name.lower(): name for name in FIELDS}
+    known = {plain_name(name): name for name in reversed(columns)}
+    return {
+        fields.get(plain, plain): name
+        for plain, name in known.items()
+        if plain in fields or plain in FLAT
+    }
+
+
+def rows_of(table: pyarrow.Table) -> Iterator[Row]:
+    """Yield a row in `spans_table.COLUMNS` for each event, and for each row that is none.
+
+    All rows of a trace must be in the table; traces may be several.
+    """
+    parts: list[Part] = []
+    for record in _records(table):
+        try:
+            parts += parts_of(record)
+        except ValueError as error:
+            yield (EVENT, None, None, [], [], None, None, None, None, str(error), 0)
+    yield from _events(parts)
+
+
+def _events(parts: Iterable[Part]) -> Iterator[Row]:
+    ordered = sorted(parts, key=lambda part: (part.start is None, part.start or 0, repr(part)))
+    known = Known(ordered)
+    whole = Whole(known)
+    unreadable: dict[tuple[str, str | None], int] = {}
+    events: list[Event] = []
+    for part in ordered:
+        if part.unreadable:
+            name = (known.identity(part), part.member)
+            unreadable[name] = unreadable.get(name, 0) + part.unreadable
+        events += whole.take(part)
+    for event in [*events, *whole.rest()]:
+        told = (event.start_time, event.end_time, event.role, event.text, None)
+        # Of several rows of one identity the first has the count of all.
+        bad = unreadable.pop((event.id, event.member), 0)
+        parents, topics = list(event.parents), list(event.topics)
+        yield (EVENT, event.id, event.member, parents, topics, *told, bad)
+
+
+def _records(table: pyarrow.Table) -> Iterator[dict[str, Any]]:
+    """Yield the rows as Zipkin's JSON has them."""
+    of = used(table.column_names)
+    columns = {what: _values(table[name]) for what, name in of.items()}
+    for values in zip(*columns.values(), strict=True):
+        record = dict(zip(columns, values, strict=True))
+        flat = {FLAT[what]: record.pop(what) for what in of if what in FLAT}
+        own = record.pop("localEndpoint", None) or {}
+        endpoint = {key: value for key, value in {**flat, **own}.items() if value is not None}
+        if endpoint:  # a span without one may be of version 1, and tells it by its annotations
+            record["localEndpoint"] = endpoint
+        yield record
+
+
+def _values(column: Any) -> list[Any]:
+    if pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type):
+        factor = text.nanoseconds(1, column.type.unit) or 1
+        counts = column.cast(pa.int64()).to_pylist()
+        return [None if count is None else count * factor // 1000 for count in counts]
+    return [_canonical(value) for value in column.to_pylist()]
+
+
+def _canonical(value: Any) -> Any:
+    """Return a value under the names of Zipkin's JSON, bytes as hexadecimal digits."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, list):
+        return [_canonical(one) for one in value]
+    if isinstance(value, Mapping):
+        named = {_CANONICAL.get(plain_name(key), key): _canonical(v) for key, v in value.items()}
+        return {key: found for key, found in named.items() if found is not None}
+    return value

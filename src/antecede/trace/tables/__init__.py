@@ -1,0 +1,1 @@
+"""Users' tables: their columns to events, block by block."""
