@@ -56,7 +56,7 @@ def find_mutants(sources: Mapping[str, str]) -> list[Mutant]:
     names = reachable(sources)
     found = []
     for name, tree in trees.items():
-        if name.endswith("_printed"):
+        if name.startswith("antecede.protocols.printed."):
             continue
         seen: dict[str, int] = {}
         for number, (function, line, change, _) in enumerate(_sites(tree, names)):
