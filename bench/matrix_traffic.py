@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from antecede.clocks import lanes
-from antecede.clocks.matrix import MatrixClock, joined
+from antecede.clocks.matrix import joined
 from antecede.protocols.base import Protocol
 from antecede.protocols.matrix.matrix import Matrix
 from antecede.protocols.matrix.messages import MatrixMessage
+from examples.clocks.matrix import MatrixClock
 
 MESSAGES = 120
 LATE_PLACES = 50

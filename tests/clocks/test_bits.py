@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.clocks import bits
-from antecede.clocks.bits import MAX_POSITION, MAX_SPAN, BitVector
+from antecede.clocks.bits import MAX_POSITION, MAX_SPAN
 from antecede.clocks.wire import Reader
 from antecede.errors import DecodeError, RemoteError, SequenceError
+from examples.clocks.bits import BitVector
 
 # Near the origin, around a prefix, and far away: windows that touch, overlap and are apart.
 NEAR = st.frozensets(st.integers(1, 24), max_size=14)

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.clocks.lanes import MAX_MEMBER
-from antecede.clocks.linear import LinearClock
-from antecede.clocks.vector import MAX_COUNTER, VectorClock
 from antecede.clocks.wire import varint
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError, UnknownMemberError
+from examples.clocks.linear import LinearClock
+from examples.clocks.vector import MAX_COUNTER, VectorClock
 
 LINEAR = st.integers(0, 2**40).map(LinearClock)
 ENTRIES = st.dictionaries(

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from antecede.clocks import lanes
 from antecede.clocks.lanes import MAX_VALUE
-from antecede.clocks.matrix import MAX_SIDE, MatrixClock, fold, joined, parted, repeated, widened
-from antecede.clocks.vector import VectorClock
+from antecede.clocks.matrix import MAX_SIDE, fold, joined, parted, repeated, widened
 from antecede.clocks.wire import varint
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError, UnknownMemberError
+from examples.clocks.matrix import MatrixClock
+from examples.clocks.vector import VectorClock
 
 Rows = list[list[int]]
 ENTRY = st.one_of(st.integers(0, 3), st.integers(250, 70_000), st.just(MAX_VALUE))

@@ -1,1 +1,1 @@
-"""Clocks and the structures of control information, as values."""
+"""The structures of control information: packed vectors, windows, intervals, their bytes."""

@@ -1,0 +1,1 @@
+"""Programs and values to read and to try; nothing here is shipped."""

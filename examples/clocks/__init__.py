@@ -1,0 +1,1 @@
+"""Clocks of the sources as immutable values: to read, to try, to hold packed forms against."""
