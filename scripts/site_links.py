@@ -1,7 +1,8 @@
 """A hook of MkDocs: links that leave `docs/` go to the repository, if the file is there.
 
-Pages are read on the forge, too, where `../src/...` works. On the site such a link would be broken,
-so it becomes one to the repository; a file that does not exist stays as it is, and fails the build.
+Pages are read in the repository, too, where `../src/...` works. On the site such a link would be
+broken: it becomes one below `repo_url` of `mkdocs.yml`, or, as long as none stands there, plain
+text. A link to a file that does not exist stays as it is, and fails the build.
 """
 
 from __future__ import annotations
@@ -12,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-FORGE = "https://github.com/antecede/antecede/blob/main/"
-LINK = re.compile(r"(\]\()([^)#:\s]+)(#[^)\s]*)?(\))")
+LINK = re.compile(r"\[([^\]]*)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 
 
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     """Return the page's text with such links replaced; MkDocs calls this for every page."""
     folder = posixpath.dirname(posixpath.join("docs", page.file.src_uri))
 
@@ -24,6 +24,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         place = posixpath.normpath(posixpath.join(folder, link[2]))
         if place.startswith("docs/") or not (ROOT / place).exists():
             return link[0]
-        return f"{link[1]}{FORGE}{place}{link[3] or ''}{link[4]}"
+        if not config.repo_url:
+            return link[1]
+        return f"[{link[1]}]({config.repo_url.rstrip('/')}/blob/main/{place}{link[3] or ''})"
 
     return LINK.sub(target, markdown)

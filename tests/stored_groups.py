@@ -10,7 +10,7 @@ from antecede.clocks.bounds import Bounds
 from antecede.group.frame import Frame, Incarnation, pack
 from antecede.protocols.hierarchical.roles import Topology, hierarchical
 from antecede.protocols.registry import ENTRIES
-from antecede.protocols.storage import pack_state, unpack_state
+from antecede.protocols.stored.codec import pack_state, unpack_state
 from antecede.protocols.topics.subscriptions import Subscriptions
 
 NAMES = ("alice", "bob", "carol")

@@ -18,7 +18,7 @@ from antecede.errors import (
     RemoteError,
     UnknownMemberError,
 )
-from antecede.protocols.storage import pack_state, unpack_state
+from antecede.protocols.stored.codec import pack_state, unpack_state
 from tests.stored_groups import forged_frame, forged_invitation
 
 ORDERS = ["causal", "bss", "fifo", "none", "reply"]

@@ -15,7 +15,7 @@ import pytest
 from antecede import Bounds, Group, Subscriptions
 from antecede.errors import AntecedeError, DecodeError, LocalError
 from antecede.group.message import Message
-from antecede.protocols.storage import pack_state, unpack_state
+from antecede.protocols.stored.codec import pack_state, unpack_state
 from tests.stored_groups import ADDRESSES, BOUNDS, NAMES, START_S, fresh, options_of, role, story
 
 LONG = 10**5000

@@ -24,7 +24,7 @@ from antecede.group import frame
 from antecede.protocols.base import Transmit
 from antecede.protocols.multicast.base import AddressedProtocol
 from antecede.protocols.multicast.rst import Sent
-from antecede.protocols.storage import pack_state, unpack_state
+from antecede.protocols.stored.codec import pack_state, unpack_state
 from antecede.protocols.vector.base import CountingProtocol
 from antecede.protocols.vector.bss import Bss
 from antecede.protocols.vector.ds import DsMessage

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from antecede import Group
 from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import DecodeError, LocalError, RemoteError
-from antecede.protocols import storage
 from antecede.protocols.base import MessageId
-from antecede.protocols.storage import KINDS, MAGIC, pack_state, unpack_state
+from antecede.protocols.stored import codec as storage
+from antecede.protocols.stored.codec import KINDS, MAGIC, pack_state, unpack_state
 from tests.stored_groups import (
     JOINABLE,
     ORDERS,

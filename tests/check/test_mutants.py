@@ -147,7 +147,7 @@ def test_an_explanation_without_its_survivor_is_stale(monkeypatch: pytest.Monkey
 def test_what_one_family_kills_may_have_its_reason_in_another_alone() -> None:
     """The queue is shared: a list by time that is not cleaned is killed by orders by clocks."""
     key = "hold_back._remove: `self.apart_ns is not None` always false"
-    queue, topics = "antecede.protocols.hold_back", "antecede.protocols.topics.delivery"
+    queue, topics = "antecede.protocols.hold_back.queue", "antecede.protocols.topics.delivery"
     assert key in mutants.explanations()
     assert key in mutants.explanations([queue, topics])
     assert key not in mutants.explanations([queue])

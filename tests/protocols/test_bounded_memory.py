@@ -11,8 +11,8 @@ from antecede.clocks.intervals import nodes
 from antecede.errors import LocalError
 from antecede.protocols.base import DUPLICATE, FORGOTTEN, Deliver, Discard, Hold
 from antecede.protocols.matrix.matrix import Matrix
-from antecede.protocols.shapes import misfit
-from antecede.protocols.stored_shapes import STATES
+from antecede.protocols.stored.shapes import misfit
+from antecede.protocols.stored.states import STATES
 from antecede.protocols.timed.channel import KEEP
 from antecede.protocols.timed.linear import Linear
 from antecede.protocols.timed.messages import Gone, Request

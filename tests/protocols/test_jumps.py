@@ -11,7 +11,7 @@ from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import NS
 from antecede.errors import LimitError, LocalError, RemoteError
 from antecede.protocols.base import Deliver, Transmit
-from antecede.protocols.jumps import MAX_JUMP, Limits
+from antecede.protocols.timed.jumps import MAX_JUMP, Limits
 from antecede.protocols.timed.linear import Linear
 from antecede.protocols.timed.linear_physical import LinearPhysical
 from antecede.protocols.timed.messages import NullMessage, StampedMessage

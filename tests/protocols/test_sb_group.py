@@ -11,7 +11,7 @@ from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError
 from antecede.protocols.base import MessageId, Transmit
 from antecede.protocols.reply.messages import SbMessage, decode, encode
 from antecede.protocols.reply.sb import SemanticOrder
-from antecede.protocols.storage import pack_state, unpack_state
+from antecede.protocols.stored.codec import pack_state, unpack_state
 from tests.protocols.sb_tools import NAMES, mid, msg, said
 from tests.protocols.seconds import s
 

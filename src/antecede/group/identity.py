@@ -44,7 +44,7 @@ from antecede.group.message import Id
 from antecede.protocols.base import Protocol
 from antecede.protocols.given import is_word_set
 from antecede.protocols.options import options_of
-from antecede.protocols.shapes import NUMBER, TEXT, Many, Shape
+from antecede.protocols.stored.shapes import NUMBER, TEXT, Many, Shape
 
 FEW = 64
 """So many members that began anew are named in every frame; beyond, causes alone."""

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from antecede.errors import DecodeError
-from antecede.protocols.shapes import BYTES, NUMBER, SIGNED, TEXT, Many, OneOf, Shape, misfit
-from antecede.protocols.storage import pack_state, unpack_state
+from antecede.protocols.stored.codec import pack_state, unpack_state
+from antecede.protocols.stored.shapes import BYTES, NUMBER, SIGNED, TEXT, Many, OneOf, Shape, misfit
 
 READING: Shape = OneOf(None, SIGNED)
 IDS: Shape = Many((TEXT, NUMBER))

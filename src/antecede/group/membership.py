@@ -26,8 +26,8 @@ from antecede.group.receiving import Receiving
 from antecede.group.state import GroupState
 from antecede.protocols.base import Protocol
 from antecede.protocols.registry import ENTRIES, flat_class
-from antecede.protocols.shapes import misfit
-from antecede.protocols.storage import pack_state, unpack_state
+from antecede.protocols.stored.codec import pack_state, unpack_state
+from antecede.protocols.stored.shapes import misfit
 from antecede.protocols.topics.subscriptions import Subscriptions
 
 
@@ -122,7 +122,7 @@ def accepted(
     name: str, invitation: bytes, room: str | None, keep_log: bool, options: Mapping[str, Any]
 ) -> GroupState:
     """Return what a newcomer begins from: see `Group.accept`."""
-    from antecede.protocols.stored_shapes import check_frontier  # for those who join or restart
+    from antecede.protocols.stored.states import check_frontier  # for those who join or restart
 
     head, table, lives, frontier = unpack_state(invitation, 4)
     if misfit((head, lives), (GROUP, Lives.SHAPE)):

@@ -20,7 +20,7 @@ from antecede.protocols.base import Protocol, Relation
 from antecede.protocols.given import plain_options
 from antecede.protocols.options import options_of
 from antecede.protocols.registry import ENTRIES, flat_class
-from antecede.protocols.shapes import (
+from antecede.protocols.stored.shapes import (
     ANY,
     BOOL,
     BYTES,

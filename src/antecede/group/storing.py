@@ -16,8 +16,8 @@ from antecede.group.parts import SNAPSHOT, roster_of
 from antecede.group.state import GroupState
 from antecede.group.tallies import Tallies
 from antecede.group.threads import Threads
-from antecede.protocols.shapes import misfit
-from antecede.protocols.storage import pack_state, unpack_state
+from antecede.protocols.stored.codec import pack_state, unpack_state
+from antecede.protocols.stored.shapes import misfit
 
 Doors = Mapping[str, Callable[..., Any]]
 _BROKEN = (TypeError, ValueError, LookupError, ProtocolError, ArithmeticError)
@@ -66,7 +66,7 @@ class Storing:
         incarnation: int | None,
     ) -> None:
         """See `Group.restore`; the records of the log go through `doors`."""
-        from antecede.protocols.stored_shapes import check_state  # for those who join or restart
+        from antecede.protocols.stored.states import check_state  # for those who join or restart
 
         # Whatever can be refused is, before anything changes.
         nonce = checked_nonce(incarnation)

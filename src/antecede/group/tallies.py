@@ -19,7 +19,7 @@ from antecede.protocols.base import (
     Release,
     Transmit,
 )
-from antecede.protocols.shapes import NUMBER, SIGNED, TEXT, Many, OneOf, Shape
+from antecede.protocols.stored.shapes import NUMBER, SIGNED, TEXT, Many, OneOf, Shape
 
 MOST_REASONS = 64
 """Different reasons that are counted apart; further ones are "other"."""

@@ -14,7 +14,7 @@ from antecede.check.mutants.mutation import Mutant, bounded, mutate, reachable, 
 
 _SHARED = frozenset(
     f"antecede.protocols.{name}"
-    for name in ("base", "given", "options", "state", "storage", "registry")
+    for name in ("base", "given", "options", "state", "stored.codec", "registry")
 )
 """Modules under `protocols` that are part of no single protocol."""
 

@@ -40,8 +40,18 @@ from antecede.group.message import Blocked, GroupEffect, Id, Message
 from antecede.order.replay.rows import Arrival, Outcome, Waiting
 from antecede.order.replay.spec import DeliverSpec, DeliverStatus
 from antecede.protocols.base import DUPLICATE, OWN, Relation
-from antecede.protocols.shapes import BYTES, NUMBER, SIGNED, TEXT, TIME, Many, OneOf, Shape, misfit
-from antecede.protocols.storage import pack_state, unpack_state
+from antecede.protocols.stored.codec import pack_state, unpack_state
+from antecede.protocols.stored.shapes import (
+    BYTES,
+    NUMBER,
+    SIGNED,
+    TEXT,
+    TIME,
+    Many,
+    OneOf,
+    Shape,
+    misfit,
+)
 
 Key: TypeAlias = tuple[int, int]
 """Names a message at its member, as `Group.effects` and `Group.blocked_by_id` do."""

@@ -35,10 +35,10 @@ from antecede.protocols.base import (
 )
 from antecede.protocols.base import Relation as CausalRelation
 from antecede.protocols.given import ANYTHING, Excludes, Needs
-from antecede.protocols.jumps import MAX_AHEAD_S, MAX_JUMP, Limits
 from antecede.protocols.timed import messages as wire
 from antecede.protocols.timed.channel import KEEP
 from antecede.protocols.timed.delivery import ClockDelivery
+from antecede.protocols.timed.jumps import MAX_AHEAD_S, MAX_JUMP, Limits
 from antecede.protocols.timed.messages import AnyMessage, StampedMessage
 from antecede.protocols.timed.relations import Floor, Relation, Separation
 

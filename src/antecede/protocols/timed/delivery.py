@@ -44,10 +44,10 @@ from antecede.protocols.base import (
     MessageId,
     Release,
 )
-from antecede.protocols.jumps import Limits
-from antecede.protocols.relation_order import released
+from antecede.protocols.hold_back.relations import released
 from antecede.protocols.timed.channel import GIVEN_UP, OVERRUN, Taken, Transmission
 from antecede.protocols.timed.delivery_index import ClockIndex, can_index
+from antecede.protocols.timed.jumps import Limits
 from antecede.protocols.timed.messages import (
     AnyMessage,
     Gone,

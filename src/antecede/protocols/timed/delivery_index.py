@@ -1,8 +1,8 @@
 """The indexes by which a member of `timed.delivery` finds who may go, derived from its state.
 
 `ClockDelivery._deliver_readably` says what is found, and is the reference. Under delivery "null"
-`floor_index` tells what nothing can precede any more; it needs one separation for all pairs. Under
-delivery "bound" a heap tells whose time has come. Then `hold_back` keeps the order.
+`hold_back.floor_index` tells what nothing can precede any more; it needs one separation for all pairs. Under
+delivery "bound" a heap tells whose time has come. Then `hold_back.queue` keeps the order.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import heapq
 from typing import TYPE_CHECKING
 
 from antecede.protocols.base import MessageId
-from antecede.protocols.floor_index import FloorIndex
-from antecede.protocols.hold_back import HoldBackQueue
+from antecede.protocols.hold_back.floor_index import FloorIndex
+from antecede.protocols.hold_back.queue import HoldBackQueue
 from antecede.protocols.timed.messages import StampedMessage
 from antecede.protocols.timed.relations import LinearRelation
 from antecede.protocols.timed.relations_physical import LinearPhysicalRelation, PhysicalRelation

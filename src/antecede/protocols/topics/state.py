@@ -32,8 +32,8 @@ from antecede.protocols.base import (
     Protocol,
     Relation,
 )
-from antecede.protocols.hold_back import HoldBackQueue
-from antecede.protocols.jumps import MAX_JUMP, Limits
+from antecede.protocols.hold_back.queue import HoldBackQueue
+from antecede.protocols.timed.jumps import MAX_JUMP, Limits
 from antecede.protocols.topics import messages as topic_message
 from antecede.protocols.topics.delays import Delays
 from antecede.protocols.topics.messages import Parts, TopicMessage, checked_topics

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import DecodeError, LocalError
-from antecede.protocols.shapes import (
+from antecede.protocols.stored.shapes import (
     ANY,
     BIG,
     BOOL,

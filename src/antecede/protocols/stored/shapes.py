@@ -2,7 +2,7 @@
 
 A shape is a predicate of this module (`NUMBER`, `TEXT`, ...), a tuple of shapes (a plain tuple of
 just these), `Many(shape)` (a plain tuple of any length), `Named(class)` (a named tuple of the table
-in `storage`, whose fields were tested when it was read), `OneOf(shapes)`, `Table(key, value)` (a
+in `codec`, whose fields were tested when it was read), `OneOf(shapes)`, `Table(key, value)` (a
 dictionary as `state.freeze` writes it), `Record(fields)` (the attributes of an object likewise) or
 `Sequence(kind, shape)` (a list, set or deque); None is the shape of None.
 

@@ -11,8 +11,9 @@ from collections.abc import Collection
 from typing import Any
 
 from antecede.errors import DecodeError
-from antecede.protocols import shapes
-from antecede.protocols.shapes import (
+from antecede.protocols.state import DEQUE, LIST, TAG
+from antecede.protocols.stored import shapes
+from antecede.protocols.stored.shapes import (
     ANY,
     BIG,
     BOOL,
@@ -38,7 +39,6 @@ from antecede.protocols.shapes import (
     Shape,
     Table,
 )
-from antecede.protocols.state import DEQUE, LIST, TAG
 
 _BOUNDS_LIST = Leaf(
     "a stored list of intervals",
