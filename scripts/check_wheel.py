@@ -1,0 +1,44 @@
+"""Look into the wheel in a folder: what must be in it is, and nothing else; exits with a reason.
+
+python scripts/check_wheel.py dist
+"""
+
+import sys
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+NEEDED = (
+    "antecede/py.typed",
+    "antecede/spark/log4j2.properties",
+    "antecede/check/mutants/survivors.toml",
+    "antecede/simulate/templates/",
+    "antecede/report/templates/",
+)
+"""Files and folders that no import would miss until they are used."""
+
+
+def problems(wheel: Path) -> list[str]:
+    """Return what is wrong with a wheel, in words."""
+    with zipfile.ZipFile(wheel) as file:
+        names = file.namelist()
+        metadata = Parser().parsestr(
+            file.read(next(n for n in names if n.endswith("METADATA"))).decode()
+        )
+    found = [f"{need} is missing" for need in NEEDED if not any(n.startswith(need) for n in names)]
+    inside = ("antecede/", f"antecede-{metadata['Version']}.dist-info/")
+    found += [f"{name} does not belong there" for name in names if not name.startswith(inside)]
+    if not any(name.endswith("licenses/LICENSE") for name in names):
+        found.append("the licence is missing")
+    if metadata["License-Expression"] != "Apache-2.0":
+        found.append(f"its licence is {metadata['License-Expression']!r}")
+    needs = metadata.get_all("Requires-Dist") or []
+    found += [f"the core needs {need}" for need in needs if "extra ==" not in need]
+    return found
+
+
+if __name__ == "__main__":
+    wheels = sorted(Path(sys.argv[1]).glob("*.whl"))
+    wrong = [] if len(wheels) == 1 else [f"{len(wheels)} wheels in {sys.argv[1]}, not one"]
+    wrong += [f"{wheel.name}: {line}" for wheel in wheels for line in problems(wheel)]
+    sys.exit("\n".join(wrong) or 0)
