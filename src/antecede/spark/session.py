@@ -5,7 +5,7 @@ Library functions never create a session; they turn a DataFrame into a DataFrame
 Theory of operation
 -------------------
 Everything that Spark prints by itself is stopped where it comes from: host name look-ups by
-SPARK_LOCAL_IP, log lines by our own `log4j2.properties` (warnings of three chatty loggers off,
+SPARK_LOCAL_IP, log lines by our own `log4j2.properties` (warnings of chatty loggers off,
 the rest at `warn`), the console progress bar by its setting. The process that calls
 `local_session` keeps its own stderr: nothing is redirected and real warnings still show. One
 Python warning is ignored: PySpark's on pandas 3, which antecede never uses.
