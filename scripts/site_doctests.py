@@ -1,4 +1,4 @@
-"""An extension of griffe: the examples in docstrings become fenced blocks on the site's API page."""
+"""An extension of griffe: examples in docstrings become fenced blocks on the API page."""
 
 from __future__ import annotations
 
