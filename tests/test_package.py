@@ -35,7 +35,7 @@ def test_nothing_else_is_promised(name: str) -> None:
 def test_the_version_is_one() -> None:
     script = ROOT / "scripts" / "version.py"
     said = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "version.py"],
+        [sys.executable, script],
         capture_output=True,
         text=True,
         check=True,

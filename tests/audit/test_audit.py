@@ -376,3 +376,28 @@ def test_several_ids_in_one_cell_get_a_hint(
     assert f"say --separator {separator!r}" in said
     assert main(["audit", str(path), "--separator", separator]) == 0
     assert "several ids in one" not in capsys.readouterr().out
+
+
+def test_events_of_two_runs_are_no_concurrent_pair() -> None:
+    rows = [
+        Event(run=run, id=str(k), parents=(str(k - 1),) if k else ())
+        for run in "xy"
+        for k in range(3)
+    ]
+    rows += [Event(run="", id="one"), Event(run=None, id="two")]
+    found = audit_events(pa.Table.from_batches([to_batch(rows)]))
+    assert (found.ordered_pairs, found.concurrent_pairs) == (6, 1)
+
+
+def test_shares_of_inversions_are_of_the_edges_that_both_ends_tell() -> None:
+    times = {"a": 5, "b": 1, "c": None, "d": 7}
+    rows = [
+        Event(id=name, parents=("a",) if name != "a" else (), arrival=time)
+        for name, time in times.items()
+    ]
+    rows = [row._replace(file_order=k) for k, row in enumerate(rows)]
+    found = audit_events(pa.Table.from_batches([to_batch(rows)]))
+    assert found.inversions["arrival"] == 1
+    assert found.details["compared_edges"]["arrival"] == 2
+    said = " ".join(found.summary().split())
+    assert "1 (50.0%) of 2 edges whose ends both tell have the effect before its cause" in said

@@ -355,3 +355,9 @@ def test_without_times_rows_go_by_depth_and_then_by_identity() -> None:
         *("b", "c"),
         *("a", "0"),
     ]
+
+
+def test_a_unit_of_a_timestamp_is_refused() -> None:
+    table = pa.table({"id": ["a"], "after": [[]], "at": pa.array([0], pa.timestamp("ms"))})
+    with pytest.raises(InputError, match="time_unit is the unit of plain numbers, and column at"):
+        order_table(table, OrderSpec(id="id", after=("after",), time="at", time_unit="ms"))

@@ -565,3 +565,29 @@ def test_a_json_array_and_a_folder_of_other_files_are_told_what_to_do(tmp_path: 
     (tmp_path / "whole.parquet").write_bytes(b"PAR1")
     with pytest.raises(FormatError, match="name its files one by one"):
         read([tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "said"),
+    [
+        ("id,n\na,1\n", {"separator": ";"}, "no column is known to hold any"),
+        ("id,n\na,1\n", {"time_unit": "ms"}, "no column is known to hold any"),
+        ("id,arrival\na,2026-01-01\nb,\n", {"time_unit": "ms"}, "the times here are dates"),
+    ],
+)
+def test_an_option_that_no_column_has_a_use_for_is_refused(
+    rows: str, options: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    path = written(tmp_path, rows.encode(), "t.csv")
+    with pytest.raises(InputError, match=said):
+        read([path], options=ReadOptions(**options))  # type: ignore[arg-type]
+
+
+def test_a_separator_of_lists_is_refused_and_one_of_text_is_not(tmp_path: Path) -> None:
+    lists = pa.table({"id": ["a", "b"], "parents": [[], ["a"]]})
+    pq.write_table(lists, tmp_path / "lists.parquet")
+    with pytest.raises(InputError, match="the causes here are lists already"):
+        read([tmp_path / "lists.parquet"], options=ReadOptions(separator=";"))
+    pq.write_table(pa.table({"id": ["a", "b"], "parents": ["", "a;c"]}), tmp_path / "text.parquet")
+    read_ = read([tmp_path / "text.parquet"], options=ReadOptions(separator=";"))
+    assert read_.events["parents"].to_pylist() == [[], ["a", "c"]]

@@ -9,7 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from antecede.audit.pairs import EXACT, PairChoice, details_of, find_pairs, id_digests, keys_of
+from antecede.audit.pairs import (
+    EXACT,
+    PairChoice,
+    details_of,
+    find_pairs,
+    id_digests,
+    keys_of,
+    pairs_within_runs,
+)
 from antecede.kernels import clocks, graph
 from antecede.trace.rows import refuse
 from antecede.trace.schema import ORDERS
@@ -57,7 +65,8 @@ def by_causes(
     child, parent = edges["child"].to_numpy(), edges["parent"]
     declared = np.bincount(child, minlength=len(events))
     found = find_pairs(of, lambda: id_digests(events), choice)
-    details |= details_of(found, len(events))
+    pairs = pairs_within_runs(events)
+    details |= details_of(found, pairs)
     details["missing_ids"] = _missing_ids(events, edges)
     details |= _several_in_one(events, edges)
     keys = {
@@ -67,7 +76,7 @@ def by_causes(
         "max_parents": int(declared.max(initial=0)),
         "missing_parents": int(parent.null_count),
         "self_parents": named_self,
-        **keys_of(found, len(events), len(of.parent)),
+        **keys_of(found, pairs, len(of.parent)),
     }
     return Counts(events, of.parent, of.child(), keys, quarantine, details)
 
@@ -115,6 +124,9 @@ def add_common(counts: Counts) -> None:
         order: int(np.count_nonzero(steps > 0))
         for order, steps in inverted.items()
         if steps is not None
+    }
+    counts.details["compared_edges"] = {
+        order: len(steps) for order, steps in inverted.items() if steps is not None
     }
     counts.details["max_inversions"] = {
         order: int(steps.max(initial=0))

@@ -11,10 +11,11 @@ another.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from antecede.errors import InputError
 from antecede.kernels.graph import Graph, Ints
@@ -100,19 +101,26 @@ def find_pairs(of: Graph, digests: Callable[[], Ints], choice: PairChoice) -> Pa
     return PairsFound(counted.ordered, int(counted.redundant.sum()))
 
 
-def keys_of(found: PairsFound, events: int, edges: int) -> dict[str, Any]:
-    """Return `PAIR_KEYS` of a report."""
+def pairs_within_runs(events: pa.Table) -> int:
+    """Count the pairs of events of one run: events of two runs are not compared."""
+    runs: Any = cast("Any", pc).fill_null(events["run"], "").value_counts()
+    sizes = (int(one) for one in runs.field("counts").to_pylist())
+    return sum(size * (size - 1) // 2 for size in sizes)
+
+
+def keys_of(found: PairsFound, pairs: int, edges: int) -> dict[str, Any]:
+    """Return `PAIR_KEYS` of a report; `pairs`: of any two events of one run."""
     if found.ordered is None or found.redundant is None:
         return dict.fromkeys(PAIR_KEYS)
     return {
         "immediate_edges": edges - found.redundant,
         "redundant_edges": found.redundant,
         "ordered_pairs": found.ordered,
-        "concurrent_pairs": events * (events - 1) // 2 - found.ordered,
+        "concurrent_pairs": pairs - found.ordered,
     }
 
 
-def details_of(found: PairsFound, events: int) -> dict[str, Any]:
+def details_of(found: PairsFound, every: int) -> dict[str, Any]:
     """Return an estimate by the names of `ESTIMATED`, and its confidence; {} where there is none.
 
     Events that are in no pair of a cause and its effect are concurrent to all.
@@ -120,7 +128,6 @@ def details_of(found: PairsFound, events: int) -> dict[str, Any]:
     if found.estimate is None:
         return {}
     ordered, low, high, confidence = found.estimate
-    every = events * (events - 1) // 2
     values = (ordered, low, high, every - ordered, every - high, every - low)
     return {**dict(zip(ESTIMATED, values, strict=True)), CONFIDENCE_NAME: confidence}
 

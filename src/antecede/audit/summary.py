@@ -87,8 +87,8 @@ def summary(report: AuditReport) -> str:
         ]
     if report.inversions and report.edges:
         rows = [
-            (_ORDER_MEANING[order], count_and_part(count, report.edges), _largest(report, order))
-            for order, count in _worst_first(report)
+            (_ORDER_MEANING[order], _part_compared(report, order), _largest(report, order))
+            for order, _ in _worst_first(report)
         ]
         header = (_inversions_title(report), "edges", "largest step back")
         lines += ["", table(header, rows, indent="")]
@@ -283,16 +283,25 @@ def _inversions(report: AuditReport) -> Iterator[Finding]:
     wrong = [(order, count) for order, count in _worst_first(report) if count]
     if wrong:
         order, count = wrong[0]
-        part = count_and_part(count, report.edges)
+        compared = report.details["compared_edges"][order]
+        part = count_and_part(count, compared)
+        told = "" if compared == report.edges else " whose ends both tell"
         more = len(wrong) - 1
         err = "order errs" if more == 1 else "orders err"
         also = f"; {more} more {err}, see below" if more else ""
         yield Finding(
-            f"{part} of {report.edges:,} {edges} have the effect before its cause "
+            f"{part} of {compared:,} {edges}{told} have the effect before its cause "
             f"{_ORDER_MEANING[order]}, by up to {_largest(report, order)}"
             f"{_worst(report, order)}{also}",
             "sorting does not mend it: `antecede order` puts every cause before its effects",
         )
+
+
+def _part_compared(report: AuditReport, order: str) -> str:
+    """Return inversions and their part of the edges whose ends both tell; said where not all do."""
+    compared = report.details["compared_edges"][order]
+    part = count_and_part(report.inversions[order], compared)
+    return part if compared == report.edges else f"{part} of {compared:,}"
 
 
 def _worst(report: AuditReport, order: str) -> str:

@@ -173,6 +173,11 @@ def times_of(table: pyarrow.Table, spec: OrderSpec) -> tuple[Ints, Bools, float 
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))
     if pa.types.is_timestamp(column.type):
+        if unit is not None:
+            raise InputError(
+                f"time_unit is the unit of plain numbers, and column {spec.time} is "
+                f"{table.schema.field(spec.time).type}: leave it out"
+            )
         unit = column.type.unit
     elif not pa.types.is_integer(column.type):
         raise InputError(f"time column {spec.time} must be a timestamp, not {column.type}")

@@ -40,7 +40,7 @@ from antecede.errors import InputError
 from antecede.order.digest import whole
 from antecede.order.keys import keys_of
 from antecede.order.spec import GiantPolicy, MissingPolicy, OrderSpec, OverHeld, TimeUnit
-from antecede.order.table import order_table
+from antecede.order.table import order_table, times_of
 from antecede.spark.columns import column_of, digest
 from antecede.spark.fixpoint.giants import parted
 from antecede.spark.fixpoint.ordering import order_giant
@@ -313,6 +313,7 @@ def _check_keys(df: DataFrame, spec: OrderSpec) -> None:
                 f"column {name} of type {kind.simpleString()} cannot pass to Python: {error}"
             ) from error
     keys_of(pa.table(columns), spec)
+    times_of(pa.table(columns), spec)
 
 
 def _check_types(df: DataFrame, spec: OrderSpec) -> None:

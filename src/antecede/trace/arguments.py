@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from antecede.errors import InputError
 from antecede.trace import arrow  # noqa: F401  (registers the built-in readers)
 from antecede.trace.reader import ReadOptions, names
 
@@ -47,6 +48,18 @@ def add_read_arguments(parser: argparse.ArgumentParser) -> None:
     table.add_argument(
         "--separator", metavar="TEXT", help="between several causes in one text cell"
     )
+
+
+def one_way(options: ReadOptions) -> ReadOptions:
+    """Return the options; raise InputError where they name two columns that tell what came before.
+
+    For commands that go by one of them: the other would do nothing.
+    """
+    if {"clock", "parents"} <= options.columns.keys():
+        raise InputError(
+            "--after and --clock both say what came before what: give the one to go by"
+        )
+    return options
 
 
 def read_options(args: argparse.Namespace) -> ReadOptions:

@@ -17,7 +17,7 @@ from antecede.cli.files.quarantine import save_quarantine
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
 from antecede.kernels.sketches import RANKS
-from antecede.trace.arguments import add_read_arguments, read_options
+from antecede.trace.arguments import add_read_arguments, one_way, read_options
 from antecede.trace.tables.writing import format_of
 
 PAIRS: dict[str, Pairs] = {"exact": True, "estimate": "estimate", "none": False}
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     if args.pairs != "estimate":
         why = f"--pairs {args.pairs} estimates nothing"
         refuse_unused(args, why, unused=["pair_steps", "pair_ranks"])
-    options = read_options(args)
+    options = one_way(read_options(args))
     engine = chosen_engine(args, args.paths, args.format, options)
     if engine.name == SPARK:
         from antecede.cli.audit.on_spark import run_on_spark

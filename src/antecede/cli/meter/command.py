@@ -25,7 +25,7 @@ from antecede.meter.trace import RELATIONS
 from antecede.progress import Progress
 from antecede.protocols.topics.subscriptions import Subscriptions
 from antecede.trace import time_words
-from antecede.trace.arguments import add_read_arguments, read_options
+from antecede.trace.arguments import add_read_arguments, one_way, read_options
 from antecede.trace.arrow import read
 from antecede.trace.schema import DELIVER, RECEIVE
 
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         args.to_everybody,
     )
     _check_used(args)
-    options = read_options(args)
+    options = one_way(read_options(args))
     engine = chosen_engine(args, args.paths, args.format, options)
     if engine.name == SPARK:
         from antecede.cli.meter.on_spark import run_on_spark

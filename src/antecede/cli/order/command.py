@@ -18,11 +18,11 @@ from antecede.cli.files.quarantine import check_aside, is_quarantine, save_quara
 from antecede.formatting import counted
 from antecede.kernels.compile_time import Spent, timed
 from antecede.order.result import Result, result_of, within_topics
-from antecede.order.spec import Status
+from antecede.order.spec import OrderSpec, Status
 from antecede.order.trace import TIMES, Ordered, Prepared, order_trace, prepare
 from antecede.progress import Progress
 from antecede.trace import time_words
-from antecede.trace.arguments import add_read_arguments, read_options
+from antecede.trace.arguments import add_read_arguments, one_way, read_options
 from antecede.trace.arrow import read
 from antecede.trace.tables import separators
 from antecede.trace.tables.own_columns import Changed
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, order, write; say what was done. Raises InputError for unusable input or OUT."""
-    options = read_options(args)
+    options = one_way(read_options(args))
     engine = chosen_engine(args, args.paths, args.format, options)
     out = Path(args.out)
     aside = quarantine_path(out)
@@ -118,14 +118,12 @@ def _write(
 def _report(prepared: Prepared, ordered: Ordered, out: Path, spent: Spent) -> None:
     spec, events = prepared.spec, ordered.events
     status: Any = events[spec.status]
-    waited = pc.greater(pc.list_value_length(events[spec.waited_for]), 0)
-    late = _count(pc.and_(waited, pc.equal(status, str(Status.ORDERED))))
+    late = _count(pc.greater(pc.list_value_length(events[spec.waited_for]), 0))
     lacking = _count(pc.equal(status, str(Status.MISSING_CAUSE)))
     took = f"{spent.working_s:.2f} s{spent.words()}"
     print(f"ordered     {counted(events.num_rows, 'event')} in {took} -> {out}")
-    causes = "vector clocks" if spec.clock else "declared parents"
-    print(f"            by {causes}; ties by {spec.time}, then identity")
-    print(f"waited      {counted(late, 'event')}, by {spec.time}, until a cause was released")
+    for line in how_ordered(spec, late):
+        print(line)
     if lacking:
         names = len(pc.list_flatten(events[spec.missing_causes]))
         print(
@@ -134,6 +132,16 @@ def _report(prepared: Prepared, ordered: Ordered, out: Path, spent: Spent) -> No
         )
         for said in _hint(events, spec.missing_causes):
             print(f"            {said}")
+
+
+def how_ordered(spec: OrderSpec, late: int) -> tuple[str, str]:
+    """Say by what events were ordered, and how many waited; both engines say it."""
+    causes = "vector clocks" if spec.clock else "declared parents"
+    waited = counted(late, "event")
+    return (
+        f"            by {causes}; ties by {spec.time}, then identity",
+        f"waited      {waited}, by {spec.time}, until a cause was released",
+    )
 
 
 def _count(told: Any) -> int:

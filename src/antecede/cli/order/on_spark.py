@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from antecede.cli.engines import Engine, free_bytes, needed_bytes
 from antecede.cli.files.folders import check_new_folder, draft_folder
+from antecede.cli.order.command import how_ordered
 from antecede.formatting import counted
 from antecede.kernels.compile_time import timed
 from antecede.order.spec import Status
@@ -87,7 +88,8 @@ def run_on_spark(
 
 
 def _report(done: Done, found: Survey, aside: Path, format: str) -> None:
-    print(f"waited      {counted(done.late, 'event')} until a cause was released")
+    for line in how_ordered(done.spec, done.late):
+        print(line)
     if lacking := done.statuses[str(Status.MISSING_CAUSE)]:
         print(
             f"missing     {counted(lacking, 'event')} with causes that are nowhere in the trace: "

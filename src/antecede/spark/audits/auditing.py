@@ -84,7 +84,7 @@ DETAILED = (
     "receipts",
     "deliveries",
 )
-MAPS = ("inversions", "max_inversions", "quarantine")
+MAPS = ("inversions", "compared_edges", "max_inversions", "quarantine")
 COLUMNS = (*COUNTED, *ESTIMATED, CONFIDENCE_NAME, *DETAILED, *MAPS, "details")
 CYCLE = "causes form a cycle"
 _TYPES = (
@@ -113,8 +113,9 @@ def audit(
 
     Columns of `df` are those of `antecede.trace.schema`; all but `id` may be absent, others are
     left alone, and timestamps serve as times. Columns of the result: `run` (null: rows without
-    one), the counts (long, null where they do not apply), the maps `inversions` and
-    `max_inversions` by order and `quarantine` by reason, and `details`, JSON of what else there
+    one), the counts (long, null where they do not apply), the maps `inversions`,
+    `compared_edges` (edges of which both ends tell) and `max_inversions` by order and `quarantine`
+    by reason, and `details`, JSON of what else there
     is: `channels`, `early`, `clock_defects`, a format's own. Details that name events beyond that
     (the worst inversions, missing ids, a hint at separators in ids) are of whole traces read from
     files.
@@ -296,10 +297,12 @@ def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
     made["quarantined"] = count("__no_id") + count("conflicting_rows") + count("on_cycles")
     empty = F.create_map().cast("map<string, bigint>")
     known = {name: F.when(F.col(f"known_{name}") > 0, count(f"back_{name}")) for name in orders}
+    both = {name: F.when(F.col(f"known_{name}") > 0, count(f"both_{name}")) for name in orders}
     most = {name: F.col(f"most_{name}") for name in orders}
     on_cycles = F.when(count("on_cycles") > 0, F.create_map(F.lit(CYCLE), count("on_cycles")))
     reasons = F.coalesce(F.col("__reasons"), empty)
     made["inversions"] = map_of(known) if orders else empty
+    made["compared_edges"] = map_of(both) if orders else empty
     made["max_inversions"] = map_of(most) if orders else empty
     made["quarantine"] = F.map_concat(reasons, F.coalesce(on_cycles, empty))
     made["details"] = F.col("details") if "details" in total.columns else F.lit(None).cast("string")
@@ -330,7 +333,8 @@ def unordered(report: dict[str, Any], ordered: bool) -> dict[str, Any]:
     """Take out of a report what goes by the order of rows, where they have none."""
     if not ordered:
         report["inversions"].pop("file_order", None)
-        report["details"].get("max_inversions", {}).pop("file_order", None)
+        for by_order in ("max_inversions", "compared_edges"):
+            report["details"].get(by_order, {}).pop("file_order", None)
         for by_rows in ("channels", "early"):  # they go by the order of each member's rows
             report["details"].pop(by_rows, None)
     return report
@@ -343,7 +347,7 @@ def _as_batch(key: str, report: dict[str, Any]) -> pa.RecordBatch:
     row |= {name: details.pop(name, None) for name in (*ESTIMATED, CONFIDENCE_NAME)}
     row |= {name: details.pop(name, 0) for name in DETAILED}
     row["inversions"] = report["inversions"]
-    row |= {name: details.pop(name) for name in ("max_inversions", "quarantine")}
+    row |= {name: details.pop(name) for name in ("compared_edges", "max_inversions", "quarantine")}
     if report["clock_defects"] is not None:
         details["clock_defects"] = report["clock_defects"]
     row["details"] = json.dumps(details) if details else None

@@ -175,9 +175,15 @@ def of_edges(edges: DataFrame) -> DataFrame:
         F.count_if(~there).alias("missing_parents"),
         F.count_distinct(F.when(~there, F.col("name"))).alias("missing_ids"),
         F.count_if(cross).alias("cross_member_edges"),
+        *(F.count_if(compared(name)).alias(f"both_{name}") for name in orders),
         *(F.count_if(back > 0).alias(f"back_{name}") for name, back in steps.items()),
         *(F.max(back).alias(f"most_{name}") for name, back in steps.items()),
     )
+
+
+def compared(order: str) -> Column:
+    """Return whether both ends of an edge tell their place in an order."""
+    return F.col(f"cause_{order}").isNotNull() & F.col(f"effect_{order}").isNotNull()
 
 
 def step_back(order: str) -> Column:

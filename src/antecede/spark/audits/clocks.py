@@ -186,6 +186,8 @@ def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
     made["quarantine"] = F.coalesce(F.col("__reasons"), empty)
     known = [F.when(F.col(f"known_{n}") > 0, count(f"back_{n}")) for n in orders]
     made["inversions"] = map_of(dict(zip(orders, known, strict=True))) if orders else empty
+    both = {n: F.when(F.col(f"known_{n}") > 0, count(f"both_{n}")) for n in orders}
+    made["compared_edges"] = map_of(both) if orders else empty
     most = {name: F.col(f"most_{name}") for name in orders}
     made["max_inversions"] = map_of(most) if orders else empty
     details = {"clock_gaps": "gaps", "repeated_counters": "repeated"}

@@ -128,8 +128,7 @@ def _added_up(parts: list[Part]) -> Part:
     total: Part = {key: _sum(part[key] for part in parts) for key in _ADDED}
     total["max_parents"] = max(part["max_parents"] for part in parts)
     total["members"] = len({name for part in parts for name in part["member_names"]}) or None
-    pairs = total["messages"] * (total["messages"] - 1) // 2
-    total["concurrent_pairs"] = pairs - total["ordered_pairs"]
+    total["concurrent_pairs"] = _sum(part["concurrent_pairs"] for part in parts)
     total["inversions"] = _merged([part["inversions"] for part in parts], lambda a, b: a + b)
     total["details"] = _details([part["details"] for part in parts])
     return {key: total.get(key, parts[0][key]) for key in parts[0] if key != "member_names"}
@@ -141,6 +140,9 @@ def _details(parts: list[Part]) -> Part:
     rest = [{k: v for k, v in p.items() if isinstance(v, int)} for p in parts]
     details: Part = _merged(rest, lambda a, b: a + b)
     details["max_inversions"] = maxima
+    details["compared_edges"] = _merged(
+        [part["compared_edges"] for part in parts], lambda a, b: a + b
+    )
     if channels := merged_channels(part.get("channels", {}) for part in parts):
         details["channels"] = channels
     if early := merged_early(part["early"] for part in parts if "early" in part):

@@ -71,14 +71,11 @@ def _added(runs: DataFrame, events: DataFrame) -> AuditReport:
     keys = {name: row[name] for name in COUNTED}
     if row.runs > 1 and keys["members"] is not None:
         keys["members"] = _members(events, bool(row.events_on_cycles))
-    messages = keys["messages"]
-    if keys["ordered_pairs"] is not None:
-        keys["concurrent_pairs"] = messages * (messages - 1) // 2 - keys["ordered_pairs"]
     maps = {name: _one_map(runs, name) for name in MAPS}
     details = {name: row[name] for name in DETAILED if row[name] or name in ALWAYS}
     if "receipts" in details or "deliveries" in details:
         details |= {name: row[name] for name in ("receipts", "deliveries")} | _told(runs, events)
-    details |= {name: maps[name] for name in ("max_inversions", "quarantine")}
+    details |= {name: maps[name] for name in ("compared_edges", "max_inversions", "quarantine")}
     worst = list(maps["max_inversions"])
     cycles = bool(row.events_on_cycles)
     details["worst_inversions"] = _worst(events, cycles, worst) if worst else {}

@@ -21,7 +21,7 @@ def happened_before(a: Column | str, b: Column | str) -> Column:
 
     `a` and `b` are stamps of one call of `with_clocks`, as columns or names. Boolean; null where a
     stamp is null or the two were not made together. For pairs in a join give Spark an equality
-    too, so that it need not compare all with all: `a.stamp.group = b.stamp.group`.
+    too, so that it need not compare all with all: `a.stamp.group <=> b.stamp.group`.
 
     >>> from antecede.spark import happened_before, with_clocks
     >>> rows = [(1, None, None), (2, 1, 1), (3, 2, 1)]

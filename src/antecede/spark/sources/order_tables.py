@@ -86,6 +86,7 @@ class Survey:
 class Done:
     """What was written, in counts."""
 
+    spec: OrderSpec
     rows: int
     statuses: Counter[str]
     late: int
@@ -387,7 +388,7 @@ def _with_made(rows: DataFrame, spec: OrderSpec) -> DataFrame:
 def _counted(
     ordered: DataFrame, spec: OrderSpec, parts: Sequence[dict[str, Any]], found: Survey
 ) -> Done:
-    late = (F.col(spec.status) == str(Status.ORDERED)) & (F.size(spec.waited_for) > 0)
+    late = F.size(spec.waited_for) > 0
     rows = (
         ordered.groupBy(spec.status)
         .agg(
@@ -409,6 +410,7 @@ def _counted(
         if Status(status) not in POSITIONED:
             reasons[REASONS[Status(status)].partition(":")[0]] += count
     return Done(
+        spec=spec,
         rows=sum(statuses[str(status)] for status in POSITIONED),
         statuses=statuses,
         late=sum(row[2] for row in rows),

@@ -82,9 +82,38 @@ class Columns:
                 "say --id COLUMN (or --member and --seq)"
             )
             raise FormatError(message, path=source)
+        if not growing:
+            self._refuse_idle(sample)
         own_schema = set(NAMES) <= set(known)
         self._by_size = not (options.time_unit or own_schema)
         self.unit = options.time_unit or ("ns" if own_schema else self._unit(sample))
+
+    def _refuse_idle(self, sample: Iterable[Mapping[str, object]]) -> None:
+        """Raise InputError for an option that no column of this table has a use for."""
+
+        def held(names: Iterable[str]) -> list[object]:
+            columns = [column for name in names for column in self.of[name]]
+            cells = (record.get(column) for record in sample for column in columns)
+            return [cell for cell in cells if cell is not None]
+
+        if self.separator is not None:
+            if not (self.of["parents"] or self.of["topics"]):
+                raise InputError(
+                    "--separator takes causes or topics apart, and no column is known to hold any",
+                    path=self.source,
+                )
+            cells = held(("parents", "topics"))
+            if cells and all(isinstance(cell, list) for cell in cells):
+                message = "--separator takes text apart, and the causes here are lists already"
+                raise InputError(f"{message}: leave it out", path=self.source)
+        if self.options.time_unit is not None:
+            if not any(self.of[name] for name in TIMES):
+                message = "--time-unit is of times, and no column is known to hold any"
+                raise InputError(message, path=self.source)
+            times = held(TIMES)
+            if times and not any(map(_is_number, times)):
+                message = "--time-unit is of plain numbers, and the times here are dates"
+                raise InputError(f"{message}: leave it out", path=self.source)
 
     def _unit(self, sample: Iterable[Mapping[str, object]]) -> str:
         """Return the unit that the size of the largest number tells.
@@ -357,6 +386,13 @@ def _checked(clock: Mapping[object, object]) -> dict[str, int]:
             raise ValueError(f"the counter of {member!r} is no whole number from 0: {written!r}")
         checked[str(member)] = count
     return checked
+
+
+def _is_number(value: object) -> bool:
+    try:
+        return not isinstance(value, bool) and float(str(_plain(value))) is not None
+    except ValueError:
+        return False
 
 
 def _finite(value: object) -> float | None:
