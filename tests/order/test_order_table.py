@@ -361,3 +361,24 @@ def test_a_unit_of_a_timestamp_is_refused() -> None:
     table = pa.table({"id": ["a"], "after": [[]], "at": pa.array([0], pa.timestamp("ms"))})
     with pytest.raises(InputError, match="time_unit is the unit of plain numbers, and column at"):
         order_table(table, OrderSpec(id="id", after=("after",), time="at", time_unit="ms"))
+
+
+def test_contents_that_differ_in_what_is_null_alone_conflict() -> None:
+    for first, second in (((None, "x"), ("x", None)), (([], "x"), ([None], "x"))):
+        kind = pa.list_(pa.string()) if isinstance(first[0], list) else pa.string()
+        table = pa.table(
+            {
+                "id": ["a", "a"],
+                "after": pa.array([[], []], pa.list_(pa.string())),
+                "old": pa.array([first[0], second[0]], kind),
+                "new": [first[1], second[1]],
+            }
+        )
+        for rows in (table, table.take(pa.array([1, 0]))):
+            found = run(rows, DECLARED)
+            assert sorted(row["antecede_status"] for row in found) == ["conflict", "ordered"]
+        kept = [
+            {row["antecede_status"]: row["old"] for row in run(rows, DECLARED)}
+            for rows in (table, table.take(pa.array([1, 0])))
+        ]
+        assert kept[0] == kept[1]

@@ -11,7 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from antecede.order.digest import digests
+from antecede.order.digest import content_digests, digests
+from antecede.spark.columns import content_digest
 
 ZONE = dt.UTC
 VALUES: dict[str, list[Any]] = {
@@ -45,5 +46,7 @@ VALUES: dict[str, list[Any]] = {
 def test_spark_says_the_same(spark: SparkSession, kind: str) -> None:
     rows = [(value, "and more") for value in [*VALUES[kind], None]]
     df = spark.createDataFrame(rows, f"v {kind}, s string").coalesce(1)
-    both = df.withColumn("spark", f.xxhash64("v", "s")).toArrow()
+    made = {"spark": f.xxhash64("v", "s"), "nulls": content_digest(df, ["v", "s"])}
+    both = df.withColumns(made).toArrow()
     assert digests(both.select(["v", "s"])).tolist() == both["spark"].to_pylist()
+    assert content_digests(both.select(["v", "s"])).tolist() == both["nulls"].to_pylist()

@@ -3,7 +3,10 @@
 Spark works it out in the JVM, before rows go to Python (`xxhash64` over the columns, seed 42), so
 that the content itself need not travel. Here the same number comes of an Arrow table, of the rows
 that share an identity alone. Equal content has equal digests; of unequal content one pair in
-2**64 does, and would be told a repeat. Nulls count for nothing, as in Spark.
+2**64 does, and would be told a repeat. Spark's hash passes over nulls, so that (null, "a") and
+("a", null) have one digest, as [] and [null] have: where what is null follows the values (`marks`
+there, `_fold_marks` here), they have two. Plain digests are for keys, and for streams that began
+with them.
 
 Types that Spark does not hash (maps, variants) go by their text there, and here by their entries;
 equal stays equal, but which of two conflicting rows of one time comes first may differ.
@@ -12,6 +15,7 @@ equal stays equal, but which of two conflicting rows of one time comes first may
 from __future__ import annotations
 
 import decimal
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,6 +39,14 @@ def digests(table: pyarrow.Table) -> Longs:
     return found.view(np.int64)
 
 
+def content_digests(table: pyarrow.Table) -> Longs:
+    """Return the digest of each row over all columns and over what is null, shape (rows,)."""
+    found: Hashes = digests(table).view(np.uint64)
+    for column in table.columns:
+        _fold_marks(found, _plain_type(whole(column)))
+    return found.view(np.int64)
+
+
 def whole(column: Any) -> Any:
     """Return a chunked column as one array."""
     made = column.combine_chunks()
@@ -43,22 +55,49 @@ def whole(column: Any) -> Any:
 
 def _fold(h: Hashes, array: Any) -> None:
     """Fold one column into the digests, row by row; `h` is changed."""
+    array = _plain_type(array)
     kind = array.type
     if pa.types.is_null(kind):
         return
-    if pa.types.is_dictionary(kind):
-        array = array.dictionary_decode()
-    if isinstance(array, pyarrow.ExtensionArray):
-        array = array.storage
-    kind = array.type
     if pa.types.is_struct(kind):
         _fold_struct(h, array)
     elif pa.types.is_map(kind) or _is_list(kind):
-        _fold_list(h, array)
+        _fold_elements(h, array, _fold)
     elif pa.types.is_decimal(kind):
         _fold_decimal(h, array)
     else:
         _fold_plain(h, array)
+
+
+def _plain_type(array: Any) -> Any:
+    """Return the values of a dictionary or of a type of somebody else's."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return array.storage if isinstance(array, pyarrow.ExtensionArray) else array
+
+
+def _fold_marks(h: Hashes, array: Any) -> None:
+    """Fold whether each value is null, then the same of what it consists of."""
+    array = _plain_type(array)
+    kind = array.type
+    null = array.is_null().to_numpy(zero_copy_only=False)
+    hash_ints(h, null.astype(np.uint64), np.ones(len(array), np.bool_))
+    if _has_text_for_hash(kind):
+        return
+    if pa.types.is_struct(kind):
+        for field in array.flatten():
+            _fold_marks(h, field)
+    elif _is_list(kind):
+        _fold_elements(h, array, _fold_marks)
+
+
+def _has_text_for_hash(kind: Any) -> bool:
+    """Tell whether a map is in a type: there Spark hashes the text of the whole, nulls and all."""
+    if pa.types.is_map(kind):
+        return True
+    if pa.types.is_struct(kind):
+        return any(_has_text_for_hash(kind.field(k).type) for k in range(kind.num_fields))
+    return _is_list(kind) and _has_text_for_hash(kind.value_type)
 
 
 def _is_list(kind: Any) -> bool:
@@ -75,7 +114,7 @@ def _fold_struct(h: Hashes, array: Any) -> None:
     h[rows] = some
 
 
-def _fold_list(h: Hashes, array: Any) -> None:
+def _fold_elements(h: Hashes, array: Any, fold: Callable[[Hashes, Any], None]) -> None:
     """Fold the first elements of all rows, then the second ones, and so on."""
     sizes = pc.fill_null(pc.cast(pc.list_value_length(_as_list(array)), pa.int64()), 0).to_numpy()
     values = pc.list_flatten(_as_list(array))
@@ -83,7 +122,7 @@ def _fold_list(h: Hashes, array: Any) -> None:
     for place in range(int(sizes.max(initial=0))):
         rows = np.flatnonzero(sizes > place)
         some = h[rows]
-        _fold(some, values.take(pa.array(starts[rows] + place)))
+        fold(some, values.take(pa.array(starts[rows] + place)))
         h[rows] = some
 
 

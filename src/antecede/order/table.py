@@ -44,7 +44,7 @@ from antecede.kernels.topological import (
     positions,
     release,
 )
-from antecede.order.digest import digests
+from antecede.order.digest import content_digests
 from antecede.order.keys import STATUSES, Array, Keys, code, keys_of, tie_columns
 from antecede.order.spec import OrderSpec, Status
 
@@ -230,7 +230,7 @@ def _digests(
         return digest[rows]
     some = table.take(pa.array(rows))
     names = [spec.content_of(table.column_names), list(spec.used)]
-    return np.stack([digests(some.select(columns)) for columns in names], axis=1)
+    return np.stack([content_digests(some.select(columns)) for columns in names], axis=1)
 
 
 def _look_up(keys: Keys, alive: Bools) -> tuple[Ints, Bools]:

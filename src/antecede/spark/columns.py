@@ -22,6 +22,27 @@ def digest(df: DataFrame, names: Sequence[str]) -> Column:
     return F.xxhash64(*(_hashable(df, name) for name in names))
 
 
+def content_digest(df: DataFrame, names: Sequence[str]) -> Column:
+    """Return a digest that also tells what is null (`order.digest.content_digests`)."""
+    nulls: list[Column] = []
+    for name in names:
+        column, kind = _hashable(df, name), df.schema[name].dataType
+        nulls += [column.isNull()] if _as_text(kind) else marks(column, kind)
+    return F.xxhash64(*(_hashable(df, name) for name in names), *nulls)
+
+
+def marks(column: Column, kind: t.DataType) -> list[Column]:
+    """Return columns without nulls that say which parts of a value are null."""
+    made = [column.isNull()]
+    if isinstance(kind, t.StructType):
+        for field in kind:
+            made += marks(column.getField(field.name), field.dataType)
+    if isinstance(kind, t.ArrayType):
+        inner = kind.elementType
+        made.append(F.transform(column, lambda one: F.struct(*marks(one, inner))))
+    return made
+
+
 def exact(df: DataFrame, name: str) -> Column:
     """Return a column that is equal where it is equal to `order`: text by its bytes."""
     kind = df.schema[name].dataType
@@ -31,10 +52,13 @@ def exact(df: DataFrame, name: str) -> Column:
 
 def _hashable(df: DataFrame, name: str) -> Column:
     """Spark does not hash maps and variants; their text will do."""
-    kind = df.schema[name].dataType
-    text = kind.simpleString()
     column = column_of(name)
-    return column.cast("string") if "map<" in text or "variant" in text else column
+    return column.cast("string") if _as_text(df.schema[name].dataType) else column
+
+
+def _as_text(kind: t.DataType) -> bool:
+    text = kind.simpleString()
+    return "map<" in text or "variant" in text
 
 
 def bare(column: Column) -> Column:

@@ -41,7 +41,7 @@ from antecede.order.digest import whole
 from antecede.order.keys import keys_of
 from antecede.order.spec import GiantPolicy, MissingPolicy, OrderSpec, OverHeld, TimeUnit
 from antecede.order.table import order_table, times_of
-from antecede.spark.columns import column_of, digest
+from antecede.spark.columns import column_of, content_digest
 from antecede.spark.fixpoint.giants import parted
 from antecede.spark.fixpoint.ordering import order_giant
 from antecede.spark.workers import ready_workers
@@ -208,7 +208,7 @@ def one_task_a_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
         placed = df.repartition(column_of(spec.group))
     else:
         placed = df.repartition(spec.shards, column_of(spec.group))
-    digests = (digest(df, spec.content_of(df.columns)), digest(df, spec.used))
+    digests = (content_digest(df, spec.content_of(df.columns)), content_digest(df, spec.used))
     made = placed.withColumn(ADDED, _ordering_udf(df, spec)(*map(column_of, spec.used), *digests))
     own = [column_of(name) for name in df.columns]
     return made.select(*own, *(F.col(ADDED)[name].alias(name) for name in spec.added))

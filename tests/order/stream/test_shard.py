@@ -441,3 +441,12 @@ def test_no_row_leaves_before_the_clock_of_those_that_left_earlier(make: type[Pa
     shard.step([one(b"d", b"c", time=60)], 60)
     last = shard.step([one(b"c", time=70)], 75)
     assert [(left.row, left.released) for left in last] == [(b"c", 70), (b"d", 70)]
+
+
+@pytest.mark.parametrize("make", [Packed, Reference])
+def test_a_micro_batch_of_rows_without_identity_while_others_wait(make: type[Packed]) -> None:
+    one = make(Plan(False, False, "hold", 0, -1, False, -1, "fail", ""))
+    one.step([Item(0, b"", b"b", ((b"a", 0),))])
+    left = one.step([Item(k, b"", b"", invalid=7) for k in (1, 2)])
+    assert [out.row for out in left] == [1, 2]
+    assert [out.row for out in one.step([Item(3, b"", b"a")])] == [3, 0]

@@ -23,6 +23,8 @@ def check_same_stream(before: str, now: str) -> None:
         hint = ""
         if old.get("shards") != new.get("shards"):
             hint = f" (shards={old.get('shards')}, or leave it out and give checkpoint=)"
+        elif old.get("digests") != new.get("digests"):
+            hint = " (give checkpoint=, which goes on with the digests of before)"
         raise InputError(
             f"this checkpoint was written by another stream: {'; '.join(changed)}; bring that "
             f"back{hint}, or start from a new checkpoint"

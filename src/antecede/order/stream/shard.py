@@ -296,8 +296,9 @@ class Shard:
         if len(turns) > 1:
             return self.held.all_rows()
         mine = self._as_held(new, known)
-        dead = (new.status != shape.PENDING).astype(np.uint8)
-        views, opened_ = self.held.views(piece_arrays(mine, dead[: mine.size]))
+        # Of rows that have no identity at all nothing can be held: then `mine` has none of them.
+        dead = (new.status != shape.PENDING).astype(np.uint8)[: mine.size]
+        views, opened_ = self.held.views(piece_arrays(mine, dead))
         last = np.int64(len(views) - 1) << 32
         alive = dead == 0
         eager = any(turn.policy == "drop" for turn in turns)

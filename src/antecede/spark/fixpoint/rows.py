@@ -20,7 +20,7 @@ from antecede.kernels.topological import BEFORE_ALL
 from antecede.order.control import control, control_type, tie_names
 from antecede.order.keys import code
 from antecede.order.spec import OrderSpec, Status
-from antecede.spark.columns import column_of, digest, exact
+from antecede.spark.columns import column_of, content_digest, exact
 from antecede.spark.fixpoint.tables import Tables
 
 GROUP = "__antecede_fixpoint_group"
@@ -36,9 +36,9 @@ def signed(df: DataFrame, spec: OrderSpec) -> DataFrame:
     """Add the hidden columns by which rows that are equal to `order` are known."""
     used = [*spec.used]
     made = (
-        digest(df, used),
+        content_digest(df, used),
         F.xxhash64(F.lit("antecede"), *(exact(df, name) for name in _hashed(df, used))),
-        digest(df, spec.content_of([n for n in df.columns if n != GROUP])),
+        content_digest(df, spec.content_of([n for n in df.columns if n != GROUP])),
     )
     return df.withColumns(dict(zip(_DIGESTS, made, strict=True)))
 

@@ -55,8 +55,8 @@ def cut(
     `positions`: process -> the last value of the column `at` inside (a number, a time: whatever
     orders a process's events), in every group. A process that is not named has nothing inside.
     Columns that are added, arguments and errors: `antecede.causality.cut`; a position of a process
-    that has no row fails when a value is asked for (a bare `count()` reads none). A group is one task, without `group`
-    everything is.
+    that has no row fails when a value is asked for (a bare `count()` reads none). A group is one
+    task, without `group` everything is.
 
     >>> from antecede.spark import cut
     >>> rows = [("s", None, "a", 1), ("r", "s", "b", 1), ("t", "r", "b", 2)]

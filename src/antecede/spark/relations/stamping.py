@@ -22,7 +22,7 @@ from antecede.causality.spec import WIDEST, ClockSpec, clock_spec, refuse_fixed,
 from antecede.causality.stamps import Stamped
 from antecede.errors import InputError
 from antecede.order.spec import OrderSpec
-from antecede.spark.columns import column_of, digest
+from antecede.spark.columns import column_of, content_digest
 from antecede.spark.ordering import DIGEST, check
 from antecede.spark.workers import ready_workers
 
@@ -166,17 +166,27 @@ def control(df: DataFrame, spec: OrderSpec) -> list[Column]:
     """Return what a worker must see of each row: the columns of the spec, and two digests."""
     used = [column_of(name) for name in spec.used]
     if analysed(df):
-        return [*used, digest(df, spec.content_of(df.columns)), digest(df, spec.used)]
+        return [
+            *used,
+            content_digest(df, spec.content_of(df.columns)),
+            content_digest(df, spec.used),
+        ]
     if spec.content is not None:
-        content = F.xxhash64(*map(column_of, spec.content))
-    elif spec.time is None:
-        content = F.xxhash64("*")
+        content = _told(spec.content)
+    elif spec.time is None:  # JSON tells what is null, which the hash passes over
+        content = F.xxhash64("*", F.to_json(F.struct("*"), {"ignoreNullFields": "false"}))
     else:
         raise InputError(
             "in a declarative pipeline nothing tells the columns beside time: content= names those "
             "that tell a repeated row from a conflicting one"
         )
-    return [*used, content, F.xxhash64(*used)]
+    return [*used, content, _told(spec.used)]
+
+
+def _told(names: Sequence[str]) -> Column:
+    """Return a digest of columns whose types nobody knows yet, and of which of them are null."""
+    columns = [column_of(name) for name in names]
+    return F.xxhash64(*columns, *(column.isNull() for column in columns))
 
 
 def table_of(

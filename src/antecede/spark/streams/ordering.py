@@ -21,7 +21,7 @@ from antecede.order.keys import goes_by_value
 from antecede.order.spec import OrderSpec
 from antecede.order.stream.interface import Plan
 from antecede.order.stream.warm import warm_up_once
-from antecede.spark.columns import digest
+from antecede.spark.columns import content_digest, digest
 from antecede.spark.ordering import DIGEST, SHARD, check, output_schema
 from antecede.spark.streams.processor import (
     FIGURES,
@@ -59,11 +59,12 @@ def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
 
         check_checkpoint(df.sparkSession, spec.checkpoint, job.plan.about)
     warm_up_once(job.plan.counted)
+    told = content_digest if "digests" in json.loads(job.plan.about) else digest
     key = F.lit(0) if spec.group is None else digest(df, [spec.group])
     with_keys = df.withColumns(
         {
             SHARD: F.pmod(key, F.lit(job.shards)).cast("int"),
-            DIGEST: digest(df, spec.content_of(df.columns)),
+            DIGEST: told(df, spec.content_of(df.columns)),
         }
     )
     packed = with_keys.mapInArrow(Pack(job), PACKED)
@@ -106,7 +107,8 @@ def job_of(df: DataFrame, spec: OrderSpec) -> Job:
     scale = 1.0 if per_ms is None else per_ms
     remember = -1 if spec.remember is None else _units(spec.remember, scale)
     patience = _units(spec.patience, scale)
-    shards = spec.shards or _shards(df, spec)
+    kept = _kept(df, spec)
+    shards = spec.shards or _shards(df, spec, kept)
     name = spec.id or spec.member or str(spec.sender)
     numbers = goes_by_value(to_arrow_type(df.schema[name].dataType))
     plan = Plan(
@@ -118,19 +120,32 @@ def job_of(df: DataFrame, spec: OrderSpec) -> Job:
         numbers=numbers,
         max_held=-1 if spec.max_held is None else _part_of(spec.max_held, spec, shards),
         over_held=spec.over_held,
-        about=about(df, spec, shards),
+        about=about(df, spec, shards, nulls=_tells_nulls(kept)),
     )
     return Job(spec, plan, scale, shards)
 
 
-def _shards(df: DataFrame, spec: OrderSpec) -> int:
-    """Return the number of shards that the checkpoint has, of a new stream one to grow into."""
-    if spec.checkpoint is not None:
-        from antecede.spark.streams.state import shards_kept
+def _kept(df: DataFrame, spec: OrderSpec) -> dict[str, Any]:
+    """Return what the checkpoint belongs to, {} where none is given or nothing is committed."""
+    if spec.checkpoint is None:
+        return {}
+    from antecede.spark.streams.state import kept_like
 
-        kept = shards_kept(df.sparkSession, spec.checkpoint, lambda n: about(df, spec, n))
-        if kept is not None:
-            return kept
+    def mine(one: dict[str, Any]) -> str:
+        return about(df, spec, one["shards"], nulls=_tells_nulls(one))
+
+    return kept_like(df.sparkSession, spec.checkpoint, mine)
+
+
+def _tells_nulls(kept: dict[str, Any]) -> bool:
+    """Tell whether digests tell what is null: in new streams, and where they did before."""
+    return not kept or "digests" in kept
+
+
+def _shards(df: DataFrame, spec: OrderSpec, kept: dict[str, Any]) -> int:
+    """Return the number of shards that the checkpoint has, of a new stream one to grow into."""
+    if kept:
+        return int(kept["shards"])
     tasks = int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
     return tasks if spec.group is None else default_shards(tasks)
 
@@ -140,7 +155,7 @@ def _part_of(max_held: int, spec: OrderSpec, shards: int) -> int:
     return max_held if spec.group is None else -(-max_held // shards)
 
 
-def about(df: DataFrame, spec: OrderSpec, shards: int) -> str:
+def about(df: DataFrame, spec: OrderSpec, shards: int, *, nulls: bool = True) -> str:
     """Return, as JSON, what a checkpoint belongs to: columns with types, policy, shards.
 
     `patience`, `remember` and the names of the added columns may change from start to start.
@@ -154,6 +169,8 @@ def about(df: DataFrame, spec: OrderSpec, shards: int) -> str:
     what |= {"after": [kind(name) for name in spec.after], "time_unit": spec.time_unit}
     what |= {"first_seq": spec.first_seq, "missing": spec.missing, "shards": shards}
     what["keys"] = "spread"  # how shards are keyed: see `shards`
+    if nulls:
+        what["digests"] = "nulls"  # what is null tells contents apart: see `order.digest`
     what["content"] = None if spec.content is None else sorted(spec.content)
     return json.dumps(what, sort_keys=True)
 

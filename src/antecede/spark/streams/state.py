@@ -92,17 +92,17 @@ def check_checkpoint(session: SparkSession, checkpoint: str, about: str) -> None
         check_same_stream(kept[0], about)
 
 
-def shards_kept(
-    session: SparkSession, checkpoint: str, about_of: Callable[[int], str]
-) -> int | None:
-    """Return the number of shards of the stream in a checkpoint; None: nothing is committed there.
+def kept_like(
+    session: SparkSession, checkpoint: str, about_of: Callable[[dict[str, Any]], str]
+) -> dict[str, Any]:
+    """Return what the stream in a checkpoint belongs to; {}: nothing is committed there.
 
-    `about_of` says what goes on from it, with a number of shards. Where a query puts in order more
-    than once it is the operator of that stream which counts, else the first.
+    `about_of` says what goes on from such a stream. Where a query puts in order more than once it
+    is the operator of that stream which counts, else the first.
     """
     kept = [one for one in _kept(session, checkpoint) if "shards" in one]
-    same = [one for one in kept if json.loads(about_of(one["shards"])) == one]
-    return next((int(one["shards"]) for one in same + kept), None)
+    same = [one for one in kept if json.loads(about_of(one)) == one]
+    return next(iter(same + kept), {})
 
 
 class _Reader:
