@@ -450,3 +450,15 @@ def test_a_micro_batch_of_rows_without_identity_while_others_wait(make: type[Pac
     left = one.step([Item(k, b"", b"", invalid=7) for k in (1, 2)])
     assert [out.row for out in left] == [1, 2]
     assert [out.row for out in one.step([Item(3, b"", b"a")])] == [3, 0]
+
+
+@pytest.mark.parametrize("make", [Packed, Reference])
+def test_a_cycle_through_a_row_whose_patience_is_over_is_found(make: type[Packed]) -> None:
+    """Row 2 closes it, and waits for what never comes besides; row 0 would go by patience."""
+    one = make(Plan(True, True, "release", 1, -1, False, -1, "fail", ""))
+    assert not one.step([Item(9, b"g", b"b", number=1, time=0, invalid=0)], 0)[1:]
+    waits = [(0, 1, ((b"a", 5),)), (1, 5, ((b"a", 2),))]
+    assert not one.step([Item(row, b"g", b"a", named, k, 0) for row, k, named in waits], 1)
+    left = one.step([Item(2, b"g", b"a", ((b"a", 1), (b"a", 3)), 2, 0)], 1)
+    assert {(out.row, out.status) for out in left} == {(k, shape.CYCLE) for k in range(3)}
+    assert not one.held

@@ -303,15 +303,18 @@ class Shard:
         alive = dead == 0
         eager = any(turn.policy == "drop" for turn in turns)
         free = alive if eager else alive & _nothing_open(mine)
-        seeds = [last | np.flatnonzero(free)]
-        if turns[-1].policy != "hold" and self.clock != NO_TIME:
-            seeds.append(waking.overdue(views, turns[-1].cutoff))
-        reached, gone = waking.woken(views, np.concatenate(seeds), eager)
+        seeds = last | np.flatnonzero(free)
+        reached, gone = waking.woken(views, seeds, eager)
         old = reached < last
-        touched = reached[old]
+        touched, leaving = reached[old], np.sort(reached[gone & old])
         alive[reached[gone & ~old] & 0xFFFFFFFF] = False
+        if turns[-1].policy != "hold" and self.clock != NO_TIME:
+            overdue = waking.overdue(views, turns[-1].cutoff)
+            if len(overdue):  # whether these leave is not sure: one on a cycle does not
+                reached, _ = waking.woken(views, np.concatenate([seeds, overdue]), eager)
+                touched = reached[reached < last]
         if not eager and alive.any():
-            behind_old = _names_one_that_stays(new, known.place, np.sort(reached[gone & old]))
+            behind_old = _names_one_that_stays(new, known.place, leaving)
             still, joined = np.flatnonzero(alive), np.flatnonzero(alive & behind_old)
             touched = np.union1d(touched, waking.in_cycles(views, last | still, last | joined))
         del opened_
