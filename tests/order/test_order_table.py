@@ -382,3 +382,12 @@ def test_contents_that_differ_in_what_is_null_alone_conflict() -> None:
             for rows in (table, table.take(pa.array([1, 0])))
         ]
         assert kept[0] == kept[1]
+
+
+def test_policies_that_would_do_nothing_are_refused() -> None:
+    given: dict[str, Any] = {"id": "id", "after": ("after",)}
+    with pytest.raises(InputError, match="over_held says what becomes of rows beyond max_held"):
+        OrderSpec(**given, max_held=None, over_held="drop")
+    with pytest.raises(InputError, match="patience says when missing='release' or 'drop' acts"):
+        OrderSpec(**given, patience="3 s").check_stream()
+    OrderSpec(**given, patience="3 s", missing="release").check_stream()

@@ -132,6 +132,8 @@ class OrderSpec:
             raise InputError(f"missing must be hold, release or drop, not {self.missing!r}")
         if self.over_held not in ("fail", "release", "drop"):
             raise InputError(f"over_held must be fail, release or drop, not {self.over_held!r}")
+        if self.over_held != "fail" and self.max_held is None:
+            raise InputError("over_held says what becomes of rows beyond max_held: give that, too")
         if self.first_seq != 1 and self.sender is None:
             raise InputError("first_seq says where a sender's numbers begin: give sender and seq")
         if self.time_unit is not None and self.time is None:
@@ -221,6 +223,11 @@ class OrderSpec:
     def check_stream(self) -> None:
         """Raise InputError for a choice that a stream cannot follow and would have to ignore."""
         fields = type(self).__dataclass_fields__
+        if self.missing == "hold" and self.patience != fields["patience"].default:
+            raise InputError(
+                "patience says when missing='release' or 'drop' acts; with missing='hold' rows "
+                "wait for ever: leave it out, or choose what becomes of them"
+            )
         given = [
             name
             for name in ("giant", "rows_a_task")

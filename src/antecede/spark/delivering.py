@@ -21,6 +21,7 @@ from pyspark.sql import types as t
 
 from antecede.order.replay.spec import DeliverSpec
 from antecede.order.replay.table import deliver_table, read_log
+from antecede.spark.workers import ready_workers
 
 pa: Any = pyarrow
 _ARROW: dict[type[t.DataType], Any] = {
@@ -52,6 +53,7 @@ def deliver(df: DataFrame, spec: DeliverSpec) -> DataFrame:
     # An empty table shows at once which types would fail in a worker.
     kinds = [(name, _arrow(df.schema[name].dataType)) for name in spec.used]
     read_log(pa.schema(kinds).empty_table(), spec)
+    ready_workers(df.sparkSession)
     if df.isStreaming:
         from antecede.spark.streams.delivering import deliver_stream
 

@@ -64,7 +64,10 @@ def held(checkpoint: str, *, operator: int | None = None) -> DataFrame:
     """
     session = SparkSession.active()
     number = _operator(session, checkpoint, operator)
-    about = json.loads(_about(session, checkpoint, number) or "{}")
+    try:
+        about = json.loads(_about(session, checkpoint, number) or "{}")
+    except _NothingCommittedError:
+        raise InputError(f"no micro-batch of {checkpoint} is committed yet: ask again") from None
     parts = _parts(session, checkpoint, number)
     rows = parts.where(F.col("name").rlike("^(head$|[px][0-9])")).repartition("shard")
     return rows.mapInArrow(_Reader(about), _HELD)
@@ -80,7 +83,7 @@ def check_checkpoint(session: SparkSession, checkpoint: str, about: str) -> None
     found = _operators(session, checkpoint)
     if not found:
         return
-    kept = [_about(session, checkpoint, number) for number in found]
+    kept = [_about_or_nothing(session, checkpoint, number) for number in found]
     same = []
     for text in kept:
         try:
@@ -176,7 +179,9 @@ def shards_of(session: SparkSession, checkpoint: str) -> list[int]:
 
 def _kept(session: SparkSession, checkpoint: str) -> list[dict[str, Any]]:
     """Return what each ordered stream of a checkpoint belongs to."""
-    found = (_about(session, checkpoint, number) for number in _operators(session, checkpoint))
+    found = (
+        _about_or_nothing(session, checkpoint, number) for number in _operators(session, checkpoint)
+    )
     return [json.loads(text) for text in found if text]
 
 
@@ -213,8 +218,19 @@ def _parts(session: SparkSession, checkpoint: str, operator: int) -> DataFrame:
     return state.selectExpr("key.shard shard", "user_map_key.name name", "user_map_value.data data")
 
 
+class _NothingCommittedError(Exception):
+    """Spark has begun a checkpoint, and no micro-batch of it is whole."""
+
+
+def _about_or_nothing(session: SparkSession, checkpoint: str, operator: int) -> str:
+    try:
+        return _about(session, checkpoint, operator)
+    except _NothingCommittedError:
+        return ""
+
+
 def _about(session: SparkSession, checkpoint: str, operator: int) -> str:
-    """Return what a checkpoint belongs to, as JSON; empty where nothing is committed yet."""
+    """Return what a checkpoint belongs to, as JSON; empty in states of before that was kept."""
     try:
         found = (
             _parts(session, checkpoint, operator)
@@ -223,7 +239,7 @@ def _about(session: SparkSession, checkpoint: str, operator: int) -> str:
         )
     except PySparkException as error:
         if "STDS_COMMITTED_BATCH_UNAVAILABLE" in str(error):
-            return ""
+            raise _NothingCommittedError from error
         raise
     except Py4JJavaError as error:  # what a task says of files that are not there, or damaged
         said = re.search(r"\[[A-Z_.]+\][^\n]*", str(error.java_exception))

@@ -1,0 +1,48 @@
+"""The README's lines for a stream, run as they stand: twice, over files that come in between."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def rows(*events: tuple[str, str | None, int]) -> pa.Table:
+    return pa.table(
+        {
+            "event_id": [name for name, _, _ in events],
+            "caused_by": pa.array([cause for _, cause, _ in events], pa.string()),
+            "order_id": ["o"] * len(events),
+            "received_at": pa.array([at * 10**6 for _, _, at in events], pa.timestamp("us", "UTC")),
+        }
+    )
+
+
+def test_the_lines_for_a_stream_run_and_go_on(
+    rocks: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = README.read_text()
+    (lines,) = re.findall(r"started again .*?```python\n(.*?)```", text, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    for name in ("in", "out", "checkpoint"):
+        lines = lines.replace(f'"{name}"', f'"{tmp_path / name}"')
+    before, after = lines.split("antecede.spark.held", 1)
+    for number, table in enumerate(
+        (rows(("b", "a", 2), ("c", None, 3)), rows(("a", None, 4), ("d", "b", 5)))
+    ):
+        pq.write_table(table, tmp_path / "in" / f"{number}.parquet")
+        space = {"spark": rocks, "schema": rocks.read.parquet(str(tmp_path / "in")).schema}
+        exec("import antecede.spark\n" + before, space)
+        query = space["query"]
+        query.processAllAvailable()  # type: ignore[attr-defined]
+        query.stop()  # type: ignore[attr-defined]
+        exec("import antecede.spark\nantecede.spark.held" + after, space)
+    out = rocks.read.parquet(str(tmp_path / "out")).collect()
+    assert [row.event_id for row in sorted(out, key=lambda row: row.position)] == list("cabd")
