@@ -1,4 +1,4 @@
-"""All pairs of messages, one by one: the oracle beside `kernels.meter`. O(n^2 * topics)."""
+"""All pairs of messages, one by one: the oracle beside `meter.kernels.counts`. O(n^2 * topics)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Theory of operation
 -------------------
 A counterexample is a list of actions, and one that is impossible is passed over when they are
-taken (`trial`). So parts of it are left out, the rest is taken anew, and what still fails in the
+taken (`session`). So parts of it are left out, the rest is taken anew, and what still fails in the
 same way is kept, in this order:
 
     members   one left out with all that it does; or another takes its part: what it sent, the

@@ -2,7 +2,7 @@
 
 Source: Tsuneizumi et al., sections 4 and 5; Nakayama 2017, sections 2 and 3; the errata. The
 readable predicates are in
-`protocols.clock_relations*` and `protocols.topic_relations`; here a rule is only described, and
+`protocols.clock_relations*` and `protocols.topics.relations`; here a rule is only described, and
 `meter.count` counts it.
 
 Two messages of one sender go by the sender's own number in every rule but the two total orders:

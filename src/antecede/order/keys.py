@@ -78,7 +78,7 @@ def goes_by_value(kind: Array) -> bool:
     """Tell how ties between identities of an Arrow type are broken, in a batch and in a stream.
 
     Numbers of any type go by their value (2 before 10); every other type goes by the code
-    points of its text. The stream's kernel follows this rule in `kernels.release_ties`.
+    points of its text. The stream's kernel follows this rule in `order.stream.kernels.ties`.
     """
     types = pa.types
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))

@@ -3,10 +3,10 @@
 Theory of operation
 -------------------
 A copy is named by its message m and its channel from a to b, as j = a * size + b; what happens to
-it is drawn by these names (`chance`), so every engine draws the same. The first copy of a message
-over a channel has the streams DELAY, LOSS, DUPLICATE and DUPLICATE_DELAY. All else (a protocol's
-own messages, and further copies of the same message over the same channel) has NOTE_DELAY and
-NOTE_LOSS, counted by the run, and is not doubled.
+it is drawn by these names (`random_streams`), so every engine draws the same. The first copy of a
+message over a channel has the streams DELAY, LOSS, DUPLICATE and DUPLICATE_DELAY. All else (a
+protocol's own messages, and further copies of the same message over the same channel) has
+NOTE_DELAY and NOTE_LOSS, counted by the run, and is not doubled.
 
     arrival = departure + matrix + drawn delay
     FIFO:     not before what was put on the channel last

@@ -1,6 +1,6 @@
 """What messages are about: whom they are for, their topics, and what they answer.
 
-Everything is drawn by the message's number (`chance`), so it is the same whichever protocol
+Everything is drawn by the message's number (`random_streams`), so it is the same whichever protocol
 carries the message; but which delivered message is answered depends on what was delivered.
 """
 

@@ -11,7 +11,7 @@ A reply that waits for what it answers is sent when that is delivered, with a ti
 The application's payload of message m is m; what carries another payload is between protocols.
 Every `tick_us` all members that need time get their tick, by address, with one ticket. Nothing is
 sent from `duration_s` on; then what is under way arrives. With ticks the run ends when
-everything owed is delivered, or when nothing new has happened for `cast.Cast.patience_us`.
+everything owed is delivered, or when nothing new has happened for `members.Cast.patience_us`.
 """
 
 from __future__ import annotations

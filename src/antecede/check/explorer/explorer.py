@@ -8,7 +8,7 @@ copy in flight may arrive; where the protocol is promised bounds of clocks and d
 these, and time passes (`moves`). The search is breadth-first, so the first failure found is one
 with the fewest actions.
 
-What makes it fast: only the member that acts changes, and `reactions` runs it once for each
+What makes it fast: only the member that acts changes, and `transitions` runs it once for each
 snapshot and message. All parts of a state are interned, and a state is one integer of their
 numbers. Labels are named by sender (a1, a2, b1), so that independent sends commute.
 """

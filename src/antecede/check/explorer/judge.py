@@ -53,7 +53,7 @@ class Found(NamedTuple):
 class Judge:
     """Judges one group; `senders` are the slots of members that send and deliver.
 
-    `ignored` names findings that are not looked for (constants of `verdict`).
+    `ignored` names findings that are not looked for (constants of `check.results`).
     """
 
     def __init__(

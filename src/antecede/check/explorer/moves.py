@@ -33,7 +33,7 @@ class Limits(NamedTuple):
     script: tuple[int, ...] = ()
     """Addresses of the senders in the order in which they send; empty: anybody, any time."""
     ignored: frozenset[str] = frozenset()
-    """Kinds of failure (constants of `verdict`) to pass over."""
+    """Kinds of failure (constants of `check.results`) to pass over."""
     max_states: int = 2_000_000
     losses: int = 0
     """Copies of messages that may be lost, in all."""

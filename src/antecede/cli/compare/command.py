@@ -1,7 +1,8 @@
 """`antecede compare bss idr sb --members 10,30 --delay 50-250`: the same messages, several rules.
 
-Everything that is drawn is drawn by the message's name (`simulate.chance`), so all protocols of
-a topology see the same messages arrive at the same times; only what they do with them differs.
+Everything that is drawn is drawn by the message's name (`simulate.random_streams`), so all
+protocols of a topology see the same messages arrive at the same times; only what they do with them
+differs.
 """
 
 from __future__ import annotations

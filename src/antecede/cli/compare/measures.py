@@ -89,7 +89,7 @@ class Ran(NamedTuple):
     seed: int
     figures: Mapping[str, float]
     halves: Mapping[str, float]
-    """Half of the 95 % interval by figure, from batches; see `simulate.certainty`."""
+    """Half of the 95 % interval by figure, from batches; see `simulate.outputs.certainty`."""
     caveats: Mapping[str, str] = {}
 
 

@@ -12,8 +12,8 @@ order of their values, a window is a stretch of these columns for each sender:
 | times that do not grow | every causal pair is asked | the same, and the causal pairs |
 
 `senders` is 1 where all are alike. Where a rule has no window the causal pairs are counted alone
-(`kernels.pairs`). What the rule orders at all needs no past: the kernel of `kernels.meter` counts
-it with all events in one lane, by linear time.
+(`kernels.pairs`). What the rule orders at all needs no past: the kernel of `meter.kernels.counts`
+counts it with all events in one lane, by linear time.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ last message that is less in some x at all, messages are looked at one by one: t
 each other in different topics, and are few, as many as are under way at a time.
 
 Work: O(messages * (senders * topics of a message * log + sets of topics)), and what was overtaken.
-With clocks that go back, and for total orders, `kernels.meter` counts by lanes instead.
+With clocks that go back, and for total orders, `meter.kernels.counts` counts by lanes instead.
 """
 
 from __future__ import annotations

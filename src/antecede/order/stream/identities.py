@@ -1,7 +1,8 @@
 """The identities that one micro-batch deals with, numbered, and what the shard knows of them.
 
-Groups, members and identities get numbers for the time of a step (`kernels.release_names`), so
-that `kernels.release_drain` decides on integers; what is known of them comes from three ledgers:
+Groups, members and identities get numbers for the time of a step (`order.stream.kernels.names`), so
+that `order.stream.kernels.drain` decides on integers; what is known of them comes from three
+ledgers:
 
 `g`  groups: their serial number, next position, rows held; marked when they began anew
 `i`  ids: when they were released, the digest of their content; marked with `Tokens.flag`

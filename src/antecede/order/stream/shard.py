@@ -9,7 +9,7 @@ A shard holds many groups. Its state is a head of a few kilobytes and many immut
 `held`        the rows that wait, in pieces, found by what they wait for (`waking`)
 
 A step numbers the identities of the new rows, wakes the held rows that these can touch, and hands
-both to `kernels.release_drain`, which decides on integers. Held rows that nothing in the step
+both to `order.stream.kernels.drain`, which decides on integers. Held rows that nothing in the step
 touches are not read. `tests/order/stream/reference.py` is the same thing with dictionaries and
 sets; tests hold both against each other, batch by batch.
 """

@@ -6,7 +6,7 @@ that wait for one that may go, and for cycles also backward. They take the piece
 addresses, one line a piece (`VIEW` names the columns); the last line is the new rows themselves.
 Keys are compared byte by byte: a hash only finds the place.
 
-What they return may hold too many rows, never too few: `kernels.release_drain` decides.
+What they return may hold too many rows, never too few: `order.stream.kernels.drain` decides.
 """
 
 from __future__ import annotations

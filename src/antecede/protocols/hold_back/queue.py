@@ -1,7 +1,7 @@
 """A hold-back queue for orders that are relations: who may go, without looking at all that is held.
 
-The same messages leave in the same order as by `protocols.relation_order.released`, which says it
-readably.
+The same messages leave in the same order as by `protocols.hold_back.relations.released`, which says
+it readably.
 
 Theory of operation
 -------------------

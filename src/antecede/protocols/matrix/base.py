@@ -5,7 +5,7 @@ sending advances one's own clock: [i, k] is the number of k's last message that 
 
 Theory of operation
 -------------------
-The principal vector is what BSS keeps, and orders delivery as it does there (`counting`); a
+The principal vector is what BSS keeps, and orders delivery as it does there (`vector.base`); a
 message carries it as `causes` and its number. Delivery is R2: the sender's row becomes its
 principal vector, all other rows the maximum. Rows are kept for the other current members only:
 one's own is `clock`, and who left no longer counts.

@@ -1,4 +1,4 @@
-"""What `ses` and `sent` share: messages for some members, causal order among those for oneself.
+"""What `ses` and `rst` share: messages for some members, causal order among those for oneself.
 
 Theory of operation
 -------------------

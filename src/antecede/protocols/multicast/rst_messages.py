@@ -1,6 +1,6 @@
 """The messages of `sent`: their matrices as bytes, and their members renumbered.
 
-    head        sender, number and destinations (`addressed.encode_head`)
+    head        sender, number and destinations (`multicast.base.encode_head`)
     byte 0      0: the entries that are not 0;  1 to 5: all entries, so many bytes each
     0           varint count, then varint gap and varint entry of each, by `lane`
     1 to 5      varint side, then row after row, each without its own column, which is always 0

@@ -1,6 +1,6 @@
 """The messages of `ses`: what they carry, their bytes, and their members renumbered.
 
-    head        sender, number and destinations (`addressed.encode_head`)
+    head        sender, number and destinations (`multicast.base.encode_head`)
     t           without the sender's own entry, which is the number
     V           varint count; for each: varint gap to the next destination, and how far the
                 entry is behind t without this send

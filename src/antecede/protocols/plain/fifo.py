@@ -4,7 +4,7 @@ Source: Sahai et al. 2020, "Message ordering", the FIFO model. Nothing is promis
 
 Theory of operation
 -------------------
-State: what `protocols.numbered` keeps (`arrived[k]`, the numbers that arrived from member k,
+State: what `protocols.plain.base` keeps (`arrived[k]`, the numbers that arrived from member k,
 as intervals), and the held messages by (k, number). What is delivered from k is the run 1 .. n
 at the start of the intervals, so a duplicate, the next message and the nearest gap are all one
 look-up, however many messages are held. The frontier for a newcomer is the number of the last

@@ -9,7 +9,7 @@ State: for each member the numbers that have arrived, as intervals (`clocks.inte
 node as long as nothing is missing. The frontier for a newcomer is these intervals: what the
 sponsor has delivered in any order is not owed to the newcomer again. A departed member's
 intervals stay, so that late copies are still known as duplicates. It builds on
-`protocols.numbered`.
+`protocols.plain.base`.
 
 A number that never comes leaves a gap, two integers, for ever. So of each member `max_gaps` of them
 are remembered; beyond that the oldest sixteenth counts as filled. What comes of these numbers after

@@ -2,7 +2,7 @@
 
 Source: Tsuneizumi et al., sections 5 and 6 (receipt buffer RBF, DelCond, Deliver), with the
 repairs of the errata. The relations are in `timed.relations`, numbers and recovery in
-`transmission`.
+`timed.channel`.
 
 Theory of operation
 -------------------

@@ -8,7 +8,7 @@ Theory of operation
 -------------------
 A message carries LT, which then goes on by one. A message comes before every other with a
 greater LT, whether it was known there or not: most of the pairs so ordered are concurrent. The
-rest is `timed.delivery` (when a message may go) and `transmission` (numbers, recovery).
+rest is `timed.delivery` (when a message may go) and `timed.channel` (numbers, recovery).
 """
 
 from __future__ import annotations

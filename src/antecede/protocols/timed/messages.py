@@ -1,4 +1,4 @@
-"""What travels between members of `transmission`: messages, null messages, requests, refusals.
+"""What travels between members of `timed.channel`: messages, null messages, requests, refusals.
 
 Source: Tsuneizumi et al., section 6: m.src, m.seq, m.PT, m.LT, m.data. A message also says which
 message of its sender to the same receiver came before it: in a broadcast group always seq - 1, so

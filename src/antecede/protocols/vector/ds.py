@@ -15,7 +15,7 @@ there is exactly one sequence a process, it begins with 1, and only its end need
 (process, end). Processes of which nothing is in the past do not appear.
 
 Delivery: the message is its sender's next, and of every process in it all numbers up to the end
-are delivered. State and waiting are those of `counting`.
+are delivered. State and waiting are those of `vector.base`.
 """
 
 from __future__ import annotations

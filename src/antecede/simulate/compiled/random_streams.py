@@ -17,7 +17,7 @@ _PART_MASK, _PART_BITS = np.uint64((1 << 20) - 1), np.int64(20)
 
 @inlined
 def draw(key: np.uint64, i: np.uint64, j: np.uint64) -> np.uint64:
-    """Return 64 random bits: `chance.draw`."""
+    """Return 64 random bits: `simulate.random_streams.draw`."""
     word = key + i * I_FACTOR + j * J_FACTOR
     word = (word ^ (word >> _30)) * MIX_1
     word = (word ^ (word >> _27)) * MIX_2

@@ -1,7 +1,7 @@
 """How many bytes control information takes when encoded, without encoding it.
 
-The compiled twins of `protocols.counting.encode_with_pairs` (BSS, IDR, DS) and of
-`protocols.hierarchical_messages.encode`, by the formats of `clocks.rice`, `clocks.windows` and
+The compiled twins of `protocols.vector.base.encode_with_pairs` (BSS, IDR, DS) and of
+`protocols.hierarchical.messages.encode`, by the formats of `clocks.rice`, `clocks.windows` and
 `clocks.counters`: exactly `len(encode(message))`.
 """
 

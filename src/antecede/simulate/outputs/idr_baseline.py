@@ -5,9 +5,9 @@ transparent: every peer, internal or external, is a member of one flat group, se
 and delivers when it delivers. Where the other protocol keeps causal order IDR would have delivered
 at the same places.
 
-State of a member (see `protocols.idr`): the set CI of (sender, number), one a sender. Sending
-carries it and empties it. Delivering message x of k drops every entry (l, t) with t <= y for a
-carried (l, y), and puts (k, x) in place of k's.
+State of a member (see `protocols.vector.idr`): the set CI of (sender, number), one a sender.
+Sending carries it and empties it. Delivering message x of k drops every entry (l, t) with t <= y
+for a carried (l, y), and puts (k, x) in place of k's.
 """
 
 from __future__ import annotations

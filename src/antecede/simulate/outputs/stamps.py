@@ -7,7 +7,7 @@ The relations of Tsuneizumi et al. and Nakayama 2017 go by RECEIPT: a stamp foll
 arrived at the sender, and arrivals do not depend on any protocol that sends no messages of its
 own. So all copies of a run are drawn at once, put in the order of events (a microsecond's sendings
 first, then its arrivals by message and receiver; `world` has the same), and the clocks run over
-that list once, compiled (`kernels.meter_stamps`). A million arrivals take about a second.
+that list once, compiled (`meter.kernels.stamps`). A million arrivals take about a second.
 
 The physical time is what the sender's clock shows, and a message's number is the sender's own.
 """

@@ -59,7 +59,7 @@ def events(run: Recording, relation: Relation | None = None) -> Iterator[Event]:
 def write_trace(
     run: Recording, path: str | Path, relation: Relation | None = None, format: str = PARQUET
 ) -> int:
-    """Write the rows of a run, in a format of `trace.writing`, and return their number.
+    """Write the rows of a run, in a format of `trace.tables.writing`, and return their number.
 
     Raises InputError.
     """

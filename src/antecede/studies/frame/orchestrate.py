@@ -1,6 +1,6 @@
 """A whole study: what is left to do is done by an engine, kept as it comes, and made sense of.
 
-An engine takes a study and runs and yields tables of outcomes (`work.SCHEMA`) in any order; an
+An engine takes a study and runs and yields tables of outcomes (`execute.SCHEMA`) in any order; an
 empty one only says that time has passed. `run_locally` is one, `runner.spark_engine` gives others.
 """
 

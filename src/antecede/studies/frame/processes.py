@@ -39,7 +39,7 @@ def cores() -> int:
 
 
 class Processes:
-    """An engine (see `conduct`): so many worker processes."""
+    """An engine (see `orchestrate`): so many worker processes."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers

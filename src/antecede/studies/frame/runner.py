@@ -47,7 +47,7 @@ from antecede.studies.frame.study import Figures, Run, Study
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 
 OUTCOMES = "run string, quantity string, value double, series array<double>, reason string"
-"""`work.SCHEMA` as Spark writes it."""
+"""`execute.SCHEMA` as Spark writes it."""
 BUNDLE_S = 1.0
 """Cheap runs are put together up to this estimated cost, in seconds: a job costs a tenth of it."""
 BUNDLES_A_SLOT = 4
@@ -112,7 +112,7 @@ def outcomes(runs: DataFrame, work: Work) -> DataFrame:
 
 
 def spark_engine(spark: SparkSession) -> Engine:
-    """Return the engine (see `conduct`) that works on a session, also of Spark Connect."""
+    """Return the engine (see `orchestrate`) that works on a session, also of Spark Connect."""
 
     def engine(study: Study, runs: Sequence[Run]) -> Iterator[pyarrow.Table]:
         return _Jobs(spark, work_of(study, spark)).run(runs)

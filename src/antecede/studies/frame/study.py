@@ -7,7 +7,7 @@ A study's module `antecede/studies/NAME.py` ends in one constant:
 `runs(quick)` lists what there is to do. `execute(run)` does one of them, in any process of any
 machine, from the run's plain values alone, and returns its figures by name. `findings(results,
 quick)` reads the figures of all and says what they mean. Everything between, Spark, files, going on
-after an interruption, failures, is the frame's (`conduct`, `store`, `runner`).
+after an interruption, failures, is the frame's (`orchestrate`, `store`, `runner`).
 
 `docs/design/studies.md` is the guide to writing one.
 """

@@ -6,7 +6,8 @@ position), ASIDE (it will never have one), GIVEN_UP (some row was released witho
 (DONE, but only its number is known, not its content). Rows whose last open cause gets DONE follow
 in a queue, each with its r (when it is released) and d (its depth among the rows of this step with
 the same r). Causes have a lesser (r, d), so sorting by (r, d, time, identity), the definition of
-`kernels.order`, puts them first, and the order does not depend on the order of rows in a batch.
+`kernels.topological`, puts them first, and the order does not depend on the order of rows in a
+batch.
 
 `wait` counts a row's open links; `dependents` is the reverse of the links, by counting sort.
 Everything is O((rows + links) log rows); nothing is recursive.

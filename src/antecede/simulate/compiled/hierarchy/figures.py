@@ -37,7 +37,7 @@ ROLES = {"internal": INTERNAL, "external": EXTERNAL, "idr": IDR, "ds": DS}
 
 
 def figures(s: State) -> dict[str, float]:
-    """Return the figures of `simulate.result`, and `ds.overhead_bytes`."""
+    """Return the figures of `simulate.outputs.result`, and `ds.overhead_bytes`."""
     found: dict[str, float] = {
         "sent": len(s.message),
         "arrivals": int(s.at[ARRIVALS]),

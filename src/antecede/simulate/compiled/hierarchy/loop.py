@@ -1,5 +1,5 @@
 """The hierarchical protocol of Evropeytsev et al. 2016, compiled: its loop; see
-`simulate.hierarchy_engine`.
+`simulate.compiled.hierarchy.engine`.
 
 Theory of operation
 -------------------

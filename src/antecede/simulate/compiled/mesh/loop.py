@@ -2,15 +2,16 @@
 
 Theory of operation
 -------------------
-Events come in the order of the contract (`simulate.readable`): by time, then sends, then arrivals
-in the order of their tickets. A send stamps the message (`mesh.sets`) and puts a copy for each
-other member on the network; the delay is drawn by the copy's name, so nothing random is stored.
+Events come in the order of the contract (`simulate.reference_engine`): by time, then sends, then
+arrivals in the order of their tickets. A send stamps the message (`mesh.sets`) and puts a copy for
+each other member on the network; the delay is drawn by the copy's name, so nothing random is
+stored.
 
 An arrival is delivered when the member has all that the message needs. Else it waits for the
 newest that is missing, in a list of that member and message, and is looked at again when that is
 delivered: from there on down, because what is newer is there by then. A delivery lets go what
 waited for it and lacks nothing now, by sender, then what waited for these, breadth first: the
-order in which `protocols.counting` releases.
+order in which `protocols.vector.base` releases.
 
 Samples are taken before the events of the same microsecond.
 """
