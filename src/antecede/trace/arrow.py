@@ -121,7 +121,7 @@ TIMES = ("arrival", "send_time", "author_time", "commit_time", "start_time", "en
 
 
 def write_events(events: Sequence[Event], path: str | Path, format: str = PARQUET) -> None:
-    """Write events in the schema, in a format of `trace.tables.writing`; `file_order` is their position.
+    """Write events in the schema; `format` is one of `trace.tables.writing`.
 
     In texts times are ISO 8601 (a plain number would be read as seconds), and columns that nothing
     stands in are left out. Raise InputError if the file cannot be written.

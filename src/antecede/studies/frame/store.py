@@ -85,7 +85,7 @@ class Store:
         return [run for run in runs if run.digest() in self._tables]
 
     def append(self, outcomes: pyarrow.Table, runs: Mapping[str, Run]) -> None:
-        """Keep figures (rows of `execute.SCHEMA`, `runs` by key); on return they are on the disk."""
+        """Keep figures (rows of `execute.SCHEMA`, `runs` by key): on return they are on disk."""
         keys: list[str] = texts(outcomes, "run")
         chosen = [runs[key] for key in keys]
         tasks = {key: plain_text(runs[key].task) for key in dict.fromkeys(keys)}
