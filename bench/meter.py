@@ -112,7 +112,7 @@ def local(events: pa.Table, messages: int) -> None:
         each = sum(one.unnecessary for one in found) / sum(one.events for one in found)
         missed = sum(one.missed for one in found) / sum(one.events for one in found)
         lines.append((name, f"{took:.2f}", f"{naive:.0f}", f"{each:.2f}", f"{missed:.2f}"))
-    print(table(("rule", "s", "all pairs, s", "needless each", "missed each"), lines))
+    print(table(("rule", "s", "all pairs, s", "unnecessary each", "missed each"), lines))
     begin = time.perf_counter()
     (early,) = found_in(events)
     print(

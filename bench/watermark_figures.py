@@ -54,7 +54,7 @@ def draw(points: Sequence[Point], path: Path) -> None:
         ("rows dropped", [(part_dropped, SOLID)]),
         ("effects that left before or without a cause", [(part_wrong, SOLID)]),
         ("wait: half, 99 % (dashed)", [(_p50, SOLID), (_p99, DASHED)]),
-        ("waited without need, mean", [(_needless, SOLID)]),
+        ("waited without need, mean", [(_unnecessary, SOLID)]),
         ("rows held: mean, most (dotted)", [(_mean, SOLID), (_most, DOTTED)]),
     ]
     ticks = [PARTS, PARTS, TIMES, TIMES, COUNTS]
@@ -84,8 +84,8 @@ def _p99(of: Figures) -> float | None:
     return of.wait_p99
 
 
-def _needless(of: Figures) -> float:
-    return of.needless_mean
+def _unnecessary(of: Figures) -> float:
+    return of.unnecessary_mean
 
 
 def _mean(of: Figures) -> float:

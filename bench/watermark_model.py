@@ -174,9 +174,9 @@ class Figures(NamedTuple):
     settled: int
     stuck: int
     """Settled rows that never left, and were not dropped."""
-    needless: int
+    unnecessary: int
     """Settled rows that left later than when all of their causes that ever come were there."""
-    needless_mean: int
+    unnecessary_mean: int
     """How much later, mean over the settled rows that left."""
     wait_p50: int | None
     wait_p99: int | None
@@ -209,8 +209,8 @@ def figures(
         broken=broken,
         settled=len(settled),
         stuck=len(settled) - len(out),
-        needless=len(without),
-        needless_mean=round(sum(without) * tick_ms / max(len(out), 1)),
+        unnecessary=len(without),
+        unnecessary_mean=round(sum(without) * tick_ms / max(len(out), 1)),
         wait_p50=_quantile(waits, len(settled), 0.5),
         wait_p99=_quantile(waits, len(settled), 0.99),
         wait_max=_quantile(waits, len(settled), 1.0),

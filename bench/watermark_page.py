@@ -33,7 +33,7 @@ _COLUMNS: dict[str, Callable[[Figures], str]] = {
     "never leave": lambda f: f"{f.stuck:,}",
     "wait, half": lambda f: span(f.wait_p50),
     "99 %": lambda f: span(f.wait_p99),
-    "without need, mean": lambda f: span(f.needless_mean),
+    "without need, mean": lambda f: span(f.unnecessary_mean),
     "held, mean": lambda f: f"{f.buffered_mean:,.1f}",
     "most": lambda f: f"{f.buffered_most:,}",
 }
@@ -164,7 +164,7 @@ def _findings(curves: Curves) -> str:
         ),
         claim(
             all(
-                curves.hold(feed).inverted == 0 and curves.hold(feed).needless == 0
+                curves.hold(feed).inverted == 0 and curves.hold(feed).unnecessary == 0
                 for feed in curves.feeds
             ),
             '`missing="hold"` inverts nothing and lets no row wait that could go, of those that '
@@ -183,7 +183,7 @@ def _price(curves: Curves) -> str:
         f"A capped watermark of one day makes half of the mails wait {span(day.wait_p50)} or "
         f"more and still drops {day.dropped}; with a patience of one day half do not wait, "
         f"{released.inverted} of {released.pairs:,} pairs is inverted, and the mean wait without "
-        f"need is {span(released.needless_mean)} (watermark: {span(day.needless_mean)})",
+        f"need is {span(released.unnecessary_mean)} (watermark: {span(day.unnecessary_mean)})",
     )
 
 

@@ -35,7 +35,7 @@ def test_a_row_says_what_the_code_says(name: str) -> None:
     assert link == f"[`{name}`]({Path(facts['page']).name})"
     assert (order, relation, to) == (facts["order"], facts["relation"], facts["addressing"])
     assert (overhead, storage) == (facts["overhead"], facts["storage"])
-    assert (exactly == "exact") == (facts["never_stuck"] and facts["never_idle"])
+    assert (exactly == "exact") == (facts["live"] and facts["no_unnecessary_wait"])
     assert group == GROUP.get((facts["joins"], facts["leaves"]), "fixed")
     assert (loss == "survives") == facts["survives_loss"]
     recovering = {v["name"] for v in facts["variants"] if v["survives_loss"] and not v["defective"]}

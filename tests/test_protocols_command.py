@@ -33,9 +33,9 @@ def test_json_has_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
         "title": "causal order by vector clocks (Birman, Schiper, Stephenson)",
         "order": "causal",
         "relation": "delivery",
-        "never_early": True,
-        "never_stuck": True,
-        "never_idle": True,
+        "safe": True,
+        "live": True,
+        "no_unnecessary_wait": True,
         "survives_loss": False,
         "joins": True,
         "leaves": True,
@@ -64,7 +64,7 @@ def test_json_has_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     }
     assert by_name["bss"]["guarantee"].startswith("order by delivery; nothing early,")
     # The roles of a hierarchy promise together what each of them promises.
-    assert by_name["hierarchical"]["never_idle"] is False
+    assert by_name["hierarchical"]["no_unnecessary_wait"] is False
 
 
 @pytest.mark.parametrize("name", ENTRIES)

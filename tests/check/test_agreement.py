@@ -23,7 +23,7 @@ from antecede.protocols.vector.idr import Idr
 class CausalAtOnce(Idr):
     """Claims a total order, and delivers in causal order, its own messages when it sends them."""
 
-    guarantee = Guarantee(Relation.TOTAL, never_idle=False)
+    guarantee = Guarantee(Relation.TOTAL, no_unnecessary_wait=False)
 
     def send(self, payload: Any, **more: Any) -> Sequence[Effect]:
         (transmit,) = super().send(payload, **more)

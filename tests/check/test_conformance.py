@@ -8,13 +8,13 @@ from antecede.check.conformance import Plan, conform, play, replay
 from antecede.check.group_under_test import flat
 from antecede.check.results import (
     EARLY,
-    NEEDLESS,
     RAISED,
     REASON,
     SILENT,
     SNAPSHOT,
     STUCK,
     TWICE,
+    UNNECESSARY,
     UNSENT,
     WIRE,
 )
@@ -54,7 +54,7 @@ def test_right_protocols_of_one_file_pass(toy: type) -> None:
     ("toy", "what"),
     [
         (toys.Eager, EARLY),
-        (toys.Lazy, NEEDLESS),
+        (toys.Lazy, UNNECESSARY),
         (toys.Twice, TWICE),
         (toys.Ghost, UNSENT),
         (toys.Raises, RAISED),

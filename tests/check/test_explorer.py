@@ -14,11 +14,11 @@ from antecede.check.group_under_test import Company, flat, hierarchy
 from antecede.check.results import (
     EARLY,
     MISUSED,
-    NEEDLESS,
     RAISED,
     SNAPSHOT,
     STUCK,
     TWICE,
+    UNNECESSARY,
     UNSENT,
 )
 from antecede.check.session import Trial
@@ -138,7 +138,7 @@ def test_the_judge_agrees_with_the_oracle_on_every_path(group: Company, limits: 
     ("toy", "what"),
     [
         (toys.Eager, EARLY),
-        (toys.Lazy, NEEDLESS),
+        (toys.Lazy, UNNECESSARY),
         (toys.Lossy, STUCK),
         (toys.Twice, TWICE),
         (toys.Ghost, UNSENT),
@@ -183,8 +183,8 @@ def test_ignored_kinds_are_passed_over() -> None:
     group = company("bss", 3, "as-published")
     first = explore(group, Limits(2)).failure
     assert first is not None
-    assert first.what == NEEDLESS
-    second = explore(group, Limits(2, ignored=frozenset({NEEDLESS, STUCK}))).failure
+    assert first.what == UNNECESSARY
+    second = explore(group, Limits(2, ignored=frozenset({UNNECESSARY, STUCK}))).failure
     assert second is not None
     assert second.what == EARLY
 

@@ -13,7 +13,7 @@ import pytest
 
 from antecede.check.explorer.explorer import Limits, explore
 from antecede.check.group_under_test import Company, flat, hierarchy
-from antecede.check.results import EARLY, NEEDLESS, STUCK
+from antecede.check.results import EARLY, STUCK, UNNECESSARY
 from antecede.check.script.parse import load_scenario
 from antecede.check.script.run import check_output, run_scenario, with_output
 from antecede.clocks.bounds import Bounds
@@ -22,7 +22,7 @@ from antecede.protocols import registry
 from antecede.protocols.hierarchical.roles import Topology, hierarchical
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios" / "smallest"
-ORDER_ONLY = frozenset({NEEDLESS, STUCK})
+ORDER_ONLY = frozenset({UNNECESSARY, STUCK})
 
 
 class Defect(NamedTuple):
@@ -124,7 +124,7 @@ DEFECTS = [
         _flat("sb", 2, "algorithm-2"),
         Limits(4),
         8,
-        NEEDLESS,
+        UNNECESSARY,
     ),
     Defect(
         "htbc-rule-3",

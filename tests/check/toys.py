@@ -92,7 +92,7 @@ class Lazy(Causal):
 class Lossy(Causal):
     """Forgets what it can not deliver."""
 
-    guarantee = Guarantee(Relation.BY_DELIVERY, never_idle=False)
+    guarantee = Guarantee(Relation.BY_DELIVERY, no_unnecessary_wait=False)
 
     def flush(self) -> list[Effect]:
         effects = super().flush()

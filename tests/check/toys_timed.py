@@ -117,7 +117,7 @@ class Patient(Protocol):
     Right only because the least delay exceeds twice the accuracy.
     """
 
-    guarantee = Guarantee(Relation.BY_RECEIPT, never_idle=False, needs_time=True)
+    guarantee = Guarantee(Relation.BY_RECEIPT, no_unnecessary_wait=False, needs_time=True)
     short_ns = 0
 
     def __init__(self, me: int, members: Sequence[int], *, bounds: Bounds[int]) -> None:
@@ -179,7 +179,7 @@ class Topical(Patient):
     """The same with topics: for who subscribes."""
 
     addressing: ClassVar[Addressing] = Addressing.TOPICS
-    guarantee = Guarantee(Relation.BY_TOPIC, never_idle=False, needs_time=True)
+    guarantee = Guarantee(Relation.BY_TOPIC, no_unnecessary_wait=False, needs_time=True)
 
     def __init__(
         self,

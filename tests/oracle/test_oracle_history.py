@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from antecede.errors import CycleError, InputError
-from antecede.oracle.history import NEEDLESS, STUCK, TWICE, UNSENT, Early, Fault, History
+from antecede.oracle.history import STUCK, TWICE, UNNECESSARY, UNSENT, Early, Fault, History
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 
 
@@ -149,7 +149,7 @@ def test_what_is_not_addressed_to_a_member_is_not_owed_to_it() -> None:
     assert History(rows, {"a": ["B"]}).early("delivery") == []
 
 
-def test_needless_waits_doubles_unsent_and_stuck() -> None:
+def test_unnecessary_waits_doubles_unsent_and_stuck() -> None:
     history = History(
         log("""
             A send a
@@ -164,8 +164,8 @@ def test_needless_waits_doubles_unsent_and_stuck() -> None:
     assert history.faults("fifo") == [
         Fault("a", "B", TWICE),
         Fault("ghost", "B", UNSENT),
-        Fault("a", "B", NEEDLESS),
-        Fault("b", "B", NEEDLESS),
+        Fault("a", "B", UNNECESSARY),
+        Fault("b", "B", UNNECESSARY),
         Fault("b", "B", STUCK),
     ]
 
@@ -184,7 +184,7 @@ def test_a_wait_with_a_reason_is_no_fault() -> None:
     assert history.faults("fifo") == []
 
 
-def test_a_wait_that_ends_with_the_next_arrival_is_needless() -> None:
+def test_a_wait_that_ends_with_the_next_arrival_is_unnecessary() -> None:
     history = History(
         log("""
             A send a
@@ -196,7 +196,7 @@ def test_a_wait_that_ends_with_the_next_arrival_is_needless() -> None:
             B deliver b
         """)
     )
-    assert history.faults("fifo") == [Fault("b", "B", NEEDLESS)]
+    assert history.faults("fifo") == [Fault("b", "B", UNNECESSARY)]
 
 
 def test_rows_that_cannot_be_judged_are_refused() -> None:

@@ -93,9 +93,9 @@ def test_the_limit_of_gaps_is_a_number_and_changes_the_promise() -> None:
     for value in (0, -1, 1.5, True):
         with pytest.raises(LocalError, match="max_gaps"):
             reader(max_gaps=value)
-    assert reader().guarantee.never_stuck
-    assert reader(max_gaps=None).guarantee.never_stuck
-    assert not reader(max_gaps=5).guarantee.never_stuck
+    assert reader().guarantee.live
+    assert reader(max_gaps=None).guarantee.live
+    assert not reader(max_gaps=5).guarantee.live
 
 
 def test_a_member_keeps_so_many_of_its_messages_and_says_what_it_keeps_no_longer() -> None:
@@ -111,10 +111,10 @@ def test_a_member_keeps_so_many_of_its_messages_and_says_what_it_keeps_no_longer
 
 def test_the_promise_names_what_is_kept() -> None:
     promise = Linear(0, range(3), retry_s=1.0).guarantee
-    assert (promise.never_early, promise.survives_loss) == (True, True)
+    assert (promise.safe, promise.survives_loss) == (True, True)
     assert promise.remark == f"while nobody lacks what {KEEP} newer messages have followed (keep)"
     assert Linear(0, range(3), retry_s=1.0, keep=None).guarantee.remark == ""
-    assert not Linear(0, range(3), retry_s=1.0, keep=KEEP - 1).guarantee.never_early
+    assert not Linear(0, range(3), retry_s=1.0, keep=KEEP - 1).guarantee.safe
     assert Linear(0, range(3)).guarantee.remark == ""
 
 

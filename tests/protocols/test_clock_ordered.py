@@ -273,10 +273,10 @@ def test_physical_leaves_near_pairs_alone_and_linear_orders_them() -> None:
     ("options", "withdrawn", "words"),
     [
         ({}, set(), ""),
-        ({"heartbeat_s": None}, {"never_stuck"}, "no null messages"),
-        ({"heartbeat_s": None, "retry_s": 1.0, "delivery": "bound"}, {"never_early"}, "last"),
-        ({"retry_s": 1.0, "delivery": "bound"}, {"never_early"}, "no time for recovery"),
-        ({"retry_s": 1.0, "keep": 2}, {"never_early", "never_stuck"}, "2 newer messages"),
+        ({"heartbeat_s": None}, {"live"}, "no null messages"),
+        ({"heartbeat_s": None, "retry_s": 1.0, "delivery": "bound"}, {"safe"}, "last"),
+        ({"retry_s": 1.0, "delivery": "bound"}, {"safe"}, "no time for recovery"),
+        ({"retry_s": 1.0, "keep": 2}, {"safe", "live"}, "2 newer messages"),
         ({"retry_s": 1.0, "delivery": "bound", "recovery_s": 9.0}, set(), "later than 9 s"),
     ],
 )
@@ -284,13 +284,11 @@ def test_what_does_not_hold_is_not_promised(
     name: str, options: Any, withdrawn: set[str], words: str
 ) -> None:
     promise = maker(name, **options)(0, range(3)).guarantee
-    assert {
-        field for field in ("never_early", "never_stuck") if not getattr(promise, field)
-    } == withdrawn
+    assert {field for field in ("safe", "live") if not getattr(promise, field)} == withdrawn
     assert words in promise.remark
     assert bool(words) == bool(promise.remark)
     assert promise.needs_time
-    assert not promise.never_idle
+    assert not promise.no_unnecessary_wait
 
 
 @every

@@ -81,7 +81,7 @@ def test_safe_pruning_and_acknowledgements_do_shorten_tt() -> None:
 
 
 @given(seed=st.integers(0, 2**32))
-def test_external_peers_never_wait_needlessly_and_internal_peers_only_for_their_own(
+def test_external_peers_never_wait_unnecessaryly_and_internal_peers_only_for_their_own(
     seed: int,
 ) -> None:
     network = run(seed)
@@ -89,8 +89,8 @@ def test_external_peers_never_wait_needlessly_and_internal_peers_only_for_their_
     assert outside == []
 
 
-def test_without_own_copies_under_way_internal_peers_never_wait_needlessly() -> None:
-    """The only needless wait is the one for the number of an own message."""
+def test_without_own_copies_under_way_internal_peers_never_wait_unnecessaryly() -> None:
+    """The only unnecessary wait is the one for the number of an own message."""
     waits = 0
     for seed in range(40):
         rng = random.Random(seed)
@@ -231,7 +231,7 @@ def test_listing_12_without_not_violates_causality_with_three_messages(
     assert kinds == ["arrive", DELIVERED if printed else HELD]
 
 
-def test_the_needless_wait_an_own_number_is_not_known_before_the_copy_comes() -> None:
+def test_the_unnecessary_wait_an_own_number_is_not_known_before_the_copy_comes() -> None:
     """5 answers a with b; at 4, who sent a, b waits for the copy of a."""
     world = World(hierarchical(Topology({1: (4, 5)})))
     world.send(4, "a")
@@ -241,8 +241,8 @@ def test_the_needless_wait_an_own_number_is_not_known_before_the_copy_comes() ->
     world.arrive(1, "b")
     assert [(step.kind, step.detail) for step in world.arrive(4, "b")][1:] == [(HELD, ("a",))]
     assert [step.kind for step in world.arrive(4, "a")] == ["arrive", "discard", DELIVERED]
-    assert not InternalPeer.guarantee.never_idle
-    assert ExternalPeer.guarantee.never_idle
+    assert not InternalPeer.guarantee.no_unnecessary_wait
+    assert ExternalPeer.guarantee.no_unnecessary_wait
 
 
 # -- safe pruning and acknowledgements -----------------------------------------------------------

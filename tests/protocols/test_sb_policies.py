@@ -224,8 +224,8 @@ def test_the_guarantee_says_what_is_left(
     options: dict[str, Any], early: bool, stuck: bool, loss: bool
 ) -> None:
     promised = SemanticOrder(0, range(2), **options).guarantee
-    assert (promised.never_early, promised.never_stuck) == (early, stuck)
-    assert (promised.never_idle, promised.survives_loss) == (stuck, loss)
+    assert (promised.safe, promised.live) == (early, stuck)
+    assert (promised.no_unnecessary_wait, promised.survives_loss) == (stuck, loss)
     assert promised.joins
     assert promised.leaves
     assert SemanticOrder.guarantee == SemanticOrder(0, range(2)).guarantee

@@ -75,7 +75,7 @@ def test_what_a_protocol_of_004_promises(name: str) -> None:
     assert member.addressing is Addressing.TOPICS
     assert member.guarantee.relation is Relation.BY_TOPIC
     assert member.guarantee.needs_time
-    assert not member.guarantee.never_idle
+    assert not member.guarantee.no_unnecessary_wait
     assert not member.guarantee.survives_loss
 
 

@@ -13,9 +13,9 @@ from antecede.check.loader import is_file_target, load_class
 from antecede.check.plans import Size, Target, searches, suites
 from antecede.check.results import (
     ENDLESS,
-    NEEDLESS,
     SHARED,
     STUCK,
+    UNNECESSARY,
     Exploration,
     Failure,
     Suite,
@@ -30,7 +30,7 @@ from antecede.protocols.options import read_options
 from antecede.protocols.registry import entry
 
 STATES_AFTER_FAILURE = 30_000
-IGNORABLE = frozenset({NEEDLESS, STUCK})
+IGNORABLE = frozenset({UNNECESSARY, STUCK})
 """What a protocol can do wrong and still be asked whether it delivers anything early."""
 
 Progress = Callable[[str, int], None]

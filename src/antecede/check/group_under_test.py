@@ -295,9 +295,9 @@ def relation_of(members: Mapping[int, Protocol]) -> Relation:
 
 
 _CLAUSES = {
-    "never_early": "nothing early",
-    "never_stuck": "nothing stuck",
-    "never_idle": "no needless wait",
+    "safe": "nothing early",
+    "live": "nothing stuck",
+    "no_unnecessary_wait": "no unnecessary wait",
     "survives_loss": "survives loss",
     "joins": "members join",
     "leaves": "members leave",

@@ -17,12 +17,12 @@ from antecede.check.results import (
     DISAGREED,
     EARLY,
     ENDLESS,
-    NEEDLESS,
     REASON,
     SILENT,
     SNAPSHOT,
     STUCK,
     TWICE,
+    UNNECESSARY,
     UNSENT,
     WIRE,
     Failure,
@@ -54,7 +54,7 @@ _FAULTS = {
     history.TWICE: TWICE,
     history.UNSENT: UNSENT,
     history.STUCK: STUCK,
-    history.NEEDLESS: NEEDLESS,
+    history.UNNECESSARY: UNNECESSARY,
 }
 
 
@@ -258,7 +258,7 @@ class Trial:
             elif step.kind in (DELIVERED, RELEASED) and step.label in self.addressed:
                 if step.at not in self.addressed[step.label] and self.failure is None:
                     self._fail(ASTRAY, self.names[step.at], step.label)
-            elif step.kind == HELD and self.world.members[step.at].guarantee.never_idle:
+            elif step.kind == HELD and self.world.members[step.at].guarantee.no_unnecessary_wait:
                 delivered = self.world.covered[step.at].intersection(step.detail)
                 if wrong := _wrong_reason(step, delivered):
                     self._doubt(REASON, step, wrong)
@@ -344,7 +344,7 @@ class Trial:
         released = {(str(s.at), s.label) for s in self.world.steps if s.kind == RELEASED}
         for early in past.early(self.relation.value):
             at = int(early.member)
-            if self.guarantees[at].never_early and (early.member, early.message) not in released:
+            if self.guarantees[at].safe and (early.member, early.message) not in released:
                 self._fail(EARLY, name_of[early.member], early.message, missing=early.missing)
                 return self.failure
         if self.relation is Relation.TOTAL and self._disagree():
@@ -375,7 +375,7 @@ class Trial:
         """Tell whether two members deliver the same two messages in different orders."""
         orders: dict[int, list[str]] = {at: [] for at in self.guarantees}
         for step in self.world.steps:
-            if step.kind in (DELIVERED, RELEASED) and self.guarantees[step.at].never_early:
+            if step.kind in (DELIVERED, RELEASED) and self.guarantees[step.at].safe:
                 orders[step.at].append(step.label)
         differs = disagreement(orders)
         if differs is not None:
@@ -395,8 +395,8 @@ class Trial:
     def _counts(self, fault: history.Fault) -> bool:
         """Tell whether a fault breaks this member's promise."""
         at = int(fault.member)
-        if fault.what == history.NEEDLESS:
-            return self.guarantees[at].never_idle and not self._given_up(at, fault.message)
+        if fault.what == history.UNNECESSARY:
+            return self.guarantees[at].no_unnecessary_wait and not self._given_up(at, fault.message)
         return fault.what != history.STUCK
 
     def _given_up(self, at: int, label: str) -> bool:
@@ -459,7 +459,7 @@ class Trial:
             return None
         last = {(step.at, step.label): step.kind for step in self.world.steps}
         for at, guarantee in self.guarantees.items():
-            if at not in self.world.members or not guarantee.never_stuck:
+            if at not in self.world.members or not guarantee.live:
                 continue
             for label in self.world.ids.keys() - self.world.covered[at]:
                 if at not in self.addressed.get(label, self.world.members):

@@ -134,8 +134,9 @@ def listing(facts: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 _PROMISES = (
-    "exact: nothing too early, no needless wait; waits: some messages wait longer than they must, "
-    "time: also for time to pass; loss: lost messages are recovered; early: may come too early"
+    "exact: nothing too early, no unnecessary wait; waits: some messages wait longer than they "
+    "must, time: also for time to pass; loss: lost messages are recovered; early: may come too "
+    "early"
 )
 
 
@@ -160,10 +161,10 @@ def _cells(one: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _promise(one: dict[str, Any]) -> str:
-    if not one["never_early"]:
+    if not one["safe"]:
         kept = "early"
     else:
-        kept = "exact" if one["never_stuck"] and one["never_idle"] else "waits"
+        kept = "exact" if one["live"] and one["no_unnecessary_wait"] else "waits"
     extra = [
         word for word, field in (("time", "needs_time"), ("loss", "survives_loss")) if one[field]
     ]

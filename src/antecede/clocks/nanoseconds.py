@@ -95,7 +95,7 @@ def span_ns(seconds: Seconds, what: str) -> int:
 
 
 def seconds_text(ns: int) -> str:
-    """Return nanoseconds as seconds, exactly, without needless digits: 250000000 is "0.25"."""
+    """Return nanoseconds as seconds, exactly, without unnecessary digits: 250000000 is "0.25"."""
     whole, part = divmod(abs(ns), NS)
     digits = f".{part:09}".rstrip("0") if part else ""
     return f"{'-' if ns < 0 else ''}{whole}{digits}"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from antecede.check.explorer.explorer import Limits, explore
 from antecede.check.group_under_test import flat
-from antecede.check.results import NEEDLESS, STUCK, Failure
+from antecede.check.results import STUCK, UNNECESSARY, Failure
 from antecede.check.script.execution import Run
 from antecede.check.script.parse import parse_scenario
 from antecede.check.script.run import run_scenario
@@ -36,7 +36,7 @@ def printed_bss() -> Counterexample:
     bss = entry("bss")
     options = bss.options("as-published")
     company = flat("bss", bss.load(), MEMBERS, options)
-    found = explore(company, Limits(MESSAGES, ignored=frozenset({NEEDLESS, STUCK})))
+    found = explore(company, Limits(MESSAGES, ignored=frozenset({UNNECESSARY, STUCK})))
     if found.failure is None:
         raise AssertionError("the printed condition 2 of BSS breaks within three messages")
     text = found.failure.scenario(

@@ -87,13 +87,13 @@ class Summary:
         who = counted(len(observers), "observer")
         received = counted(sum(observers.values()), "message")
         yield f"{who}, {received} received; causal by " + (", ".join(self.relations) or "nothing")
-        yield table(_HEADER, _cells(rows))
+        yield table(_HEADER, (_HEADER_BELOW, *_cells(rows)))
         if each and len(observers) > 1:
             for run, observer in observers:
                 own = [row for row in rows if (row["run"], row["observer"]) == (run, observer)]
                 where = "" if run is None else f" of {run}"
                 yield f"\n{observer}{where}: {counted(own[0]['events'], 'message')}"
-                yield table(_HEADER, _cells(own))
+                yield table(_HEADER, (_HEADER_BELOW, *_cells(own)))
         yield from self._rest(witnesses)
 
     def _rest(self, witnesses: int) -> Iterator[str]:
@@ -161,7 +161,8 @@ class Summary:
         yield f"absent      {causes} to causes that no counted row has: {', '.join(named)}{rest}"
 
 
-_HEADER = ("rule", "ordered", "causal", "needless", "missed", "each: ordered", "needless", "missed")
+_HEADER = ("", "", "", "unneces-", "", "each:", "unneces-", "")
+_HEADER_BELOW = ("rule", "ordered", "causal", "sary", "missed", "ordered", "sary", "missed")
 
 
 def _cells(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
@@ -172,8 +173,8 @@ def _cells(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
         before = total.get(row["rule"], Counts(0, 0, 0, 0, 0))
         total[row["rule"]] = Counts(*(a + b for a, b in zip(before, own, strict=True)))
     for rule, counts in total.items():
-        ordered, _, needless, missed = counts.per_event()
-        each = (f"{ordered:,.1f}", f"{needless:,.2f}", f"{missed:,.2f}")
+        ordered, _, unnecessary, missed = counts.per_event()
+        each = (f"{ordered:,.1f}", f"{unnecessary:,.2f}", f"{missed:,.2f}")
         yield (rule, *(f"{count:,}" for count in counts[:4]), *each)
 
 

@@ -53,7 +53,7 @@ class Fault(NamedTuple):
 TWICE = "delivered twice"
 UNSENT = "delivered but never sent"
 STUCK = "arrived but never delivered"
-NEEDLESS = "held although its whole causal past was delivered"
+UNNECESSARY = "held although its whole causal past was delivered"
 
 
 class History:
@@ -143,9 +143,9 @@ class History:
         return found
 
     def faults(self, relation: str) -> list[Fault]:
-        """Return doubled and unsent deliveries, needless waits and stuck messages.
+        """Return doubled and unsent deliveries, unnecessary waits and stuck messages.
 
-        A wait is needless when, after all that an arrival caused has happened, a message is
+        A wait is unnecessary when, after all that an arrival caused has happened, a message is
         still held whose whole past addressed to that member is delivered. A message is stuck
         when it has arrived, is addressed to the member, and is not delivered at the end.
         """
@@ -153,7 +153,7 @@ class History:
         found: list[Fault] = []
         for member in self.by_member:
             found += self._doubled_or_unsent(member)
-            found += self._needless(member, pasts, relation)
+            found += self._unnecessary(member, pasts, relation)
             found += self._stuck(member)
         return found
 
@@ -182,13 +182,13 @@ class History:
                 delivered.add(row.id)
         return found
 
-    def _needless(
+    def _unnecessary(
         self, member: str, pasts: Mapping[str, frozenset[str]], relation: str
     ) -> list[Fault]:
         rows = self.by_member[member]
         arrived: set[str] = set()
         delivered: set[str] = set()
-        needless: dict[str, None] = {}
+        unnecessary: dict[str, None] = {}
         for row, following in zip(rows, [*rows[1:], None], strict=True):
             if row.kind == RECEIVE:
                 arrived.add(row.id)
@@ -198,8 +198,8 @@ class History:
                 held = self._owed(arrived & pasts.keys(), member) - delivered
                 for message in sorted(held):
                     if self.needed(message, pasts[message], member, relation) <= delivered:
-                        needless[message] = None
-        return [Fault(message, member, NEEDLESS) for message in needless]
+                        unnecessary[message] = None
+        return [Fault(message, member, UNNECESSARY) for message in unnecessary]
 
     def _stuck(self, member: str) -> list[Fault]:
         rows = self.by_member[member]

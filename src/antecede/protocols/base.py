@@ -86,11 +86,11 @@ class Guarantee(NamedTuple):
     """What a protocol promises, given a transport that keeps its side (see module text)."""
 
     relation: Relation
-    never_early: bool = True
+    safe: bool = True
     """No message is delivered before a message of its causal past addressed to that member."""
-    never_stuck: bool = True
+    live: bool = True
     """When everything has arrived, everything has been delivered."""
-    never_idle: bool = True
+    no_unnecessary_wait: bool = True
     """A message whose whole causal past is delivered is delivered at once."""
     survives_loss: bool = False
     """Lost messages are recovered, or given up in the stated way, without outside help."""

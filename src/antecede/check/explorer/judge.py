@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from antecede.check.results import ASTRAY, DISAGREED, EARLY, NEEDLESS, STUCK, TWICE, UNSENT
+from antecede.check.results import ASTRAY, DISAGREED, EARLY, STUCK, TWICE, UNNECESSARY, UNSENT
 from antecede.check.script.agreement import disagreement
 from antecede.protocols.base import Guarantee, Relation
 
@@ -115,10 +115,10 @@ class Judge:
             if missing and not marked and self._looks_for(EARLY, slot):
                 return done, Found(EARLY, slot, label, missing)
             done |= 1 << label
-        if self._looks_for(NEEDLESS, slot):
+        if self._looks_for(UNNECESSARY, slot):
             for label in bits(record.arrived[slot] & ~done):
                 if not self.needed(record, slot, label) & ~done:
-                    return done, Found(NEEDLESS, slot, label)
+                    return done, Found(UNNECESSARY, slot, label)
         return done, None
 
     def ordered(
@@ -160,9 +160,9 @@ class Judge:
     def _looks_for(self, what: str, slot: int) -> bool:
         guarantee = self.guarantees[slot]
         promised = {
-            EARLY: guarantee.never_early,
-            NEEDLESS: guarantee.never_idle,
-            STUCK: guarantee.never_stuck,
+            EARLY: guarantee.safe,
+            UNNECESSARY: guarantee.no_unnecessary_wait,
+            STUCK: guarantee.live,
         }
         return promised[what] and what not in self.ignored
 

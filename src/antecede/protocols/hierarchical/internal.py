@@ -12,8 +12,8 @@ delivery condition is a shift and an AND, whatever the size of the group. A held
 on its newest missing number and is looked at again when that is delivered.
 
 The peer learns the number of its own message only from the copy that the super peer returns.
-A message that depends on it and overtakes the copy waits for the copy: a needless wait that
-is part of the protocol (`never_idle` is False; docs/protocols/hierarchical.md).
+A message that depends on it and overtakes the copy waits for the copy: an unnecessary wait that
+is part of the protocol (`no_unnecessary_wait` is False; docs/protocols/hierarchical.md).
 
 For safe pruning each message tells its `floor`: no later message of this peer will name a
 number at or below it. After `ack_after` deliveries without sending, the peer says so alone.
@@ -84,7 +84,7 @@ class InternalPeer(Protocol):
     """One internal peer; `super_peer` is the address of the super peer of its group."""
 
     guarantee: Guarantee = Guarantee(
-        Relation.BY_DELIVERY, never_idle=False, joins=True, leaves=True
+        Relation.BY_DELIVERY, no_unnecessary_wait=False, joins=True, leaves=True
     )
     renumbers: ClassVar[bool] = True
 

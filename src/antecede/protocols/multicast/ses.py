@@ -18,7 +18,7 @@ through j, which had delivered it then. So V_m[j] lies between the maximum of t 
 to j in the past of m that j may lack, and the maximum over all messages to j in that past. And
 C_j[k] >= x exactly when j delivered a message that knows of k's send x, and with it, in order,
 all to j in that one's past. So V_m[j] <= C_j exactly when no message to j in the past of m is
-missing: nothing goes early, nothing waits needlessly. By the same argument a message to j is a
+missing: nothing goes early, nothing waits unnecessarily. By the same argument a message to j is a
 duplicate exactly when its number is at or below C_j[sender], or it is held.
 
 A held message is filed under ONE lane k that is behind, with the value that C_j[k] must reach,

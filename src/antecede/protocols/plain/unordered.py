@@ -62,7 +62,7 @@ class Unordered(NumberedProtocol):
         self.max_gaps = max_gaps
         if max_gaps is not None and max_gaps < MAX_GAPS:
             remark = f"a message that more than {max_gaps} gaps have followed is not delivered"
-            self.guarantee = self.guarantee._replace(never_stuck=False, remark=remark)
+            self.guarantee = self.guarantee._replace(live=False, remark=remark)
         self.closed: dict[int, int] = {}
         """By member: up to this number gaps count as filled."""
 

@@ -78,9 +78,9 @@ def guarantee_of(policy: Policy) -> Guarantee:
     complete = not ways & {SET_ASIDE, REFUSE}
     return Guarantee(
         Relation.BY_REPLY,
-        never_early=RELEASE not in ways,
-        never_stuck=complete,
-        never_idle=complete,
+        safe=RELEASE not in ways,
+        live=complete,
+        no_unnecessary_wait=complete,
         survives_loss=policy.missing_parent != HOLD,
         joins=True,
         leaves=True,

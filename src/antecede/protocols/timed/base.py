@@ -44,7 +44,7 @@ from antecede.protocols.timed.relations import Floor, Relation, Separation
 
 INTEGER_BYTES, CLOCK_BYTES = wire.INTEGER_BYTES, wire.CLOCK_BYTES
 PROMISE = Guarantee(
-    CausalRelation.BY_RECEIPT, never_idle=False, joins=True, leaves=True, needs_time=True
+    CausalRelation.BY_RECEIPT, no_unnecessary_wait=False, joins=True, leaves=True, needs_time=True
 )
 
 
@@ -149,16 +149,16 @@ class ClockOrdered(ClockDelivery):
             return promise
         if recovers and self.keep is not None and self.keep < KEEP:
             remark = f"what {self.keep} newer messages have followed can be lost for good (keep)"
-            return promise._replace(never_early=False, never_stuck=False, remark=remark)
+            return promise._replace(safe=False, live=False, remark=remark)
         if self.heartbeat_ns is None and self.delivery == "null":
             remark = "a member that sends nothing stops all others: there are no null messages"
-            return promise._replace(never_stuck=False, survives_loss=False, remark=remark)
+            return promise._replace(live=False, survives_loss=False, remark=remark)
         if self.heartbeat_ns is None and recovers:
             remark = "the loss of a last message is not found: there are no null messages"
-            return promise._replace(survives_loss=False, never_early=False, remark=remark)
+            return promise._replace(survives_loss=False, safe=False, remark=remark)
         if self.delivery == "bound" and recovers and not self.recovery_ns:
             remark = "the bound leaves no time for recovery (recovery_s): a lost cause comes late"
-            return promise._replace(never_early=False, remark=remark)
+            return promise._replace(safe=False, remark=remark)
         if self.delivery == "bound" and recovers:
             late = seconds_text(self.recovery_ns)
             words = (f"in order if recovery makes nothing later than {late} s", promise.remark)

@@ -62,7 +62,7 @@ class TopicState(Protocol):
     parts: ClassVar[Parts] = Parts()
     """Which times the messages carry and the relation reads, beside the topic vector."""
     guarantee: Guarantee = Guarantee(
-        Relation.BY_TOPIC, never_idle=False, joins=True, leaves=True, needs_time=True
+        Relation.BY_TOPIC, no_unnecessary_wait=False, joins=True, leaves=True, needs_time=True
     )
     addressing: ClassVar[Addressing] = Addressing.TOPICS
     own_options: ClassVar[frozenset[str]] = frozenset({"max_jump", "max_gaps"})
@@ -87,7 +87,7 @@ class TopicState(Protocol):
         self.max_gaps = max_gaps
         if max_gaps is not None and max_gaps < MAX_GAPS:
             remark = f"an event that more than {max_gaps} gaps have followed is not delivered"
-            self.guarantee = self.guarantee._replace(never_stuck=False, remark=remark)
+            self.guarantee = self.guarantee._replace(live=False, remark=remark)
         if as_published and not any(self.parts):
             raise LocalError(
                 f"as_published shows misprints of linear, physical and vector time; messages of "

@@ -85,7 +85,7 @@ class Sequencer(Protocol):
 
     control_power: ClassVar[int | None] = 0
 
-    guarantee: Guarantee = Guarantee(Relation.TOTAL, never_idle=False)
+    guarantee: Guarantee = Guarantee(Relation.TOTAL, no_unnecessary_wait=False)
 
     member_options: ClassVar[frozenset[str]] = frozenset({"sequencer"})
 

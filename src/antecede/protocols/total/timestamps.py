@@ -87,7 +87,7 @@ class AgreedTimestamps(Protocol):
 
     control_power: ClassVar[int | None] = 0
 
-    guarantee: Guarantee = Guarantee(Relation.TOTAL, never_idle=False, leaves=True)
+    guarantee: Guarantee = Guarantee(Relation.TOTAL, no_unnecessary_wait=False, leaves=True)
 
     def __init__(self, me: int, members: Iterable[int]) -> None:
         super().__init__(me, members)

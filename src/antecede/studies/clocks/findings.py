@@ -101,7 +101,7 @@ class Point(NamedTuple):
 
     @property
     def taken(self) -> float:
-        """Return the part of linear time's needless pairs that physical time takes away."""
+        """Return the part of linear time's unnecessary pairs that physical time takes away."""
         return 1 - self.both / self.linear if self.linear else 0.0
 
 
@@ -206,7 +206,7 @@ def _taken_section(results: Results, least: str) -> Section | None:
         plots=(
             Plot(
                 f"clocks-taken-{least.replace(' ', '-')}",
-                f"Part of linear time's needless pairs that is taken away, {LEAST[least]}",
+                f"Part of linear time's unnecessary pairs that is taken away, {LEAST[least]}",
                 "delta by lambda",
                 "part",
                 [Series("taken away", [p.ratio for p in points], [p.taken for p in points])],

@@ -143,7 +143,7 @@ def _claim(results: Results) -> Section:
     )
     return Section(
         '"HTBC is a little smaller than TV_PT"',
-        f"The needless pairs of HTBC are fewer in {smaller} of {len(rows)} cases and more in "
+        f"The unnecessary pairs of HTBC are fewer in {smaller} of {len(rows)} cases and more in "
         f"{larger}."
         if rows
         else "",
@@ -200,7 +200,7 @@ def _totals(results: Results) -> Section | None:
 
 
 def _fewer(results: Results) -> str:
-    """Tell how many times fewer needless pairs there are when every peer gets every event."""
+    """Tell how many times fewer unnecessary pairs there are when every peer gets every event."""
     words = []
     for label, rule in SAFE:
         every, targets = (
@@ -211,8 +211,8 @@ def _fewer(results: Results) -> str:
     if not words:
         return ""
     return (
-        f"Needless pairs in the usual case ({USUAL['events']:,} events) sent to every peer, and to "
-        f"targets only: {listed(words)}."
+        f"Unnecessary pairs in the usual case ({USUAL['events']:,} events) sent to every peer, "
+        f"and to targets only: {listed(words)}."
     )
 
 
