@@ -13,7 +13,7 @@ from typing import Any
 
 from antecede.clocks.lanes import pack
 from antecede.protocols.base import Protocol
-from antecede.protocols.multicast.rst import Sent
+from antecede.protocols.multicast.rst import Rst
 from antecede.protocols.multicast.ses import Ses
 from bench.counting_traffic import late
 
@@ -48,7 +48,7 @@ def sent(members: int, draw: random.Random) -> Callable[[int], Protocol]:
     )
 
     def make(me: int) -> Protocol:
-        return _begun(Sent(me, range(members)), COUNTS[1] * members, matrix)
+        return _begun(Rst(me, range(members)), COUNTS[1] * members, matrix)
 
     return make
 

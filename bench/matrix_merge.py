@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from antecede.clocks.lanes import guards, merge, pack
-from antecede.protocols.multicast.rst import Sent
+from antecede.protocols.multicast.rst import Rst
 from antecede.protocols.multicast.rst_messages import MatrixBytes
 from bench import addressed_traffic
 
@@ -65,7 +65,7 @@ def _numpy_us(members: int) -> list[float]:
 def _arrival_us(members: int, *, anew: bool = False) -> tuple[float, float]:
     """Return what decoding and receiving take; anew: where no row is the same as before."""
     ((observer, stream),) = addressed_traffic.traffic(addressed_traffic.sent, members, 100, (0.0,))
-    assert isinstance(observer, Sent)
+    assert isinstance(observer, Rst)
     controls = iter([observer.encode(message) for message in stream])
     decoded: list[Any] = []
 

@@ -23,7 +23,7 @@ from antecede.errors import (
 from antecede.group import frame
 from antecede.protocols.base import Transmit
 from antecede.protocols.multicast.base import AddressedProtocol
-from antecede.protocols.multicast.rst import Sent
+from antecede.protocols.multicast.rst import Rst
 from antecede.protocols.stored.codec import pack_state, unpack_state
 from antecede.protocols.vector.base import CountingProtocol
 from antecede.protocols.vector.bss import Bss
@@ -41,7 +41,7 @@ def state(group: Group) -> tuple[Any, ...]:
 
 def of_sent(members: int) -> bytes:
     """Return a message for nobody whose control information speaks of so many members."""
-    sender = Sent(0, range(members))
+    sender = Rst(0, range(members))
     sender.send(b"x")
     (effect,) = sender.send(b"y", to=[1])
     assert isinstance(effect, Transmit)
@@ -70,7 +70,7 @@ def test_more_names_than_the_protocol_has_numbers_for_are_refused_whole() -> Non
     group = Group("me", order="sent", max_members=5000)
     before = state(group)
     with pytest.raises(UnknownMemberError, match="1023"):
-        group.receive(of_sent(Sent.highest + 1))
+        group.receive(of_sent(Rst.highest + 1))
     assert state(group) == before
     group.receive(of_sent(9))
     assert len(group.members) == 10

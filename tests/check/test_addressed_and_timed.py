@@ -11,14 +11,14 @@ import pytest
 from antecede.check.conformance import Plan, conform, replay
 from antecede.check.explorer.explorer import Explorer, Limits, Move, explore
 from antecede.check.explorer.judge import Found
-from antecede.check.group_under_test import Company, flat
+from antecede.check.group_under_test import GroupUnderTest, flat
 from antecede.check.plans import Size, Target, searches
 from antecede.check.results import ASTRAY, EARLY, STUCK
 from antecede.check.script.actions import Arrive, Lose, Send, Tick
 from antecede.check.script.parse import load_scenario, parse_scenario
 from antecede.check.script.run import run_scenario
 from antecede.check.session import Trial
-from antecede.check.timing import Physics
+from antecede.check.timing import TimingModel
 from antecede.check.world import World
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import NS
@@ -32,7 +32,7 @@ from tests.check.test_explorer import every_path
 SHORT = Plan(runs=30)
 
 
-def first_failure(toy: type) -> tuple[Company, str] | None:
+def first_failure(toy: type) -> tuple[GroupUnderTest, str] | None:
     for company, limits in searches(Target("toys", toy), Size()):
         failure = explore(company, limits).failure
         if failure is not None:
@@ -78,7 +78,9 @@ def test_the_network_finds_them_too(toy: type) -> None:
     ("group", "limits"),
     [(flat("toys", toys.Forgetful, 3), Limits(2)), (flat("toys", toys.Gossip, 3), Limits(1))],
 )
-def test_the_judge_agrees_with_the_oracle_on_every_path(group: Company, limits: Limits) -> None:
+def test_the_judge_agrees_with_the_oracle_on_every_path(
+    group: GroupUnderTest, limits: Limits
+) -> None:
     explorer = Explorer(group, limits)
     paths = 0
     for path, found in every_path(explorer, explorer.start(), ()):
@@ -112,7 +114,9 @@ def test_with_clocks_the_judge_agrees_with_the_oracle_on_random_paths(
         compare(group, explorer, path, found)
 
 
-def compare(group: Company, explorer: Explorer, path: Sequence[Move], found: Found | None) -> None:
+def compare(
+    group: GroupUnderTest, explorer: Explorer, path: Sequence[Move], found: Found | None
+) -> None:
     """Let the oracle judge what the explorer has judged."""
     trial = Trial(group)
     failure = trial.run(explorer.actions(path))
@@ -154,7 +158,7 @@ def test_a_lost_copy_never_arrives() -> None:
 
 
 def test_clocks_show_true_time_plus_an_offset_and_never_less_than_nothing() -> None:
-    physics = Physics({0: -15, 1: 5})
+    physics = TimingModel({0: -15, 1: 5})
     assert [physics.reading(at, 20) for at in (0, 1, 2)] == [20, 40, 35]
     assert physics.reading(0, 0) == 0
 

@@ -10,7 +10,7 @@ import pytest
 from antecede.check.conformance import replay
 from antecede.check.explorer.explorer import Explorer, Limits, Move, explore
 from antecede.check.explorer.judge import Found
-from antecede.check.group_under_test import Company, flat, hierarchy
+from antecede.check.group_under_test import GroupUnderTest, flat, hierarchy
 from antecede.check.results import (
     EARLY,
     MISUSED,
@@ -27,7 +27,7 @@ from antecede.protocols.hierarchical.roles import Topology, hierarchical
 from tests.check import toys
 
 
-def company(name: str, size: int, variant: str = "") -> Company:
+def company(name: str, size: int, variant: str = "") -> GroupUnderTest:
     entry = registry.entry(name)
     return flat(name, entry.load(), size, entry.options(variant))
 
@@ -109,9 +109,11 @@ def every_path(
         (flat("toys", toys.Twice, 2), Limits(2)),
         (flat("toys", toys.Replies, 2), Limits(3)),
     ],
-    ids=lambda value: value.protocol if isinstance(value, Company) else str(value[:2]),
+    ids=lambda value: value.protocol if isinstance(value, GroupUnderTest) else str(value[:2]),
 )
-def test_the_judge_agrees_with_the_oracle_on_every_path(group: Company, limits: Limits) -> None:
+def test_the_judge_agrees_with_the_oracle_on_every_path(
+    group: GroupUnderTest, limits: Limits
+) -> None:
     explorer = Explorer(group, limits)
     paths = 0
     for path, found in every_path(explorer, explorer.start(), ()):

@@ -11,7 +11,7 @@ import pytest
 
 from antecede.check.check import find_target
 from antecede.check.mutants import run as mutants
-from antecede.check.mutants.modules import Bodies
+from antecede.check.mutants.modules import ModuleCopies
 from antecede.check.mutants.mutation import bounded, find_mutants, mutate, reachable, rounds
 from antecede.check.mutants.run import EACH_S, judge_mutants, time_for_each
 from antecede.check.plans import Target
@@ -88,7 +88,7 @@ def test_a_bounded_loop_does_what_it_did() -> None:
 def test_protocols_of_one_family_are_built_anew_together() -> None:
     factories = [entry.load() for entry in registry.ENTRIES.values() if entry.family == "clocks"]
     assert len(factories) == 3
-    with_change = Bodies(*factories).build(None)
+    with_change = ModuleCopies(*factories).build(None)
     fresh = [with_change(factory) for factory in factories]
     assert not set(fresh) & set(factories)
     assert len({cls.__bases__ for cls in fresh}) == 1
@@ -99,7 +99,7 @@ def test_what_the_tool_itself_cannot_do_is_no_kill(monkeypatch: pytest.MonkeyPat
     def build(*_: object) -> Callable[[Any], Any]:
         return lambda thing: {}[thing]
 
-    monkeypatch.setattr(Bodies, "build", build)
+    monkeypatch.setattr(ModuleCopies, "build", build)
     with pytest.raises(KeyError):
         judge_mutants(find_target("fifo"))
 
@@ -163,7 +163,7 @@ def test_a_protocol_that_is_broken_itself_has_no_mutants_to_judge() -> None:
 def test_mutants_leave_the_original_modules_in_place() -> None:
     before = registry.entry("idr").load()
     target: Target = find_target("idr")
-    bodies = Bodies(target.factory)
+    bodies = ModuleCopies(target.factory)
     changed = bodies.build(find_mutants(bodies.sources)[0])(target.factory)
     assert changed is not before
     assert changed.__name__ == before.__name__

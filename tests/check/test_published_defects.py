@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from antecede.check.explorer.explorer import Limits, explore
-from antecede.check.group_under_test import Company, flat, hierarchy
+from antecede.check.group_under_test import GroupUnderTest, flat, hierarchy
 from antecede.check.results import EARLY, STUCK, UNNECESSARY
 from antecede.check.script.parse import load_scenario
 from antecede.check.script.run import check_output, run_scenario, with_output
@@ -29,25 +29,25 @@ class Defect(NamedTuple):
     file: str
     title: str
     source: str
-    company: Company
+    company: GroupUnderTest
     limits: Limits
     actions: int
     what: str = EARLY
 
 
-def _flat(name: str, size: int, variant: str) -> Company:
+def _flat(name: str, size: int, variant: str) -> GroupUnderTest:
     entry = registry.entry(name)
     return flat(name, entry.load(), size, entry.options(variant))
 
 
-def _alike(name: str, size: int, variant: str, offsets: Sequence[int]) -> Company:
+def _alike(name: str, size: int, variant: str, offsets: Sequence[int]) -> GroupUnderTest:
     """Return a group with clocks off by `offsets` and all channels alike."""
     entry = registry.entry(name)
     bounds: Bounds[int] = Bounds(accuracy_s=1, least_s=1, most_s=2)
     return flat(name, entry.load(), size, {**entry.options(variant), "bounds": bounds}, offsets)
 
 
-def _tree(inside: int, outside: int, variant: str) -> Company:
+def _tree(inside: int, outside: int, variant: str) -> GroupUnderTest:
     options = registry.entry("hierarchical").options(variant)
     return hierarchy("hierarchical", hierarchical, Topology, (inside,), outside, options)
 

@@ -12,7 +12,7 @@ import pytest
 from antecede.check import shrink as shrinking
 from antecede.check.check import find_target
 from antecede.check.conformance import Plan, conform, play, replay, shorten
-from antecede.check.group_under_test import Company, flat, hierarchy
+from antecede.check.group_under_test import GroupUnderTest, flat, hierarchy
 from antecede.check.plans import Size, suites
 from antecede.check.results import EARLY, ENDLESS, HUNG, Failure
 from antecede.check.script.actions import Action, Arrive, Join, Send
@@ -35,7 +35,7 @@ SLOW = {
 
 
 @cache
-def found_by_the_network(name: str, variant: str) -> tuple[Company, Failure]:
+def found_by_the_network(name: str, variant: str) -> tuple[GroupUnderTest, Failure]:
     """Return what random runs find, as it was found, and its group."""
     for company, plan in suites(find_target(name, variant), Size()):
         for run in range(3 * plan.runs):
@@ -46,7 +46,7 @@ def found_by_the_network(name: str, variant: str) -> tuple[Company, Failure]:
     raise AssertionError(f"{name} {variant} is not refuted")
 
 
-def small(company: Company, failure: Failure) -> Found:
+def small(company: GroupUnderTest, failure: Failure) -> Found:
     return shrink(company, failure, replay, Plan().replays)
 
 
@@ -153,7 +153,7 @@ def test_a_hierarchy_loses_peers_and_then_their_super_peer() -> None:
     assert alone.company.size() == "2 internal, 1 super, 0 external peers"
 
 
-def _failing(what: str, company: Company, actions: Sequence[Action]) -> Failure:
+def _failing(what: str, company: GroupUnderTest, actions: Sequence[Action]) -> Failure:
     return Failure(what, "A", "", (), "", tuple(actions), company.describe(), company.scene)
 
 
@@ -165,7 +165,7 @@ def test_replays_are_bounded(what: str, helps: bool, most: int) -> None:
     run = play(group, Plan(messages=40), "1").actions
     asked: list[int] = []
 
-    def again(company: Company, actions: Sequence[Action]) -> Failure | None:
+    def again(company: GroupUnderTest, actions: Sequence[Action]) -> Failure | None:
         asked.append(len(actions))
         return _failing(what, company, actions if helps else run)
 
@@ -179,7 +179,7 @@ def test_actions_are_bounded_where_runs_are_long(monkeypatch: pytest.MonkeyPatch
     run = play(group, Plan(messages=40), "1").actions
     taken: list[int] = []
 
-    def again(company: Company, actions: Sequence[Action]) -> Failure | None:
+    def again(company: GroupUnderTest, actions: Sequence[Action]) -> Failure | None:
         taken.append(len(actions))
         return None
 

@@ -20,11 +20,11 @@ from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import NS
 from antecede.protocols.base import (
     Deliver,
+    DeliverIncomplete,
     Discard,
     Effect,
     Hold,
     Protocol,
-    Release,
     Transmit,
 )
 from antecede.protocols.timed.base import ClockOrdered
@@ -155,14 +155,14 @@ class Network:
                 self.requests += type(effect.message).__name__ == "Request"
                 for target in effect.to:
                     self.put(at, target, effect.message)
-            elif isinstance(effect, Deliver | Release):
+            elif isinstance(effect, Deliver | DeliverIncomplete):
                 self.judge(at, effect)
             elif isinstance(effect, Hold):
                 self.holds += 1
             elif isinstance(effect, Discard):
                 self.overruns += effect.reason == "receipt buffer overrun"
 
-    def judge(self, at: int, effect: Deliver | Release) -> None:
+    def judge(self, at: int, effect: Deliver | DeliverIncomplete) -> None:
         key = (effect.message.sender, effect.message.seq)
         assert at in self.audience[key]
         assert key not in self.delivered[at], "delivered twice"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from antecede.protocols.base import Deliver, Discard, Effect, Hold, MessageId, Release
+from antecede.protocols.base import Deliver, DeliverIncomplete, Discard, Effect, Hold, MessageId
 from antecede.protocols.reply.messages import SbMessage
 
 NAMES = {0: "A", 1: "B", 2: "C", 3: "D"}
@@ -30,7 +30,7 @@ def said(effects: Sequence[Effect]) -> list[str]:
                 words.append(f"deliver {message.payload}")
             case Hold(message, missing):
                 words.append(f"hold {message.payload} for {_labels(missing)}")
-            case Release(message, missing):
+            case DeliverIncomplete(message, missing):
                 words.append(f"release {message.payload} without {_labels(missing)}")
             case Discard(message, reason):
                 words.append(f"discard {message.payload}: {reason}")

@@ -25,7 +25,7 @@ from antecede.protocols.base import (
     Transmit,
 )
 from antecede.protocols.multicast.base import NOT_ADDRESSED
-from antecede.protocols.multicast.rst import Sent
+from antecede.protocols.multicast.rst import Rst
 from antecede.protocols.multicast.ses import Ses
 from tests.protocols.addressed_network import Make, Network, play, play_with_churn
 from tests.protocols.wire_checks import (
@@ -34,7 +34,7 @@ from tests.protocols.wire_checks import (
     random_bytes_decode_or_are_refused,
 )
 
-MAKES: dict[str, Make] = {"ses": Ses, "sent": Sent}
+MAKES: dict[str, Make] = {"ses": Ses, "sent": Rst}
 every = pytest.mark.parametrize("name", MAKES)
 
 
@@ -95,7 +95,7 @@ def test_the_judge_of_these_tests_sees_the_printed_rules_fail(
 @given(seed=st.integers(0, 2**32))
 def test_both_hold_and_deliver_the_same(seed: int) -> None:
     """Each is exact, so on one run of the network they can not differ."""
-    one, other = play(Ses, seed), play(Sent, seed)
+    one, other = play(Ses, seed), play(Rst, seed)
     assert one.delivered == other.delivered
     assert (one.holds, one.duplicates, one.strays) == (other.holds, other.duplicates, other.strays)
 

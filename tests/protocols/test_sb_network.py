@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from antecede.protocols.base import (
     DUPLICATE,
     Deliver,
+    DeliverIncomplete,
     Discard,
     Effect,
     MessageId,
-    Release,
     Transmit,
 )
 from antecede.protocols.reply.messages import SbMessage
@@ -76,7 +76,7 @@ class Watched:
             match effect:
                 case Deliver(message):
                     order.append(_id(message))
-                case Release(message, missing):
+                case DeliverIncomplete(message, missing):
                     order.append(_id(message))
                     released[_id(message)] = missing
                 case Discard(message, reason) if reason == REFUSED:

@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from antecede.errors import LocalError
-from antecede.protocols.base import AFTER_LEAVE, Deliver, Discard, Hold, MessageId, Release
+from antecede.protocols.base import (
+    AFTER_LEAVE,
+    Deliver,
+    DeliverIncomplete,
+    Discard,
+    Hold,
+    MessageId,
+)
 from antecede.protocols.reply.messages import SbMessage
 from antecede.protocols.reply.sb import REFUSED, SemanticOrder
 from tests.protocols.sb_tools import mid, msg, said
@@ -103,7 +110,7 @@ def test_release_of_a_deep_thread_in_reverse_and_on_a_cycle() -> None:
         a.receive(SbMessage(1, 1, root, 1), now=s(0.0))
         effects = a.tick(s(5.0))
         assert len(effects) == depth
-        assert sum(isinstance(effect, Release) for effect in effects) == 1
+        assert sum(isinstance(effect, DeliverIncomplete) for effect in effects) == 1
         assert not a.blocked_on()
 
 
@@ -253,7 +260,7 @@ def test_deliver_and_release_are_told_apart() -> None:
     a = waiting("release")
     a.receive(msg("B2", "B1"), now=s(0.0))
     (effect,) = a.tick(s(5.0))
-    assert isinstance(effect, Release)
+    assert isinstance(effect, DeliverIncomplete)
     assert not isinstance(effect, Deliver)
     assert effect.missing == (mid("B1"),)
 
@@ -265,7 +272,10 @@ def test_a_full_store_releases_from_the_top_of_a_thread_the_newcomer_included() 
         SbMessage(1, 2, (MessageId(1, 1),), "B2"),
     )
     assert list(member.receive(third)) == [Hold(third, third.parents)]
-    assert list(member.receive(second)) == [Release(second, second.parents), Deliver(third)]
+    assert list(member.receive(second)) == [
+        DeliverIncomplete(second, second.parents),
+        Deliver(third),
+    ]
     assert member.blocked_on() == ()
     assert member.counts["released"] == 1
     first = SbMessage(1, 1, (), "B1")
@@ -280,8 +290,8 @@ def test_a_full_store_holds_the_newcomer_where_it_is_in_no_thread_that_goes() ->
     member.receive(below)
     member.receive(above)
     assert list(member.receive(other)) == [
-        Release(above, above.parents),
-        Release(below, (MessageId(1, 7),)),
+        DeliverIncomplete(above, above.parents),
+        DeliverIncomplete(below, (MessageId(1, 7),)),
         Hold(other, other.parents),
     ]
     late = SbMessage(1, 5, (), "late")

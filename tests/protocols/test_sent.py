@@ -16,11 +16,11 @@ from antecede.clocks.lanes import MAX_VALUE, get, pack
 from antecede.clocks.wire import Reader
 from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError
 from antecede.protocols.base import Deliver, Hold, MessageId, Transmit
-from antecede.protocols.multicast.rst import Sent
+from antecede.protocols.multicast.rst import Rst
 from antecede.protocols.multicast.rst_messages import (
     MAX_SIDE,
     MatrixBytes,
-    SentMessage,
+    RstMessage,
     entry,
     lane,
     rows_of,
@@ -38,10 +38,10 @@ def rows(entries: dict[tuple[int, int], int]) -> tuple[int, ...]:
     return rows_of((k, d, count) for (k, d), count in entries.items())
 
 
-def sent(member: Sent, payload: object = None, to: Any = None) -> SentMessage:
+def sent(member: Rst, payload: object = None, to: Any = None) -> RstMessage:
     (effect,) = member.send(payload, to=to)
     assert isinstance(effect, Transmit)
-    message: SentMessage = effect.message
+    message: RstMessage = effect.message
     return message
 
 
@@ -63,7 +63,7 @@ def test_entry_is_the_inverse_of_lane(sender: int, target: int) -> None:
 @given(seed=st.integers(0, 2**32), members=st.integers(2, 5))
 def test_the_matrix_counts_what_was_sent_to_whom_in_the_past(seed: int, members: int) -> None:
     """SENT_m[k, l] is the number of k's messages to l in the causal past of m, exactly."""
-    network = Network(Sent, members, seed)
+    network = Network(Rst, members, seed)
     network.run(50)
     for key, message in network.sent.items():
         for k in range(members):
@@ -74,7 +74,7 @@ def test_the_matrix_counts_what_was_sent_to_whom_in_the_past(seed: int, members:
 
 @given(seed=st.integers(0, 2**32), members=st.integers(2, 5))
 def test_deliv_is_the_members_column_and_counts_deliveries(seed: int, members: int) -> None:
-    network = Network(Sent, members, seed)
+    network = Network(Rst, members, seed)
     network.run(50)
     for here, member in network.members.items():
         for k in set(range(members)) - {here}:
@@ -84,7 +84,7 @@ def test_deliv_is_the_members_column_and_counts_deliveries(seed: int, members: i
 
 @given(seed=st.integers(0, 2**32))
 def test_missing_are_the_newest_messages_to_me_by_their_number_in_the_channel(seed: int) -> None:
-    network = Network(Sent, 4, seed)
+    network = Network(Rst, 4, seed)
     for _ in range(40):
         network.run(1)
         for at in network.members:
@@ -101,7 +101,7 @@ def test_missing_are_the_newest_messages_to_me_by_their_number_in_the_channel(se
 @pytest.mark.parametrize("receivers", [1, 8, 9, 19])
 def test_few_and_many_destinations_are_counted_alike(receivers: int) -> None:
     """Each entry [sender, destination] by 1, at the sender and at a receiver."""
-    a, b = Sent(0, range(20)), Sent(1, range(20))
+    a, b = Rst(0, range(20)), Rst(1, range(20))
     to = range(1, receivers + 1)
     b.receive(sent(a, to=to))
     expected = [pack((d, 1) for d in to)] + [0] * 19
@@ -109,7 +109,7 @@ def test_few_and_many_destinations_are_counted_alike(receivers: int) -> None:
 
 
 def test_a_join_leaves_the_matrix_where_it_is() -> None:
-    a, b = Sent(0, range(2)), Sent(1, range(2))
+    a, b = Rst(0, range(2)), Rst(1, range(2))
     a.receive(sent(b))
     before = list(a.matrix)
     a.join(2)
@@ -122,7 +122,7 @@ def test_a_join_leaves_the_matrix_where_it_is() -> None:
 
 def test_a_message_is_named_by_its_number_in_the_channel() -> None:
     """seq counts all messages of the sender, the name only those to this receiver."""
-    a, b, c = (Sent(k, range(3)) for k in range(3))
+    a, b, c = (Rst(k, range(3)) for k in range(3))
     sent(a, to=[1])
     sent(a, to=[1, 2])
     third = sent(a, to=[2])
@@ -137,7 +137,7 @@ def test_the_example_of_001_with_d_before_b() -> None:
     """Sahai et al. 2020, "Now, suppose": the messages of the SES example; d waits for b alone, by
     its name.
     """
-    p1, p2, p3 = (Sent(k, range(3)) for k in range(3))
+    p1, p2, p3 = (Rst(k, range(3)) for k in range(3))
     p2.receive(sent(p3, "a", [1]))
     b = sent(p2, "b", [0])
     p3.receive(sent(p1, "c", [2]))
@@ -178,7 +178,7 @@ def test_the_scenarios_hold_and_deliver_as_those_of_ses(name: str) -> None:
 def test_impossible_matrices_are_refused(
     entries: dict[tuple[int, int], int], error: type[RemoteError]
 ) -> None:
-    a, b = Sent(0, [0, 1, 2, 4]), Sent(1, [0, 1, 2, 4])
+    a, b = Rst(0, [0, 1, 2, 4]), Rst(1, [0, 1, 2, 4])
     a.leave(2, 5)
     sent(b, to=[0])
     message = sent(b, to=[0])._replace(matrix=rows(entries))
@@ -192,7 +192,7 @@ def test_impossible_matrices_are_refused(
 
 def test_a_leaver_cannot_have_sent_less_than_is_known_of_it() -> None:
     """Also of what it sent to others: b tells of two messages of c."""
-    a, b, c = (Sent(k, range(3)) for k in range(3))
+    a, b, c = (Rst(k, range(3)) for k in range(3))
     for _ in range(2):
         b.receive(sent(c, to=[1]))
     a.receive(sent(b))
@@ -204,13 +204,13 @@ def test_a_leaver_cannot_have_sent_less_than_is_known_of_it() -> None:
 
 
 def test_a_matrix_has_at_most_1024_rows() -> None:
-    Sent(0, [0, MAX_SIDE - 1])
+    Rst(0, [0, MAX_SIDE - 1])
     with pytest.raises(LocalError, match="1023"):
-        Sent(0, [0, MAX_SIDE])
-    member = Sent(0, range(2))
+        Rst(0, [0, MAX_SIDE])
+    member = Rst(0, range(2))
     with pytest.raises(LocalError, match="1023"):
         member.join(MAX_SIDE)
-    other = SentMessage(1, 1, None, (0,), rows({(1, MAX_SIDE): 1}))
+    other = RstMessage(1, 1, None, (0,), rows({(1, MAX_SIDE): 1}))
     with pytest.raises(UnknownMemberError):
         member.decode(member.encode(other), None)
 
@@ -218,12 +218,12 @@ def test_a_matrix_has_at_most_1024_rows() -> None:
 # -- rows that nobody had --------------------------------------------------------------------
 
 
-def told(entries: dict[tuple[int, int], int], *, by: int = 2, seq: int = 1) -> SentMessage:
-    return SentMessage(by, seq, None, (0,), rows(entries))
+def told(entries: dict[tuple[int, int], int], *, by: int = 2, seq: int = 1) -> RstMessage:
+    return RstMessage(by, seq, None, (0,), rows(entries))
 
 
 def test_a_newer_row_that_is_not_above_mine_is_refused() -> None:
-    a = Sent(0, range(5))
+    a = Rst(0, range(5))
     a.receive(told({(1, 3): 2}))
     before = a.snapshot()
     with pytest.raises(SequenceError, match="more and less of member 1"):
@@ -233,7 +233,7 @@ def test_a_newer_row_that_is_not_above_mine_is_refused() -> None:
 
 def test_a_row_that_passes_for_an_older_one_adds_nothing() -> None:
     """Less for member 4, which decides, and more for member 3."""
-    a = Sent(0, range(5))
+    a = Rst(0, range(5))
     a.receive(told({(1, 3): 1, (1, 4): 1}))
     before = a.matrix[1]
     forged = told({(1, 3): 7}, by=3)
@@ -243,7 +243,7 @@ def test_a_row_that_passes_for_an_older_one_adds_nothing() -> None:
 
 def test_rows_that_wait_and_contradict_each_other_merge_by_entries() -> None:
     """Each is above mine when it comes; nothing that either tells is lost."""
-    a, b = Sent(0, range(5)), Sent(1, range(5))
+    a, b = Rst(0, range(5)), Rst(1, range(5))
     cause = sent(b, to=[0])
     one, two = told({(1, 0): 1, (1, 3): 2}), told({(1, 0): 1, (1, 4): 1}, by=3)
     for message in (one, two):
@@ -254,11 +254,11 @@ def test_rows_that_wait_and_contradict_each_other_merge_by_entries() -> None:
 
 def test_a_count_that_fills_its_lane_does_not_run_over() -> None:
     """Counted with the message it would; then nobody could read what the receiver sends."""
-    a = Sent(0, range(4))
+    a = Rst(0, range(4))
     with pytest.raises(SequenceError, match="counts itself or a later message"):
         a.receive(told({(2, 1): MAX_VALUE}))
     a.receive(told({(2, 1): MAX_VALUE}, by=3))
-    member = Sent(2, range(4))
+    member = Rst(2, range(4))
     for _ in range(2):
         message = sent(member, to=[0, 1])
         assert list(a.receive(message)) == [Deliver(message)]
@@ -304,7 +304,7 @@ def test_a_matrix_has_one_spelling(found: list[bytes]) -> None:
 
 def test_sizes_by_the_accounting() -> None:
     """4 bytes an integer: n * n for the matrix, one a destination; DELIV in storage."""
-    a = Sent(0, range(5))
+    a = Rst(0, range(5))
     assert a.control_bytes(sent(a, to=[1])) == 4 * (25 + 1)
     assert a.control_bytes(sent(a)) == 4 * (25 + 4)
     assert a.storage_bytes() == 4 * (25 + 5)
@@ -312,10 +312,10 @@ def test_sizes_by_the_accounting() -> None:
 
 def test_on_the_wire_only_what_is_not_0_or_all_of_it() -> None:
     """One conversation in a large group costs a few bytes; a busy group a byte an entry."""
-    quiet = [Sent(k, range(50)) for k in range(50)]
+    quiet = [Rst(k, range(50)) for k in range(50)]
     sent(quiet[7], to=[9])
     assert len(quiet[7].encode(sent(quiet[7], to=[9]))) < 12
-    group = [Sent(k, range(10)) for k in range(10)]
+    group = [Rst(k, range(10)) for k in range(10)]
     for at in group:
         message = sent(at)
         for other in group:

@@ -19,11 +19,11 @@ from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError,
 from antecede.protocols.base import (
     DUPLICATE,
     Deliver,
+    DeliverIncomplete,
     Discard,
     Effect,
     Hold,
     MessageId,
-    Release,
     Transmit,
 )
 from antecede.protocols.timed.channel import GIVEN_UP, OVERRUN
@@ -241,7 +241,7 @@ def test_what_is_kept_no_longer_is_said_and_the_next_message_is_marked() -> None
     assert again == [messages[3]]
     assert me.receive(gone, now=0) == []
     effects = me.receive(messages[3], now=0)
-    assert effects == [Release(messages[3], (MessageId(0, 3),)), Deliver(messages[4])]
+    assert effects == [DeliverIncomplete(messages[3], (MessageId(0, 3),)), Deliver(messages[4])]
     assert me.receive(messages[1], now=0) == (Discard(messages[1], GIVEN_UP),)
     assert me.tick(s(9.0)) == ()
 
@@ -252,8 +252,12 @@ def test_given_up_between_messages_that_came() -> None:
     for message in (messages[1], messages[3], messages[5]):
         me.receive(message, now=0)
     effects = me.receive(Gone(0, 0, b"", 5), now=0)
-    assert [(type(e), e.message.seq) for e in effects] == [(Release, 2), (Release, 4), (Release, 6)]
-    assert [e.missing for e in effects if isinstance(e, Release)] == [
+    assert [(type(e), e.message.seq) for e in effects] == [
+        (DeliverIncomplete, 2),
+        (DeliverIncomplete, 4),
+        (DeliverIncomplete, 6),
+    ]
+    assert [e.missing for e in effects if isinstance(e, DeliverIncomplete)] == [
         ((0, 1),),
         ((0, 3),),
         ((0, 5),),
@@ -267,7 +271,7 @@ def test_a_late_message_that_was_given_up_still_comes_in_order() -> None:
     assert me.receive(Gone(0, 0, b"", 2), now=0) == []
     assert delivered(me.receive(a, now=0)) == [a]
     assert me.receive(Gone(0, 0, b"", 2), now=0) == []  # a copy: it is still known how far all went
-    assert me.receive(c, now=0) == [Release(c, (MessageId(0, 2),))]
+    assert me.receive(c, now=0) == [DeliverIncomplete(c, (MessageId(0, 2),))]
     assert me.receive(b, now=0) == (Discard(b, GIVEN_UP),)
 
 

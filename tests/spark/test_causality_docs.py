@@ -9,7 +9,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 ARROW = ("cuts", "lines", "reach", "relations", "stamps")
-SPARK = ("auditing", "cutting", "metering", "quarantining", "reaching", "relations", "stamping")
+SPARK = (
+    "audits.auditing",
+    "audits.metering",
+    "audits.quarantining",
+    "relations.cutting",
+    "relations.reaching",
+    "relations.stamping",
+    "relations.stamps",
+)
 
 
 def examples(module: str, **given: object) -> tuple[int, int]:

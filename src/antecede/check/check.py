@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from antecede.check.calls import LIMIT_S, in_words, watching
 from antecede.check.conformance import Plan, conform
 from antecede.check.explorer.explorer import explore
-from antecede.check.group_under_test import MOST_MEMBERS, Company, UnmadeError, promise
+from antecede.check.group_under_test import MOST_MEMBERS, GroupUnderTest, UnmadeError, promise
 from antecede.check.loader import is_file_target, load_class
 from antecede.check.plans import Size, Target, searches, suites
 from antecede.check.results import (
@@ -131,13 +131,13 @@ def _watched(found: Target) -> SharedState | None:
     return SharedState(cls) if is_file_target(found.name) and isinstance(cls, type) else None
 
 
-def _shared(company: Company, wrong: str) -> Exploration:
+def _shared(company: GroupUnderTest, wrong: str) -> Exploration:
     words = company.describe()
     failure = Failure(SHARED, found_at(company), "", (), wrong, (), words, company.scene)
     return Exploration(words, 0, 0, False, failure)
 
 
-def found_at(company: Company) -> str:
+def found_at(company: GroupUnderTest) -> str:
     """Return whom a failure is about that concerns everybody."""
     return company.protocol.rpartition(":")[2]
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from antecede.check.group_under_test import FLAT_NAMES, Company
+from antecede.check.group_under_test import FLAT_NAMES, GroupUnderTest
 from antecede.check.results import ENDLESS, HUNG, SNAPSHOT, Failure, Suite
 from antecede.check.script.actions import Action, Arrive, Join, Leave, Lose, Send, Tick, tick_of
 from antecede.check.session import Trial
@@ -52,7 +52,7 @@ class Plan(NamedTuple):
 
 
 def conform(
-    company: Company,
+    company: GroupUnderTest,
     plan: Plan,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
@@ -71,7 +71,7 @@ def conform(
     return Suite(words, plan.runs, deliveries, None)
 
 
-def play(company: Company, plan: Plan, seed: str) -> Trial:
+def play(company: GroupUnderTest, plan: Plan, seed: str) -> Trial:
     """Return one random run, its actions chosen by the seed; not yet judged."""
     return _Adversary(company, plan, random.Random(seed)).play()
 
@@ -93,7 +93,9 @@ def _twin(trial: Trial) -> Failure | None:
     return Failure(SNAPSHOT, at, "", (), detail, actions, company.describe(), company.scene)
 
 
-def replay(company: Company, actions: Sequence[Action], *, twins: bool = False) -> Failure | None:
+def replay(
+    company: GroupUnderTest, actions: Sequence[Action], *, twins: bool = False
+) -> Failure | None:
     """Return what fails when these actions are taken, those impossible left out.
 
     `twins`: with snapshot and restore after every action, too.
@@ -103,7 +105,12 @@ def replay(company: Company, actions: Sequence[Action], *, twins: bool = False) 
     return _twin(trial) if failure is None and twins else failure
 
 
-def shorten(company: Company, failure: Failure, plan: Plan = Plan(), seed: int = 0) -> Failure:  # noqa: B008
+def shorten(
+    company: GroupUnderTest,
+    failure: Failure,
+    plan: Plan = Plan(),  # noqa: B008 (immutable)
+    seed: int = 0,
+) -> Failure:
     """Return the smallest run found that fails in the same way (see `shrink`).
 
     What no step makes smaller may still need fewer members in another run: so runs of smaller
@@ -127,9 +134,9 @@ def shorten(company: Company, failure: Failure, plan: Plan = Plan(), seed: int =
     return best.failure
 
 
-def _smaller_groups(company: Company, members: int) -> list[Company]:
+def _smaller_groups(company: GroupUnderTest, members: int) -> list[GroupUnderTest]:
     """Return the same group with fewer members than that, the smallest first."""
-    found: list[Company] = []
+    found: list[GroupUnderTest] = []
     while not company.internal and len(company.names) > 2:
         fewer = company.without(company.names[max(company.names)])
         if fewer is None:
@@ -142,7 +149,7 @@ def _smaller_groups(company: Company, members: int) -> list[Company]:
 class _Adversary:
     """Chooses the actions of one run."""
 
-    def __init__(self, company: Company, plan: Plan, rng: random.Random) -> None:
+    def __init__(self, company: GroupUnderTest, plan: Plan, rng: random.Random) -> None:
         self.company, self.plan, self.rng = company, plan, rng
         self.trial = Trial(company)
         guarantees = self.trial.guarantees.values()

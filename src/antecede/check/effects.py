@@ -12,19 +12,19 @@ from typing import Any
 
 from antecede.protocols.base import (
     Deliver,
+    DeliverIncomplete,
     Discard,
     Effect,
     Hold,
     MessageId,
     Protocol,
-    Release,
     Transmit,
 )
 
 MOST_EFFECTS = 10_000
 """Of one call; one that gives back more counts as one that has no end."""
-EFFECTS = (Transmit, Deliver, Hold, Release, Discard)
-_NAMES = "Transmit, Deliver, Hold, Release and Discard"
+EFFECTS = (Transmit, Deliver, Hold, DeliverIncomplete, Discard)
+_NAMES = "Transmit, Deliver, Hold, DeliverIncomplete and Discard"
 
 
 class MisuseError(Exception):
@@ -88,7 +88,7 @@ def _look(effect: Any, member: Protocol, what: str, known: Collection[int]) -> N
     _message(effect.message, f"{what} returned {kind}", member)
     if isinstance(effect, Transmit):
         _targets(effect.to, member, what, known)
-    elif isinstance(effect, Hold | Release):
+    elif isinstance(effect, Hold | DeliverIncomplete):
         _missing(effect.missing, f"{what} returned {kind}")
     elif isinstance(effect, Discard) and not isinstance(effect.reason, str):
         raise MisuseError(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from antecede.check.calls import called, in_words, is_own
 from antecede.check.script.parse import Setting
-from antecede.check.timing import Physics
+from antecede.check.timing import TimingModel
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import signed_text
 from antecede.errors import LocalError
@@ -33,12 +33,12 @@ MOST_MEMBERS = 10
 class Fewer(NamedTuple):
     """A group without one of its members, who are all numbered and named anew."""
 
-    company: Company
+    company: GroupUnderTest
     renamed: Mapping[str, str]
     """Name before -> name now, for those who are named otherwise; newcomers too."""
 
 
-class Company(NamedTuple):
+class GroupUnderTest(NamedTuple):
     """A group that can be made again and again from its beginning."""
 
     protocol: str
@@ -50,7 +50,7 @@ class Company(NamedTuple):
     options: tuple[tuple[str, str], ...] = ()
     internal: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Super peer's name -> names of its internal peers; empty for a flat group."""
-    physics: Physics = Physics()
+    physics: TimingModel = TimingModel()
     """Clocks and channels; without bounds, copies arrive at any time."""
     subscriptions: Mapping[int, frozenset[str]] = {}
     """Topics by address, where the protocol sends to subscribers; of newcomers too.
@@ -60,10 +60,10 @@ class Company(NamedTuple):
     fewer: Callable[[str], Fewer | None] | None = None
     """Makes the group without a member, by its name; see `without`."""
 
-    larger: Callable[[], Company | None] | None = None
+    larger: Callable[[], GroupUnderTest | None] | None = None
     """Makes the group with one member more from the beginning; see `more`."""
 
-    def more(self) -> Company | None:
+    def more(self) -> GroupUnderTest | None:
         """Return the group with the member that would join first; None where nobody can."""
         return None if self.larger is None else self.larger()
 
@@ -137,7 +137,7 @@ def flat(
     size: int,
     options: Mapping[str, Any] | None = None,
     offsets: Sequence[int] = (),
-) -> Company:
+) -> GroupUnderTest:
     """Return a group of `size` alike members cls(me, members, **options).
 
     Options that the protocol asks for (`Protocol.trial_options`) are added. Where these hold
@@ -157,7 +157,7 @@ def flat(
         return {me: newcomer(me, tuple(names)) for me in names}
 
     bounds = options.get("bounds")
-    physics = Physics(dict(zip(names, offsets, strict=False)), bounds)
+    physics = TimingModel(dict(zip(names, offsets, strict=False)), bounds)
 
     def fewer(name: str) -> Fewer | None:
         at = FLAT_NAMES.index(name)
@@ -170,7 +170,7 @@ def flat(
 
     subscribed = options["subscriptions"].topics if "subscriptions" in options else {}
     told = {key: value for key, value in options.items() if key not in ("bounds", "subscriptions")}
-    return Company(
+    return GroupUnderTest(
         protocol,
         names,
         make,
@@ -224,7 +224,7 @@ def hierarchy(
     groups: Iterable[int],
     external: int,
     options: Mapping[str, Any] | None = None,
-) -> Company:
+) -> GroupUnderTest:
     """Return internal groups of the given sizes, a super peer each, and external peers.
 
     `topology(groups, external)` and `build(topology, **options)` are those of
@@ -265,7 +265,9 @@ def hierarchy(
         )
         return Fewer(made, _moved_up(of_its_kind, of_its_kind.index(name)))
 
-    return Company(protocol, names, make, None, _texts(options), tuple(internal), fewer=fewer)
+    return GroupUnderTest(
+        protocol, names, make, None, _texts(options), tuple(internal), fewer=fewer
+    )
 
 
 def _sizes_without(

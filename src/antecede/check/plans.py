@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from antecede.check.conformance import Plan
 from antecede.check.explorer.explorer import Limits
-from antecede.check.group_under_test import Company, Factory, flat, hierarchy
+from antecede.check.group_under_test import Factory, GroupUnderTest, flat, hierarchy
 from antecede.check.timing import step_ns
 from antecede.protocols.base import Addressing, Guarantee, Relation
 
@@ -44,7 +44,7 @@ class Size(NamedTuple):
     thorough: bool = False
 
 
-def searches(target: Target, size: Size) -> Iterator[tuple[Company, Limits]]:
+def searches(target: Target, size: Size) -> Iterator[tuple[GroupUnderTest, Limits]]:
     """Yield groups to explore, from the smallest to the size asked for."""
     if target.topology is not None:
         yield from _hierarchies(target, size)
@@ -67,14 +67,14 @@ def searches(target: Target, size: Size) -> Iterator[tuple[Company, Limits]]:
         yield _flat(target, members + 1), Limits(max(2, messages - 1))
 
 
-def _total(target: Target, members: int, messages: int) -> Iterator[tuple[Company, Limits]]:
+def _total(target: Target, members: int, messages: int) -> Iterator[tuple[GroupUnderTest, Limits]]:
     """Yield smaller groups: who agrees on an order sends notes to everybody, at every message."""
     yield _flat(target, 2), Limits(3)
     yield _flat(target, min(3, members)), Limits(min(2, messages), duplicates=1)
     yield _flat(target, members), Limits(messages, max_states=TOTAL_STATES)
 
 
-def _timed(target: Target, size: Size) -> Iterator[tuple[Company, Limits]]:
+def _timed(target: Target, size: Size) -> Iterator[tuple[GroupUnderTest, Limits]]:
     """Yield groups whose clocks are off by nothing, and by all that they may be."""
     members, messages = size.members or MEMBERS, size.messages or TIMED_MESSAGES
     lossy = int(_promises(target).survives_loss)
@@ -150,7 +150,7 @@ def _addressed(target: Target) -> bool:
     return next(iter(_flat(target, 2).make().values())).addressing is not Addressing.ALL
 
 
-def _hierarchies(target: Target, size: Size) -> Iterator[tuple[Company, Limits]]:
+def _hierarchies(target: Target, size: Size) -> Iterator[tuple[GroupUnderTest, Limits]]:
     # Without --members: 2 internal and 2 external peers; with it, peers are divided equally.
     peers = size.members or 4
     whole = _hierarchy(target, (peers - peers // 2,), peers // 2)
@@ -166,7 +166,7 @@ def _hierarchies(target: Target, size: Size) -> Iterator[tuple[Company, Limits]]
         yield whole, Limits(4, script=(last, first, last, first))
 
 
-def suites(target: Target, size: Size) -> Iterator[tuple[Company, Plan]]:
+def suites(target: Target, size: Size) -> Iterator[tuple[GroupUnderTest, Plan]]:
     """Yield groups and plans for the adversarial network."""
     plan = Plan(runs=400 if size.thorough else 60, parents=target.parents)
     if target.topology is None:
@@ -184,10 +184,10 @@ def suites(target: Target, size: Size) -> Iterator[tuple[Company, Plan]]:
         yield _hierarchy(often, (2, 1), 1), plan
 
 
-def _flat(target: Target, size: int, offsets: tuple[int, ...] = ()) -> Company:
+def _flat(target: Target, size: int, offsets: tuple[int, ...] = ()) -> GroupUnderTest:
     return flat(target.name, target.factory, size, target.options, offsets)
 
 
-def _hierarchy(target: Target, groups: tuple[int, ...], external: int) -> Company:
+def _hierarchy(target: Target, groups: tuple[int, ...], external: int) -> GroupUnderTest:
     assert target.topology is not None
     return hierarchy(target.name, target.factory, target.topology, groups, external, target.options)

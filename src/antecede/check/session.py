@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from antecede.check.calls import called, in_words, is_own
-from antecede.check.group_under_test import Company, relation_of
+from antecede.check.group_under_test import GroupUnderTest, relation_of
 from antecede.check.results import (
     ASTRAY,
     DISAGREED,
@@ -91,7 +91,7 @@ def _causes(member: Protocol, message: Any) -> None:
 class Trial:
     """A group at work; `restoring` puts members through their snapshot after each action."""
 
-    def __init__(self, company: Company, *, restoring: bool = False) -> None:
+    def __init__(self, company: GroupUnderTest, *, restoring: bool = False) -> None:
         self.company = company
         self.restoring = restoring
         members = company.make()

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from antecede.check.group_under_test import Company, UnmadeError
+from antecede.check.group_under_test import GroupUnderTest, UnmadeError
 from antecede.check.results import ENDLESS, HUNG, Failure
 from antecede.check.script.actions import Action, Arrive, Join, Leave, Lose, Send
 
@@ -35,14 +35,14 @@ MOST_ACTIONS = 400_000
 OF_THE_ENDLESS = 100
 """Replays of a run without an end: each has hundreds of actions."""
 
-Replay = Callable[[Company, Sequence[Action]], Failure | None]
+Replay = Callable[[GroupUnderTest, Sequence[Action]], Failure | None]
 Size = tuple[int, int, int]
 
 
 class Found(NamedTuple):
     """A counterexample and its group."""
 
-    company: Company
+    company: GroupUnderTest
     failure: Failure
 
     @property
@@ -54,7 +54,7 @@ class Found(NamedTuple):
         return len(self.company.names) + joins, sends, len(actions)
 
 
-def shrink(company: Company, failure: Failure, replay: Replay, replays: int) -> Found:
+def shrink(company: GroupUnderTest, failure: Failure, replay: Replay, replays: int) -> Found:
     """Return the smallest counterexample found, with its group, within so many replays.
 
     `replay` takes actions in a group, and returns what fails first. A run without an end loses
@@ -80,7 +80,7 @@ def smaller(found: Found) -> Iterator[Candidate]:
 class Candidate(NamedTuple):
     """What may be a smaller counterexample."""
 
-    company: Company
+    company: GroupUnderTest
     actions: tuple[Action, ...]
 
 

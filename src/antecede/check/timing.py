@@ -77,7 +77,7 @@ def pace(bounds: Bounds[int]) -> str:
     return f"sums of up to {CHAIN} of the delays {shown}"
 
 
-class Physics(NamedTuple):
+class TimingModel(NamedTuple):
     """Offsets of clocks in nanoseconds, by address, and the bounds that the network keeps.
 
     `bounds` None: copies arrive at any time, as with no clock at all.

@@ -13,19 +13,19 @@ from typing import Any, NamedTuple
 
 from antecede.check.calls import called
 from antecede.check.effects import check_sent, effects_of
-from antecede.check.timing import Physics
+from antecede.check.timing import TimingModel
 from antecede.clocks.nanoseconds import NS, Seconds, exact, up_ns
 from antecede.errors import LocalError
 from antecede.protocols.base import (
     Addressing,
     Deliver,
+    DeliverIncomplete,
     Discard,
     Effect,
     Hold,
     MessageId,
     Protocol,
     Relation,
-    Release,
     Transmit,
 )
 
@@ -70,9 +70,9 @@ class InFlight(NamedTuple):
 class World:
     """Members by address, copies in flight, the steps taken so far, and the true time in ns."""
 
-    def __init__(self, members: Mapping[int, Protocol], physics: Physics | None = None) -> None:
+    def __init__(self, members: Mapping[int, Protocol], physics: TimingModel | None = None) -> None:
         self.members = dict(members)
-        self.physics = physics or Physics()
+        self.physics = physics or TimingModel()
         self.now_ns = 0
         self.in_flight: list[InFlight] = []
         self.steps: list[Step] = []
@@ -249,7 +249,7 @@ class World:
             elif isinstance(effect, Hold):
                 names = tuple(self.name(at, missing) for missing in effect.missing)
                 self.steps.append(Step(at, HELD, effect.message.payload, names, effect.reason))
-            elif isinstance(effect, Release):
+            elif isinstance(effect, DeliverIncomplete):
                 names = tuple(self.name(at, missing) for missing in effect.missing)
                 self.steps.append(Step(at, RELEASED, effect.message.payload, names))
                 self.covered[at].add(effect.message.payload)

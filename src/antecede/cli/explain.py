@@ -16,7 +16,7 @@ from pathlib import Path
 
 from antecede.check.script.actions import Send, Tick
 from antecede.check.script.channels import channel_line
-from antecede.check.script.execution import Happening, Moment, Run
+from antecede.check.script.execution import Moment, Occurrence, Run
 from antecede.check.script.parse import Scenario, Setting, load_scenario
 from antecede.check.script.run import check_output, run_scenario
 from antecede.cli.files.output import check_writable, save_text
@@ -148,7 +148,7 @@ class _Words:
             sentences = [passed, *sentences] if moment.happenings else [passed]
         return ". ".join(sentences) + "."
 
-    def sentence(self, one: Happening, number: int) -> str:
+    def sentence(self, one: Occurrence, number: int) -> str:
         key = (one.at, one.label)
         match one.kind:
             case "send":
@@ -177,7 +177,7 @@ class _Words:
                 return f"{one.at} leaves"
         return self._delivery(one, key)
 
-    def _delivery(self, one: Happening, key: tuple[str, str]) -> str:
+    def _delivery(self, one: Occurrence, key: tuple[str, str]) -> str:
         since = self.held_since.pop(key, None)
         held = f", held since step {since}" if since is not None else ""
         if one.astray:
@@ -197,7 +197,7 @@ class _Words:
             return f"{one.at} releases {one.label}{held} without {_list(one.others)}"
         return f"{one.at} delivers {one.label}{held}"
 
-    def waits(self, held: Happening) -> str:
+    def waits(self, held: Occurrence) -> str:
         """Say what a message waits for, and from whom."""
         causes = self._causes(held.others) if held.others else "causes that it can not name"
         return f"it waits for {causes}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antecede.check.script.execution import ACKNOWLEDGED, Happening, Moment, Run
+from antecede.check.script.execution import ACKNOWLEDGED, Moment, Occurrence, Run
 from antecede.check.world import (
     ARRIVED,
     DELIVERED,
@@ -69,7 +69,7 @@ class _Steps:
                 marked = True
             self._happening(one, kind)
 
-    def _happening(self, one: Happening, kind: str | None) -> None:
+    def _happening(self, one: Occurrence, kind: str | None) -> None:
         lane = self.number[one.at]
         key = (lane, one.label)
         if one.kind in (SENT, FORWARDED):
@@ -107,7 +107,7 @@ _MARKS = {
 }
 
 
-def _note(one: Happening) -> str:
+def _note(one: Occurrence) -> str:
     """Return why, in a few words; empty where nothing needs to be said."""
     if one.astray:
         return "is for others"

@@ -11,10 +11,10 @@ from antecede.group.state import GroupState
 from antecede.protocols.base import (
     NOTHING,
     Deliver,
+    DeliverIncomplete,
     Discard,
     Effect,
     Hold,
-    Release,
     Transmit,
 )
 
@@ -58,7 +58,7 @@ class Effects:
         for effect in effects:
             if isinstance(effect, Deliver):
                 message = state.message(effect.message)
-            elif isinstance(effect, Release):
+            elif isinstance(effect, DeliverIncomplete):
                 message = state.message(effect.message)
                 message = message._replace(missing=state.named(effect.missing))
             else:
@@ -83,7 +83,7 @@ class Effects:
         key = state.protocol.identity(message)
         missing: tuple[Id, ...] = ()
         reason = ""
-        if isinstance(effect, Hold | Release):
+        if isinstance(effect, Hold | DeliverIncomplete):
             missing = state.named(effect.missing)
         if isinstance(effect, Hold | Discard):
             reason = effect.reason
@@ -95,7 +95,7 @@ class Effects:
 KINDS: dict[type, Any] = {
     Transmit: "sent",
     Deliver: "delivered",
-    Release: "released",
+    DeliverIncomplete: "released",
     Hold: "held",
     Discard: "discarded",
 }

@@ -11,12 +11,12 @@ from antecede.protocols.base import (
     DUPLICATE,
     OWN,
     Deliver,
+    DeliverIncomplete,
     Discard,
     Effect,
     Hold,
     MessageId,
     Protocol,
-    Release,
     Transmit,
 )
 from antecede.protocols.stored.shapes import NUMBER, SIGNED, TEXT, Many, OneOf, Shape
@@ -60,8 +60,8 @@ class Tallies:
             else:
                 self.since.pop(key, None)
                 self.delivered += 1
-                self.released += isinstance(effect, Release)
-                assert isinstance(effect, Deliver | Release)
+                self.released += isinstance(effect, DeliverIncomplete)
+                assert isinstance(effect, Deliver | DeliverIncomplete)
 
     def wait(self, key: MessageId, now: int | None) -> None:
         """Note since when a message is held of which no `Hold` tells."""

@@ -132,7 +132,7 @@ class Hold(NamedTuple):
     stand for several members): `Hold(message, (), "an entry of the clock")`."""
 
 
-class Release(NamedTuple):
+class DeliverIncomplete(NamedTuple):
     """Hand `message` to the application although `missing` never came: marked as such."""
 
     message: Any
@@ -151,7 +151,7 @@ OWN = "own message"
 FORGOTTEN = "duplicate, or too late: older than the gaps that are remembered (max_gaps)"
 AFTER_LEAVE = "numbered after its sender's last message"
 
-Effect: TypeAlias = Transmit | Deliver | Hold | Release | Discard
+Effect: TypeAlias = Transmit | Deliver | Hold | DeliverIncomplete | Discard
 NOTHING: tuple[Effect, ...] = ()
 
 

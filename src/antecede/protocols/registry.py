@@ -183,7 +183,7 @@ ENTRIES: Mapping[str, Entry] = {
             "causal order for chosen receivers by a matrix (Raynal, Schiper, Toueg)",
             "Sahai et al. 2020, Matrix Time; errata",
             _P + "multicast.rst",
-            "Sent",
+            "Rst",
             overhead="O(n^2)",
             storage="O(n^2)",
         ),

@@ -31,7 +31,7 @@ from antecede.simulate.workload import subscriptions
 LEAST_TICK_US, MOST_TICK_US, TICKS_A_DELAY = 1_000, 50_000, 8
 
 
-class Cast(NamedTuple):
+class Members(NamedTuple):
     """The members of a run by address."""
 
     members: Mapping[int, Protocol]
@@ -44,7 +44,7 @@ class Cast(NamedTuple):
     """Whether a copy can come to a member more than once."""
 
 
-def cast(scenario: Scenario, seed: int) -> Cast:
+def cast(scenario: Scenario, seed: int) -> Members:
     """Make the members; raises ScenarioError for a protocol that cannot run in the scenario."""
     of = channels(scenario.topology, scenario.links)
     own = is_file_target(scenario.protocol)
@@ -58,7 +58,7 @@ def cast(scenario: Scenario, seed: int) -> Cast:
     most_us = int(of.quantiles.max()) + int(of.places.max())
     tick_us = min(max(most_us // TICKS_A_DELAY, LEAST_TICK_US), MOST_TICK_US) if timed else None
     repeats = own or recovers or timed or scenario.links.duplicate > 0
-    return Cast(members, relation, tick_us, _patience_us(scenario, most_us, recovers), repeats)
+    return Members(members, relation, tick_us, _patience_us(scenario, most_us, recovers), repeats)
 
 
 def _known(scenario: Scenario, seed: int, of: Channels) -> Mapping[int, Protocol]:

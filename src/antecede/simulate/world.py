@@ -11,7 +11,7 @@ A reply that waits for what it answers is sent when that is delivered, with a ti
 The application's payload of message m is m; what carries another payload is between protocols.
 Every `tick_us` all members that need time get their tick, by address, with one ticket. Nothing is
 sent from `duration_s` on; then what is under way arrives. With ticks the run ends when
-everything owed is delivered, or when nothing new has happened for `members.Cast.patience_us`.
+everything owed is delivered, or when nothing new has happened for `members.Members.patience_us`.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from antecede.protocols.base import (
     OWN,
     Addressing,
     Deliver,
+    DeliverIncomplete,
     Discard,
     Effect,
     MessageId,
     Protocol,
-    Release,
     Transmit,
 )
 from antecede.protocols.base import Relation as CausalRelation
 from antecede.simulate.clocks import MemberClocks
 from antecede.simulate.delays import US
-from antecede.simulate.members import Cast
+from antecede.simulate.members import Members
 from antecede.simulate.network import Copy, Intake, Network
 from antecede.simulate.outputs.figures import sample_times
 from antecede.simulate.outputs.metrics import Watch
@@ -54,7 +54,7 @@ ARRIVE, TAKE, TICK, SEND = range(4)
 class World:
     """One run; `go` lets it happen. `watch` is told everything that figures need."""
 
-    def __init__(self, scenario: Scenario, seed: int, cast: Cast, watch: Watch) -> None:
+    def __init__(self, scenario: Scenario, seed: int, cast: Members, watch: Watch) -> None:
         self.scenario, self.cast, self.watch = scenario, cast, watch
         self.members = cast.members
         self.network = Network(scenario, seed)
@@ -188,7 +188,7 @@ class World:
         for effect in effects:
             if isinstance(effect, Transmit):
                 self._transmit(now_us, at, effect)
-            elif isinstance(effect, Deliver | Release):
+            elif isinstance(effect, Deliver | DeliverIncomplete):
                 self._deliver(now_us, at, effect)
             elif isinstance(effect, Discard) and effect.reason not in (DUPLICATE, OWN):
                 self._give_up(at, effect.message)
@@ -240,9 +240,9 @@ class World:
             self.carried.add(name)
         return again
 
-    def _deliver(self, now_us: int, at: int, effect: Deliver | Release) -> None:
+    def _deliver(self, now_us: int, at: int, effect: Deliver | DeliverIncomplete) -> None:
         number = effect.message.payload
-        marked = isinstance(effect, Release)
+        marked = isinstance(effect, DeliverIncomplete)
         arrived_us = self.arrived[at].pop(number, now_us)
         self.news_us = now_us
         self.owed -= 1

@@ -20,8 +20,8 @@ from typing import TypeAlias
 
 from antecede.check.explorer.judge import Found, Judge, Record, bits
 from antecede.check.explorer.moves import Limits, Move, Moves, Parts
-from antecede.check.explorer.transitions import Bench, Numbers, Reaction
-from antecede.check.group_under_test import Company, relation_of
+from antecede.check.explorer.transitions import Interner, Reaction, TransitionCache
+from antecede.check.group_under_test import GroupUnderTest, relation_of
 from antecede.check.results import ENDLESS, RIGHT, Exploration, Failure
 from antecede.check.script.actions import Action, Arrive, Lose, Send, tick_of
 from antecede.check.session import Trial
@@ -47,7 +47,7 @@ Successor: TypeAlias = tuple[Move, int, Found | None]
 
 
 def explore(
-    company: Company, limits: Limits, progress: Callable[[int], None] | None = None
+    company: GroupUnderTest, limits: Limits, progress: Callable[[int], None] | None = None
 ) -> Exploration:
     """Search every interleaving of a group within limits; stop at the first failure.
 
@@ -60,7 +60,7 @@ def explore(
 class Explorer:
     """One search, for those who want its states; `explore` is the usual way in."""
 
-    def __init__(self, company: Company, limits: Limits) -> None:
+    def __init__(self, company: GroupUnderTest, limits: Limits) -> None:
         self.company, self.limits = company, limits
         made = company.make()
         self.addresses = tuple(made)
@@ -73,11 +73,11 @@ class Explorer:
         self.names = [company.names[at] for at in self.addresses]
         numbers = range(1, limits.messages + 1)
         self.labels = [f"{self.names[slot].lower()}{n}" for slot in self.senders for n in numbers]
-        self.bench = Bench(members, self.labels, company.physics)
+        self.bench = TransitionCache(members, self.labels, company.physics)
         self.initial = tuple(self.bench.snapshots(member.snapshot()) for member in members)
-        self.groups: Numbers[tuple[int, ...]] = Numbers()
-        self.flights: Numbers[tuple[int, ...]] = Numbers()
-        self.records: Numbers[Record] = Numbers()
+        self.groups: Interner[tuple[int, ...]] = Interner()
+        self.flights: Interner[tuple[int, ...]] = Interner()
+        self.records: Interner[Record] = Interner()
         self.parents: dict[int, tuple[int, Move] | None] = {}
         """State -> the state and the move that led to it first."""
         self.transitions = 0

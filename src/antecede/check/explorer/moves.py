@@ -14,8 +14,8 @@ from itertools import combinations
 from typing import NamedTuple
 
 from antecede.check.explorer.judge import Judge, Record, bits
-from antecede.check.explorer.transitions import Audience, Bench
-from antecede.check.group_under_test import Company
+from antecede.check.explorer.transitions import Audience, TransitionCache
+from antecede.check.group_under_test import GroupUnderTest
 from antecede.check.timing import delays_ns, instants_ns, step_ns
 from antecede.protocols.base import Addressing, Relation
 
@@ -71,14 +71,16 @@ class Parts(NamedTuple):
     group: tuple[int, ...]
     """By slot: the number of the member's snapshot."""
     flight: tuple[int, ...]
-    """Numbers of the copies in flight, ascending; equal copies stand side by side."""
+    """Interner of the copies in flight, ascending; equal copies stand side by side."""
     record: Record
 
 
 class Moves:
     """The moves of one search."""
 
-    def __init__(self, company: Company, limits: Limits, bench: Bench, judge: Judge) -> None:
+    def __init__(
+        self, company: GroupUnderTest, limits: Limits, bench: TransitionCache, judge: Judge
+    ) -> None:
         self.company, self.limits, self.bench, self.judge = company, limits, bench, judge
         self.addresses = tuple(member.me for member in bench.members)
         self.slot = {at: slot for slot, at in enumerate(self.addresses)}

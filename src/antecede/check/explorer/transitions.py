@@ -13,14 +13,21 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from antecede.check.calls import called, in_words, is_own
 from antecede.check.effects import check_sent, effects_of
 from antecede.check.results import RAISED, SNAPSHOT, kind_of
-from antecede.check.timing import Physics
+from antecede.check.timing import TimingModel
 from antecede.check.world import audience_of
-from antecede.protocols.base import Deliver, Effect, MessageId, Protocol, Release, Transmit
+from antecede.protocols.base import (
+    Deliver,
+    DeliverIncomplete,
+    Effect,
+    MessageId,
+    Protocol,
+    Transmit,
+)
 
 Key = TypeVar("Key", bound=Hashable)
 
 
-class Numbers(Generic[Key]):
+class Interner(Generic[Key]):
     """Gives each distinct value a number, from 0."""
 
     def __init__(self) -> None:
@@ -63,18 +70,18 @@ class Reaction(NamedTuple):
     """What kind of finding the error is."""
 
 
-class Bench:
+class TransitionCache:
     """One object of each member, set to any snapshot and made to act."""
 
     def __init__(
-        self, members: Sequence[Protocol], labels: Sequence[str], physics: Physics
+        self, members: Sequence[Protocol], labels: Sequence[str], physics: TimingModel
     ) -> None:
         self.members = members
         self.addresses = frozenset(member.me for member in members)
         self.labels = labels
         self.label_number = {label: number for number, label in enumerate(labels)}
-        self.snapshots: Numbers[Hashable] = Numbers()
-        self.copies: Numbers[Copy] = Numbers()
+        self.snapshots: Interner[Hashable] = Interner()
+        self.copies: Interner[Copy] = Interner()
         """Every copy that was ever in flight."""
         self.copy_label: list[int] = []
         """By copy: its label; -1 for what is no message of the application."""
@@ -168,9 +175,9 @@ class Bench:
                 if label >= 0 and message.payload == self.labels[label]:
                     self.ids.setdefault(label, MessageId(message.sender, message.seq))
                 copies += [self._copy(member, target, message, now_ns) for target in effect.to]
-            elif isinstance(effect, Deliver | Release):
+            elif isinstance(effect, Deliver | DeliverIncomplete):
                 number = self.label_number.get(effect.message.payload, -1)
-                handed.append((number, isinstance(effect, Release)))
+                handed.append((number, isinstance(effect, DeliverIncomplete)))
         return Reaction(self.snapshots(called(member.snapshot)), tuple(copies), tuple(handed))
 
     def _copy(self, member: Protocol, target: int, message: Any, now_ns: int) -> int:

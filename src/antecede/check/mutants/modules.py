@@ -19,7 +19,7 @@ _SHARED = frozenset(
 """Modules under `protocols` that are part of no single protocol."""
 
 
-class Bodies:
+class ModuleCopies:
     """Makes mutants: every copy has all modules of the protocols anew, importing each other."""
 
     def __init__(self, *factories: Callable[..., Any]) -> None:

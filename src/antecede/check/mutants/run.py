@@ -19,8 +19,8 @@ from zlib import crc32
 from antecede.check.calls import LIMIT_S, in_words, is_own, watching
 from antecede.check.conformance import Plan, conform, play
 from antecede.check.explorer.explorer import Limits, explore
-from antecede.check.group_under_test import Company, flat, hierarchy
-from antecede.check.mutants.modules import Bodies
+from antecede.check.group_under_test import GroupUnderTest, flat, hierarchy
+from antecede.check.mutants.modules import ModuleCopies
 from antecede.check.mutants.mutation import Mutant, find_mutants, short
 from antecede.check.plans import Target, one_against_all
 from antecede.check.results import RAISED, Failure
@@ -199,7 +199,7 @@ def _judged(
 ) -> Score:
     began = monotonic()
     targets = [target, *_variants(target)]
-    bodies = Bodies(*(one.factory for one in targets))
+    bodies = ModuleCopies(*(one.factory for one in targets))
     reasons = explanations(bodies.sources)
     # Rebuilt like a mutant: what fails here would fail for every mutant and count as a kill.
     for failure in _examinations(_changed(targets, bodies.build(None)), _Deadline(math.inf)):
@@ -267,7 +267,7 @@ def _changed(targets: Sequence[Target], with_change: Callable[[Any], Any]) -> li
 def _outcome(
     targets: Sequence[Target],
     originals: Sequence[Iterable[Trial]],
-    bodies: Bodies,
+    bodies: ModuleCopies,
     mutant: Mutant,
     reasons: Mapping[str, str],
     until: _Deadline,
@@ -349,7 +349,7 @@ def explanations(judged: Iterable[str] | None = None) -> Mapping[str, str]:
     return {mutant: row["why"] for row in rows for mutant in row["mutants"]}
 
 
-def _groups(target: Target) -> Iterator[Company]:
+def _groups(target: Target) -> Iterator[GroupUnderTest]:
     """Yield the groups of the random runs."""
     if target.topology is None:
         group = flat(target.name, target.factory, 4, target.options)
@@ -406,7 +406,7 @@ def _at_the_limits(targets: Sequence[Target], until: _Deadline) -> Iterator[Fail
         yield explore(group, Limits(2, send_until=1, extremes=True), until).failure
 
 
-def _small(target: Target) -> Company:
+def _small(target: Target) -> GroupUnderTest:
     if target.topology is None:
         return flat(target.name, target.factory, 2, target.options)
     return hierarchy(target.name, target.factory, target.topology, (1,), 1, target.options)

@@ -23,7 +23,7 @@ ACKNOWLEDGED = "acknowledge"
 _ROWS = {SENT: SEND, ARRIVED: RECEIVE, DELIVERED: DELIVER, RELEASED: DELIVER}
 
 
-class Happening(NamedTuple):
+class Occurrence(NamedTuple):
     """One step with the names and reasons that people want to read."""
 
     at: str
@@ -54,7 +54,7 @@ class Moment(NamedTuple):
 
     number: int
     command: Command
-    happenings: tuple[Happening, ...]
+    happenings: tuple[Occurrence, ...]
     output: tuple[str, ...]
 
 
@@ -65,7 +65,7 @@ class Run(NamedTuple):
     moments: tuple[Moment, ...]
     relation: Relation
     """The causal past that the protocol respects."""
-    held: tuple[Happening, ...]
+    held: tuple[Occurrence, ...]
     """What is held back at the end, with what it waits for."""
     addressed: Mapping[str, tuple[str, ...]] = {}
     """Label -> the members that it is for, where that is not everybody."""
@@ -75,18 +75,18 @@ class Run(NamedTuple):
     def with_strays(self, moment: Moment) -> Moment:
         """Return the moment with deliveries to members marked that the message is not for."""
 
-        def is_astray(one: Happening) -> bool:
+        def is_astray(one: Occurrence) -> bool:
             return one.kind == DELIVERED and one.at not in self.addressed.get(one.label, (one.at,))
 
         marked = (one._replace(astray=is_astray(one)) for one in moment.happenings)
         return moment._replace(happenings=tuple(marked))
 
-    def happenings(self) -> Iterator[Happening]:
+    def happenings(self) -> Iterator[Occurrence]:
         """Yield everything that happened, in order."""
         for moment in self.moments:
             yield from moment.happenings
 
-    def violations(self) -> tuple[Happening, ...]:
+    def violations(self) -> tuple[Occurrence, ...]:
         """Return the deliveries that came before their causes."""
         return tuple(one for one in self.happenings() if one.wrong)
 
@@ -131,7 +131,7 @@ def _compared(run: Run) -> Run:
     """Mark deliveries in another order than at a member that delivered the message before."""
     orders: dict[str, list[str]] = {}
 
-    def marked(one: Happening) -> Happening:
+    def marked(one: Occurrence) -> Occurrence:
         if one.kind not in (DELIVERED, RELEASED):
             return one
         here = orders.setdefault(one.at, [])
@@ -161,16 +161,16 @@ def _judged_moment(moment: Moment, early: dict[tuple[str, str], tuple[str, ...]]
     return moment._replace(happenings=happenings, output=output)
 
 
-def waits(one: Happening) -> str:
+def waits(one: Occurrence) -> str:
     """Return "b waits for a" for a message that is held back."""
     return f"{one.label} waits for {_missing(one)}"
 
 
-def _missing(one: Happening) -> str:
+def _missing(one: Occurrence) -> str:
     return ", ".join(one.others) or "causes it can not name"
 
 
-def _lines(one: Happening) -> Iterator[str]:
+def _lines(one: Occurrence) -> Iterator[str]:
     """Yield the lines of output for one thing that happened; none for an arrival."""
     match one.kind:
         case "send":

@@ -27,7 +27,7 @@ from antecede.check.script.actions import (
     Tick,
 )
 from antecede.check.script.describe import describe
-from antecede.check.script.execution import ACKNOWLEDGED, Happening, Moment, Run, judged, waits
+from antecede.check.script.execution import ACKNOWLEDGED, Moment, Occurrence, Run, judged, waits
 from antecede.check.script.parse import (
     Scenario,
     parse_scenario,
@@ -119,7 +119,7 @@ class _Runner:
 
     # -- actions ----------------------------------------------------------------------------
 
-    def _moved(self, action: Action) -> tuple[tuple[Happening, ...], tuple[str, ...]]:
+    def _moved(self, action: Action) -> tuple[tuple[Occurrence, ...], tuple[str, ...]]:
         """Carry out an action; returns what happened, or why the message was refused."""
         flying = list(self.world.in_flight)  # kept alive, so that ids stay unique
         self.before = {id(copy) for copy in flying}
@@ -225,19 +225,19 @@ class _Runner:
 
     # -- what happened ----------------------------------------------------------------------
 
-    def _happening(self, step: Step, source: str) -> Happening:
+    def _happening(self, step: Step, source: str) -> Occurrence:
         name = self.cast.names[step.at]
         match step.kind:
             case "send" | "forward":
                 to = self._on_its_way(step.at, step.label)
-                return Happening(name, step.kind, step.label, to, step.detail)
+                return Occurrence(name, step.kind, step.label, to, step.detail)
             case "arrive" | "join" | "lose":
-                return Happening(name, step.kind, step.label, (source,))
+                return Occurrence(name, step.kind, step.label, (source,))
         if step.kind == HELD:
-            return Happening(
+            return Occurrence(
                 name, step.kind, step.label, self._reasons(step.at, step.detail, step.reason)
             )
-        return Happening(name, step.kind, step.label, step.detail)
+        return Occurrence(name, step.kind, step.label, step.detail)
 
     def _reasons(self, at: int, missing: tuple[str, ...], reason: str) -> tuple[str, ...]:
         """Return what a held message waits for, in words where it is for no message."""
@@ -254,11 +254,11 @@ class _Runner:
             if copy.source == at and copy.message.payload == label
         )
 
-    def _acknowledged(self, told: set[tuple[int, str]]) -> list[Happening]:
+    def _acknowledged(self, told: set[tuple[int, str]]) -> list[Occurrence]:
         """Return what members sent of their own accord, or what is owed to a newcomer."""
         new = dict.fromkeys((copy.source, copy.message.payload) for copy in self._new())
         return [
-            Happening(self.cast.names[at], ACKNOWLEDGED, label, self._on_its_way(at, label))
+            Occurrence(self.cast.names[at], ACKNOWLEDGED, label, self._on_its_way(at, label))
             for at, label in new
             if (at, label) not in told
         ]
@@ -273,9 +273,9 @@ class _Runner:
             raise self.error(f"{action.at} has no field {unknown[0]}; it has {', '.join(fields)}")
         return tuple(f"{field} = {fields[field]}" for field in action.fields or fields)
 
-    def _held(self) -> tuple[Happening, ...]:
+    def _held(self) -> tuple[Occurrence, ...]:
         return tuple(
-            Happening(
+            Occurrence(
                 self.cast.names[at],
                 HELD,
                 held.message.payload,

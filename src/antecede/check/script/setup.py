@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from antecede.check.group_under_test import relation_of
 from antecede.check.loader import is_file_target, load_class
 from antecede.check.script.parse import Setting
-from antecede.check.timing import Physics
+from antecede.check.timing import TimingModel
 from antecede.errors import LocalError, OptionError, ScenarioError
 from antecede.protocols.base import Protocol, Relation
 from antecede.protocols.options import options_of, read_options
@@ -33,7 +33,7 @@ class Cast(NamedTuple):
     relation: Relation
     make: Callable[[int, Iterable[int]], Protocol] | None
     """Makes one more flat member from its number and all numbers; None: nobody can join."""
-    physics: Physics = Physics()
+    physics: TimingModel = TimingModel()
     """Clocks as the scenario sets them. Its arrivals are by hand: no delay is enforced."""
     subscriptions: Mapping[str, tuple[str, ...]] = {}
     """Topics by name."""
@@ -87,7 +87,7 @@ def _flat(factory: Callable[..., Any], setting: Setting, options: Mapping[str, A
     number = {name: at for at, name in names.items()}
     if strangers := [name for name, _ in setting.clocks if name not in number]:
         raise LocalError(f"a clock is set for {strangers[0]}, who is not in the group")
-    physics = Physics({number[name]: offset for name, offset in setting.clocks})
+    physics = TimingModel({number[name]: offset for name, offset in setting.clocks})
     subscribed = dict(setting.subscriptions)
     return Cast(protocols, names, relation_of(protocols), make, physics, subscribed)
 

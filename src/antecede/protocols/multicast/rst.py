@@ -50,14 +50,14 @@ from antecede.protocols.multicast.base import (
 from antecede.protocols.multicast.rst_messages import (
     MAX_SIDE,
     MatrixBytes,
-    SentMessage,
+    RstMessage,
     mentioned,
     renumbered,
     trimmed,
 )
 
 
-class Sent(AddressedProtocol):
+class Rst(AddressedProtocol):
     """One member of a group with causal order; needs channels that lose nothing."""
 
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
@@ -99,11 +99,11 @@ class Sent(AddressedProtocol):
         """
         targets = self.targets(to)
         self.sent += 1
-        message = SentMessage(self.me, self.sent, payload, targets, trimmed(self.matrix))
+        message = RstMessage(self.me, self.sent, payload, targets, trimmed(self.matrix))
         self.matrix[self.me] += self.ones(targets)
         return (Transmit(targets, message),)
 
-    def receive(self, message: SentMessage, *, now: int | None = None) -> Sequence[Effect]:
+    def receive(self, message: RstMessage, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver the message when its causes addressed to me are delivered; or hold it.
 
         What waited for it follows. Raises UnknownMemberError, SequenceError and RemoteError.
@@ -153,11 +153,11 @@ class Sent(AddressedProtocol):
                 return False
         return True
 
-    def behind(self, message: SentMessage) -> int:
+    def behind(self, message: RstMessage) -> int:
         """Return how many members' messages to me the message asks for that are not here."""
         return len(self.needed(message))
 
-    def check(self, message: SentMessage, behind: int) -> None:
+    def check(self, message: RstMessage, behind: int) -> None:
         """Raise a RemoteError when the message can not be."""
         self.check_head(message)
         sender, seq, rows = message.sender, message.seq, message.matrix
@@ -168,7 +168,7 @@ class Sent(AddressedProtocol):
         for k in self.news(rows):
             self.check_row(what, k, rows[k])
 
-    def check_number(self, message: SentMessage) -> None:
+    def check_number(self, message: RstMessage) -> None:
         """Raise SequenceError unless the sender had sent less to everybody than its number says.
 
         So an entry never grows beyond its lane.
@@ -195,7 +195,7 @@ class Sent(AddressedProtocol):
         if max(unpack(row, len(self.matrix))) > last:
             raise SequenceError(f"{what} knows of more messages of member {member} than it sent")
 
-    def needed(self, message: SentMessage) -> tuple[MessageId, ...]:
+    def needed(self, message: RstMessage) -> tuple[MessageId, ...]:
         """Return (k, SENT_m[k, me]) for every k of whom less is delivered here."""
         at, found = self.me, []
         for k, row in enumerate(message.matrix):
@@ -204,7 +204,7 @@ class Sent(AddressedProtocol):
                 found.append(MessageId(k, number))
         return tuple(found)
 
-    def missing(self, message: SentMessage) -> tuple[MessageId, ...]:
+    def missing(self, message: RstMessage) -> tuple[MessageId, ...]:
         """Return for each member the newest message to me that this one needs, if it is not here.
 
         The numbers are those of the channels.
@@ -212,23 +212,23 @@ class Sent(AddressedProtocol):
         needs = self.needs[self.identity(message)]
         return tuple(cause for cause in needs if cause.seq > self.delivered[cause.sender])
 
-    def lacks(self, message: SentMessage) -> bool:
+    def lacks(self, message: RstMessage) -> bool:
         """Tell whether a held message must wait on."""
         return bool(self.missing(message))
 
-    def identity(self, message: SentMessage) -> MessageId:
+    def identity(self, message: RstMessage) -> MessageId:
         """Return the sender and its number in the channel to me, by which I name the message."""
         sender, rows = message.sender, message.matrix
         return MessageId(sender, get(rows[sender], self.me) + 1 if sender < len(rows) else 1)
 
-    def is_duplicate(self, message: SentMessage) -> bool:
+    def is_duplicate(self, message: RstMessage) -> bool:
         """Tell whether a message for me has been delivered."""
         sender, number = self.identity(message)
         return number <= self.delivered[sender]
 
     # -- delivery -------------------------------------------------------------------------------
 
-    def record(self, message: SentMessage) -> MessageId:
+    def record(self, message: RstMessage) -> MessageId:
         """Count the delivery, take over what is newer, and return the message's name."""
         rows = message.matrix
         for k in self.news(rows):
@@ -237,7 +237,7 @@ class Sent(AddressedProtocol):
         self.reckon(message)
         return MessageId(message.sender, self.delivered[message.sender])
 
-    def reckon(self, message: SentMessage) -> None:
+    def reckon(self, message: RstMessage) -> None:
         """Count a message that is delivered, for its other destinations too."""
         sender, rows = message.sender, message.matrix
         row = rows[sender] if sender < len(rows) else 0
@@ -260,13 +260,13 @@ class Sent(AddressedProtocol):
         self.waiting: dict[MessageId, list[MessageId]] = {}
         """Missing message -> held messages that are filed under it."""
 
-    def file(self, message: SentMessage) -> None:
+    def file(self, message: RstMessage) -> None:
         """File a held message under the first cause that it lacks."""
         key = self.identity(message)
         self.needs[key] = needs = self.needed(message)
         self.waiting.setdefault(needs[0], []).append(key)
 
-    def woken(self, news: MessageId) -> list[SentMessage]:
+    def woken(self, news: MessageId) -> list[RstMessage]:
         """Take out of the index what waited for a message that is delivered now."""
         return [self.held[key] for key in self.waiting.pop(news, ())]
 
@@ -308,34 +308,34 @@ class Sent(AddressedProtocol):
 
     # -- what a message says ------------------------------------------------------------------
 
-    def causes(self, message: SentMessage) -> tuple[MessageId, ...]:
+    def causes(self, message: RstMessage) -> tuple[MessageId, ...]:
         """Return for each member the newest message to me that this one needs."""
         named = ((k, get(row, self.me)) for k, row in enumerate(message.matrix))
         return tuple(MessageId(k, number) for k, number in named if number)
 
-    def mentions(self, message: SentMessage) -> tuple[int, ...]:
+    def mentions(self, message: RstMessage) -> tuple[int, ...]:
         """Return the sender, the destinations, and all who have an entry in the matrix."""
         return mentioned(message)
 
-    def renumber(self, message: SentMessage, numbers: Mapping[int, int]) -> SentMessage:
+    def renumber(self, message: RstMessage, numbers: Mapping[int, int]) -> RstMessage:
         """Return the message with every member's number replaced."""
         return renumbered(message, numbers)
 
     # -- size and wire ----------------------------------------------------------------------
 
-    def encode(self, message: SentMessage) -> bytes:
+    def encode(self, message: RstMessage) -> bytes:
         """Return head and matrix, all of it or only what is not 0, the shorter."""
         return encode_head(message) + self.bytes.encode(message.matrix)
 
-    def decode(self, control: bytes, payload: Any) -> SentMessage:
+    def decode(self, control: bytes, payload: Any) -> RstMessage:
         """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
         reader = Reader(control)
         sender, seq, to = read_head(reader)
         matrix = self.bytes.read(reader)
         reader.finish()
-        return SentMessage(sender, seq, payload, to, matrix)
+        return RstMessage(sender, seq, payload, to, matrix)
 
-    def control_bytes(self, message: SentMessage) -> int:
+    def control_bytes(self, message: RstMessage) -> int:
         """Return 4 bytes an integer: the matrix, and the destinations."""
         return INTEGER_BYTES * (len(self.known) ** 2 + len(message.to))
 

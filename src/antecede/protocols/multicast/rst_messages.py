@@ -42,7 +42,7 @@ MAX_SIDE = 1 << 10
 Rows: TypeAlias = tuple[int, ...]
 
 
-class SentMessage(NamedTuple):
+class RstMessage(NamedTuple):
     """A message, its sender's number for it from 1, for whom it is, and SENT."""
 
     sender: int
@@ -92,13 +92,13 @@ def trimmed(rows: Sequence[int]) -> Rows:
     return tuple(rows[:end])
 
 
-def mentioned(message: SentMessage) -> tuple[int, ...]:
+def mentioned(message: RstMessage) -> tuple[int, ...]:
     """Return the sender, the destinations, and all who have an entry in the matrix."""
     named = {member for k, d, _ in entries_of(message.matrix) for member in (k, d)}
     return tuple(sorted(named.union(message.to, (message.sender,))))
 
 
-def renumbered(message: SentMessage, numbers: Mapping[int, int]) -> SentMessage:
+def renumbered(message: RstMessage, numbers: Mapping[int, int]) -> RstMessage:
     """Return the message with every member's number replaced."""
     return message._replace(
         sender=numbers[message.sender],

@@ -16,7 +16,7 @@ from antecede.protocols.base import Guarantee, Relation
 HOLD = "hold"
 """Missing parent: wait for ever (the text)."""
 RELEASE = "release"
-"""Hand the message over without its parent, marked (`Release`)."""
+"""Hand the message over without its parent, marked (`DeliverIncomplete`)."""
 SET_ASIDE = "set_aside"
 """Give the message up, and everything that answers it (`Discard`)."""
 REFUSE = "refuse"

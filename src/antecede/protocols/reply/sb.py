@@ -35,11 +35,11 @@ from antecede.protocols.base import (
     NOTHING,
     OWN,
     Deliver,
+    DeliverIncomplete,
     Discard,
     Effect,
     Hold,
     MessageId,
-    Release,
     Transmit,
 )
 from antecede.protocols.reply.hold_back import Key
@@ -59,7 +59,7 @@ class SemanticOrder(SbState):
     `several_parents`: a message may answer several messages, and waits for all of them (an
     extension; "uniqueness", III.A.2, allows one). `missing_parent` says what happens to a
     message that has been held for `patience_s` seconds when `tick` is called: "hold" (it waits on),
-    "release" (it is handed over, marked with `Release`) or "set_aside" (`Discard`, with all that
+    "release" (it is handed over by `DeliverIncomplete`) or "set_aside" (`Discard`, with all that
     answers it). `store_limit` is the largest number of held messages (None: no limit), and
     `overflow` what gives way when one more comes: "refuse" (the newcomer, to be brought
     again), "release" or "set_aside" (the oldest). `as_published`: True, "algorithm-1" or
@@ -295,7 +295,7 @@ class SemanticOrder(SbState):
                 if blocker in store.rows:
                     message, missing = store.take(blocker)
                     self.counts["released"] += 1
-                    effects += self._hand_over(message, Release(message, missing))
+                    effects += self._hand_over(message, DeliverIncomplete(message, missing))
         return effects
 
     def _set_aside(self, key: Key, reason: str) -> list[Effect]:

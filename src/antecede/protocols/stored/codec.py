@@ -73,7 +73,7 @@ KINDS: dict[str, Kind] = {
         (NUMBER, NUMBER, ANY, Many(NUMBER), BIG, Many((NUMBER, BIG))),
     ),
     "sent": Kind(
-        "multicast.rst_messages", "SentMessage", (NUMBER, NUMBER, ANY, Many(NUMBER), Many(BIG))
+        "multicast.rst_messages", "RstMessage", (NUMBER, NUMBER, ANY, Many(NUMBER), Many(BIG))
     ),
     "matrix": Kind("matrix.messages", "MatrixMessage", (NUMBER, NUMBER, ANY, BIG, Many(BIG))),
     "matrix-heartbeat": Kind("matrix.messages", "Heartbeat", (NUMBER, NUMBER, ANY, BIG, Many(BIG))),

@@ -116,7 +116,7 @@ STATES: dict[str, Shape] = {
         _addressed("SesMessage"),
         (BIG, Many((MEMBER, BIG)), ANY, Many((MEMBER, BOUNDS))),
     ),
-    "Sent": (_addressed("SentMessage"), Many(BIG)),
+    "Rst": (_addressed("RstMessage"), Many(BIG)),
     "SbState": (
         MEMBER,
         Named("Policy"),
@@ -191,7 +191,7 @@ FRONTIERS: dict[str, Shape] = {
     "Idr": (_FRONTIER, MEMBERS),
     "Matrix": (_FRONTIER, Many((MEMBER, BIG)), _KEPT),
     "Ses": (MEMBERS, COUNTS, BIG, Many((MEMBER, BIG))),
-    "Sent": (MEMBERS, COUNTS, Many(BIG)),
+    "Rst": (MEMBERS, COUNTS, Many(BIG)),
     "SbState": Many((MEMBER, BOUNDS, SIGNED)),
     "TopicState": (_RANGES, COUNTS, _TIMES, _TOPICS),
     "ClockOrdered": (NUMBER, MEMBERS, COUNTS),

@@ -14,7 +14,7 @@ follows without a gap; one that is not opens a gap, or lies in one.
 
 Recovery (`retry_s`): a new gap is asked for at once, and all gaps again every `retry_s` seconds.
 The source sends again from what it keeps. Of what it keeps no longer it says so, and the
-receiver gives that up: the sender's next message is handed over as a `Release` that names the
+receiver gives that up: the sender's next message is a `DeliverIncomplete` that names the
 newest number given up. Messages of others that depend on it cannot be told and are not marked.
 
 Null messages (`heartbeat_s`): a member that has sent nothing to another for so long says what

@@ -37,12 +37,12 @@ from antecede.protocols.base import (
     NOTHING,
     OWN,
     Deliver,
+    DeliverIncomplete,
     Discard,
     Effect,
     Held,
     Hold,
     MessageId,
-    Release,
 )
 from antecede.protocols.hold_back.relations import released
 from antecede.protocols.timed.channel import GIVEN_UP, OVERRUN, Taken, Transmission
@@ -56,7 +56,7 @@ from antecede.protocols.timed.messages import (
     Request,
     StampedMessage,
 )
-from antecede.protocols.timed.receive_buffer import ReceiptBuffer
+from antecede.protocols.timed.receive_buffer import ReceiveBuffer
 from antecede.protocols.timed.relations import Floor, Relation, Separation
 
 NOBODY_NS = -LONGEST_NS // 2
@@ -69,7 +69,7 @@ HOOKS = (
 REVEALS = "reveals a gap: dropped, as printed"
 
 
-class ClockDelivery(ReceiptBuffer):
+class ClockDelivery(ReceiveBuffer):
     """Sends, takes in, holds and delivers; `timed.base` makes a whole protocol of it.
 
     What a subclass may decide otherwise: `wait_s` or `wait_ns` (the wait under delivery "bound"),
@@ -391,7 +391,7 @@ class ClockDelivery(ReceiptBuffer):
             if self.arrived_ns:
                 self.arrived_ns.pop(self.identity(message), None)
             self.delivered[message.sender] = message.seq + ("dseq" in self.printed)
-            effects.append(Release(message, missing) if missing else Deliver(message))
+            effects.append(DeliverIncomplete(message, missing) if missing else Deliver(message))
         return effects
 
     def _look(self) -> None:

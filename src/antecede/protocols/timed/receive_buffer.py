@@ -19,7 +19,7 @@ from antecede.protocols.timed.channel import OVERRUN, Taken, Transmission
 from antecede.protocols.timed.messages import StampedMessage
 
 
-class ReceiptBuffer(Transmission):
+class ReceiveBuffer(Transmission):
     """What waits at one member, and how much may."""
 
     buffer_limit: int | None
