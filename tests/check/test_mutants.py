@@ -137,21 +137,24 @@ def test_the_checker_notices_or_it_is_known_why_not(family: str) -> None:
 
 
 def test_an_explanation_without_its_survivor_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
-    reasons = {"fifo.receive: nothing of the kind": "because", "bss.receive: not asked": "no"}
+    reasons = {
+        "plain.fifo.receive: nothing of the kind": "because",
+        "vector.bss.receive: not asked": "no",
+    }
     monkeypatch.setattr(mutants, "explanations", lambda judged: reasons)
     score = judge_mutants(find_target("fifo"))
-    assert score.stale == ("fifo.receive: nothing of the kind",)
+    assert score.stale == ("plain.fifo.receive: nothing of the kind",)
     assert not score.ok
 
 
 def test_what_one_family_kills_may_have_its_reason_in_another_alone() -> None:
     """The queue is shared: a list by time that is not cleaned is killed by orders by clocks."""
-    key = "hold_back._remove: `self.apart_ns is not None` always false"
+    key = "hold_back.queue._remove: `self.apart_ns is not None` always false"
     queue, topics = "antecede.protocols.hold_back.queue", "antecede.protocols.topics.delivery"
     assert key in mutants.explanations()
     assert key in mutants.explanations([queue, topics])
     assert key not in mutants.explanations([queue])
-    everywhere = "hold_back.release: `len(current) > 1` as `len(current) >= 1`"
+    everywhere = "hold_back.queue.release: `len(current) > 1` as `len(current) >= 1`"
     assert everywhere in mutants.explanations([queue])
 
 

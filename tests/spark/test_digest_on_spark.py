@@ -50,3 +50,20 @@ def test_spark_says_the_same(spark: SparkSession, kind: str) -> None:
     both = df.withColumns(made).toArrow()
     assert digests(both.select(["v", "s"])).tolist() == both["spark"].to_pylist()
     assert content_digests(both.select(["v", "s"])).tolist() == both["nulls"].to_pylist()
+
+
+MAPS: dict[str, list[Any]] = {
+    "map<string,int>": [{"a": 1, "b": None}, {"a": None, "b": 1}, {}],
+    "map<string,map<int,string>>": [{"a": {1: "x"}, "b": None}, {"a": None}, {"a": {}}],
+    "struct<m:map<int,int>,n:int>": [({1: None}, 2), (None, 2), ({}, None)],
+    "array<map<int,array<string>>>": [[{1: [None]}], [{1: []}], [None], []],
+}
+
+
+@pytest.mark.parametrize("kind", MAPS)
+def test_maps_go_by_their_entries(spark: SparkSession, kind: str) -> None:
+    rows = [(value, "and more") for value in [*MAPS[kind], None]]
+    df = spark.createDataFrame(rows, f"v {kind}, s string").coalesce(1)
+    both = df.withColumn("told", content_digest(df, ["v", "s"])).toArrow()
+    assert content_digests(both.select(["v", "s"])).tolist() == both["told"].to_pylist()
+    assert len(set(both["told"].to_pylist())) == len(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -93,7 +93,15 @@ DECLARED = OrderSpec(
 )
 
 
-@pytest.mark.parametrize("case", sorted({*IDS} - {"text", "days", "flags"}))
+SAMPLED = {"bytes", "decimals"}
+"""Of the cases that take half a minute each `make check` has these, and `make soak` all."""
+
+
+def sampled(cases: Iterable[str], some: Collection[str] = SAMPLED) -> list[Any]:
+    return [c if c in some else pytest.param(c, marks=pytest.mark.soak) for c in cases]
+
+
+@pytest.mark.parametrize("case", sampled(sorted({*IDS} - {"text", "days", "flags"})))
 def test_odd_ids_in_many_groups(spark: SparkSession, case: str) -> None:
     local = compare(spark, declared(case, seed=len(case)), DECLARED, "after")
     assert len(statuses(local)) >= 6
@@ -105,7 +113,13 @@ def test_odd_ids_in_parts(spark: SparkSession, parts: None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "timed"), [(ROUNDS, True), (PARTS, True), (PARTS, False), (Limits(), False)]
+    ("limits", "timed"),
+    [
+        (ROUNDS, True),
+        (PARTS, True),
+        (PARTS, False),
+        pytest.param(Limits(), False, marks=pytest.mark.soak),
+    ],
 )
 def test_one_group_of_all(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limits: Limits, timed: bool
@@ -180,7 +194,7 @@ def clocked(seed: int, shape: str) -> pa.Table:
 CLOCKED = OrderSpec(clock="clock", member="host", group="group", time="at", content=("note",))
 
 
-@pytest.mark.parametrize("shape", ["map", "pairs", "numbers"])
+@pytest.mark.parametrize("shape", sampled(["map", "pairs", "numbers"], {"map"}))
 def test_odd_vectors(spark: SparkSession, shape: str) -> None:
     local = compare(spark, clocked(5, shape), CLOCKED)
     assert {"bad_clock", "null_key", "missing_cause", "cycle"} <= statuses(local)

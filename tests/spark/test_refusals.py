@@ -149,7 +149,7 @@ def test_a_stream_started_again_as_another_one_is_refused(
     options: dict[str, Any] = {**FIRST, **CHANGED[said]}
     with pytest.raises(StreamingQueryException, match=re.escape(said)):
         finish(again.transform(order(**options)), tmp_path)
-    rest = finish(again.transform(order(**FIRST, patience="1 min")), tmp_path)
+    rest = finish(again.transform(order(**FIRST, max_held=99)), tmp_path)
     assert sorted(map(str, rest.column("id").to_pylist())) == ["a", "b", "c", "d"]
 
 

@@ -8,8 +8,9 @@ that share an identity alone. Equal content has equal digests; of unequal conten
 there, `_fold_marks` here), they have two. Plain digests are for keys, and for streams that began
 with them.
 
-Types that Spark does not hash (maps, variants) go by their text there, and here by their entries;
-equal stays equal, but which of two conflicting rows of one time comes first may differ.
+Spark hashes no maps: they go by their entries, in the order in which they stand. Variants go by
+their text there, and here by their parts; equal stays equal, but which of two conflicting rows of
+one time comes first may differ.
 """
 
 from __future__ import annotations
@@ -82,22 +83,11 @@ def _fold_marks(h: Hashes, array: Any) -> None:
     kind = array.type
     null = array.is_null().to_numpy(zero_copy_only=False)
     hash_ints(h, null.astype(np.uint64), np.ones(len(array), np.bool_))
-    if _has_text_for_hash(kind):
-        return
     if pa.types.is_struct(kind):
         for field in array.flatten():
             _fold_marks(h, field)
-    elif _is_list(kind):
+    elif pa.types.is_map(kind) or _is_list(kind):
         _fold_elements(h, array, _fold_marks)
-
-
-def _has_text_for_hash(kind: Any) -> bool:
-    """Tell whether a map is in a type: there Spark hashes the text of the whole, nulls and all."""
-    if pa.types.is_map(kind):
-        return True
-    if pa.types.is_struct(kind):
-        return any(_has_text_for_hash(kind.field(k).type) for k in range(kind.num_fields))
-    return _is_list(kind) and _has_text_for_hash(kind.value_type)
 
 
 def _is_list(kind: Any) -> bool:

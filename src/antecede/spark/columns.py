@@ -24,11 +24,36 @@ def digest(df: DataFrame, names: Sequence[str]) -> Column:
 
 def content_digest(df: DataFrame, names: Sequence[str]) -> Column:
     """Return a digest that also tells what is null (`order.digest.content_digests`)."""
+    values: list[Column] = []
     nulls: list[Column] = []
     for name in names:
-        column, kind = _hashable(df, name), df.schema[name].dataType
-        nulls += [column.isNull()] if _as_text(kind) else marks(column, kind)
-    return F.xxhash64(*(_hashable(df, name) for name in names), *nulls)
+        column, kind = without_maps(column_of(name), df.schema[name].dataType)
+        values.append(column)
+        nulls += marks(column, kind)
+    return F.xxhash64(*values, *nulls)
+
+
+def without_maps(column: Column, kind: t.DataType) -> tuple[Column, t.DataType]:
+    """Return a value and its type, maps as lists of entries, which Spark hashes; variants as text.
+
+    What has neither inside comes back as it is.
+    """
+    text = kind.simpleString()
+    if "map<" not in text and "variant" not in text:
+        return column, kind
+    if isinstance(kind, t.MapType):
+        entry = t.StructType().add("key", kind.keyType).add("value", kind.valueType)
+        return without_maps(F.map_entries(column), t.ArrayType(entry))
+    if isinstance(kind, t.ArrayType):
+        inner = kind.elementType
+        made = F.transform(column, lambda one: without_maps(one, inner)[0])
+        return made, t.ArrayType(without_maps(column, inner)[1])
+    if isinstance(kind, t.StructType):
+        parts = {f.name: without_maps(column.getField(f.name), f.dataType) for f in kind}
+        fields = F.struct(*(part.alias(name) for name, (part, _) in parts.items()))
+        made_kind = t.StructType([t.StructField(name, k) for name, (_, k) in parts.items()])
+        return F.when(column.isNotNull(), fields), made_kind
+    return column.cast("string"), t.StringType()
 
 
 def marks(column: Column, kind: t.DataType) -> list[Column]:
