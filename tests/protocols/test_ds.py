@@ -42,7 +42,7 @@ def test_sequences_are_the_send_numbers_of_the_past(seed: int, members: int) -> 
 
 
 @given(seed=st.integers(0, 2**32), members=st.integers(2, 5))
-def test_a_message_waits_as_long_as_with_whole_vectors(seed: int, members: int) -> None:
+def test_bytes_and_deliveries_are_those_of_bss(seed: int, members: int) -> None:
     draw = random.Random(seed)
     ds = [Ds(k, range(members)) for k in range(members)]
     bss = [Bss(k, range(members)) for k in range(members)]
@@ -56,6 +56,7 @@ def test_a_message_waits_as_long_as_with_whole_vectors(seed: int, members: int) 
         else:
             at = draw.randrange(members)
             pair = ds[at].send(None)[0].message, bss[at].send(None)[0].message
+            assert ds[at].encode(pair[0]) == bss[at].encode(pair[1])
             flight += [(target, pair) for target in range(members) if target != at]
 
 

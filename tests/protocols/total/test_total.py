@@ -306,7 +306,7 @@ def test_a_member_that_left_is_waited_for_until_its_last_message() -> None:
     with pytest.raises(RemoteError, match="numbers are 1 to 1"):
         member.receive(TimedMessage(2, 2, "x", 9))
     member.receive(TimedMessage(1, 1, "b1", 9))
-    with pytest.raises(LocalError, match="left after message 0, but 1 has come"):
+    with pytest.raises(LocalError, match="left after message 0, but 1 is known here"):
         member.leave(1, 0)
 
 

@@ -19,7 +19,8 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 from antecede.clocks.bits import MAX_SPAN, absorb, positions, window_bytes
-from antecede.errors import LocalError, SequenceError, UnknownMemberError
+from antecede.errors import SequenceError, UnknownMemberError
+from antecede.protocols import roster
 from antecede.protocols.base import Held, MessageId
 from antecede.protocols.hierarchical.messages import EMPTY, INTEGER_BYTES, External, Flush, Window
 
@@ -200,8 +201,7 @@ class ExternalClock:
 
     def join(self, peer: int) -> None:
         """Expect messages of a new external peer from number 1 on."""
-        if peer == self.me or peer in self.counts or peer in self.vectors:
-            raise LocalError(f"member {peer} is or was in the external group")
+        roster.with_newcomers((), {self.me, *self.counts, *self.vectors}, (peer,))
         self.counts[peer] = 0
 
     def leave(self, peer: int, last: int) -> list[External]:
@@ -209,10 +209,8 @@ class ExternalClock:
 
         Its integer stays: messages of others that name it may still come.
         """
-        if peer not in self.counts or peer in self.last:
-            raise LocalError(f"member {peer} is no external peer that could leave")
-        if last < self.counts[peer]:
-            raise LocalError(f"member {peer} left after {last}, delivered: {self.counts[peer]}")
+        roster.check_leaver(self.counts.keys() - self.last.keys(), self.me, peer)
+        roster.check_last(peer, last, self.counts[peer])
         self.last[peer] = last
         late = sorted(key for key in self.held if key.sender == peer and key.seq > last)
         given_up = [self.held.pop(key) for key in late]

@@ -16,7 +16,7 @@ from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from antecede.clocks.bits import positions, span_bytes, trim
-from antecede.errors import LocalError
+from antecede.protocols import roster
 from antecede.protocols.base import (
     AFTER_LEAVE,
     DUPLICATE,
@@ -175,7 +175,7 @@ class ExternalPeer(Protocol):
     def join(self, member: int) -> Sequence[Effect]:
         """Expect messages of a new external peer from number 1 on, and send to it."""
         self.clock.join(member)
-        self.members = tuple(sorted((*self.members, member)))
+        self.members = roster.with_newcomers(self.members, self.members, (member,))
         return NOTHING
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
@@ -183,10 +183,9 @@ class ExternalPeer(Protocol):
 
         Held messages of it numbered above `last` can not be right and are discarded.
         """
-        if member == self.me:
-            raise LocalError(f"member {member} is oneself")
+        roster.check_leaver(self.members, self.me, member)
         late = self.clock.leave(member, last)
-        self.members = tuple(other for other in self.members if other != member)
+        self.members = roster.without(self.members, (member,))
         return tuple(Discard(message, AFTER_LEAVE) for message in late)
 
     # -- snapshot, size, wire ---------------------------------------------------------------

@@ -27,6 +27,7 @@ from typing import Any, ClassVar
 from antecede.clocks.bits import MAX_SPAN, absorb, positions, span_bytes, trim, window_bytes
 from antecede.clocks.plain import plain
 from antecede.errors import LocalError, SequenceError
+from antecede.protocols import roster
 from antecede.protocols.base import (
     DUPLICATE,
     NOTHING,
@@ -262,16 +263,14 @@ class InternalPeer(Protocol):
 
     def join(self, member: int) -> Sequence[Effect]:
         """Note a newcomer to this internal group; control information does not change."""
-        if member in self.members:
-            raise LocalError(f"member {member} is in the group already")
-        self.members = tuple(sorted((*self.members, member)))
+        self.members = roster.with_newcomers(self.members, self.members, (member,))
         return NOTHING
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Note that a peer of this internal group left; its messages keep their numbers."""
         if member not in self.members or member in (self.me, self.super_peer):
             raise LocalError(f"member {member} cannot leave the group of {self.members}")
-        self.members = tuple(other for other in self.members if other != member)
+        self.members = roster.without(self.members, (member,))
         return NOTHING
 
     # -- snapshot, size, wire ---------------------------------------------------------------

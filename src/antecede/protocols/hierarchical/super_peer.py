@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 
 from antecede.clocks.plain import plain
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
+from antecede.protocols import roster
 from antecede.protocols.base import (
     AFTER_LEAVE,
     DUPLICATE,
@@ -277,9 +278,8 @@ class SuperPeer(Protocol):
         return NOTHING
 
     def _add_member(self, member: int) -> None:
-        if member in self.members or member in self.lr:
-            raise LocalError(f"member {member} is in the group already")
-        self.members = tuple(sorted((*self.members, member)))
+        known = {*self.members, *self.lr}
+        self.members = roster.with_newcomers(self.members, known, (member,))
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """An internal peer of the own group, or an external peer, left after message `last`.
@@ -288,16 +288,15 @@ class SuperPeer(Protocol):
         """
         late: list[Any]
         if member in self.lr and member not in self.last:
-            if last < self.lr[member][0]:
-                raise LocalError(f"peer {member} left after {last}: {self.lr[member][0]} are here")
+            roster.check_last(member, last, self.lr[member][0])
             self.last[member] = last
-            self.group = tuple(other for other in self.group if other != member)
+            self.group = roster.without(self.group, (member,))
             keys = sorted(k for k in self.held if k.sender == member and k.seq > last)
             late = [self.held.pop(key) for key in keys]
             self._forget(member)
         else:
             late = list(self.clock.leave(member, last))
-        self.members = tuple(other for other in self.members if other != member)
+        self.members = roster.without(self.members, (member,))
         return tuple(Discard(message, AFTER_LEAVE) for message in late)
 
     def _forget(self, peer: int) -> None:

@@ -29,6 +29,7 @@ from antecede.clocks.intervals import encode_bounds, insert, read_bounds
 from antecede.clocks.lanes import MAX_MEMBER, MAX_VALUE
 from antecede.clocks.wire import Reader, varint
 from antecede.errors import DecodeError, LocalError, SequenceError, UnknownMemberError
+from antecede.protocols import roster
 from antecede.protocols.base import (
     AFTER_LEAVE,
     DUPLICATE,
@@ -67,8 +68,7 @@ class AddressedProtocol(Protocol):
         """Number of the last message of each member that left."""
         self.held: dict[MessageId, Any] = {}
         """Messages held back, by `identity`."""
-        if not 0 <= self.members[0] <= self.members[-1] <= self.highest:
-            raise LocalError(f"member numbers are 0 to {self.highest}")
+        roster.check_numbers(self.members, self.highest)
         self.set_known(self.members)
 
     # -- what a subclass says -----------------------------------------------------------------
@@ -208,21 +208,20 @@ class AddressedProtocol(Protocol):
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
         """Return 1 up to the newest number known of everybody, as bounds."""
-        counts = {k: self.newest(k) for k in self.known} | {self.me: self.sent}
-        return {member: (1, count + 1) if count else () for member, count in counts.items()}
+        newest = {member: self.newest(member) for member in self.known}
+        return roster.runs_of({**newest, self.me: self.sent})
 
     # -- membership -------------------------------------------------------------------------
 
     def set_known(self, known: Iterable[int]) -> None:
         """Replace who ever was a member, and what follows from it."""
         self.known = frozenset(known)
-        self.members = tuple(sorted(self.known - self.last.keys()))
+        self.members = roster.still_here(self.known, self.last)
         self.lay_out()
 
     def adopt_members(self, known: Iterable[int], last: Iterable[tuple[int, int]]) -> None:
         """As newcomer: take over who ever was a member and who left. Raises LocalError later."""
-        if self.sent or self.held or any(self.newest(member) for member in self.known):
-            raise LocalError("a frontier is adopted before anything is sent or delivered")
+        roster.check_new(self.sent, self.held, any(map(self.newest, self.known)))
         # Before anything is laid out, whose size follows from the highest number.
         gone, everybody = dict(last), {*known, self.me}
         if not all(type(member) is int and 0 <= member <= self.highest for member in everybody):
@@ -238,11 +237,7 @@ class AddressedProtocol(Protocol):
 
     def join_all(self, members: Sequence[int]) -> Sequence[Effect]:
         """Let several newcomers in, and lay out once."""
-        for member in members:
-            if member in self.known:
-                raise LocalError(f"member number {member} has been given out before")
-            if not 0 <= member <= self.highest:
-                raise LocalError(f"member {member} is not in 0 to {self.highest}")
+        roster.with_newcomers(self.members, self.known, members, self.highest)
         self.set_known(self.known.union(members))
         return NOTHING
 
@@ -259,12 +254,8 @@ class AddressedProtocol(Protocol):
 
         Held messages of it numbered above `last` can not be right and are discarded.
         """
-        if member == self.me or member not in self.members:
-            raise LocalError(f"member {member} is not in the group")
-        if last < self.newest(member):
-            raise LocalError(
-                f"member {member} left after message {last}, but {self.newest(member)} is known"
-            )
+        roster.check_leaver(self.members, self.me, member)
+        roster.check_last(member, last, self.newest(member))
         self.last[member] = last
         self.set_known(self.known)
         late = sorted(k for k, m in self.held.items() if m.sender == member and m.seq > last)

@@ -16,7 +16,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from antecede.clocks.intervals import MAX_NUMBER
 from antecede.clocks.wire import Reader, varint
-from antecede.errors import LocalError, SequenceError, UnknownMemberError
+from antecede.errors import SequenceError, UnknownMemberError
+from antecede.protocols import roster
 from antecede.protocols.base import NOTHING, Effect, MessageId, Protocol, Transmit
 
 INTEGER_BYTES = 4
@@ -67,8 +68,8 @@ class NumberedProtocol(Protocol):
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
         """Return 1 up to the newest number of everybody, as bounds."""
-        counts = {member: self.newest(member) for member in self.arrived} | {self.me: self.sent}
-        return {member: (1, count + 1) if count else () for member, count in counts.items()}
+        newest = {member: self.newest(member) for member in self.arrived}
+        return roster.runs_of({**newest, self.me: self.sent})
 
     # -- membership -------------------------------------------------------------------------
 
@@ -78,17 +79,15 @@ class NumberedProtocol(Protocol):
         Only as a newcomer; raises LocalError later.
         """
         arrived, last = frontier
-        if self.sent or any(self.arrived.values()):
-            raise LocalError("a frontier is adopted before anything is sent or delivered")
+        roster.check_new(self.sent, *self.arrived.values())
         self.arrived = {member: list(bounds) for member, bounds in arrived if member != self.me}
         self.last = dict(last)
-        self.members = tuple(sorted({*self.arrived, self.me} - self.last.keys()))
+        self.members = roster.still_here((*self.arrived, self.me), self.last)
 
     def join(self, member: int) -> Sequence[Effect]:
         """Expect the newcomer's messages."""
-        if member == self.me or member in self.arrived:
-            raise LocalError(f"member number {member} has been given out before")
-        self.members = tuple(sorted((*self.members, member)))
+        known = self.arrived.keys() | {self.me}
+        self.members = roster.with_newcomers(self.members, known, (member,))
         self.arrived[member] = []
         return NOTHING
 
@@ -96,7 +95,7 @@ class NumberedProtocol(Protocol):
         """Take back a join of members of whom nothing has come."""
         for member in members:
             del self.arrived[member]
-        self.members = tuple(other for other in self.members if other not in members)
+        self.members = roster.without(self.members, members)
 
     def departed(self) -> Mapping[int, int]:
         """Return the number of the last message of each member that left."""
@@ -104,13 +103,9 @@ class NumberedProtocol(Protocol):
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Stop sending to the member; its messages up to `last` are still delivered."""
-        if member not in self.arrived or member in self.last:
-            raise LocalError(f"member {member} is not in the group")
-        if last < self.newest(member):
-            raise LocalError(
-                f"member {member} left after {last}, but {self.newest(member)} is delivered"
-            )
-        self.members = tuple(other for other in self.members if other != member)
+        roster.check_leaver(self.members, self.me, member)
+        roster.check_last(member, last, self.newest(member))
+        self.members = roster.without(self.members, (member,))
         self.last[member] = last
         return NOTHING
 

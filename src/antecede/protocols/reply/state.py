@@ -15,7 +15,8 @@ from typing import Any, ClassVar
 
 from antecede.clocks.intervals import MAX_NUMBER, NODE_BYTES, nodes
 from antecede.clocks.own_clock import OwnClock
-from antecede.errors import LocalError, RemoteError
+from antecede.errors import RemoteError
+from antecede.protocols import roster
 from antecede.protocols.base import NOTHING, Effect, Guarantee, Held, MessageId, Protocol
 from antecede.protocols.printed.reply_lists import PrintedOrderingList
 from antecede.protocols.reply import messages as sb_message
@@ -90,8 +91,7 @@ class SbState(Protocol):
 
         Raises RemoteError when this is no frontier, LocalError when messages came before it.
         """
-        if self.sent or self.store.rows or any(self.delivered.values()):
-            raise LocalError("adopt the frontier before the first message is sent or received")
+        roster.check_new(self.sent, self.store.rows, *self.delivered.values())
         try:
             rows = {member: (list(bounds), last) for member, bounds, last in frontier}
             sound = all(_is_row(*row) for row in rows.items())
@@ -102,7 +102,7 @@ class SbState(Protocol):
         rows[self.me] = ([], STILL_HERE)
         self.delivered = {member: bounds for member, (bounds, _) in rows.items()}
         self.last = {member: last for member, (_, last) in rows.items() if last != STILL_HERE}
-        self.members = tuple(sorted(self.delivered.keys() - self.last.keys()))
+        self.members = roster.still_here(self.delivered, self.last)
         self._set_up(self.policy)
         if self.printed is not None:
             for member, bounds in self.delivered.items():
@@ -111,9 +111,7 @@ class SbState(Protocol):
 
     def join(self, member: int) -> Sequence[Effect]:
         """Expect messages of the newcomer. Raises LocalError for a number used before."""
-        if member in self.delivered:
-            raise LocalError(f"member {member} is or was in the group; numbers are never reused")
-        self.members = tuple(sorted((*self.members, member)))
+        self.members = roster.with_newcomers(self.members, self.delivered, (member,))
         self.receivers = self.others()
         self.delivered[member] = []
         if self.printed is not None:
@@ -126,7 +124,7 @@ class SbState(Protocol):
             del self.delivered[member]
             if self.printed is not None:
                 del self.printed[member]
-        self.members = tuple(other for other in self.members if other not in members)
+        self.members = roster.without(self.members, members)
         self.receivers = self.others()
 
     def departed(self) -> Mapping[int, int]:
@@ -138,14 +136,10 @@ class SbState(Protocol):
 
         Raises LocalError when it is not in the group, is oneself, or sent more than `last`.
         """
-        if member not in self.members or member == self.me:
-            raise LocalError(f"member {member} is not another member of the group {self.members}")
-        highest = max((stop - 1 for stop in self.delivered[member][-1:]), default=0)
-        if last < highest:
-            raise LocalError(
-                f"message {highest} of member {member} is delivered; {last} was not its last"
-            )
-        self.members = tuple(other for other in self.members if other != member)
+        roster.check_leaver(self.members, self.me, member)
+        bounds = self.delivered[member]
+        roster.check_last(member, last, bounds[-1] - 1 if bounds else 0)
+        self.members = roster.without(self.members, (member,))
         self.receivers = self.others()
         self.last[member] = last
         return NOTHING
@@ -173,7 +167,7 @@ class SbState(Protocol):
         self.me, policy, self.sent, frontier, gone, held, counts, printed, clock = state
         self.delivered = {member: list(bounds) for member, bounds, _ in frontier}
         self.last = {member: last for member, _, last in frontier if last != STILL_HERE}
-        self.members = tuple(m for m in self.delivered if m not in self.last)
+        self.members = roster.still_here(self.delivered, self.last)
         self._set_up(policy)
         self.own_clock = clock
         self.gone = {member: list(bounds) for member, bounds in gone}

@@ -25,6 +25,7 @@ from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import exact, seconds_text, up_ns
 from antecede.clocks.plain import plain
 from antecede.errors import LocalError
+from antecede.protocols import roster
 from antecede.protocols.base import (
     AFTER_LEAVE,
     Discard,
@@ -186,12 +187,11 @@ class ClockOrdered(ClockDelivery):
     def adopt(self, frontier: Any) -> None:
         """Begin with the sponsor's linear time and members. Only as a newcomer."""
         linear_time, everybody, last = frontier
-        if self.sent or any(self.newest.values()) or any(self.ahead.values()):
-            raise LocalError("a frontier is adopted before anything is sent or received")
+        roster.check_new(self.sent, *self.newest.values(), *self.ahead.values())
         others = [member for member in everybody if member != self.me]
         self._relate((*others, self.me))
         self.last = dict(last)
-        self.members = tuple(sorted({*others, self.me} - self.last.keys()))
+        self.members = roster.still_here(everybody, self.last)
         self.linear_time = linear_time
         self.before = dict.fromkeys(self.others(), 0)
         self.newest = {member: self.last.get(member, 0) for member in others}
@@ -202,10 +202,10 @@ class ClockOrdered(ClockDelivery):
 
     def join(self, member: int) -> Sequence[Effect]:
         """Send to the newcomer too, and wait for it as for everybody."""
-        if member == self.me or member in self.newest:
-            raise LocalError(f"member number {member} has been given out before")
-        self._relate((*self.newest, self.me, member))
-        self.members = tuple(sorted((*self.members, member)))
+        known = (*self.newest, self.me)
+        members = roster.with_newcomers(self.members, known, (member,))
+        self._relate((*known, member))
+        self.members = members
         for table in (self.before, self.newest, self.high, self.delivered):
             table[member] = 0
         self.ahead[member] = {}
@@ -219,13 +219,9 @@ class ClockOrdered(ClockDelivery):
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Send to the member no more; its messages up to `last` are still delivered."""
-        if member not in self.newest or member in self.last:
-            raise LocalError(f"member {member} is not in the group")
-        if last < self.newest[member]:
-            raise LocalError(
-                f"member {member} left after message {last}, but {self.newest[member]} has come"
-            )
-        self.members = tuple(other for other in self.members if other != member)
+        roster.check_leaver(self.members, self.me, member)
+        roster.check_last(member, last, self.newest[member])
+        self.members = roster.without(self.members, (member,))
         self.last[member] = last
         self.forget(member)
         ahead = self.ahead[member]
@@ -273,8 +269,7 @@ class ClockOrdered(ClockDelivery):
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
         """Return 1 up to the newest number delivered of everybody, as bounds."""
-        counts = {**self.delivered, self.me: self.sent}
-        return {member: (1, count + 1) if count else () for member, count in counts.items()}
+        return roster.runs_of({**self.delivered, self.me: self.sent})
 
     def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
         """Return the sender's message to the same receiver before: the only one that is named."""

@@ -20,6 +20,7 @@ from antecede.clocks.nanoseconds import NS
 from antecede.clocks.own_clock import OwnClock
 from antecede.clocks.plain import plain
 from antecede.errors import LocalError
+from antecede.protocols import roster
 from antecede.protocols.base import (
     AFTER_LEAVE,
     NOTHING,
@@ -98,8 +99,7 @@ class TopicState(Protocol):
                 "topic-based order waits by the clock: give bounds=Bounds(accuracy_s=..., "
                 "least_s=..., most_s=...)"
             )
-        if not 0 <= self.members[0] <= self.members[-1] <= MAX_MEMBER:
-            raise LocalError(f"member numbers are 0 to {MAX_MEMBER}")
+        roster.check_numbers(self.members, MAX_MEMBER)
         self.subscriptions = subscriptions or Subscriptions()
         self.bounds, self.reading, self.as_published = bounds, reading, as_published
         self.own_clock = OwnClock()
@@ -300,22 +300,18 @@ class TopicState(Protocol):
         the join are not owed: a subscription begins when the publishers are told of it.
         """
         delivered, last, (tv, lt, vt), subscribed = frontier
-        if self.sent or any(self.arrived.values()):
-            raise LocalError("a frontier is adopted before anything is sent or delivered")
+        roster.check_new(self.sent, *self.arrived.values())
         self.arrived = {member: list(bounds) for member, bounds in delivered if member != self.me}
         self.last, self.closed = dict(last), {}
-        self.members = tuple(sorted({*self.arrived, self.me} - self.last.keys()))
+        self.members = roster.still_here((*self.arrived, self.me), self.last)
         self.tv, self.lt, self.vt = dict(tv), lt, vt
         self.subscriptions = Subscriptions({**self.subscriptions.topics, **dict(subscribed)})
         self._set_up()
 
     def join(self, member: int) -> Sequence[Effect]:
         """Expect the newcomer's events, and send it those that it subscribes to."""
-        if member == self.me or member in self.arrived:
-            raise LocalError(f"member number {member} has been given out before")
-        if not 0 <= member <= MAX_MEMBER:
-            raise LocalError(f"member {member} is not in 0 to {MAX_MEMBER}")
-        self.members = tuple(sorted((*self.members, member)))
+        known = self.arrived.keys() | {self.me}
+        self.members = roster.with_newcomers(self.members, known, (member,), MAX_MEMBER)
         self.arrived[member] = []
         self._set_up()
         return NOTHING
@@ -329,15 +325,11 @@ class TopicState(Protocol):
 
         Held events of it numbered above `last` can not be right and are discarded.
         """
-        if member not in self.arrived or member in self.last:
-            raise LocalError(f"member {member} is not in the group")
+        roster.check_leaver(self.members, self.me, member)
         late = [key for key in self.held if key.sender == member and key.seq > last]
         delivered = _without(self.arrived[member], [key.seq for key in late])
-        if delivered and delivered[-1] - 1 > last:
-            raise LocalError(
-                f"member {member} left after {last}, but {delivered[-1] - 1} is delivered"
-            )
-        self.members = tuple(other for other in self.members if other != member)
+        roster.check_last(member, last, delivered[-1] - 1 if delivered else 0)
+        self.members = roster.without(self.members, (member,))
         self.last[member] = last
         discarded = [Discard(self.held.pop(key).message, AFTER_LEAVE) for key in sorted(late)]
         self.note_next()

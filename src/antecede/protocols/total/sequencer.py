@@ -36,6 +36,7 @@ from antecede.clocks.plain import plain
 from antecede.clocks.wire import Reader, varint
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 from antecede.formatting import shown
+from antecede.protocols import roster
 from antecede.protocols.base import (
     DUPLICATE,
     OWN,
@@ -265,8 +266,7 @@ class Sequencer(Protocol):
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
         """Return 1 up to the newest number delivered of everybody, own in their turn."""
-        counts = self.counts.items()
-        return {member: (1, count + 1) if count else () for member, count in counts}
+        return roster.runs_of(self.counts)
 
     def blocked_on(self) -> tuple[Held, ...]:
         """Return what is here and not delivered, own messages too, by (sender, number).

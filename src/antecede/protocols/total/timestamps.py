@@ -35,7 +35,8 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from antecede.clocks.intervals import MAX_NUMBER
 from antecede.clocks.wire import Reader, varint
-from antecede.errors import LocalError, SequenceError, UnknownMemberError
+from antecede.errors import SequenceError, UnknownMemberError
+from antecede.protocols import roster
 from antecede.protocols.base import (
     AFTER_LEAVE,
     DUPLICATE,
@@ -249,7 +250,7 @@ class AgreedTimestamps(Protocol):
         counts = {**self.newest, self.me: self.sent}
         for _, sender, message in self.queue:
             counts[sender] = min(counts[sender], message.seq - 1)
-        return {member: (1, count + 1) if count else () for member, count in counts.items()}
+        return roster.runs_of(counts)
 
     def _held(self, message: TimedMessage) -> Held:
         missing = self._missing(message)
@@ -272,13 +273,9 @@ class AgreedTimestamps(Protocol):
 
         Messages of it numbered above `last` can not be right and are discarded.
         """
-        if member not in self.newest or member in self.last:
-            raise LocalError(f"member {member} is not in the group")
-        if last < self.newest[member]:
-            raise LocalError(
-                f"member {member} left after message {last}, but {self.newest[member]} has come"
-            )
-        self.members = tuple(other for other in self.members if other != member)
+        roster.check_leaver(self.members, self.me, member)
+        roster.check_last(member, last, self.newest[member])
+        self.members = roster.without(self.members, (member,))
         self.last[member] = last
         ahead = self.ahead[member]
         late = sorted(seq for seq in ahead if seq > last)

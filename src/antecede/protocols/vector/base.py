@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from antecede.clocks import counters
 from antecede.clocks.lanes import (
@@ -39,7 +39,8 @@ from antecede.clocks.lanes import (
     unit,
 )
 from antecede.clocks.wire import Reader, varint
-from antecede.errors import DecodeError, LocalError, SequenceError, UnknownMemberError
+from antecede.errors import DecodeError, SequenceError, UnknownMemberError
+from antecede.protocols import roster
 from antecede.protocols.base import (
     AFTER_LEAVE,
     DUPLICATE,
@@ -59,19 +60,18 @@ PAIR_BYTES = 8
 """Sizes by the accounting of Evropeytsev et al. 2016: an integer, and a member with a number."""
 
 
-def encode_with_pairs(message: Any) -> bytes:
+class CausesMessage(NamedTuple):
+    """A message, its sender's number for it from 1, and its causes by member, packed."""
+
+    sender: int
+    seq: int
+    payload: Any
+    causes: int
+
+
+def encode_with_pairs(message: CausesMessage) -> bytes:
     """Return sender and number, then the causes as `clocks.counters` writes them."""
     return varint(message.sender) + varint(message.seq) + counters.encode_lanes(message.causes)
-
-
-def read_with_pairs(control: bytes) -> tuple[int, int, int]:
-    """Return (sender, number, causes) as `encode_with_pairs` wrote them.
-
-    Raises DecodeError, UnknownMemberError and SequenceError.
-    """
-    reader = Reader(control)
-    sender, seq = reader.varint(), reader.varint()
-    return sender, seq, counters.decode_lanes(reader.rest())
 
 
 class CountingProtocol(Protocol):
@@ -82,6 +82,8 @@ class CountingProtocol(Protocol):
     """
 
     control_power: ClassVar[int | None] = 1
+    message_type: ClassVar[type[CausesMessage]] = CausesMessage
+    """What `decode` makes; a stored state knows the messages of each protocol by their class."""
 
     def __init__(self, me: int, members: Iterable[int]) -> None:
         super().__init__(me, members)
@@ -97,8 +99,7 @@ class CountingProtocol(Protocol):
     def _lay_out(self) -> None:
         """Derive the packed state from `counts` and `sent`."""
         known = {**self.counts, self.me: self.sent}
-        if not 0 <= min(known) <= max(known) <= MAX_MEMBER:
-            raise LocalError(f"member numbers are 0 to {MAX_MEMBER}")
+        roster.check_numbers(known, MAX_MEMBER)
         self.lanes = max(known) + 1
         self.width = self.lanes * LANE_BITS
         self.guard = guards(self.lanes)
@@ -247,8 +248,7 @@ class CountingProtocol(Protocol):
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
         """Return 1 up to the count of everybody, as bounds."""
-        counts = {**self.counts, self.me: self.sent}
-        return {member: (1, count + 1) if count else () for member, count in counts.items()}
+        return roster.runs_of({**self.counts, self.me: self.sent})
 
     # -- membership -------------------------------------------------------------------------
 
@@ -260,11 +260,10 @@ class CountingProtocol(Protocol):
     def adopt(self, frontier: Any) -> None:
         """Regard everything up to the sponsor's frontier as delivered. Only as a newcomer."""
         counts, last = frontier
-        if self.sent or self.held or any(self.counts.values()):
-            raise LocalError("a frontier is adopted before anything is sent or delivered")
+        roster.check_new(self.sent, self.held, any(self.counts.values()))
         self.counts = {member: count for member, count in counts if member != self.me}
         self.last = dict(last)
-        self.members = tuple(sorted({*self.counts, self.me} - self.last.keys()))
+        self.members = roster.still_here((*self.counts, self.me), self.last)
         self._lay_out()
 
     def join(self, member: int) -> Sequence[Effect]:
@@ -273,12 +272,8 @@ class CountingProtocol(Protocol):
 
     def join_all(self, members: Sequence[int]) -> Sequence[Effect]:
         """Let several newcomers in, and lay out once."""
-        for member in members:
-            if member == self.me or member in self.counts:
-                raise LocalError(f"member number {member} has been given out before")
-            if not 0 <= member <= MAX_MEMBER:
-                raise LocalError(f"member {member} is not in 0 to {MAX_MEMBER}")
-        self.members = tuple(sorted({*self.members, *members}))
+        known = self.counts.keys() | {self.me}
+        self.members = roster.with_newcomers(self.members, known, members, MAX_MEMBER)
         self.counts.update(dict.fromkeys(members, 0))
         if type(self)._lay_out is CountingProtocol._lay_out and min(members) >= self.lanes:
             self._extend(sorted(members))
@@ -303,7 +298,7 @@ class CountingProtocol(Protocol):
         """Take back a join of members of whom nothing has come."""
         for member in members:
             del self.counts[member]
-        self.members = tuple(other for other in self.members if other not in members)
+        self.members = roster.without(self.members, members)
         self._lay_out()
 
     def departed(self) -> Mapping[int, int]:
@@ -315,13 +310,9 @@ class CountingProtocol(Protocol):
 
         Held messages of it numbered above `last` can not be right and are discarded.
         """
-        if member not in self.counts or member in self.last:
-            raise LocalError(f"member {member} is not in the group")
-        if last < self.counts[member]:
-            raise LocalError(
-                f"member {member} left after message {last}, but {self.counts[member]} is delivered"
-            )
-        self.members = tuple(other for other in self.members if other != member)
+        roster.check_leaver(self.members, self.me, member)
+        roster.check_last(member, last, self.counts[member])
+        self.members = roster.without(self.members, (member,))
         self.last[member] = last
         late = sorted(key for key in self.held if key[0] == member and key[1] > last)
         effects = tuple(Discard(self.held.pop(key), AFTER_LEAVE) for key in late)
@@ -354,6 +345,16 @@ class CountingProtocol(Protocol):
         """Return the message with every member's number replaced."""
         causes = pack((numbers[member], number) for member, number in items(message.causes))
         return message._replace(sender=numbers[message.sender], causes=causes)
+
+    def encode(self, message: Any) -> bytes:
+        """Return sender and number, then the causes, as (member, number) or as all counters."""
+        return encode_with_pairs(message)
+
+    def decode(self, control: bytes, payload: Any) -> Any:
+        """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
+        reader = Reader(control)
+        sender, seq = reader.varint(), reader.varint()
+        return self.message_type(sender, seq, payload, counters.decode_lanes(reader.rest()))
 
     # -- snapshot ---------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ shown: a message can overtake its cause, and the cause is then held for ever.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 from antecede.clocks.lanes import LANE_BITS, VALUE_BITS, unit
 from antecede.errors import LocalError
@@ -38,26 +38,22 @@ from antecede.protocols.base import (
 from antecede.protocols.vector.base import (
     INTEGER_BYTES,
     PAIR_BYTES,
+    CausesMessage,
     CountingProtocol,
-    encode_with_pairs,
-    read_with_pairs,
 )
 
 
-class BssMessage(NamedTuple):
-    """A message, its sender's number for it from 1, and its causes by member, packed."""
+class BssMessage(CausesMessage):
+    """A message; `causes` is the timestamp without the sender's entry, or what changed of it."""
 
-    sender: int
-    seq: int
-    payload: Any
-    causes: int
-    """The timestamp without the sender's own entry; with differences, the changed entries."""
+    __slots__ = ()
 
 
 class Bss(CountingProtocol):
     """One member of a group with causal order; needs a channel that loses nothing."""
 
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
+    message_type: ClassVar[type[CausesMessage]] = BssMessage
 
     def __init__(
         self,
@@ -87,9 +83,9 @@ class Bss(CountingProtocol):
             self.stamped = vector
         self.sent += 1
         self.clock += unit(self.me)
-        return (Transmit(self.others(), BssMessage(self.me, self.sent, payload, causes)),)
+        return (Transmit(self.others(), self.message_type(self.me, self.sent, payload, causes)),)
 
-    def receive(self, message: BssMessage, *, now: int | None = None) -> Sequence[Effect]:
+    def receive(self, message: CausesMessage, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver the message when both conditions hold, and what waited for it; or hold it.
 
         Raises UnknownMemberError and SequenceError.
@@ -112,7 +108,7 @@ class Bss(CountingProtocol):
         self.clock ^= (seq ^ (seq - 1)) << (sender * LANE_BITS)
         return (Deliver(message),)
 
-    def lacks(self, message: BssMessage) -> tuple[int, int] | None:
+    def lacks(self, message: CausesMessage) -> tuple[int, int] | None:
         """Return one missing cause; as published, the message itself when none will ever do."""
         if not self.as_published:
             return super().lacks(message)
@@ -124,7 +120,7 @@ class Bss(CountingProtocol):
         kept = ((causes | self.guard) - others) & self.guard == self.guard
         return None if kept else (sender, seq)
 
-    def record(self, message: BssMessage) -> None:
+    def record(self, message: CausesMessage) -> None:
         """Count the delivery."""
         self.counts[message.sender] = message.seq
         self.clock += unit(message.sender)
@@ -139,16 +135,7 @@ class Bss(CountingProtocol):
 
     # -- size and wire ----------------------------------------------------------------------
 
-    def encode(self, message: BssMessage) -> bytes:
-        """Return sender and number, then the counters that are not 0 or that changed."""
-        return encode_with_pairs(message)
-
-    def decode(self, control: bytes, payload: Any) -> BssMessage:
-        """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
-        sender, seq, causes = read_with_pairs(control)
-        return BssMessage(sender, seq, payload, causes)
-
-    def control_bytes(self, message: BssMessage) -> int:
+    def control_bytes(self, message: CausesMessage) -> int:
         """Return 4 bytes a member for the vector; with differences 8 for each changed entry."""
         if self.differences:
             return self.pair_bytes(message) + PAIR_BYTES

@@ -15,80 +15,44 @@ there is exactly one sequence a process, it begins with 1, and only its end need
 (process, end). Processes of which nothing is in the past do not appear.
 
 Delivery: the message is its sender's next, and of every process in it all numbers up to the end
-are delivered. State and waiting are those of `vector.base`.
+are delivered. So with one peer a group DS is BSS: the same causes, the same bytes, the same
+deliveries. What differs is how Evropeytsev et al. 2016 count it, and what a member shows of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, ClassVar
 
 from antecede.clocks.intervals import Intervals
-from antecede.clocks.lanes import items, put, unit
-from antecede.protocols.base import (
-    Deliver,
-    Effect,
-    Guarantee,
-    MessageId,
-    Relation,
-    Transmit,
-)
-from antecede.protocols.vector.base import (
-    INTEGER_BYTES,
-    CountingProtocol,
-    encode_with_pairs,
-    read_with_pairs,
-)
+from antecede.clocks.lanes import items
+from antecede.protocols.vector.base import INTEGER_BYTES, CausesMessage
+from antecede.protocols.vector.bss import Bss
 
 
-class DsMessage(NamedTuple):
-    """A message, its sender's number for it from 1, and the ends of its sequences, packed."""
+class DsMessage(CausesMessage):
+    """A message; `causes` are the ends of its sequences."""
 
-    sender: int
-    seq: int
-    payload: Any
-    causes: int
+    __slots__ = ()
 
 
-class Ds(CountingProtocol):
+class Ds(Bss):
     """One member of a group with causal order; needs a channel that loses nothing."""
 
-    guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
+    message_type: ClassVar[type[CausesMessage]] = DsMessage
 
-    def send(
-        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
-    ) -> Sequence[Effect]:
-        """Let the message carry the sequences of all others, and transmit it to all."""
-        causes = put(self.clock ^ self.guard, self.me, 0)
-        self.sent += 1
-        self.clock += unit(self.me)
-        return (Transmit(self.others(), DsMessage(self.me, self.sent, payload, causes)),)
+    def __init__(self, me: int, members: Iterable[int]) -> None:
+        super().__init__(me, members)
 
-    def receive(self, message: DsMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message when its past is delivered, and what waited for it; or hold it.
+    def extra(self) -> Hashable:
+        """Return nothing: there are no variants."""
+        return ()
 
-        Raises UnknownMemberError and SequenceError.
-        """
-        sender, seq, _, causes = message
-        # `lacks` is written out here, as in BSS.
-        if (
-            self.counts.get(sender) != seq - 1
-            or causes.bit_length() > self.width
-            or (self.clock - causes) & self.guard != self.guard
-            or sender in self.last
-        ):
-            return self.receive_slowly(message)
-        if self.waiting and (sender, seq) in self.waiting:
-            return self.release(message)
-        self.record(message)
-        return (Deliver(message),)
+    def set_extra(self, extra: Any) -> None:
+        """Take over nothing; what the variants of BSS keep is as in a new member."""
+        self.differences, self.as_published, self.stamped = False, False, 0
 
-    def record(self, message: DsMessage) -> None:
-        """Count the delivery."""
-        self.counts[message.sender] = message.seq
-        self.clock += unit(message.sender)
-
-    def sequences(self, message: DsMessage) -> dict[int, Intervals]:
+    def sequences(self, message: CausesMessage) -> dict[int, Intervals]:
         """Return the send numbers in a message's past, by process; the sender's own are implied."""
         found = dict(items(message.causes))
         found[message.sender] = message.seq - 1
@@ -100,18 +64,9 @@ class Ds(CountingProtocol):
         shown = [f"{names[process]}: [1, {end}]" for process, end in sorted(ends.items()) if end]
         return {"DS": ", ".join(shown) or "Ø"}
 
-    # -- size and wire ----------------------------------------------------------------------
+    # -- size ---------------------------------------------------------------------------------
 
-    def encode(self, message: DsMessage) -> bytes:
-        """Return sender and number, then processes and ends of the sequences."""
-        return encode_with_pairs(message)
-
-    def decode(self, control: bytes, payload: Any) -> DsMessage:
-        """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
-        sender, seq, causes = read_with_pairs(control)
-        return DsMessage(sender, seq, payload, causes)
-
-    def control_bytes(self, message: DsMessage) -> int:
+    def control_bytes(self, message: CausesMessage) -> int:
         """Return 8 bytes a sequence: its process and its end, as Evropeytsev et al. 2016 count a
         pair.
         """

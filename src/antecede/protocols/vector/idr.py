@@ -20,7 +20,7 @@ is the entries to drop.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 from antecede.clocks.lanes import LANE_BITS, VALUE_BITS, unit
 from antecede.protocols.base import (
@@ -34,25 +34,22 @@ from antecede.protocols.base import (
 from antecede.protocols.vector.base import (
     INTEGER_BYTES,
     PAIR_BYTES,
+    CausesMessage,
     CountingProtocol,
-    encode_with_pairs,
-    read_with_pairs,
 )
 
 
-class IdrMessage(NamedTuple):
-    """A message, its sender's number for it from 1, and the pairs of CI, packed by member."""
+class IdrMessage(CausesMessage):
+    """A message; `causes` are the pairs of CI."""
 
-    sender: int
-    seq: int
-    payload: Any
-    causes: int
+    __slots__ = ()
 
 
 class Idr(CountingProtocol):
     """One member of a group with causal order; needs a channel that loses nothing."""
 
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
+    message_type: ClassVar[type[CausesMessage]] = IdrMessage
 
     def __init__(self, me: int, members: Iterable[int]) -> None:
         super().__init__(me, members)
@@ -125,15 +122,6 @@ class Idr(CountingProtocol):
         self.ci = extra
 
     # -- size and wire ----------------------------------------------------------------------
-
-    def encode(self, message: IdrMessage) -> bytes:
-        """Return sender and number, then the pairs."""
-        return encode_with_pairs(message)
-
-    def decode(self, control: bytes, payload: Any) -> IdrMessage:
-        """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
-        sender, seq, causes = read_with_pairs(control)
-        return IdrMessage(sender, seq, payload, causes)
 
     def control_bytes(self, message: IdrMessage) -> int:
         """Return 8 bytes a pair, as Evropeytsev et al. 2016 count."""

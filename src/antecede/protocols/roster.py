@@ -1,0 +1,73 @@
+"""Who is in a group, who ever was, and who left: the rules that all protocols keep.
+
+A member is a number that is given out once and never again (`protocols.base`). Whoever was in the
+group stays known, because messages that depend on its own may still come; with those that left
+stands the number of their last message. What else a protocol keeps of a member (a count, intervals,
+a row) is its own; that a number may come in, that a member may leave, and what a frontier may
+begin from, is judged here, in the same words for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from antecede.errors import LocalError
+
+
+def with_newcomers(
+    members: tuple[int, ...],
+    known: Collection[int],
+    newcomers: Iterable[int],
+    highest: int | None = None,
+) -> tuple[int, ...]:
+    """Return the members with newcomers, sorted.
+
+    `known`: everybody who ever was, oneself included; `highest`: the greatest number there can
+    be. Raises LocalError for a number that was given out before or cannot be one.
+    """
+    newcomers = tuple(newcomers)
+    for member in newcomers:
+        if member in known:
+            raise LocalError(f"member number {member} has been given out before")
+    check_numbers(newcomers, highest)
+    return tuple(sorted((*members, *newcomers)))
+
+
+def check_numbers(members: Iterable[int], highest: int | None) -> None:
+    """Raise LocalError for a member's number below 0, or above the greatest there can be."""
+    for member in members:
+        if highest is not None and not 0 <= member <= highest:
+            raise LocalError(f"member numbers are 0 to {highest}, not {member}")
+
+
+def without(members: tuple[int, ...], gone: Collection[int]) -> tuple[int, ...]:
+    """Return the members without some of them."""
+    return tuple(member for member in members if member not in gone)
+
+
+def check_leaver(members: Collection[int], me: int, member: int) -> None:
+    """Raise LocalError unless it is another member that is in the group."""
+    if member == me or member not in members:
+        raise LocalError(f"member {member} is not another member of the group")
+
+
+def check_last(member: int, last: int, newest: int) -> None:
+    """Raise LocalError when more than the last message of a member that leaves is known."""
+    if last < newest:
+        raise LocalError(f"member {member} left after message {last}, but {newest} is known here")
+
+
+def check_new(sent: int, *come: object) -> None:
+    """Raise LocalError when a frontier comes too late: after a message was sent, or one came."""
+    if sent or any(come):
+        raise LocalError("a frontier is adopted before anything is sent or received")
+
+
+def still_here(known: Iterable[int], last: Collection[int]) -> tuple[int, ...]:
+    """Return who is in the group: everybody who ever was, but those that left, sorted."""
+    return tuple(sorted(set(known).difference(last)))
+
+
+def runs_of(counts: Mapping[int, int]) -> Mapping[int, Sequence[int]]:
+    """Return the numbers 1 up to a count, by member, as bounds (first, past the last)."""
+    return {member: (1, count + 1) if count else () for member, count in counts.items()}
