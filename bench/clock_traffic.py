@@ -27,7 +27,7 @@ BOUNDS: Bounds[int] = Bounds(accuracy_s=0.010, least_s=0.050, most_s=0.250)
 
 def settle(member: ClockOrdered) -> None:
     """Say of every other member that nothing more will come from it."""
-    for sender, last in member.high.items():
+    for sender, last in member.channel.high.items():
         member.receive(Gone(sender, 0, b"", last), now=10**18)
         member.receive(NullMessage(sender, 0, b"", last, 1 << 60, 10**18), now=10**18)
     member.tick(2 * 10**18)

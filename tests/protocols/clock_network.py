@@ -112,8 +112,8 @@ class Network:
             others = [k for k in member.others() if k in self.members]
             to = self.random.sample(others, self.random.randint(1, len(others))) if others else None
         effects = member.send(f"from {at}", now=self.reading(at), to=to)
-        key = (at, member.sent)
-        self.last[at] = member.sent
+        key = (at, member.channel.sent)
+        self.last[at] = member.channel.sent
         self.past[key] = frozenset(self.known[at])
         self.known[at].add(key)
         self.audience[key] = frozenset(k for e in effects if isinstance(e, Transmit) for k in e.to)

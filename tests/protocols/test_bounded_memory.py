@@ -102,7 +102,7 @@ def test_a_member_keeps_so_many_of_its_messages_and_says_what_it_keeps_no_longer
     one = Linear(0, range(3), retry_s=1.0)
     for _ in range(KEEP + 2):
         one.send(b"", now=0)
-    assert len(one.kept) == KEEP
+    assert len(one.channel.kept) == KEEP
     gone, first = one.receive(Request(1, 0, b"", 1, 3), now=0)
     assert isinstance(gone.message, Gone)
     assert gone.message.last == 2

@@ -85,7 +85,8 @@ class Pair:
         assert self.one.snapshot() == self.other.snapshot()
         assert self.one.blocked_on() == self.other.blocked_on()
         if isinstance(self.one, ClockOrdered):
-            gaps = {member: self.one.first_gap(member) for member in self.one.newest}
+            channel = self.one.channel
+            gaps = {member: channel.first_gap(member) for member in channel.newest}
             assert self.one.gapped == {member: gap for member, gap in gaps.items() if gap}
             if self.one.index is not None:
                 for hidden in self.one.index.hidden.values():
@@ -140,14 +141,14 @@ def test_any_messages_whatever_their_times(
             under_way.append(NullMessage(sender, 0, b"", sent[sender], lt, pt))
         elif draw < 0.7:
             pair.tick(now)
-        elif draw < 0.72 and sender in pair.one.newest and pair.one.high[sender]:
-            gone = Gone(sender, 0, b"", pair.one.high[sender])
+        elif draw < 0.72 and sender in pair.one.channel.newest and pair.one.channel.high[sender]:
+            gone = Gone(sender, 0, b"", pair.one.channel.high[sender])
             pair.receive(gone, now)
         elif under_way:
             message = under_way.pop(rng.randrange(min(4, len(under_way))))
-            if message.sender not in pair.one.last:
+            if message.sender not in pair.one.channel.last:
                 pair.receive(message, now)
-        if rng.random() < 0.02 and sender not in pair.one.last:
+        if rng.random() < 0.02 and sender not in pair.one.channel.last:
             pair.leave(sender, sent[sender])
         if rng.random() < 0.05:
             for member in (pair.one, pair.other):

@@ -129,7 +129,7 @@ def test_the_same_gap_is_asked_for_again_every_retry_and_a_new_one_at_once() -> 
     for message in messages[3:5]:
         me.receive(message, now=0)
     assert [m for m in transmitted(me.tick(s(99.0))) if isinstance(m, Request)] == []
-    assert me.asked_ns == {}
+    assert me.channel.asked_ns == {}
 
 
 def test_only_what_was_for_the_asking_member_is_sent_again() -> None:
@@ -145,7 +145,7 @@ def test_without_recovery_nothing_is_asked_for() -> None:
     assert me.receive(b, now=0) == [Hold(b, (MessageId(0, 1),))]
     assert transmitted(me.tick(s(100.0))) == []
     assert me.receive(a, now=0) == [Deliver(a), Deliver(b)]
-    assert source.kept == type(source.kept)()
+    assert source.channel.kept == type(source.channel.kept)()
 
 
 def test_a_member_that_left_is_asked_for_nothing() -> None:
@@ -166,9 +166,9 @@ def test_gaps_by_receiver_in_a_selective_group() -> None:
     assert transmitted(me.receive(c, now=0)) == [Request(1, 0, b"", 1, 5)]
     assert transmitted(source.receive(Request(1, 0, b"", 1, 5), now=0)) == [a, b]
     me.receive(a, now=0)
-    assert me.first_gap(0) == (0, 5)
+    assert me.channel.first_gap(0) == (0, 5)
     me.receive(b, now=0)
-    assert me.first_gap(0) is None
+    assert me.channel.first_gap(0) is None
 
 
 # -- null messages ------------------------------------------------------------------------------

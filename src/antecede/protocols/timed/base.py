@@ -18,7 +18,7 @@ others: there the bounds are needed.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from antecede.clocks.bounds import Bounds
@@ -36,11 +36,13 @@ from antecede.protocols.base import (
 )
 from antecede.protocols.base import Relation as CausalRelation
 from antecede.protocols.given import ANYTHING, Excludes, Needs
+from antecede.protocols.state import freeze, thaw
 from antecede.protocols.timed import messages as wire
-from antecede.protocols.timed.channel import KEEP
+from antecede.protocols.timed.channel import KEEP, Channel
 from antecede.protocols.timed.delivery import ClockDelivery
 from antecede.protocols.timed.jumps import MAX_AHEAD_S, MAX_JUMP, Limits
 from antecede.protocols.timed.messages import AnyMessage, StampedMessage
+from antecede.protocols.timed.receive_buffer import ReceiveBuffer
 from antecede.protocols.timed.relations import Floor, Relation, Separation
 
 INTEGER_BYTES, CLOCK_BYTES = wire.INTEGER_BYTES, wire.CLOCK_BYTES
@@ -97,14 +99,20 @@ class ClockOrdered(ClockDelivery):
         max_ahead_s: float | None = MAX_AHEAD_S,
         printed: Collection[str] = (),
     ) -> None:
-        super().__init__(
-            me, members, heartbeat_s=heartbeat_s, retry_s=retry_s, keep=keep, printed=printed
+        super().__init__(me, members)
+        self.printed = frozenset(printed)
+        self.channel = Channel(
+            self,
+            heartbeat_s=heartbeat_s,
+            retry_s=retry_s,
+            keep=keep,
+            exclusive_end="exclusive-end" in self.printed,
         )
         self.bounds, self.delivery = bounds, delivery
         if not exact(recovery_s, "recovery_s") >= 0:
             raise LocalError(f"recovery_s is {recovery_s}; it is 0 or more seconds")
         self.recovery_ns = up_ns(recovery_s, "recovery_s")
-        self.buffer_limit: int | None = plain(buffer_limit)
+        self.buffer = ReceiveBuffer(self, plain(buffer_limit))
         self.limits = Limits.of(
             max_jump, max_ahead_s, counts=self.carries_lt, clocks=self.carries_pt
         )
@@ -125,36 +133,37 @@ class ClockOrdered(ClockDelivery):
         if unknown := sorted(self.printed - self.misprints):
             known = ", ".join(sorted(self.misprints))
             raise LocalError(f"{name} has no misprint {unknown[0]!r}; there are {known}")
-        if "exclusive-end" in self.printed and self.retry_ns is None:
+        channel, limit = self.channel, self.buffer.limit
+        if channel.exclusive_end and channel.retry_ns is None:
             raise LocalError("printed 'exclusive-end' is of answers to requests: it needs retry_s")
-        if self.buffer_limit is not None and (self.buffer_limit < 1 or self.retry_ns is None):
+        if limit is not None and (limit < 1 or channel.retry_ns is None):
             raise LocalError("buffer_limit is 1 or more, and needs recovery (retry_s)")
-        if self.delivery == "bound" and self.retry_ns is None:
-            self.heartbeat_ns = None  # nobody would go by a null message
+        if self.delivery == "bound" and channel.retry_ns is None:
+            channel.heartbeat_ns = None  # nobody would go by a null message
         if "no-null-messages" in self.printed:
-            self.heartbeat_ns = None
+            channel.heartbeat_ns = None
 
     def _promise(self) -> Guarantee:
         """Return what holds under these options; a printed variant claims what Tsuneizumi et al.
         claim.
         """
-        promise = PROMISE
-        recovers = self.retry_ns is not None
+        promise, keep = PROMISE, self.channel.keep
+        recovers, silent = self.channel.retry_ns is not None, self.channel.heartbeat_ns is None
         if recovers:
-            remark = f"while nobody lacks what {self.keep} newer messages have followed (keep)"
+            remark = f"while nobody lacks what {keep} newer messages have followed (keep)"
             promise = promise._replace(survives_loss=True, leaves=False)
-            promise = promise._replace(remark=remark if self.keep is not None else "")
+            promise = promise._replace(remark=remark if keep is not None else "")
         if self.bounds is None:
             promise = promise._replace(leaves=False)
         if self.printed:
             return promise
-        if recovers and self.keep is not None and self.keep < KEEP:
-            remark = f"what {self.keep} newer messages have followed can be lost for good (keep)"
+        if recovers and keep is not None and keep < KEEP:
+            remark = f"what {keep} newer messages have followed can be lost for good (keep)"
             return promise._replace(safe=False, live=False, remark=remark)
-        if self.heartbeat_ns is None and self.delivery == "null":
+        if silent and self.delivery == "null":
             remark = "a member that sends nothing stops all others: there are no null messages"
             return promise._replace(live=False, survives_loss=False, remark=remark)
-        if self.heartbeat_ns is None and recovers:
+        if silent and recovers:
             remark = "the loss of a last message is not found: there are no null messages"
             return promise._replace(survives_loss=False, safe=False, remark=remark)
         if self.delivery == "bound" and recovers and not self.recovery_ns:
@@ -181,69 +190,73 @@ class ClockOrdered(ClockDelivery):
 
     def frontier(self) -> Hashable:
         """Return LT, everybody who ever was a member, and (member, last) of those who left."""
-        everybody = tuple(sorted((*self.newest, self.me)))
-        return self.linear_time, everybody, tuple(sorted(self.last.items()))
+        everybody = tuple(sorted((*self.channel.newest, self.me)))
+        return self.linear_time, everybody, tuple(sorted(self.channel.last.items()))
 
     def adopt(self, frontier: Any) -> None:
         """Begin with the sponsor's linear time and members. Only as a newcomer."""
         linear_time, everybody, last = frontier
-        roster.check_new(self.sent, *self.newest.values(), *self.ahead.values())
+        channel = self.channel
+        roster.check_new(channel.sent, *channel.newest.values(), *channel.ahead.values())
         others = [member for member in everybody if member != self.me]
         self._relate((*others, self.me))
-        self.last = dict(last)
-        self.members = roster.still_here(everybody, self.last)
+        self.members = roster.still_here((*others, self.me), dict(last))
         self.linear_time = linear_time
-        self.before = dict.fromkeys(self.others(), 0)
-        self.newest = {member: self.last.get(member, 0) for member in others}
-        self.high, self.delivered = dict(self.newest), dict(self.newest)
-        self.ahead = {member: {} for member in others}
+        channel.adopt(others, dict(last))
+        self.delivered = dict(channel.newest)
         self.floors = dict.fromkeys(others, Floor())
         self.look_again()
 
     def join(self, member: int) -> Sequence[Effect]:
         """Send to the newcomer too, and wait for it as for everybody."""
-        known = (*self.newest, self.me)
+        known = (*self.channel.newest, self.me)
         members = roster.with_newcomers(self.members, known, (member,))
         self._relate((*known, member))
         self.members = members
-        for table in (self.before, self.newest, self.high, self.delivered):
-            table[member] = 0
-        self.ahead[member] = {}
+        self.channel.join(member)
+        self.delivered[member] = 0
         self.floors[member] = Floor()
         self.look_again()
         return ()
 
     def departed(self) -> Mapping[int, int]:
         """Return the number of the last message of each member that left."""
-        return self.last
+        return self.channel.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Send to the member no more; its messages up to `last` are still delivered."""
         roster.check_leaver(self.members, self.me, member)
-        roster.check_last(member, last, self.newest[member])
+        roster.check_last(member, last, self.channel.newest[member])
         self.members = roster.without(self.members, (member,))
-        self.last[member] = last
-        self.forget(member)
-        ahead = self.ahead[member]
-        late = sorted(before for before, one in ahead.items() if one.seq > last)
-        effects: list[Effect] = [Discard(ahead.pop(before), AFTER_LEAVE) for before in late]
-        self.high[member] = min(self.high[member], last)
-        if self.bounds is not None and self.done(member) < last:
+        effects: list[Effect] = [
+            Discard(late, AFTER_LEAVE) for late in self.channel.leave(member, last)
+        ]
+        if self.bounds is not None and self.channel.done(member) < last:
             self.left_ns[member] = None
         self.look_again()
         if self.delivery == "null":
             effects += self._deliver(0)  # by which nobody goes under "null"
         return effects
 
+    def snapshot(self) -> Hashable:
+        """Return the state, without what the constructor was given."""
+        parts = ((self, ("members",)), (self.channel, Channel.state), (self, self.own_state))
+        return (self.me, *(freeze(getattr(part, k)) for part, names in parts for k in names))
+
     def restore(self, state: Any) -> None:
         """Become what `snapshot` returned, in an object made with the same options.
 
         Raises ValueError for numbers sent to somebody that were not given out yet.
         """
-        super().restore(state)
-        if max(self.before.values(), default=0) > self.sent:
-            raise ValueError(f"a message above {self.sent}, the newest, was sent to somebody")
-        everybody = {*self.newest, self.me}
+        self.me, self.members, *values = state
+        parts = ((self.channel, Channel.state), (self, self.own_state))
+        names = [(part, name) for part, own in parts for name in own]
+        for (part, name), value in zip(names, values, strict=True):
+            setattr(part, name, thaw(value))
+        sent = self.channel.sent
+        if max(self.channel.before.values(), default=0) > sent:
+            raise ValueError(f"a message above {sent}, the newest, was sent to somebody")
+        everybody = {*self.channel.newest, self.me}
         if everybody != set(self.separation.members):
             self._relate(everybody)
         self.look_again()
@@ -259,17 +272,21 @@ class ClockOrdered(ClockDelivery):
 
         O(held x members) under delivery "null".
         """
-        ahead = [one for member in self.ahead.values() for one in member.values()]
+        ahead = [one for member in self.channel.ahead.values() for one in member.values()]
         every = sorted([one.message for one in self.held.values()] + ahead, key=self.identity)
         return tuple(map(self.explained, every))
 
     def held_count(self) -> int:
         """Return how many messages are held back. O(1), and for each member with a gap."""
-        return len(self.held) + sum(len(self.ahead[member]) for member in self.gapped)
+        return len(self.held) + sum(len(self.channel.ahead[member]) for member in self.gapped)
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
         """Return 1 up to the newest number delivered of everybody, as bounds."""
-        return roster.runs_of({**self.delivered, self.me: self.sent})
+        return roster.runs_of({**self.delivered, self.me: self.channel.sent})
+
+    def kept_messages(self) -> Iterator[StampedMessage]:
+        """Yield what is kept to be sent again; a copy for each number before it."""
+        return (message for _, message in self.channel.kept)
 
     def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
         """Return the sender's message to the same receiver before: the only one that is named."""
@@ -285,10 +302,10 @@ class ClockOrdered(ClockDelivery):
 
         buffer = ", ".join(str(held.message.payload) for held in self.blocked_on())
         fields = {"LT": str(self.linear_time)} if self.carries_lt else {}
-        taken = {member: self.done(member) for member in self.newest}
+        taken = {member: self.channel.done(member) for member in self.channel.newest}
         return {
             **fields,
-            "SEQ": str(self.sent + 1),
+            "SEQ": str(self.channel.sent + 1),
             "REQ": row(taken, 1),
             "DSEQ": row(self.delivered),
             "RBF": buffer or "Ø",
@@ -315,4 +332,4 @@ class ClockOrdered(ClockDelivery):
         """
         times = INTEGER_BYTES * self.carries_lt + CLOCK_BYTES * self.carries_pt
         own = INTEGER_BYTES * (1 + self.carries_lt)
-        return own + len(self.newest) * (2 * INTEGER_BYTES + times)
+        return own + len(self.channel.newest) * (2 * INTEGER_BYTES + times)

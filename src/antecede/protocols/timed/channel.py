@@ -23,23 +23,20 @@ its last number to it was, and its times.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections import deque
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from antecede.clocks.intervals import MAX_NUMBER
 from antecede.clocks.nanoseconds import LONGEST_NS, span_ns
 from antecede.clocks.plain import plain
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 from antecede.protocols.base import (
-    Addressing,
     Effect,
     MessageId,
     Protocol,
     Transmit,
 )
-from antecede.protocols.state import freeze, thaw
 from antecede.protocols.timed.messages import (
     AnyMessage,
     Gone,
@@ -54,6 +51,10 @@ OVERRUN = "receipt buffer overrun"
 GIVEN_UP = "duplicate, or given up before"
 
 
+Times: TypeAlias = tuple[int, int]
+"""LT and PT, 0 for what the protocol does not carry."""
+
+
 class Taken(NamedTuple):
     """A message that is taken in, and the one before it where that was given up."""
 
@@ -61,35 +62,43 @@ class Taken(NamedTuple):
     missing: tuple[MessageId, ...]
 
 
-class Transmission(Protocol):
-    """What one member numbers, asks for, keeps and sends again; subclasses order and deliver."""
+class Channel:
+    """What one member numbers, asks for, keeps and sends again; others order and deliver it.
 
-    addressing: ClassVar[Addressing] = Addressing.MEMBERS
+    `member`: whose part it is; its number, its other members and the payload of its notes are
+    asked for there. Raises LocalError for options that cannot be.
+    """
+
     state: ClassVar[tuple[str, ...]] = (
-        *("members", "sent", "before", "spoke_ns", "kept", "dropped"),
+        *("sent", "before", "spoke_ns", "kept", "dropped"),
         *("newest", "ahead", "high", "asked_ns", "last", "given_up"),
     )
     """Attributes that a snapshot holds; everything else is given to the constructor."""
 
     def __init__(
         self,
-        me: int,
-        members: Iterable[int],
+        member: Protocol,
         *,
         heartbeat_s: float | None,
         retry_s: float | None,
         keep: int | None,
-        printed: Collection[str],
+        exclusive_end: bool,
     ) -> None:
-        super().__init__(me, members)
         if keep is not None and keep <= 0:
             raise LocalError(f"keep is {keep}; it is greater than 0, or None for without")
+        self.member = member
         self.heartbeat_ns = None if heartbeat_s is None else span_ns(heartbeat_s, "heartbeat_s")
         self.retry_ns = None if retry_s is None else span_ns(retry_s, "retry_s")
         self.keep: int | None = plain(keep)
-        self.printed = frozenset(printed)
-        others = self.others()
+        self.exclusive_end = exclusive_end
+        """Whether answers to requests end as printed: one before the last that was asked for."""
         self.sent = 0
+        self.last: dict[int, int] = {}
+        """Number of the last message of each member that left."""
+        self.begin(member.others())
+
+    def begin(self, others: Sequence[int]) -> None:
+        """Set up what is kept of the others, who have sent nothing that is known."""
         self.before = dict.fromkeys(others, 0)
         """Number of my last message to each present member."""
         self.spoke_ns: dict[int, int] = {}
@@ -104,8 +113,6 @@ class Transmission(Protocol):
         self.high = dict.fromkeys(others, 0)
         self.asked_ns: dict[int, int] = {}
         """When I last asked each member with a gap."""
-        self.last: dict[int, int] = {}
-        """Number of the last message of each member that left."""
         self.given_up: dict[int, int] = {}
         """Highest number given up of a member."""
 
@@ -114,35 +121,29 @@ class Transmission(Protocol):
     def targets(self, to: Iterable[int] | None) -> tuple[int, ...]:
         """Return whom a message is for, sorted; raises LocalError."""
         if to is None:
-            return self.others()
+            return self.member.others()
         chosen = tuple(sorted(set(to)))
         if strangers := [member for member in chosen if member not in self.before]:
-            raise LocalError(f"member {strangers[0]} is not among the others {self.others()}")
+            others = self.member.others()
+            raise LocalError(f"member {strangers[0]} is not among the others {others}")
         if not chosen:
             raise LocalError("a message is for somebody: name members, or None for all")
         return chosen
 
-    def number(self, payload: Any, to: Iterable[int] | None, now: int) -> Sequence[Effect]:
-        """Number and stamp a message, keep it, and transmit it once a number before."""
-        targets = self.targets(to)
+    def number(
+        self, payload: Any, targets: tuple[int, ...], times: Times, now: int
+    ) -> Sequence[Effect]:
+        """Number a message with these times, keep it, and transmit it once a number before."""
         self.sent += 1
-        lt, pt_ns = self.stamp(now)
+        lt, pt_ns = times
         effects: list[Effect] = []
         for before, group in self._by_number(targets):
-            message = StampedMessage(self.me, self.sent, payload, before, lt, pt_ns)
+            message = StampedMessage(self.member.me, self.sent, payload, before, lt, pt_ns)
             self._keep(group, message)
             effects.append(Transmit(group, message))
         self.before.update(dict.fromkeys(targets, self.sent))
         self._spoke(targets, now)
         return effects
-
-    @abstractmethod
-    def stamp(self, now: int) -> tuple[int, int]:
-        """Return LT and PT of a message that is sent now, and count it."""
-
-    @abstractmethod
-    def times(self, now: int) -> tuple[int, int]:
-        """Return what LT and PT of all later messages will be at least."""
 
     def _by_number(self, targets: Iterable[int]) -> list[tuple[int, tuple[int, ...]]]:
         """Return (number before, targets): in a broadcast group one, whoever the targets are."""
@@ -159,26 +160,22 @@ class Transmission(Protocol):
         while self.keep is not None and len(self.kept) > self.keep:
             self.dropped = self.kept.popleft()[1].seq
 
-    def kept_messages(self) -> Iterator[StampedMessage]:
-        """Yield what is kept to be sent again; a copy for each number before it."""
-        return (message for _, message in self.kept)
-
     def _spoke(self, targets: Iterable[int], now: int) -> None:
         if self.heartbeat_ns is not None:
             self.spoke_ns.update(dict.fromkeys(targets, now))
 
-    def heartbeats(self, now: int) -> list[Effect]:
-        """Return null messages for those to whom nothing was sent for `heartbeat_s`."""
+    def heartbeats(self, times: Times, now: int) -> list[Effect]:
+        """Return null messages with these times, for whom nothing was sent to for `heartbeat_s`."""
         if self.heartbeat_ns is None or now < self.beat_ns:
             return []
         spoke_ns = self.spoke_ns
-        everybody = self.others()
+        member, everybody = self.member, self.member.others()
         silent = [k for k in everybody if now - spoke_ns.setdefault(k, now) >= self.heartbeat_ns]
         self._spoke(silent, now)
         self.beat_ns = min((spoke_ns[k] for k in everybody), default=now) + self.heartbeat_ns
-        lt, pt_ns = self.times(now)
+        lt, pt_ns = times
         return [
-            Transmit(group, NullMessage(self.me, 0, self.note_payload, last, lt, pt_ns))
+            Transmit(group, NullMessage(member.me, 0, member.note_payload, last, lt, pt_ns))
             for last, group in self._by_number(silent)
         ]
 
@@ -211,10 +208,8 @@ class Transmission(Protocol):
         if self.retry_ns is None or member not in self.before:
             return []
         self.asked_ns[member] = now
-        return [
-            Transmit((member,), Request(self.me, 0, self.note_payload, first, last))
-            for first, last in gaps
-        ]
+        me, note = self.member.me, self.member.note_payload
+        return [Transmit((member,), Request(me, 0, note, first, last)) for first, last in gaps]
 
     def retries(self, now: int) -> list[Effect]:
         """Return requests for all gaps that were asked for `retry_s` ago or longer."""
@@ -231,9 +226,9 @@ class Transmission(Protocol):
         first, last = request.first, request.last
         effects: list[Effect] = []
         if first <= self.dropped:
-            gone = Gone(self.me, 0, self.note_payload, min(last, self.dropped))
+            gone = Gone(self.member.me, 0, self.member.note_payload, min(last, self.dropped))
             effects.append(Transmit((request.sender,), gone))
-        if "exclusive-end" in self.printed:
+        if self.exclusive_end:
             last -= 1
         effects += [
             Transmit((request.sender,), message)
@@ -326,19 +321,32 @@ class Transmission(Protocol):
                 f"messages {there.seq} and {seq} from member {sender} both follow {before}"
             )
 
-    # -- snapshot -----------------------------------------------------------------------------
+    # -- membership, snapshot -------------------------------------------------------------------
 
-    def snapshot(self) -> Hashable:
-        """Return the state, without what the constructor was given."""
-        return (self.me, *(freeze(getattr(self, name)) for name in self.state))
+    def join(self, member: int) -> None:
+        """Send to a newcomer too, and expect its messages."""
+        for table in (self.before, self.newest, self.high):
+            table[member] = 0
+        self.ahead[member] = {}
 
-    def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned, in an object made with the same options."""
-        self.me, *values = state
-        for name, value in zip(self.state, values, strict=True):
-            setattr(self, name, thaw(value))
+    def adopt(self, others: Sequence[int], last: dict[int, int]) -> None:
+        """As newcomer: expect nothing that was sent before, and nothing of those that left."""
+        self.begin(others)
+        self.last = last
+        for gone in last:
+            self.before.pop(gone, None)
+        self.newest.update(last)
+        self.high.update(last)
 
-    def forget(self, member: int) -> None:
-        """Stop sending to a member that left, and asking it."""
+    def leave(self, member: int, last: int) -> list[StampedMessage]:
+        """Stop sending to a member that left after `last`, and asking it.
+
+        Returns what came of it that can not be right, in order.
+        """
+        self.last[member] = last
         for table in (self.before, self.spoke_ns, self.asked_ns):
             table.pop(member, None)
+        self.high[member] = min(self.high[member], last)
+        ahead = self.ahead[member]
+        late = sorted(before for before, one in ahead.items() if one.seq > last)
+        return [ahead.pop(before) for before in late]

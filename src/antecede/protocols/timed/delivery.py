@@ -36,6 +36,7 @@ from antecede.protocols.base import (
     DUPLICATE,
     NOTHING,
     OWN,
+    Addressing,
     Deliver,
     DeliverIncomplete,
     Discard,
@@ -43,9 +44,10 @@ from antecede.protocols.base import (
     Held,
     Hold,
     MessageId,
+    Protocol,
 )
 from antecede.protocols.hold_back.relations import released
-from antecede.protocols.timed.channel import GIVEN_UP, OVERRUN, Taken, Transmission
+from antecede.protocols.timed.channel import GIVEN_UP, OVERRUN, Channel, Taken
 from antecede.protocols.timed.delivery_index import ClockIndex, can_index
 from antecede.protocols.timed.jumps import Limits
 from antecede.protocols.timed.messages import (
@@ -69,7 +71,7 @@ HOOKS = (
 REVEALS = "reveals a gap: dropped, as printed"
 
 
-class ClockDelivery(ReceiveBuffer):
+class ClockDelivery(Protocol):
     """Sends, takes in, holds and delivers; `timed.base` makes a whole protocol of it.
 
     What a subclass may decide otherwise: `wait_s` or `wait_ns` (the wait under delivery "bound"),
@@ -79,19 +81,18 @@ class ClockDelivery(ReceiveBuffer):
 
     carries_lt: ClassVar[bool] = True
     carries_pt: ClassVar[bool] = True
-    state: ClassVar[tuple[str, ...]] = (
-        *Transmission.state,
-        *(
-            "linear_time",
-            "held",
-            "floors",
-            "heard",
-            "arrived_ns",
-            "left_ns",
-            "delivered",
-            "own_clock",
-        ),
+    addressing: ClassVar[Addressing] = Addressing.MEMBERS
+    own_state: ClassVar[tuple[str, ...]] = (
+        *("linear_time", "held", "floors", "heard"),
+        *("arrived_ns", "left_ns", "delivered", "own_clock"),
     )
+    state: ClassVar[tuple[str, ...]] = ("members", *Channel.state, *own_state)
+    """What a snapshot holds, by name; everything else is given to the constructor."""
+    channel: Channel
+    """Numbers, gaps, recovery and null messages."""
+    buffer: ReceiveBuffer
+    """How much may wait."""
+    printed: frozenset[str]
     bounds: Bounds[int] | None
     delivery: str
     recovery_ns: int
@@ -107,11 +108,13 @@ class ClockDelivery(ReceiveBuffer):
         self.own_clock = OwnClock()
         self.linear_time = 0
         """LT: what the next message carries."""
-        self.held = {}
+        self.held: dict[MessageId, Taken] = {}
+        """Taken in and not delivered."""
         self.floors = dict.fromkeys(self.others(), Floor())
         self.heard: dict[int, NullMessage] = {}
         """By member: the newest null message, while something before it has not come."""
-        self.arrived_ns = {}
+        self.arrived_ns: dict[MessageId, int] = {}
+        """When what is not delivered arrived; for the bound without physical time alone."""
         self.left_ns: dict[int, int | None] = {}
         """Who left with messages under way, and my first reading after that."""
         self.delivered = dict.fromkeys(self.others(), 0)
@@ -126,11 +129,11 @@ class ClockDelivery(ReceiveBuffer):
         """Held, by one member of which something may still come before it."""
         self.clear: set[MessageId] = set()
         """Held, and nothing can come any more that comes before it."""
-        gaps = {member: self.first_gap(member) for member in self.newest}
+        gaps = {member: self.channel.first_gap(member) for member in self.channel.newest}
         self.gapped = {member: gap for member, gap in gaps.items() if gap}
         """First gaps of the members of which numbers are known to miss, the newest last."""
         self.index = None
-        self.beat_ns = -LONGEST_NS
+        self.channel.beat_ns = -LONGEST_NS
 
     # -- sending ----------------------------------------------------------------------------
 
@@ -148,7 +151,8 @@ class ClockDelivery(ReceiveBuffer):
         one for each. Raises LocalError for strangers, oneself, or nobody.
         """
         reading, clock = self.read_clock(now)
-        effects = self.number(payload, to, reading)
+        targets = self.channel.targets(to)
+        effects = self.channel.number(payload, targets, self.stamp(reading), reading)
         self.own_clock = clock
         return effects
 
@@ -176,34 +180,35 @@ class ClockDelivery(ReceiveBuffer):
             return self._receive_next(message, now)
         if message.sender == self.me:
             return NOTHING if self.is_note(message) else (Discard(message, OWN),)
-        self.check(message)
+        self.channel.check(message)
         self._check_times(message, now)
         self.own_clock = clock
         if not isinstance(message, StampedMessage):
             return self._receive_note(message, now)
-        if self.is_old(message):
-            given_up = message.seq <= self.given_up.get(message.sender, 0)
+        if self.channel.is_old(message):
+            given_up = message.seq <= self.channel.given_up.get(message.sender, 0)
             return (Discard(message, GIVEN_UP if given_up else DUPLICATE),)
         self._advance(message.lt)
-        if self._is_full(message):
+        channel, sender = self.channel, message.sender
+        if self.buffer.is_full(message):
             return self._overrun(message, now)
-        effects = self._make_room(message)
+        effects = self.buffer.make_room(message)
         for discarded in effects:
             self._note_gap(discarded.message.sender)
         self._note_arrival(message, now)
-        self.ahead[message.sender][message.before] = message
-        if message.before <= self.done(message.sender):
-            run = self.follow(message.sender)
-            self._note_gap(message.sender)
+        channel.ahead[sender][message.before] = message
+        if message.before <= channel.done(sender):
+            run = channel.follow(sender)
+            self._note_gap(sender)
             effects += self._take(run, now)
         else:
-            effects += self._reveal(message.sender, message.before, now)
+            effects += self._reveal(sender, message.before, now)
             if "dropped" in self.printed:
-                del self.ahead[message.sender][message.before]
-                self._note_gap(message.sender)
+                del channel.ahead[sender][message.before]
+                self._note_gap(sender)
                 return (*effects, Discard(message, REVEALS))
-            self.high[message.sender] = max(self.high[message.sender], message.seq)
-            self._note_gap(message.sender)
+            channel.high[sender] = max(channel.high[sender], message.seq)
+            self._note_gap(sender)
         if self._waits(message):
             effects.append(Hold(message, self.missing(message)))
         return effects
@@ -213,27 +218,26 @@ class ClockDelivery(ReceiveBuffer):
         reading, _ = self.read_clock(now)
         if self.is_note(message) or message.sender == self.me or self.printed:
             return False
-        self.check(message)
+        self.channel.check(message)
         self._check_times(message, reading)
-        if self.is_old(message) or self.buffer_limit is not None:
+        if self.channel.is_old(message) or self.buffer.limit is not None:
             return False
-        return bool(message.before > self.done(message.sender))
+        return bool(message.before > self.channel.done(message.sender))
 
     def comes_first(self, message: Any) -> bool:
         """Tell whether a message is next of its sender and ranks before all that is held."""
-        if self.is_note(message) or message.sender not in self.newest or self.is_old(message):
-            return False
-        return self._is_first(message)
+        known = not self.is_note(message) and message.sender in self.channel.newest
+        return known and not self.channel.is_old(message) and self.buffer.is_first(message)
 
     def _is_plain(self, message: StampedMessage) -> bool:
         """Tell whether a message is right, new and the next of its sender, and there is room."""
-        sender = message.sender
+        sender, channel = message.sender, self.channel
         return (
-            self.newest.get(sender) == message.before < message.seq <= MAX_NUMBER
+            channel.newest.get(sender) == message.before < message.seq <= MAX_NUMBER
             and sender not in self.gapped
-            and sender not in self.given_up
-            and sender not in self.last
-            and self.buffer_limit is None
+            and sender not in channel.given_up
+            and sender not in channel.last
+            and self.buffer.limit is None
         )
 
     def _receive_next(self, message: StampedMessage, now: int) -> list[Effect]:
@@ -244,7 +248,8 @@ class ClockDelivery(ReceiveBuffer):
         sender, seq = message.sender, message.seq
         self._advance(message.lt)
         self._note_arrival(message, now)
-        self.newest[sender] = self.high[sender] = seq
+        channel = self.channel
+        channel.newest[sender] = channel.high[sender] = seq
         effects = self._take((Taken(message, ()),), now)
         if (sender, seq) in self.held:
             effects.append(Hold(message, self.missing(message)))
@@ -262,7 +267,7 @@ class ClockDelivery(ReceiveBuffer):
             self.limits.check_reading(message, message.pt_ns, now, error_ns)
 
     def _note_gap(self, member: int) -> None:
-        gap = self.first_gap(member)
+        gap = self.channel.first_gap(member)
         if gap is not None:
             self.gapped[member] = gap
         elif member in self.gapped:
@@ -283,25 +288,26 @@ class ClockDelivery(ReceiveBuffer):
         return self._is_ahead(message) or self.identity(message) in self.held
 
     def _is_ahead(self, message: StampedMessage) -> bool:
-        return message.before in self.ahead[message.sender]
+        return message.before in self.channel.ahead[message.sender]
 
     def _reveal(self, sender: int, number: int, now: int) -> list[Effect]:
         """Note that this number is for me; ask for what is missing up to it, when that is new."""
-        high = max(self.high[sender], self.done(sender))
+        channel = self.channel
+        high = max(channel.high[sender], channel.done(sender))
         if number <= high:
             return []
-        self.high[sender] = number
+        channel.high[sender] = number
         self._note_gap(sender)
-        return self.ask(sender, [(high + 1, number)], now)
+        return channel.ask(sender, [(high + 1, number)], now)
 
     def _receive_note(self, note: Note, now: int) -> Sequence[Effect]:
         sender = note.sender
         if isinstance(note, Request):
-            return self.answer(note)
+            return self.channel.answer(note)
         if isinstance(note, Gone):
             return self._pass_over(sender, note.last, now)
         self.linear_time = max(self.linear_time, note.lt)
-        if note.last > self.done(sender):
+        if note.last > self.channel.done(sender):
             before = self.heard.get(sender, note)
             self.heard[sender] = max(before, note, key=lambda one: (one.last, one.lt, one.pt_ns))
             return self._reveal(sender, note.last, now)
@@ -310,7 +316,7 @@ class ClockDelivery(ReceiveBuffer):
 
     def _pass_over(self, member: int, last: int, now: int) -> list[Effect]:
         """Give up what is missing of a member up to a number, and go on without it."""
-        run = self.give_up(member, last)
+        run = self.channel.give_up(member, last)
         self.look_again()
         return self._take(run, now)
 
@@ -326,7 +332,7 @@ class ClockDelivery(ReceiveBuffer):
                 self.index.add(key, message)
             self._raise_floor(message.sender, message.lt + 1, message.pt_ns)
         for sender, note in list(self.heard.items()) if self.heard else ():
-            if note.last <= self.done(sender):
+            if note.last <= self.channel.done(sender):
                 del self.heard[sender]
                 self._raise_floor(sender, note.lt, note.pt_ns)
         return self._deliver(now)
@@ -348,10 +354,11 @@ class ClockDelivery(ReceiveBuffer):
         sender = message.sender
         effects: list[Effect] = [Discard(message, OVERRUN)]
         effects += self._reveal(sender, message.before, now)
-        self.high[sender] = max(self.high[sender], message.seq)
+        channel = self.channel
+        channel.high[sender] = max(channel.high[sender], message.seq)
         self._note_gap(sender)
-        self.asked_ns.setdefault(sender, now)
-        if message.before <= self.done(sender):
+        channel.asked_ns.setdefault(sender, now)
+        if message.before <= channel.done(sender):
             # Nothing earlier comes from its sender: the others may go by that, and make room.
             self._raise_floor(sender, message.lt, message.pt_ns)
             effects += self._deliver(now)
@@ -422,6 +429,9 @@ class ClockDelivery(ReceiveBuffer):
             return True
         return self._has_waited(message, now) and self._in_the_way(key) is None
 
+    def _rank(self, message: StampedMessage) -> tuple[int, int, int, int]:
+        return message.lt, message.pt_ns, message.sender, message.seq
+
     def _precedes(self, a: StampedMessage, b: StampedMessage) -> bool:
         if a.sender == b.sender:
             return a.seq < b.seq
@@ -429,9 +439,10 @@ class ClockDelivery(ReceiveBuffer):
 
     def _is_clear(self, member: int, message: StampedMessage) -> bool:
         """Tell whether no message of a member can still come before this one."""
-        if self.delivery == "bound" and self.first_gap(member) is None:
+        channel = self.channel
+        if self.delivery == "bound" and channel.first_gap(member) is None:
             return True
-        if self.done(member) >= self.last.get(member, self.done(member) + 1):
+        if channel.done(member) >= channel.last.get(member, channel.done(member) + 1):
             return True
         return self.relation.excludes(self.floors[member], member, message)
 
@@ -509,10 +520,10 @@ class ClockDelivery(ReceiveBuffer):
         effects = self._close(now) if self.left_ns else []
         if self.delivery == "bound":
             effects += self._deliver(now)
-        if self.asked_ns:
-            effects += self.retries(now)
-        if self.heartbeat_ns is not None and now >= self.beat_ns:
-            effects += self.heartbeats(now)
+        if self.channel.asked_ns:
+            effects += self.channel.retries(now)
+        if self.channel.heartbeat_ns is not None and now >= self.channel.beat_ns:
+            effects += self.channel.heartbeats(self.times(now), now)
         return tuple(effects)
 
     def _close(self, now: int) -> list[Effect]:
@@ -523,7 +534,7 @@ class ClockDelivery(ReceiveBuffer):
                 self.left_ns[member] = now
             elif now - left_ns > self.under_way_ns(member):
                 del self.left_ns[member]
-                effects += self._pass_over(member, self.last[member], now)
+                effects += self._pass_over(member, self.channel.last[member], now)
         return effects
 
     def under_way_ns(self, member: int) -> int:
@@ -542,7 +553,7 @@ class ClockDelivery(ReceiveBuffer):
         if not self.gapped:
             return ()
         if self._is_ahead(message):
-            gap = self.first_gap(message.sender)
+            gap = self.channel.first_gap(message.sender)
             return (gap,) if gap else ()
         return tuple([self.gapped[member] for member in sorted(self._hiding(message))])
 

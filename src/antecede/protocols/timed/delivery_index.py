@@ -76,7 +76,8 @@ class ClockIndex:
             if self.hidden:
                 self.ready += self.hidden.pop(other, ())
             return
-        if other in member.last and member.done(other) >= member.last[other]:
+        channel = member.channel
+        if other in channel.last and channel.done(other) >= channel.last[other]:
             self.floors.close(other)
             return
         self.floors.rise(other, lt if self.by_lt else 0, pt_ns if self.by_pt else 0)

@@ -14,46 +14,49 @@ a gap, which is discarded in its place. So the buffer holds at most one more for
 
 from __future__ import annotations
 
-from antecede.protocols.base import Discard, Effect, MessageId
-from antecede.protocols.timed.channel import OVERRUN, Taken, Transmission
+from typing import TYPE_CHECKING
+
+from antecede.protocols.base import Discard, Effect
+from antecede.protocols.timed.channel import OVERRUN
 from antecede.protocols.timed.messages import StampedMessage
 
+if TYPE_CHECKING:
+    from antecede.protocols.timed.delivery import ClockDelivery
 
-class ReceiveBuffer(Transmission):
-    """What waits at one member, and how much may."""
 
-    buffer_limit: int | None
-    held: dict[MessageId, Taken]
-    """Taken in and not delivered."""
-    arrived_ns: dict[MessageId, int]
-    """When what is not delivered arrived; for the bound without physical time alone."""
+class ReceiveBuffer:
+    """How much may wait at one member: `limit` messages held or ahead, None: all."""
 
-    def _is_full(self, message: StampedMessage) -> bool:
+    def __init__(self, member: ClockDelivery, limit: int | None) -> None:
+        self.member, self.limit = member, limit
+
+    def is_full(self, message: StampedMessage) -> bool:
         """Tell whether there is no room for a message, nor any that can be made."""
-        if not self._lacks_room() or self._is_first(message):
+        if not self._lacks_room() or self.is_first(message):
             return False
-        return message.before > self.done(message.sender) or not any(self.ahead.values())
+        channel = self.member.channel
+        return message.before > channel.done(message.sender) or not any(channel.ahead.values())
 
     def _lacks_room(self) -> bool:
-        if self.buffer_limit is None:
+        if self.limit is None:
             return False
-        return len(self.held) + sum(map(len, self.ahead.values())) >= self.buffer_limit
+        ahead = self.member.channel.ahead.values()
+        return len(self.member.held) + sum(map(len, ahead)) >= self.limit
 
-    def _is_first(self, message: StampedMessage) -> bool:
+    def is_first(self, message: StampedMessage) -> bool:
         """Tell whether a message is next of its sender and before all that is held."""
-        if message.before > self.done(message.sender):
+        if message.before > self.member.channel.done(message.sender):
             return False
-        return all(self._rank(message) < self._rank(one.message) for one in self.held.values())
+        rank, held = self.member._rank, self.member.held.values()
+        return all(rank(message) < rank(one.message) for one in held)
 
-    def _make_room(self, message: StampedMessage) -> list[Effect]:
+    def make_room(self, message: StampedMessage) -> list[Effect]:
         """Discard the last of the messages ahead, where one must go for this one."""
-        if not self._lacks_room() or self._is_first(message):
+        if not self._lacks_room() or self.is_first(message):
             return []
-        every = [one for ahead in self.ahead.values() for one in ahead.values()]
-        victim = max(every, key=self._rank)
-        del self.ahead[victim.sender][victim.before]
-        self.arrived_ns.pop(self.identity(victim), None)
+        member, ahead = self.member, self.member.channel.ahead
+        every = [one for waiting in ahead.values() for one in waiting.values()]
+        victim = max(every, key=member._rank)
+        del ahead[victim.sender][victim.before]
+        member.arrived_ns.pop(member.identity(victim), None)
         return [Discard(victim, OVERRUN)]
-
-    def _rank(self, message: StampedMessage) -> tuple[int, int, int, int]:
-        return message.lt, message.pt_ns, message.sender, message.seq
