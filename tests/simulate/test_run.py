@@ -18,7 +18,7 @@ from tests.simulate.scenes import scenario_of
 
 def engines(why: str | None) -> object:
     def found(module: str) -> object:
-        name = module.removesuffix("_engine")
+        name = module.split(".")[1]
         return SimpleNamespace(
             **{
                 f"can_run_{name}": lambda scenario: why,

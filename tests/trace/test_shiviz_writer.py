@@ -41,7 +41,7 @@ def counts(path: Path) -> dict[str, Any]:
         found["details"].pop(name, None)
     for name in ("clock_skew", "guessed_time_unit"):  # a log for ShiViz holds no times
         found["details"].pop(name, None)
-    for name in ("inversions", "max_inversions", "worst_inversions"):
+    for name in ("inversions", "max_inversions", "worst_inversions", "compared_edges"):
         of = found if name in found else found["details"]
         of[name] = {order: count for order, count in of[name].items() if order == "file_order"}
     for defect in found["clock_defects"]:

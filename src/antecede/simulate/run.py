@@ -34,7 +34,7 @@ def simulate(scenario: Scenario, seed: int, engine: str = AUTO) -> Result:
     if scenario.workload.kind == "replay":
         engines, reasons = (), ["answers of a replay wait for what is delivered"]
     for module, name in engines:
-        found: Any = importlib.import_module(f"{__package__}.{module}")
+        found = _engine(module)
         reason = getattr(found, f"can_run_{name}")(scenario)
         if reason is None:
             result: Result = getattr(found, f"run_{name}")(scenario, seed)
@@ -43,3 +43,8 @@ def simulate(scenario: Scenario, seed: int, engine: str = AUTO) -> Result:
     if engine == COMPILED:
         raise ScenarioError(f"engine: no compiled engine can run this; {'; '.join(reasons)}")
     return run_readable(scenario, seed)
+
+
+def _engine(module: str) -> Any:
+    """Import an engine when it is first asked for: numba is not everywhere."""
+    return importlib.import_module(f"{__package__}.{module}")

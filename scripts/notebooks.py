@@ -1,0 +1,63 @@
+"""Execute the notebooks of the site in place: `python -m scripts.notebooks`.
+
+What they print is kept in the files, so that the site needs no Python of the package to show them.
+With `--check` nothing is written: it exits with 1, and says where, when a cell prints something
+else than what is kept. A folder may be named; without one it is docs/notebooks.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import nbformat
+from jupyter_client.manager import KernelManager
+from nbclient import NotebookClient
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "notebooks"
+SECONDS = 300
+"""For one cell, kernels being compiled for the first time among what it does."""
+
+
+def executed(path: Path) -> nbformat.NotebookNode:
+    """Return a notebook with the output of every cell; raises what a cell raises."""
+    notebook = nbformat.read(path, as_version=4)
+    kernel = KernelManager(kernel_name="python3", transport="ipc")
+    try:
+        NotebookClient(notebook, km=kernel, timeout=SECONDS, record_timing=False).execute()
+    finally:
+        kernel.shutdown_kernel(now=True)
+    notebook.metadata.pop("language_info", None)  # it names the Python that was at hand
+    return notebook
+
+
+def printed(notebook: nbformat.NotebookNode) -> list[str]:
+    """Return what each cell of code printed."""
+    cells = (cell for cell in notebook.cells if cell.cell_type == "code")
+    return ["".join(output.get("text", "") for output in cell.outputs) for cell in cells]
+
+
+def differences(path: Path) -> list[str]:
+    """Return where a notebook prints something else than what is kept in it, in words."""
+    kept, now = printed(nbformat.read(path, as_version=4)), printed(executed(path))
+    pairs = enumerate(zip(kept, now, strict=True), start=1)
+    return [f"{path.name}, cell of code {n}: {b!r}, kept: {a!r}" for n, (a, b) in pairs if a != b]
+
+
+def main(arguments: list[str]) -> int:
+    """Execute the notebooks of a folder, or check them; return the exit code."""
+    check = "--check" in arguments
+    folders = [Path(word) for word in arguments if word != "--check"] or [FOLDER]
+    wrong = []
+    for path in sorted(folders[0].glob("*.ipynb")):
+        if check:
+            wrong += differences(path)
+        else:
+            nbformat.write(executed(path), path)
+        print(f"  {path.name}")
+    print("\n".join(wrong))
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
