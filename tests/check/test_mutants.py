@@ -109,7 +109,7 @@ ONE_EACH = {entry.family or entry.module: name for name, entry in registry.ENTRI
 SAMPLED = {
     "clocks": 60,
     "antecede.protocols.topics.protocols": 15,
-    "antecede.protocols.total.timestamps": 30,
+    "antecede.protocols.total.timestamps": 45,
     "antecede.protocols.hierarchical.roles": 3,
     "antecede.protocols.matrix.matrix": 3,
 }
