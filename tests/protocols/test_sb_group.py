@@ -42,10 +42,10 @@ def test_a_newcomer_begins_from_its_sponsors_ordering_lists() -> None:
 
 def test_joining_twice_or_late_is_a_wrong_call() -> None:
     a = SemanticOrder(0, (0, 1))
-    with pytest.raises(LocalError, match="never reused"):
+    with pytest.raises(LocalError, match="given out before"):
         a.join(1)
     a.leave(1, 0)
-    with pytest.raises(LocalError, match="never reused"):
+    with pytest.raises(LocalError, match="given out before"):
         a.join(1)
     a.send("A1")
     with pytest.raises(LocalError, match="before the first message"):

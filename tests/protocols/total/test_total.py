@@ -301,7 +301,7 @@ def test_a_member_that_left_is_waited_for_until_its_last_message() -> None:
     assert list(member.receive(Acknowledgement(2, 0, b"", 1, 9))) == []  # late, of one who is gone
     assert member.snapshot() == before
     for gone in (2, 9):
-        with pytest.raises(LocalError, match="not in the group"):
+        with pytest.raises(LocalError, match="not another member"):
             member.leave(gone, 1)
     with pytest.raises(RemoteError, match="numbers are 1 to 1"):
         member.receive(TimedMessage(2, 2, "x", 9))

@@ -121,6 +121,16 @@ class ClockOrdered(ClockDelivery):
         self._relate(self.members)
         self.guarantee = self._promise()
 
+    @property
+    def heartbeat_ns(self) -> int | None:
+        """Nanoseconds of silence after which a null message goes out; None: never."""
+        return self.channel.heartbeat_ns
+
+    @property
+    def retry_ns(self) -> int | None:
+        """Nanoseconds after which what is missing is asked for again; None: no recovery."""
+        return self.channel.retry_ns
+
     def _check_options(self) -> None:
         name = type(self).__name__
         if self.delivery not in ("null", "bound"):
