@@ -48,7 +48,7 @@ def test_joining_twice_or_late_is_a_wrong_call() -> None:
     with pytest.raises(LocalError, match="given out before"):
         a.join(1)
     a.send("A1")
-    with pytest.raises(LocalError, match="before the first message"):
+    with pytest.raises(LocalError, match="before anything is sent"):
         a.adopt(())
 
 
