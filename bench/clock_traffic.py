@@ -41,7 +41,10 @@ def traffic(
     shares: tuple[float, ...],
 ) -> list[Traffic]:
     """Return for each share (`clocked.warmed`) a warm observer and `messages` arrivals there."""
-    options: dict[str, Any] = {"bounds": BOUNDS, "delivery": delivery}
+    # No limit of what is believed: `settle` says that nothing comes for ages.
+    unlimited = {"max_jump": None} if cls.carries_lt else {}
+    unlimited |= {"max_ahead_s": None} if cls.carries_pt else {}
+    options: dict[str, Any] = {"bounds": BOUNDS, "delivery": delivery, **unlimited}
     arrivals = _run(cls, members, messages, options)
     return warmed(
         lambda: Observer(cls(0, range(members), **options), settle), arrivals, messages, shares

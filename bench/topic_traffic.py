@@ -34,7 +34,7 @@ def traffic(
     options: dict[str, Any] = {"bounds": BOUNDS, "subscriptions": Subscriptions(chosen)}
     arrivals = _run(cls, members, messages, options, rng)
     return warmed(
-        lambda: Observer(cls(0, range(members), **options), lambda member: member.tick(1e9)),
+        lambda: Observer(cls(0, range(members), **options), lambda member: member.tick(10**18)),
         arrivals,
         messages,
         shares,

@@ -48,8 +48,7 @@ class SbState(Protocol):
     def _set_up(self, policy: Policy) -> None:
         self.policy = policy
         self.own_clock = OwnClock()
-        # The base declares the promise for the class; ours depends on the object's policy.
-        vars(self)["guarantee"] = guarantee_of(policy)
+        self.guarantee = guarantee_of(policy)
         self.store = Store()
         self.receivers = self.others()
         self.printed: dict[int, PrintedOrderingList] | None = None

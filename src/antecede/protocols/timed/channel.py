@@ -241,7 +241,8 @@ class Channel:
 
     def done(self, member: int) -> int:
         """Return the number up to which all is taken in or given up (REQ_j - 1)."""
-        return max(self.newest[member], self.given_up.get(member, 0))
+        newest = self.newest[member]
+        return max(newest, self.given_up.get(member, 0)) if self.given_up else newest
 
     def follow(self, member: int) -> list[Taken]:
         """Take in what is ahead of a member and follows without a gap; return it in order."""

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 class ReceiveBuffer:
-    """How much may wait at one member: `limit` messages held or ahead, None: all."""
+    """How much may wait at one member: `limit` messages held or ahead.
+
+    With None everything may, and nobody asks whether it is full.
+    """
 
     def __init__(self, member: ClockDelivery, limit: int | None) -> None:
         self.member, self.limit = member, limit
@@ -38,8 +41,7 @@ class ReceiveBuffer:
         return message.before > channel.done(message.sender) or not any(channel.ahead.values())
 
     def _lacks_room(self) -> bool:
-        if self.limit is None:
-            return False
+        assert self.limit is not None
         ahead = self.member.channel.ahead.values()
         return len(self.member.held) + sum(map(len, ahead)) >= self.limit
 

@@ -121,7 +121,7 @@ class Separation:
         """Whether separations are those of the bounds: nobody put others in their place."""
         hooks = ("between_s", "between_ns")
         return all(
-            vars(self).get(name, getattr(type(self), name)) is getattr(Separation, name)
+            getattr(getattr(self, name), "__func__", None) is getattr(Separation, name)
             for name in hooks
         )
 
