@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from antecede.check.calls import LIMIT_S, in_words, watching
 from antecede.check.conformance import Plan, conform
 from antecede.check.explorer.explorer import explore
-from antecede.check.group_under_test import MOST_MEMBERS, GroupUnderTest, UnmadeError, promise
+from antecede.check.group_under_test import GroupUnderTest, UnmadeError
 from antecede.check.loader import is_file_target, load_class
 from antecede.check.plans import Size, Target, searches, suites
 from antecede.check.results import (
@@ -25,7 +25,7 @@ from antecede.check.results import (
 from antecede.check.script.parse import Setting
 from antecede.check.shared import SharedState, shared_by
 from antecede.errors import LocalError, OptionError
-from antecede.protocols.given import with_trial
+from antecede.protocols.build import promise, smallest
 from antecede.protocols.options import read_options
 from antecede.protocols.registry import entry
 
@@ -55,10 +55,7 @@ def find_target(name: str, variant: str = "", options: Iterable[tuple[str, str]]
     factory = found.load()
     chosen = {**found.options(variant), **read_options(name, factory, given)}
     try:
-        if topology is None:
-            factory(0, (0, 1), **with_trial(factory, range(MOST_MEMBERS), chosen))
-        else:
-            factory(topology({0: (1,)}, (2,)), **chosen)
+        smallest(found, chosen)
     except LocalError as error:
         raise OptionError(f"protocol {name} refuses these options: {error}") from error
     return Target(name, factory, topology, chosen)

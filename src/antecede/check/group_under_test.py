@@ -7,6 +7,7 @@ S, T, U, and external peers X, Y, Z. A's messages are a1, a2, ...
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from antecede.check.calls import called, in_words, is_own
@@ -15,7 +16,9 @@ from antecede.check.timing import TimingModel
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import signed_text
 from antecede.errors import LocalError
-from antecede.protocols.base import Guarantee, Protocol, Relation
+from antecede.protocols import build
+from antecede.protocols.base import Protocol
+from antecede.protocols.build import MOST_MEMBERS, Factory
 from antecede.protocols.given import with_trial
 from antecede.protocols.options import option_text
 from antecede.protocols.topics.subscriptions import Subscriptions
@@ -23,11 +26,6 @@ from antecede.protocols.topics.subscriptions import Subscriptions
 FLAT_NAMES = "ABCDEFGHIJKLMNOPQR"
 SUPER_NAMES = "STU"
 EXTERNAL_NAMES = "XYZVW"
-
-Factory = Callable[..., Any]
-
-MOST_MEMBERS = 10
-"""Options of trial are asked for so many members, so that newcomers find themselves in them."""
 
 
 class Fewer(NamedTuple):
@@ -149,9 +147,8 @@ def flat(
     names = dict(enumerate(FLAT_NAMES[:size]))
 
     def newcomer(me: int, members: Iterable[int]) -> Protocol:
-        made: Protocol = made_by(cls, FLAT_NAMES[me], me, tuple(members), **options)
-        made.note_payload = f"note-{FLAT_NAMES[me]}"
-        return made
+        name = FLAT_NAMES[me]
+        return build.member(partial(made_by, cls, name), me, members, options, name)
 
     def make() -> dict[int, Protocol]:
         return {me: newcomer(me, tuple(names)) for me in names}
@@ -219,15 +216,15 @@ def made_by(factory: Factory, name: str, *arguments: Any, **options: Any) -> Any
 
 def hierarchy(
     protocol: str,
-    build: Factory,
-    topology: Callable[..., Any],
+    factory: Factory,
+    topology: Factory,
     groups: Iterable[int],
     external: int,
     options: Mapping[str, Any] | None = None,
 ) -> GroupUnderTest:
     """Return internal groups of the given sizes, a super peer each, and external peers.
 
-    `topology(groups, external)` and `build(topology, **options)` are those of
+    `topology(groups, external)` and `factory(topology, **options)` are those of
     `antecede.protocols.hierarchical.roles`, or mutants of them.
     """
     options = dict(options or {})
@@ -246,20 +243,14 @@ def hierarchy(
     names.update(zip(outside, EXTERNAL_NAMES, strict=False))
 
     def make() -> dict[int, Protocol]:
-        tree = topology(inside, outside)
-        made: dict[int, Protocol] = made_by(build, "the group", tree, **options)
-        for at, member in made.items():
-            # Acknowledgements need names of their own in a scenario.
-            if hasattr(member, "ack_payload"):
-                member.ack_payload = f"ack-{names[at]}"
-            member.note_payload = f"note-{names[at]}"
-        return made
+        made = partial(made_by, factory, "the group")
+        return build.hierarchy(made, inside, outside, options, names, topology)
 
     def fewer(name: str) -> Fewer | None:
         left = _sizes_without(name, internal, external)
         if left is None:
             return None
-        made = hierarchy(protocol, build, topology, *left, options)
+        made = hierarchy(protocol, factory, topology, *left, options)
         of_its_kind = next(
             known for known in (EXTERNAL_NAMES, SUPER_NAMES, FLAT_NAMES) if name in known
         )
@@ -286,32 +277,3 @@ def _sizes_without(
 
 def _texts(options: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple((name, option_text(value)) for name, value in options.items())
-
-
-def relation_of(members: Mapping[int, Protocol]) -> Relation:
-    """Return the one relation that all members of a group keep; raises LocalError."""
-    kept = {member.guarantee.relation for member in members.values()}
-    if len(kept) != 1:
-        raise LocalError(f"members keep different relations: {sorted(r.value for r in kept)}")
-    return kept.pop()
-
-
-_CLAUSES = {
-    "safe": "nothing early",
-    "live": "nothing stuck",
-    "no_unnecessary_wait": "no unnecessary wait",
-    "survives_loss": "survives loss",
-    "joins": "members join",
-    "leaves": "members leave",
-    "needs_time": "waits for time to pass",
-}
-
-
-def promise(members: Mapping[int, Protocol]) -> str:
-    """Say in words what all members of a group promise together."""
-    guarantees: list[Guarantee] = [member.guarantee for member in members.values()]
-    kept = [
-        words for field, words in _CLAUSES.items() if all(getattr(g, field) for g in guarantees)
-    ]
-    remarks = dict.fromkeys(g.remark for g in guarantees if g.remark)
-    return f"order by {relation_of(members).value}; " + ", ".join((*kept, *remarks))

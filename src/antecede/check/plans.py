@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import permutations, product
 from typing import Any, NamedTuple
 
 from antecede.check.conformance import Plan
 from antecede.check.explorer.explorer import Limits
-from antecede.check.group_under_test import Factory, GroupUnderTest, flat, hierarchy
+from antecede.check.group_under_test import GroupUnderTest, flat, hierarchy
 from antecede.check.timing import step_ns
 from antecede.protocols.base import Addressing, Guarantee, Relation
+from antecede.protocols.build import Factory
 
 MEMBERS, MESSAGES = 3, 4
 ADDRESSED_MESSAGES = 3
@@ -27,7 +28,7 @@ class Target(NamedTuple):
     name: str
     factory: Factory
     """The class, or with `topology` the function that makes all roles."""
-    topology: Callable[..., Any] | None = None
+    topology: Factory | None = None
     options: Mapping[str, Any] = {}
 
     @property

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from antecede.check.calls import called, in_words, is_own
-from antecede.check.group_under_test import GroupUnderTest, relation_of
+from antecede.check.group_under_test import GroupUnderTest
 from antecede.check.results import (
     ASTRAY,
     DISAGREED,
@@ -47,6 +47,7 @@ from antecede.clocks.nanoseconds import NS
 from antecede.errors import LocalError
 from antecede.oracle import history
 from antecede.protocols.base import Addressing, Guarantee, Protocol, Relation
+from antecede.protocols.build import relation_of
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 
 _KINDS = {SENT: SEND, ARRIVED: RECEIVE, DELIVERED: DELIVER, RELEASED: DELIVER}

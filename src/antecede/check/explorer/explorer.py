@@ -21,7 +21,7 @@ from typing import TypeAlias
 from antecede.check.explorer.judge import Found, Judge, Record, bits
 from antecede.check.explorer.moves import Limits, Move, Moves, Parts
 from antecede.check.explorer.transitions import Interner, Reaction, TransitionCache
-from antecede.check.group_under_test import GroupUnderTest, relation_of
+from antecede.check.group_under_test import GroupUnderTest
 from antecede.check.results import ENDLESS, RIGHT, Exploration, Failure
 from antecede.check.script.actions import Action, Arrive, Lose, Send, tick_of
 from antecede.check.session import Trial
@@ -29,6 +29,7 @@ from antecede.check.timing import pace
 from antecede.clocks.nanoseconds import seconds_text
 from antecede.formatting import counted
 from antecede.protocols.base import Relation
+from antecede.protocols.build import relation_of
 
 __all__ = ["Explorer", "Limits", "Move", "explore"]
 

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from antecede.check.group_under_test import relation_of
 from antecede.check.loader import is_file_target, load_class
 from antecede.check.script.parse import Setting
 from antecede.check.timing import TimingModel
 from antecede.errors import LocalError, OptionError, ScenarioError
+from antecede.protocols import build
 from antecede.protocols.base import Protocol, Relation
+from antecede.protocols.build import Factory, relation_of
 from antecede.protocols.options import options_of, read_options
 from antecede.protocols.registry import ENTRIES, entry, of_order
 from antecede.protocols.topics.subscriptions import Subscriptions
@@ -74,14 +75,12 @@ def cast_members(setting: Setting, folder: Path = Path()) -> Cast:
         raise ScenarioError(f"protocol {setting.protocol}: {error}") from error
 
 
-def _flat(factory: Callable[..., Any], setting: Setting, options: Mapping[str, Any]) -> Cast:
+def _flat(factory: Factory, setting: Setting, options: Mapping[str, Any]) -> Cast:
     names = dict(enumerate(setting.members))
     options = {**options, **_timing(factory, setting)}
 
     def make(me: int, members: Iterable[int]) -> Protocol:
-        made: Protocol = factory(me, tuple(members), **options)
-        made.note_payload = f"note-{names.get(me, me)}"
-        return made
+        return build.member(factory, me, members, options, names.get(me, str(me)))
 
     protocols = {at: make(at, names) for at in names}
     number = {name: at for at, name in names.items()}
@@ -92,42 +91,36 @@ def _flat(factory: Callable[..., Any], setting: Setting, options: Mapping[str, A
     return Cast(protocols, names, relation_of(protocols), make, physics, subscribed)
 
 
-def _timing(factory: Callable[..., Any], setting: Setting) -> dict[str, Any]:
+def _timing(factory: Factory, setting: Setting) -> dict[str, Any]:
     """Return bounds and subscriptions as options, by number; a newcomer has the next one."""
     numbers = {name: at for at, name in enumerate(setting.members)}
     later = (name for name, _ in setting.subscriptions if name not in numbers)
     everybody = numbers | {name: at for at, name in enumerate(later, start=len(numbers))}
-    found: dict[str, Any] = {}
+    told: dict[str, Any] = {}
     if setting.bounds is not None:
-        found["bounds"] = setting.bounds.numbered(everybody)
+        told["bounds"] = setting.bounds
     if setting.subscriptions:
-        found["subscriptions"] = Subscriptions(dict(setting.subscriptions)).numbered(everybody)
-    if unused := sorted(found.keys() - options_of(factory).keys()):
+        told["subscriptions"] = Subscriptions(dict(setting.subscriptions))
+    told = build.numbered(told, everybody)
+    if unused := sorted(told.keys() - options_of(factory).keys()):
         raise ScenarioError(f"{setting.protocol} takes no {unused[0]}: leave these lines out")
-    return found
+    return told
 
 
-def _hierarchy(factory: Callable[..., Any], setting: Setting, options: Mapping[str, Any]) -> Cast:
-    from antecede.protocols.hierarchical.roles import Topology
-
+def _hierarchy(factory: Factory, setting: Setting, options: Mapping[str, Any]) -> Cast:
     supers = [name for name, _ in setting.internal]
     inner = [name for _, peers in setting.internal for name in peers]
     names = dict(enumerate((*supers, *setting.external, *inner), start=1))
     number = {name: at for at, name in names.items()}
     groups = {number[sp]: tuple(number[peer] for peer in peers) for sp, peers in setting.internal}
-    protocols = factory(
-        Topology(groups, tuple(number[name] for name in setting.external)), **options
-    )
-    for at, member in protocols.items():
-        if hasattr(member, "ack_payload"):
-            member.ack_payload = f"ack-{names[at]}"
-        member.note_payload = f"note-{names[at]}"
+    external = tuple(number[name] for name in setting.external)
+    protocols = build.hierarchy(factory, groups, external, options, names)
     return Cast(protocols, names, relation_of(protocols), None)
 
 
 def _factory(
     name: str, folder: Path, options: Iterable[tuple[str, str]] = ()
-) -> tuple[Callable[..., Any], bool]:
+) -> tuple[Factory, bool]:
     """Return what makes the members, and whether they are all alike."""
     if is_file_target(name):
         return load_class(str(folder / name), options), True
@@ -139,7 +132,7 @@ def _factory(
         raise ScenarioError(f"no protocol is called '{name}'; {known}") from error
 
 
-def _options(factory: Callable[..., Any], setting: Setting) -> dict[str, Any]:
+def _options(factory: Factory, setting: Setting) -> dict[str, Any]:
     """Return the keyword arguments that the options of the setting stand for."""
     try:
         return read_options(setting.protocol, factory, setting.options)

@@ -6,10 +6,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from antecede.check.group_under_test import relation_of
 from antecede.check.loader import is_file_target
 from antecede.formatting import counted, were
 from antecede.protocols.base import Protocol, Relation
+from antecede.protocols.build import relation_of
 from antecede.protocols.registry import entry
 from antecede.simulate.outputs.certainty import half_width
 from antecede.simulate.outputs.violations import FULL
