@@ -12,12 +12,12 @@ from antecede.check.conformance import Plan, conform, replay
 from antecede.check.explorer.explorer import Explorer, Limits, Move, explore
 from antecede.check.explorer.judge import Found
 from antecede.check.group_under_test import GroupUnderTest, flat
+from antecede.check.judged_run import JudgedRun
 from antecede.check.plans import Size, Target, searches
 from antecede.check.results import ASTRAY, EARLY, STUCK
 from antecede.check.script.actions import Arrive, Lose, Send, Tick
 from antecede.check.script.parse import load_scenario, parse_scenario
 from antecede.check.script.run import run_scenario
-from antecede.check.session import Trial
 from antecede.check.timing import TimingModel
 from antecede.check.world import World
 from antecede.clocks.bounds import Bounds
@@ -118,7 +118,7 @@ def compare(
     group: GroupUnderTest, explorer: Explorer, path: Sequence[Move], found: Found | None
 ) -> None:
     """Let the oracle judge what the explorer has judged."""
-    trial = Trial(group)
+    trial = JudgedRun(group)
     failure = trial.run(explorer.actions(path))
     # The network also asks what is said about an arrival; the explorer does not.
     broken = failure if failure is not trial.doubt else None
@@ -135,7 +135,7 @@ def test_a_chain_of_three_messages_through_four_members_is_found() -> None:
 
 
 def test_a_copy_arrives_within_the_delays_of_its_channel_and_time_waits_for_it() -> None:
-    trial = Trial(flat("toys", toys.Patient, 2))
+    trial = JudgedRun(flat("toys", toys.Patient, 2))
     assert trial.take(Send("A", "a1"))
     assert not trial.take(Arrive("B", "a1"))
     assert trial.take(Tick(3.0))
@@ -147,7 +147,7 @@ def test_a_copy_arrives_within_the_delays_of_its_channel_and_time_waits_for_it()
 
 
 def test_a_lost_copy_never_arrives() -> None:
-    trial = Trial(flat("toys", toys.Patient, 2))
+    trial = JudgedRun(flat("toys", toys.Patient, 2))
     trial.take(Send("A", "a1"))
     assert trial.take(Lose("B", "a1"))
     assert not trial.take(Lose("B", "a1"))

@@ -6,6 +6,7 @@ import pytest
 
 from antecede.check.conformance import Plan, conform, play, replay
 from antecede.check.group_under_test import flat
+from antecede.check.judged_run import JudgedRun
 from antecede.check.results import (
     EARLY,
     RAISED,
@@ -19,7 +20,6 @@ from antecede.check.results import (
     WIRE,
 )
 from antecede.check.script.actions import Action, Arrive, Join, Leave, Send
-from antecede.check.session import Trial
 from antecede.protocols import registry
 from tests.check import toys
 
@@ -106,7 +106,7 @@ def test_the_network_does_all_it_claims_to() -> None:
 def test_a_newcomer_is_judged_from_its_sponsors_frontier_on() -> None:
     """D joins with B's frontier: a1 is covered, b1 is owed, and D's message depends on both."""
     entry = registry.entry("bss")
-    trial = Trial(flat("bss", entry.load(), 3))
+    trial = JudgedRun(flat("bss", entry.load(), 3))
     failure = trial.run(
         [
             Send("A", "a1"),
@@ -127,7 +127,7 @@ def test_a_newcomer_is_judged_from_its_sponsors_frontier_on() -> None:
 
 def test_impossible_actions_are_passed_over() -> None:
     entry = registry.entry("fifo")
-    trial = Trial(flat("fifo", entry.load(), 2))
+    trial = JudgedRun(flat("fifo", entry.load(), 2))
     nonsense: list[Action] = [
         Arrive("A", "b1"),
         Send("Z", "z1"),

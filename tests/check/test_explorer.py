@@ -11,6 +11,7 @@ from antecede.check.conformance import replay
 from antecede.check.explorer.explorer import Explorer, Limits, Move, explore
 from antecede.check.explorer.judge import Found
 from antecede.check.group_under_test import GroupUnderTest, flat, hierarchy
+from antecede.check.judged_run import JudgedRun
 from antecede.check.results import (
     EARLY,
     MISUSED,
@@ -21,7 +22,6 @@ from antecede.check.results import (
     UNNECESSARY,
     UNSENT,
 )
-from antecede.check.session import Trial
 from antecede.protocols import registry
 from antecede.protocols.hierarchical.roles import Topology, hierarchical
 from tests.check import toys
@@ -118,7 +118,7 @@ def test_the_judge_agrees_with_the_oracle_on_every_path(
     paths = 0
     for path, found in every_path(explorer, explorer.start(), ()):
         paths += 1
-        trial = Trial(group)
+        trial = JudgedRun(group)
         failure = trial.run(explorer.actions(path))
         assert len(trial.actions) == len(path)
         what = found.what if found is not None else None

@@ -17,9 +17,9 @@ from functools import partial
 from typing import NamedTuple
 
 from antecede.check.group_under_test import FLAT_NAMES, GroupUnderTest
+from antecede.check.judged_run import JudgedRun
 from antecede.check.results import ENDLESS, HUNG, SNAPSHOT, Failure, Suite
 from antecede.check.script.actions import Action, Arrive, Join, Leave, Lose, Send, Tick, tick_of
-from antecede.check.session import Trial
 from antecede.check.shrink import shrink
 from antecede.check.timing import delays_ns, step_ns
 from antecede.check.world import InFlight
@@ -71,14 +71,14 @@ def conform(
     return Suite(words, plan.runs, deliveries, None)
 
 
-def play(company: GroupUnderTest, plan: Plan, seed: str) -> Trial:
+def play(company: GroupUnderTest, plan: Plan, seed: str) -> JudgedRun:
     """Return one random run, its actions chosen by the seed; not yet judged."""
     return _Adversary(company, plan, random.Random(seed)).play()
 
 
-def _twin(trial: Trial) -> Failure | None:
+def _twin(trial: JudgedRun) -> Failure | None:
     """Repeat a run with snapshot and restore after every action; all steps must be the same."""
-    twin = Trial(trial.company, restoring=True)
+    twin = JudgedRun(trial.group, restoring=True)
     failure = twin.run(trial.actions)
     if failure is None and twin.world.steps == trial.world.steps:
         return None
@@ -89,7 +89,7 @@ def _twin(trial: Trial) -> Failure | None:
         first = next(((a, b) for a, b in pairs if a != b), None)
         at = trial.names[first[0].at] if first else "everybody"
         detail = f"{first[0]} became {first[1]}" if first else "one run has more steps"
-    company, actions = trial.company, tuple(trial.actions)
+    company, actions = trial.group, tuple(trial.actions)
     return Failure(SNAPSHOT, at, "", (), detail, actions, company.describe(), company.scene)
 
 
@@ -100,7 +100,7 @@ def replay(
 
     `twins`: with snapshot and restore after every action, too.
     """
-    trial = Trial(company)
+    trial = JudgedRun(company)
     failure = trial.run(actions)
     return _twin(trial) if failure is None and twins else failure
 
@@ -151,7 +151,7 @@ class _Adversary:
 
     def __init__(self, company: GroupUnderTest, plan: Plan, rng: random.Random) -> None:
         self.company, self.plan, self.rng = company, plan, rng
-        self.trial = Trial(company)
+        self.trial = JudgedRun(company)
         guarantees = self.trial.guarantees.values()
         self.joins = company.newcomer is not None and all(g.joins for g in guarantees)
         self.leaves = company.newcomer is not None and all(g.leaves for g in guarantees)
@@ -164,7 +164,7 @@ class _Adversary:
         self.newest_first = rng.random() < 0.3
         self.one_to_one = rng.random() < 0.3
 
-    def play(self) -> Trial:
+    def play(self) -> JudgedRun:
         """Send all messages, let everything arrive, and let time pass at the end."""
         while self.trial.failure is None and (self.left or self._under_way()):
             self.trial.take(self._choose())

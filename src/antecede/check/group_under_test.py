@@ -43,8 +43,8 @@ class GroupUnderTest(NamedTuple):
     """Name or FILE.py:CLASS."""
     names: Mapping[int, str]
     make: Callable[[], dict[int, Protocol]]
-    newcomer: Callable[[int, Iterable[int]], Protocol] | None
-    """Makes a member that joins, from its number and all members'; None: nobody can."""
+    newcomer: Callable[[int, Iterable[int], str], Protocol] | None
+    """Makes a member that joins, from its number, all members' and its name; None: nobody can."""
     options: tuple[tuple[str, str], ...] = ()
     internal: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Super peer's name -> names of its internal peers; empty for a flat group."""
@@ -146,12 +146,11 @@ def flat(
     options = with_trial(cls, range(MOST_MEMBERS), options or {})
     names = dict(enumerate(FLAT_NAMES[:size]))
 
-    def newcomer(me: int, members: Iterable[int]) -> Protocol:
-        name = FLAT_NAMES[me]
+    def newcomer(me: int, members: Iterable[int], name: str) -> Protocol:
         return build.member(partial(made_by, cls, name), me, members, options, name)
 
     def make() -> dict[int, Protocol]:
-        return {me: newcomer(me, tuple(names)) for me in names}
+        return {me: newcomer(me, tuple(names), name) for me, name in names.items()}
 
     bounds = options.get("bounds")
     physics = TimingModel(dict(zip(names, offsets, strict=False)), bounds)

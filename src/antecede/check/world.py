@@ -52,7 +52,7 @@ class Step(NamedTuple):
     """Label of the message (of the member, for join and leave)."""
     detail: tuple[str, ...] = ()
     """hold, release: labels of the missing messages; discard: the reason; send: labels it answers;
-    join: the sponsor's address."""
+    arrive, lose: the address it came from; join: the sponsor's."""
     reason: str = ""
     """hold: what it waits for in words, where the protocol cannot name it."""
 
@@ -173,14 +173,14 @@ class World:
         for position, copy in enumerate(self.in_flight):
             if copy.target == at and copy.message.payload == label:
                 del self.in_flight[position]
-                self.steps.append(Step(at, LOST, label))
+                self.steps.append(Step(at, LOST, label, (str(copy.source),)))
                 return self.steps[-1:]
         raise LocalError(f"no copy of {label} is in flight to member {at}")
 
     def hand_over(self, copy: InFlight) -> list[Step]:
         """Give a copy to its target, whether or not it was in flight (for duplicates)."""
         mark = len(self.steps)
-        self.steps.append(Step(copy.target, ARRIVED, copy.message.payload))
+        self.steps.append(Step(copy.target, ARRIVED, copy.message.payload, (str(copy.source),)))
         now = self.reading(copy.target)
         effects = self._ask(copy.target, "receive", lambda m: m.receive(copy.message, now=now))
         self._carry_out(copy.target, effects)

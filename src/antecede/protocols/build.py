@@ -54,7 +54,9 @@ def hierarchy(
     `Topology` of `protocols.hierarchical.roles`).
     """
     if topology is None:
-        from antecede.protocols.hierarchical.roles import Topology as topology  # noqa: N813
+        from antecede.protocols.hierarchical.roles import Topology
+
+        topology = Topology
     made: dict[int, Protocol] = factory(topology(groups, tuple(external)), **options)
     for at, one in made.items() if names else ():
         label_notes(one, names[at])

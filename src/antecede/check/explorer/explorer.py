@@ -22,9 +22,9 @@ from antecede.check.explorer.judge import Found, Judge, Record, bits
 from antecede.check.explorer.moves import Limits, Move, Moves, Parts
 from antecede.check.explorer.transitions import Interner, Reaction, TransitionCache
 from antecede.check.group_under_test import GroupUnderTest
+from antecede.check.judged_run import JudgedRun
 from antecede.check.results import ENDLESS, RIGHT, Exploration, Failure
 from antecede.check.script.actions import Action, Arrive, Lose, Send, tick_of
-from antecede.check.session import Trial
 from antecede.check.timing import pace
 from antecede.clocks.nanoseconds import seconds_text
 from antecede.formatting import counted
@@ -331,7 +331,7 @@ class Explorer:
         scenario knows copies by label and takes the oldest, so where several messages of a
         protocol's own have one label, the older ones are let in first.
         """
-        trial = Trial(self.company)
+        trial = JudgedRun(self.company)
         stayed: dict[int, int] = {}
         for move in moves:
             if move.passes:

@@ -20,11 +20,11 @@ from antecede.check.calls import LIMIT_S, in_words, is_own, watching
 from antecede.check.conformance import Plan, conform, play
 from antecede.check.explorer.explorer import Limits, explore
 from antecede.check.group_under_test import GroupUnderTest, flat, hierarchy
+from antecede.check.judged_run import JudgedRun
 from antecede.check.mutants.modules import ModuleCopies
 from antecede.check.mutants.mutation import Mutant, find_mutants, short
 from antecede.check.plans import Target, one_against_all
 from antecede.check.results import RAISED, Failure
-from antecede.check.session import Trial
 from antecede.check.world import Step
 from antecede.errors import LocalError
 from antecede.protocols.registry import ENTRIES
@@ -266,7 +266,7 @@ def _changed(targets: Sequence[Target], with_change: Callable[[Any], Any]) -> li
 
 def _outcome(
     targets: Sequence[Target],
-    originals: Sequence[Iterable[Trial]],
+    originals: Sequence[Iterable[JudgedRun]],
     bodies: ModuleCopies,
     mutant: Mutant,
     reasons: Mapping[str, str],
@@ -291,7 +291,7 @@ def _outcome(
     return Outcome(mutant, None, difference, "" if difference else reasons.get(mutant.key, ""))
 
 
-def _original_runs(targets: Sequence[Target]) -> list[list[Trial]]:
+def _original_runs(targets: Sequence[Target]) -> list[list[JudgedRun]]:
     """Return, for each target, the runs of the original on which its mutants are compared."""
     return [
         [
@@ -303,11 +303,11 @@ def _original_runs(targets: Sequence[Target]) -> list[list[Trial]]:
     ]
 
 
-def _difference(originals: Iterable[Trial], changed: Target) -> str:
+def _difference(originals: Iterable[JudgedRun], changed: Target) -> str:
     """Take the actions of the original's runs, and say what is sent or kept otherwise."""
     groups = (company for company in _groups(changed) for _ in range(DIFFERENCE_RUNS))
     for one, company in zip(originals, groups, strict=True):
-        other = Trial(company)
+        other = JudgedRun(company)
         for action in one.actions:
             other.take(action)
         steps = zip(one.world.steps, other.world.steps, strict=False)

@@ -12,15 +12,14 @@ from typing import NamedTuple
 
 from antecede.check.script.actions import Send
 from antecede.check.script.parse import Command, Scenario
-from antecede.check.world import ARRIVED, DELIVERED, JOINED, RELEASED, SENT
+from antecede.check.session import as_events
+from antecede.check.world import DELIVERED, JOINED, RELEASED
 from antecede.oracle.history import History
 from antecede.protocols.base import Relation
-from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
+from antecede.trace.schema import Event
 
 ACKNOWLEDGED = "acknowledge"
 """A message that a protocol sends of its own accord."""
-
-_ROWS = {SENT: SEND, ARRIVED: RECEIVE, DELIVERED: DELIVER, RELEASED: DELIVER}
 
 
 class Occurrence(NamedTuple):
@@ -93,20 +92,10 @@ class Run(NamedTuple):
 
 def rows_of(run: Run) -> list[Event]:
     """Return what happened as rows of a trace, for the oracle."""
-    rows: list[Event] = []
-    known: dict[str, list[str]] = {}
-    for one in run.happenings():
-        if one.kind == JOINED:
-            # What the sponsor had sent or delivered counts as delivered to the newcomer.
-            for label in known.get(one.others[0], ()):
-                rows.append(Event(kind=DELIVER, id=label, member=one.at))
-                known.setdefault(one.at, []).append(label)
-        elif one.kind in _ROWS:
-            row = Event(kind=_ROWS[one.kind], id=one.label, member=one.at, parents=one.answers)
-            rows.append(row)
-            if one.kind != ARRIVED:
-                known.setdefault(one.at, []).append(one.label)
-    return rows
+    return as_events(
+        (one.at, one.kind, one.label, one.others if one.kind == JOINED else one.answers)
+        for one in run.happenings()
+    )
 
 
 def judged(run: Run) -> Run:

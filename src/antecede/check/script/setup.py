@@ -9,57 +9,35 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from antecede.check.group_under_test import GroupUnderTest
 from antecede.check.loader import is_file_target, load_class
-from antecede.check.script.parse import Setting
+from antecede.check.script.actions import Join
+from antecede.check.script.parse import Scenario, Setting
 from antecede.check.timing import TimingModel
-from antecede.errors import LocalError, OptionError, ScenarioError
+from antecede.errors import LocalError, ScenarioError
 from antecede.protocols import build
-from antecede.protocols.base import Protocol, Relation
-from antecede.protocols.build import Factory, relation_of
+from antecede.protocols.base import Protocol
+from antecede.protocols.build import Factory
 from antecede.protocols.options import options_of, read_options
 from antecede.protocols.registry import ENTRIES, entry, of_order
 from antecede.protocols.topics.subscriptions import Subscriptions
 
 
-class Cast(NamedTuple):
-    """The members of a scenario: protocol objects and names by address."""
+def group_of(scenario: Scenario) -> GroupUnderTest:
+    """Return the group of a scenario; raises ScenarioError and LocalError for what cannot be.
 
-    protocols: dict[int, Protocol]
-    names: dict[int, str]
-    """Everybody who is or was in the group, by address."""
-    relation: Relation
-    make: Callable[[int, Iterable[int]], Protocol] | None
-    """Makes one more flat member from its number and all numbers; None: nobody can join."""
-    physics: TimingModel = TimingModel()
-    """Clocks as the scenario sets them. Its arrivals are by hand: no delay is enforced."""
-    subscriptions: Mapping[str, tuple[str, ...]] = {}
-    """Topics by name."""
-
-    def newcomer(self, name: str, present: Iterable[int]) -> tuple[int, Protocol]:
-        """Return the address and the protocol object of one more member."""
-        if self.make is None:
-            raise LocalError("scenarios let members join flat groups only")
-        at = max(self.names) + 1
-        made = self.make(at, (*present, at))
-        self.names[at] = name
-        return at, made
-
-
-def cast_members(setting: Setting, folder: Path = Path()) -> Cast:
-    """Make the protocol objects of a setting; raises ScenarioError for what cannot be.
-
-    `folder` is where the FILE.py of a protocol of one's own is looked for; raises InputError
-    when it cannot be used.
+    FILE.py of a protocol of one's own is looked for beside the scenario; raises InputError when
+    it cannot be used, OptionError for an option that it does not have. Arrivals are by hand: no
+    delay is enforced.
     """
-    try:
-        factory, flat = _factory(setting.protocol, folder, setting.options)
-    except OptionError as error:
-        raise ScenarioError(error.message) from error
-    options = _options(factory, setting)
+    setting = scenario.setting
+    factory, flat = _factory(setting, Path(scenario.path).parent)
+    options = read_options(setting.protocol, factory, setting.options)
     if flat and not setting.members:
         raise ScenarioError(
             f"all members of {setting.protocol} are alike; name them with 'members NAME ...'"
@@ -69,72 +47,74 @@ def cast_members(setting: Setting, folder: Path = Path()) -> Cast:
             f"{setting.protocol} has several roles; name them with "
             "'internal SUPER_PEER: PEER ...' and 'external PEER ...'"
         )
-    try:
-        return _flat(factory, setting, options) if flat else _hierarchy(factory, setting, options)
-    except (LocalError, TypeError) as error:
-        raise ScenarioError(f"protocol {setting.protocol}: {error}") from error
+    if not flat:
+        return _hierarchy(factory, setting, options)
+    joining = [one.action.at for one in scenario.commands if isinstance(one.action, Join)]
+    return _flat(factory, setting, options, joining)
 
 
-def _flat(factory: Factory, setting: Setting, options: Mapping[str, Any]) -> Cast:
+def _flat(
+    factory: Factory, setting: Setting, options: Mapping[str, Any], joining: Iterable[str]
+) -> GroupUnderTest:
     names = dict(enumerate(setting.members))
-    options = {**options, **_timing(factory, setting)}
+    subscribers = (name for name, _ in setting.subscriptions)
+    # A newcomer has the next number; who subscribes and never joins comes last.
+    everybody = dict.fromkeys((*setting.members, *joining, *subscribers))
+    number = {name: at for at, name in enumerate(everybody)}
+    told = {**options, **_told(factory, setting, number)}
 
-    def make(me: int, members: Iterable[int]) -> Protocol:
-        return build.member(factory, me, members, options, names.get(me, str(me)))
+    def newcomer(me: int, members: Iterable[int], name: str) -> Protocol:
+        return build.member(factory, me, members, told, name)
 
-    protocols = {at: make(at, names) for at in names}
-    number = {name: at for at, name in names.items()}
-    if strangers := [name for name, _ in setting.clocks if name not in number]:
+    def make() -> dict[int, Protocol]:
+        return {at: newcomer(at, names, name) for at, name in names.items()}
+
+    if strangers := [name for name, _ in setting.clocks if name not in setting.members]:
         raise LocalError(f"a clock is set for {strangers[0]}, who is not in the group")
-    physics = TimingModel({number[name]: offset for name, offset in setting.clocks})
-    subscribed = dict(setting.subscriptions)
-    return Cast(protocols, names, relation_of(protocols), make, physics, subscribed)
+    return GroupUnderTest(
+        setting.protocol,
+        names,
+        make,
+        newcomer,
+        setting.options,
+        physics=TimingModel({number[name]: offset for name, offset in setting.clocks}),
+        subscriptions={number[at]: frozenset(topics) for at, topics in setting.subscriptions},
+    )
 
 
-def _timing(factory: Factory, setting: Setting) -> dict[str, Any]:
-    """Return bounds and subscriptions as options, by number; a newcomer has the next one."""
-    numbers = {name: at for at, name in enumerate(setting.members)}
-    later = (name for name, _ in setting.subscriptions if name not in numbers)
-    everybody = numbers | {name: at for at, name in enumerate(later, start=len(numbers))}
+def _told(factory: Factory, setting: Setting, number: Mapping[str, int]) -> dict[str, Any]:
+    """Return bounds and subscriptions as options, by number."""
     told: dict[str, Any] = {}
     if setting.bounds is not None:
         told["bounds"] = setting.bounds
     if setting.subscriptions:
         told["subscriptions"] = Subscriptions(dict(setting.subscriptions))
-    told = build.numbered(told, everybody)
     if unused := sorted(told.keys() - options_of(factory).keys()):
         raise ScenarioError(f"{setting.protocol} takes no {unused[0]}: leave these lines out")
-    return told
+    return build.numbered(told, number)
 
 
-def _hierarchy(factory: Factory, setting: Setting, options: Mapping[str, Any]) -> Cast:
+def _hierarchy(factory: Factory, setting: Setting, options: Mapping[str, Any]) -> GroupUnderTest:
     supers = [name for name, _ in setting.internal]
     inner = [name for _, peers in setting.internal for name in peers]
     names = dict(enumerate((*supers, *setting.external, *inner), start=1))
     number = {name: at for at, name in names.items()}
     groups = {number[sp]: tuple(number[peer] for peer in peers) for sp, peers in setting.internal}
     external = tuple(number[name] for name in setting.external)
-    protocols = build.hierarchy(factory, groups, external, options, names)
-    return Cast(protocols, names, relation_of(protocols), None)
+    make = partial(build.hierarchy, factory, groups, external, options, names)
+    return GroupUnderTest(
+        setting.protocol, names, make, None, setting.options, tuple(setting.internal)
+    )
 
 
-def _factory(
-    name: str, folder: Path, options: Iterable[tuple[str, str]] = ()
-) -> tuple[Factory, bool]:
+def _factory(setting: Setting, folder: Path) -> tuple[Factory, bool]:
     """Return what makes the members, and whether they are all alike."""
+    name = setting.protocol
     if is_file_target(name):
-        return load_class(str(folder / name), options), True
+        return load_class(str(folder / name), setting.options), True
     try:
-        found = entry(name)
-        return found.load(), found.flat
+        known = entry(name)
     except LocalError as error:
-        known = of_order(name) or f"there are {', '.join(ENTRIES)}, or your own FILE.py:CLASS"
-        raise ScenarioError(f"no protocol is called '{name}'; {known}") from error
-
-
-def _options(factory: Factory, setting: Setting) -> dict[str, Any]:
-    """Return the keyword arguments that the options of the setting stand for."""
-    try:
-        return read_options(setting.protocol, factory, setting.options)
-    except OptionError as error:
-        raise ScenarioError(error.message) from error
+        there = of_order(name) or f"there are {', '.join(ENTRIES)}, or your own FILE.py:CLASS"
+        raise ScenarioError(f"no protocol is called '{name}'; {there}") from error
+    return known.load(), known.flat
