@@ -66,7 +66,7 @@ class CausalPasts:
     def __init__(self, relation: Relation, members: int, bit: Sequence[int]) -> None:
         self.relation, self.bit = relation, bit
         """`bit`: by message its mask; 0 for one that is not looked for."""
-        self.of = [0] * len(bit)
+        self.past = [0] * len(bit)
         self.immediate = [0] * len(bit)
         """What of the past is in the past of nothing else of it."""
         self.known, self.frontier = [0] * members, [0] * members
@@ -79,17 +79,17 @@ class CausalPasts:
             if self.relation is Relation.BY_REPLY:
                 self._answer(message, parents)
             else:
-                self.of[message] = self.known[member]
+                self.past[message] = self.known[member]
                 self.immediate[message] = self.frontier[member]
         bit = self.bit[message]
         if kind in self.learns and not (bit and self.known[member] & bit):
-            self.known[member] |= self.of[message] | bit
-            self.frontier[member] = self.frontier[member] & ~self.of[message] | bit
+            self.known[member] |= self.past[message] | bit
+            self.frontier[member] = self.frontier[member] & ~self.past[message] | bit
 
     def _answer(self, message: int, parents: Sequence[int]) -> None:
         above = direct = 0
         for parent in parents:
-            above |= self.of[parent]
+            above |= self.past[parent]
             direct |= self.bit[parent]
-        self.of[message] = above | direct
+        self.past[message] = above | direct
         self.immediate[message] = direct & ~above

@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
-from antecede.check.explorer.judge import Found, Judge, Record, bits
+from antecede.check.causal_past import bits
+from antecede.check.explorer.judge import Found, Judge, Record
 from antecede.check.explorer.moves import Limits, Move, Moves, Parts
 from antecede.check.explorer.transitions import Interner, Reaction, TransitionCache
 from antecede.check.group_under_test import GroupUnderTest

@@ -6,9 +6,10 @@ the two together on every path of small groups), a few hundred times faster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from antecede.check.causal_past import bits, past_at, past_of
 from antecede.check.results import ASTRAY, DISAGREED, EARLY, STUCK, TWICE, UNNECESSARY, UNSENT
 from antecede.check.script.agreement import disagreement
 from antecede.protocols.base import Guarantee, Relation
@@ -80,20 +81,10 @@ class Judge:
 
     def past(self, record: Record, slot: int, after: int) -> int:
         """Return the causal past of what a member sends now, in answer to `after` (-1: nothing)."""
-        done = record.done[slot]
-        known = {
-            Relation.NONE: 0,
-            Relation.FIFO: done & self.own(slot),
-            Relation.BY_DELIVERY: done,
-            Relation.BY_RECEIPT: done & self.own(slot) | record.arrived[slot],
-            Relation.BY_TOPIC: done & self.own(slot) | record.arrived[slot],
-            Relation.BY_REPLY: 1 << after if after >= 0 else 0,
-            Relation.TOTAL: done | self.sent(record, slot),
-        }[self.relation]
-        past = known
-        for label in bits(known):
-            past |= record.pasts[label]
-        return past
+        if self.relation is Relation.BY_REPLY:
+            return past_of(1 << after, record.pasts) if after >= 0 else 0
+        sent, arrived, done = self.sent(record, slot), record.arrived[slot], record.done[slot]
+        return past_at(self.relation, sent, arrived, done, record.pasts)
 
     def deliveries(
         self, record: Record, slot: int, handed: Sequence[tuple[int, bool]]
@@ -165,11 +156,3 @@ class Judge:
             STUCK: guarantee.live,
         }
         return promised[what] and what not in self.ignored
-
-
-def bits(mask: int) -> Iterator[int]:
-    """Yield the positions of the bits that are set, ascending."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from antecede.check.explorer.judge import Judge, Record, bits
+from antecede.check.causal_past import bits
+from antecede.check.explorer.judge import Judge, Record
 from antecede.check.explorer.transitions import Audience, TransitionCache
 from antecede.check.group_under_test import GroupUnderTest
 from antecede.check.timing import delays_ns, instants_ns, step_ns

@@ -11,11 +11,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from antecede.check.causal_past import ARRIVED, DELIVERED, RELEASED, SENT
 from antecede.protocols.base import Relation
 from antecede.simulate.scenario.model import Scenario
 
-SENT, ARRIVED, DELIVERED, RELEASED = range(4)
-"""Kinds of happenings; released: handed over, marked as lacking what came before it."""
+__all__ = [
+    "ARRIVED",
+    "DELIVERED",
+    "RELEASED",
+    "SENT",
+    "Happening",
+    "Numbered",
+    "Recording",
+    "Transmission",
+]
 
 
 class Happening(NamedTuple):

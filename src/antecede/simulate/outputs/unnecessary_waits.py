@@ -22,7 +22,7 @@ from typing import NamedTuple
 from antecede.protocols.base import Relation
 from antecede.simulate.delays import US
 from antecede.simulate.outputs.recording import ARRIVED, DELIVERED, RELEASED, SENT, Recording
-from antecede.simulate.outputs.violations import FULL, pasts, violations
+from antecede.simulate.outputs.violations import FULL, pasts, violations, wanted
 
 
 class Hindsight(NamedTuple):
@@ -82,40 +82,18 @@ def outcomes(run: Recording) -> Outcomes | None:
     """Return what became of each delivery; None above `judge.FULL` messages."""
     if len(run.sender) > FULL:
         return None
-    by_topic = run.relation is Relation.BY_TOPIC
-    relation = Relation.BY_TOPIC if by_topic else Relation.BY_DELIVERY
+    relation = run.relation if run.relation is Relation.BY_TOPIC else Relation.BY_DELIVERY
     early: list[bool] = []
     violations(run, relation, each=early)
     by_receipt: list[bool] = []
     violations(run, Relation.BY_RECEIPT, each=by_receipt)
-    message, wait_us, late_us = _waits(run, pasts(run, relation).past, _wanted(run, by_topic))
+    needed = wanted(run, relation, range(len(run.sender)))
+    message, wait_us, late_us = _waits(run, pasts(run, relation).past, needed)
     return Outcomes(message, wait_us, late_us, early, by_receipt)
 
 
-def _wanted(run: Recording, by_topic: bool) -> Callable[[int, int], int]:
-    """Return what says which messages a member must have before a message, if they are causes."""
-    addressed = [0] * run.scenario.topology.size
-    about: dict[str, int] = {}
-    for message, sent_us in enumerate(run.sent_us):
-        if sent_us is not None:
-            for member in run.receivers(message):
-                addressed[member] |= 1 << message
-        for topic in run.topics[message] if by_topic else ():
-            about[topic] = about.get(topic, 0) | 1 << message
-
-    def wanted(member: int, message: int) -> int:
-        if not by_topic:
-            return addressed[member]
-        shared = 0
-        for topic in run.subscriptions[member].intersection(run.topics[message]):
-            shared |= about[topic]
-        return addressed[member] & shared
-
-    return wanted
-
-
 def _waits(
-    run: Recording, past: list[int], wanted: Callable[[int, int], int]
+    run: Recording, past: list[int], needed: Callable[[int, int], int]
 ) -> tuple[list[int], list[int], list[int]]:
     """Return of each delivery its message, how long it waited, and how long in vain."""
     size = run.scenario.topology.size
@@ -132,7 +110,7 @@ def _waits(
         here = waiting[member]
         if kind == ARRIVED or (own and kind == SENT):
             arrived_us[member, message] = time_us
-            here[message] = past[message] & wanted(member, message) & ~done[member]
+            here[message] = past[message] & needed(member, message) & ~done[member]
             if not here[message]:
                 ready_us[member, message] = time_us
         elif kind in (DELIVERED, RELEASED):
