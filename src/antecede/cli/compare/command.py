@@ -26,7 +26,7 @@ from antecede.protocols.base import Protocol
 from antecede.simulate.members import cast
 from antecede.simulate.memory import check_memory
 from antecede.simulate.outputs.certainty import half_widths
-from antecede.simulate.outputs.unnecessary_waits import outcomes
+from antecede.simulate.outputs.unnecessary_waits import delivery_waits
 from antecede.simulate.reference_engine import run_readable
 from antecede.simulate.scenario.compatibility import kind_of
 from antecede.simulate.scenario.model import Scenario
@@ -162,7 +162,7 @@ def _members(scenario: Scenario, seed: int) -> Mapping[int, Protocol]:
 
 def _ran(scenario: Scenario, seed: int, progress: Progress) -> Ran:
     result, recording = run_readable(scenario, seed, True, progress)
-    seen = outcomes(recording)
-    more = {} if seen is None else seen.hindsight().figures()
+    seen = delivery_waits(recording)
+    more = {} if seen is None else seen.counts().figures()
     halves = half_widths(result, recording, seen)
     return Ran(seed, {**result.figures, **more}, halves, result.caveats)
