@@ -16,15 +16,15 @@ from antecede.check.judged_run import JudgedRun
 from antecede.check.plans import Size, Target, searches
 from antecede.check.results import ASTRAY, EARLY, STUCK
 from antecede.check.script.actions import Arrive, Lose, Send, Tick
-from antecede.check.script.parse import load_scenario, parse_scenario
-from antecede.check.script.run import run_scenario
+from antecede.check.script.parse import load_script, parse_script
+from antecede.check.script.run import run_script
 from antecede.check.timing import TimingModel
 from antecede.check.world import World
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import NS
 from antecede.diagram.steps import from_run
 from antecede.diagram.text import draw_text
-from antecede.errors import LocalError, ScenarioError
+from antecede.errors import LocalError, ScriptError
 from antecede.protocols.registry import entry
 from tests.check import toys_timed as toys
 from tests.check.test_explorer import every_path
@@ -196,15 +196,15 @@ members A B C
     ],
 )
 def test_what_is_wrong_in_a_scenario_is_said(line: str, says: str) -> None:
-    with pytest.raises(ScenarioError, match=says):
-        run_scenario(parse_scenario(SCENE + line + "\n"))
+    with pytest.raises(ScriptError, match=says):
+        run_script(parse_script(SCENE + line + "\n"))
 
 
 def test_a_lost_copy_in_a_scenario_is_told_and_stays_lost() -> None:
-    run = run_scenario(parse_scenario(SCENE + "send A m\nlose B m\narrive C m\n"))
-    assert [moment.output for moment in run.moments[1:]] == [("m to B is lost",), ("C delivers m",)]
-    with pytest.raises(ScenarioError, match="m is not in flight to B"):
-        run_scenario(parse_scenario(SCENE + "send A m\nlose B m\narrive B m\n"))
+    run = run_script(parse_script(SCENE + "send A m\nlose B m\narrive C m\n"))
+    assert [moment.output for moment in run.results[1:]] == [("m to B is lost",), ("C delivers m",)]
+    with pytest.raises(ScriptError, match="m is not in flight to B"):
+        run_script(parse_script(SCENE + "send A m\nlose B m\narrive B m\n"))
 
 
 def test_bounds_say_the_least_delay_over_any_path() -> None:
@@ -223,8 +223,8 @@ def test_a_delivery_astray_is_told(tmp_path: Path) -> None:
     (tmp_path / "toys.py").write_text("from tests.check.toys_timed import Gossip\n")
     path = tmp_path / "astray.scenario"
     path.write_text("protocol toys.py:Gossip\nmembers A B C\nsend A m to B\narrive C m\n")
-    run = run_scenario(load_scenario(path))
-    assert run.moments[-1].output == (
+    run = run_script(load_script(path))
+    assert run.results[-1].output == (
         "C delivers m",
         "VIOLATION: C delivers m, which is for others",
     )

@@ -12,8 +12,8 @@ from antecede.check.explorer.explorer import Limits, explore
 from antecede.check.group_under_test import flat
 from antecede.check.results import DISAGREED, EARLY, STUCK
 from antecede.check.script.agreement import Disagreement, disagreement
-from antecede.check.script.parse import parse_scenario
-from antecede.check.script.run import run_scenario
+from antecede.check.script.parse import parse_script
+from antecede.check.script.run import run_script
 from antecede.protocols.base import Deliver, Effect, Guarantee, Relation, Transmit
 from antecede.protocols.total.sequencer import Sequencer
 from antecede.protocols.total.timestamps import AgreedTimestamps
@@ -87,8 +87,8 @@ def test_a_scenario_marks_the_delivery_that_differs(tmp_path: Any) -> None:
         "from tests.check.test_agreement import CausalAtOnce as Toy\n", encoding="utf-8"
     )
     text = f"protocol {tmp_path / 'toy.py'}:Toy\nmembers A B\nsend A a1\nsend B b1\n"
-    run = run_scenario(parse_scenario(text + "arrive B a1\narrive A b1\n"))
-    (wrong,) = [one for one in run.happenings() if one.wrong]
+    run = run_script(parse_script(text + "arrive B a1\narrive A b1\n"))
+    (wrong,) = [one for one in run.occurrences() if one.wrong]
     assert (wrong.at, wrong.label, wrong.unlike) == ("A", "b1", ("B", "a1"))
-    lines = [line for moment in run.moments for line in moment.output]
+    lines = [line for moment in run.results for line in moment.output]
     assert sum("VIOLATION" in line for line in lines) == 1

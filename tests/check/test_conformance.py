@@ -72,7 +72,7 @@ def test_each_kind_of_failure_is_caught_and_shortened(toy: type, what: str) -> N
     assert failure is not None
     assert failure.what == what
     assert len(failure.actions) <= 8
-    group = flat("toys", toy, len(failure.scene.members))
+    group = flat("toys", toy, len(failure.setup.members))
     again = replay(group, failure.actions, twins=True)
     assert again is not None
     assert again.what == failure.what

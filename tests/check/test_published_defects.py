@@ -14,8 +14,8 @@ import pytest
 from antecede.check.explorer.explorer import Limits, explore
 from antecede.check.group_under_test import GroupUnderTest, flat, hierarchy
 from antecede.check.results import EARLY, STUCK, UNNECESSARY
-from antecede.check.script.parse import load_scenario
-from antecede.check.script.run import check_output, run_scenario, with_output
+from antecede.check.script.parse import load_script
+from antecede.check.script.run import check_output, run_script, with_output
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import NS
 from antecede.protocols import registry
@@ -201,10 +201,10 @@ def test_the_smallest_counterexample_is_the_golden_one(
     assert len(failure.actions) == defect.actions
     path = FOLDER / f"{defect.file}.scenario"
     if request.config.getoption("--rewrite-scenarios"):
-        path.write_text(with_output(failure.scenario(defect.title, defect.source), str(path)))
-    golden = load_scenario(path)
+        path.write_text(with_output(failure.script(defect.title, defect.source), str(path)))
+    golden = load_script(path)
     assert tuple(command.action for command in golden.commands) == failure.actions
-    run = run_scenario(golden)
+    run = run_script(golden)
     assert check_output(run) == ()
     if defect.what == EARLY:
         assert [(one.at, one.label) for one in run.violations()] == [(failure.at, failure.label)]

@@ -16,8 +16,8 @@ from antecede.check.group_under_test import GroupUnderTest, flat, hierarchy
 from antecede.check.plans import Size, suites
 from antecede.check.results import EARLY, ENDLESS, HUNG, Failure
 from antecede.check.script.actions import Action, Arrive, Join, Send
-from antecede.check.script.parse import parse_scenario
-from antecede.check.script.run import run_scenario
+from antecede.check.script.parse import parse_script
+from antecede.check.script.run import run_script
 from antecede.check.shrink import HANGING, Found, shrink, smaller
 from antecede.protocols import registry
 from antecede.protocols.hierarchical import roles as inside
@@ -61,8 +61,8 @@ def test_it_has_no_more_members_than_the_one_of_the_explorer(name: str, variant:
 def everybody(found: Failure) -> int:
     """Return the number of members of a counterexample, newcomers too."""
     joined = sum(isinstance(action, Join) for action in found.actions)
-    peers = [name for row in found.scene.internal for name in (row[0], *row[1])]
-    return len(peers) + len(found.scene.external) + len(found.scene.members) + joined
+    peers = [name for row in found.setup.internal for name in (row[0], *row[1])]
+    return len(peers) + len(found.setup.external) + len(found.setup.members) + joined
 
 
 @pytest.mark.parametrize(("name", "variant"), sorted(MEMBERS.keys() - SLOW))
@@ -97,7 +97,7 @@ def test_a_group_of_any_toy_becomes_as_small_as_it_can(toy: type, least: int, se
 
 def test_a_counterexample_is_a_scenario_that_shows_it() -> None:
     failure = shorten(*found_by_the_network("tv-pt", "as-published"))
-    run = run_scenario(parse_scenario(failure.scenario()))
+    run = run_script(parse_script(failure.script()))
     assert [one.label for one in run.violations()] == [failure.label]
 
 
@@ -110,7 +110,7 @@ def test_members_are_named_and_their_messages_numbered_without_holes() -> None:
     failure = replay(group, actions)
     assert failure is not None
     found = small(group, failure).failure
-    assert found.scene.members == ("A", "B")
+    assert found.setup.members == ("A", "B")
     (first, then) = (one.label for one in found.actions if isinstance(one, Send))
     assert (first, then) in {("a1", "a2"), ("b1", "b2")}
     assert (found.label, found.missing) == (then, (first,))
@@ -154,7 +154,7 @@ def test_a_hierarchy_loses_peers_and_then_their_super_peer() -> None:
 
 
 def _failing(what: str, company: GroupUnderTest, actions: Sequence[Action]) -> Failure:
-    return Failure(what, "A", "", (), "", tuple(actions), company.describe(), company.scene)
+    return Failure(what, "A", "", (), "", tuple(actions), company.describe(), company.setup)
 
 
 @pytest.mark.parametrize(

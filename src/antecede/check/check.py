@@ -22,7 +22,7 @@ from antecede.check.results import (
     Verdict,
     kind_of,
 )
-from antecede.check.script.parse import Setting
+from antecede.check.script.parse import Setup
 from antecede.check.shared import SharedState, shared_by
 from antecede.errors import LocalError, OptionError
 from antecede.protocols.build import promise, smallest
@@ -89,7 +89,7 @@ def run_check(
         except UnmadeError as error:
             failure = Failure(
                 kind_of(error.error), error.name, "", (), in_words(error.error), (), "any group",
-                Setting(target, tuple(options)),
+                Setup(target, tuple(options)),
             )  # fmt: skip
             part = Exploration("making the members", 0, 0, False, failure)
             return Verdict(target, _title(found), "nothing that could be asked", (part,), ())
@@ -130,7 +130,7 @@ def _watched(found: Target) -> SharedState | None:
 
 def _shared(company: GroupUnderTest, wrong: str) -> Exploration:
     words = company.describe()
-    failure = Failure(SHARED, found_at(company), "", (), wrong, (), words, company.scene)
+    failure = Failure(SHARED, found_at(company), "", (), wrong, (), words, company.setup)
     return Exploration(words, 0, 0, False, failure)
 
 

@@ -90,7 +90,7 @@ def _twin(trial: JudgedRun) -> Failure | None:
         at = trial.names[first[0].at] if first else "everybody"
         detail = f"{first[0]} became {first[1]}" if first else "one run has more steps"
     company, actions = trial.group, tuple(trial.actions)
-    return Failure(SNAPSHOT, at, "", (), detail, actions, company.describe(), company.scene)
+    return Failure(SNAPSHOT, at, "", (), detail, actions, company.describe(), company.setup)
 
 
 def replay(

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from antecede.check.calls import called, in_words, is_own
-from antecede.check.script.parse import Setting
+from antecede.check.script.parse import Setup
 from antecede.check.timing import TimingModel
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import signed_text
@@ -74,15 +74,15 @@ class GroupUnderTest(NamedTuple):
         return None if self.fewer is None else self.fewer(name)
 
     @property
-    def scene(self) -> Setting:
-        """The group as a scenario names it."""
+    def setup(self) -> Setup:
+        """The group as a script names it."""
         if not self.internal:
-            return self._flat_scene()
+            return self._flat_setup()
         inside = {name for sp, peers in self.internal for name in (sp, *peers)}
         external = tuple(name for name in self.names.values() if name not in inside)
-        return Setting(self.protocol, self.options, (), self.internal, external)
+        return Setup(self.protocol, self.options, (), self.internal, external)
 
-    def _flat_scene(self) -> Setting:
+    def _flat_setup(self) -> Setup:
         names, bounds = self.names, None
         if self.physics.bounds is not None:
             bounds = self.physics.bounds.among(names).numbered(names)
@@ -90,7 +90,7 @@ class GroupUnderTest(NamedTuple):
         rows = ((at, tuple(sorted(self.subscriptions.get(at, ())))) for at in names)
         subscribed = tuple((names[at], topics) for at, topics in rows if topics)
         everybody = tuple(names.values())
-        return Setting(
+        return Setup(
             self.protocol,
             self.options,
             everybody,

@@ -218,7 +218,7 @@ class JudgedRun(Session):
         self, what: str, at: str, label: str, detail: str = "", missing: Iterable[str] = ()
     ) -> Failure:
         known, done, group = tuple(sorted(missing)), tuple(self.actions), self.group
-        return Failure(what, at, label, known, detail, done, group.describe(), group.scene)
+        return Failure(what, at, label, known, detail, done, group.describe(), group.setup)
 
     # -- judgement --------------------------------------------------------------------------
 

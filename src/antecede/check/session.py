@@ -141,7 +141,7 @@ class Session:
                 f"{name} is or was in the group; a newcomer needs a name of its own"
             )
         if self.group.newcomer is None:
-            raise ImpossibleError("scenarios let members join flat groups only")
+            raise ImpossibleError("scripts let members join flat groups only")
         at = max(self.names) + 1
         newcomer = self.group.newcomer(at, (*self.world.members, at), name)
         self.invited_ns[at] = self.world.now_ns + self.world.physics.least_ns(sponsor, at)

@@ -1,6 +1,6 @@
 """A group of protocol objects and the messages in flight between them, moved by hand.
 
-The explorer, the conformance suite and the scenarios all drive members through this one
+The explorer, the conformance suite and the scripts all drive members through this one
 class. It knows nothing of any protocol: it carries out effects, keeps what is in flight, and
 writes down every step. Messages of the application are named by labels (short strings), which
 travel as payloads and so survive any renumbering on the way.

@@ -326,10 +326,10 @@ class Explorer:
         return moves[::-1]
 
     def actions(self, moves: Sequence[Move]) -> tuple[Action, ...]:
-        """Return moves as the actions of a scenario.
+        """Return moves as the actions of a script.
 
-        A copy that stays in flight has arrived as far as a scenario goes; it comes again. A
-        scenario knows copies by label and takes the oldest, so where several messages of a
+        A copy that stays in flight has arrived as far as a script goes; it comes again. A
+        script knows copies by label and takes the oldest, so where several messages of a
         protocol's own have one label, the older ones are let in first.
         """
         trial = JudgedRun(self.company)
@@ -370,7 +370,7 @@ class Explorer:
             found.detail,
             self.actions(moves),
             self.company.describe(),
-            self.company.scene,
+            self.company.setup,
         ).begun()
 
 

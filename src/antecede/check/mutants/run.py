@@ -282,8 +282,8 @@ def _outcome(
             raise
         # The explorer reports what members raise; this is code that does not even start.
         what = in_words(error)
-        scene = _small(targets[0]).scene
-        failure = Failure(RAISED, "everybody", "", (), what, (), "any group", scene)
+        setup = _small(targets[0]).setup
+        failure = Failure(RAISED, "everybody", "", (), what, (), "any group", setup)
     if failure is not None:
         return Outcome(mutant, failure)
     pairs = zip(originals, changed, strict=True)

@@ -1,12 +1,12 @@
-"""Carry out a scenario: every action, what it caused, and the golden output beside it.
+"""Carry out a script: every action, what it caused, and the golden output beside it.
 
 Theory of operation
 -------------------
-`run_scenario` lets a `Session` carry the actions out, and returns one
-`Moment` an action: the steps it caused and these steps as lines of output. A golden file holds
-these lines behind `= `; `check_output` compares, `with_output` rewrites them. A delivery before
-a message of its causal past (in the relation that the protocol promises) is marked VIOLATION
-by `antecede.oracle`, from what happened alone and not from the protocol's own state.
+`run_script` lets a `Session` carry the actions out, and returns a `CommandResult` for each: the
+steps it caused and these steps as lines of output. A golden file holds these lines behind `= `;
+`check_output` compares, `with_output` rewrites them. A delivery before a message of its causal past
+(in the relation that the protocol promises) is marked VIOLATION by `antecede.oracle`, from what
+happened alone and not from the protocol's own state.
 """
 
 from __future__ import annotations
@@ -17,97 +17,104 @@ from antecede.check.calls import Hung, in_words, is_own, watching
 from antecede.check.effects import MisuseError
 from antecede.check.script.actions import Action, Blocked, State
 from antecede.check.script.describe import describe
-from antecede.check.script.execution import ACKNOWLEDGED, Moment, Occurrence, Run, judged, waits
+from antecede.check.script.execution import (
+    ACKNOWLEDGED,
+    CommandResult,
+    Occurrence,
+    ScriptRun,
+    judged,
+    waits,
+)
 from antecede.check.script.parse import (
-    Scenario,
-    parse_scenario,
+    Script,
+    parse_script,
     replace_output,
 )
 from antecede.check.script.setup import group_of
 from antecede.check.session import ImpossibleError, Session
 from antecede.check.world import FORWARDED, HELD, SENT, InFlight, Step
-from antecede.errors import LocalError, OptionError, RemoteError, ScenarioError
+from antecede.errors import LocalError, OptionError, RemoteError, ScriptError
 
 FOR_TIME = "time to pass"
 """What a message waits for that may go when nothing before it can be under way any more."""
 
 
-def run_scenario(scenario: Scenario) -> Run:
-    """Carry out all actions; raises ScenarioError when one asks for the impossible."""
+def run_script(script: Script) -> ScriptRun:
+    """Carry out all actions; raises ScriptError when one asks for the impossible."""
     with watching():
-        return judged(_Runner(scenario).run())
+        return judged(_Runner(script).run())
 
 
-def check_output(run: Run) -> tuple[str, ...]:
+def check_output(run: ScriptRun) -> tuple[str, ...]:
     """Return one line for each command whose expected output is not what it printed."""
-    path = run.scenario.path
+    path = run.script.path
     return tuple(
-        f"{path}:{moment.command.line}: expected {list(moment.command.expected)}, "
-        f"got {list(moment.output)}"
-        for moment in run.moments
-        if moment.command.expected != moment.output
+        f"{path}:{result.command.line}: expected {list(result.command.expected)}, "
+        f"got {list(result.output)}"
+        for result in run.results
+        if result.command.expected != result.output
     )
 
 
-def with_output(text: str, path: str = "scenario") -> str:
-    """Return the scenario text with every expected line replaced by what is printed now."""
-    run = run_scenario(parse_scenario(text, path))
-    return replace_output(text, {moment.command.line: moment.output for moment in run.moments})
+def with_output(text: str, path: str = "script") -> str:
+    """Return the script text with every expected line replaced by what is printed now."""
+    run = run_script(parse_script(text, path))
+    return replace_output(text, {result.command.line: result.output for result in run.results})
 
 
 def rewrite(path: str | Path) -> None:
-    """Replace the expected output in a scenario file by what is printed now."""
+    """Replace the expected output in a script file by what is printed now."""
     target = Path(path)
     target.write_text(with_output(target.read_text(encoding="utf-8"), str(path)), encoding="utf-8")
 
 
-def _begun(scenario: Scenario) -> Session:
-    """Return the group as it is before the first action; raises ScenarioError."""
+def _begun(script: Script) -> Session:
+    """Return the group as it is before the first action; raises ScriptError."""
     try:
-        return Session(group_of(scenario))
-    except (ScenarioError, OptionError, LocalError, TypeError) as error:
-        what = f"protocol {scenario.setting.protocol}: {error}"
-        if isinstance(error, ScenarioError | OptionError):
+        return Session(group_of(script))
+    except (ScriptError, OptionError, LocalError, TypeError) as error:
+        what = f"protocol {script.setup.protocol}: {error}"
+        if isinstance(error, ScriptError | OptionError):
             what = error.message
-        raise ScenarioError(what, path=scenario.path, line=scenario.protocol_line) from error
+        raise ScriptError(what, path=script.path, line=script.protocol_line) from error
 
 
 class _Runner:
-    def __init__(self, scenario: Scenario) -> None:
-        self.scenario = scenario
+    def __init__(self, script: Script) -> None:
+        self.script = script
         self.line: int | None = None
-        self.session = _begun(scenario)
+        self.session = _begun(script)
         self.world, self.names = self.session.world, self.session.names
         self.before: set[int] = set()
 
-    def run(self) -> Run:
+    def run(self) -> ScriptRun:
         """Carry out every command; deliveries are not judged yet."""
-        moments = []
+        results = []
         number = 0
-        for command in self.scenario.commands:
+        for command in self.script.commands:
             self.line = command.line
             action = command.action
             if isinstance(action, State | Blocked):
-                moments.append(Moment(0, command, (), self._printed(action)))
+                results.append(CommandResult(0, command, (), self._printed(action)))
                 continue
             number += 1
-            happenings, refused = self._moved(action)
-            moments.append(Moment(number, command, happenings, refused))
+            occurrences, refused = self._moved(action)
+            results.append(CommandResult(number, command, occurrences, refused))
         addressed = {
             label: tuple(self.names[at] for at in to)
             for label, to in self.session.addressed.items()
         }
-        return Run(
-            self.scenario,
-            tuple(moments),
+        return ScriptRun(
+            self.script,
+            tuple(results),
             self.session.relation,
             self._held(),
             addressed,
-            dict(self.scenario.setting.subscriptions),
+            dict(self.script.setup.subscriptions),
         )
 
-    def error(self, message: str) -> ScenarioError:
-        return ScenarioError(message, path=self.scenario.path, line=self.line)
+    def error(self, message: str) -> ScriptError:
+        return ScriptError(message, path=self.script.path, line=self.line)
 
     def _moved(self, action: Action) -> tuple[tuple[Occurrence, ...], tuple[str, ...]]:
         """Carry out an action; returns what happened, or why the message was refused."""
@@ -125,11 +132,11 @@ class _Runner:
             what = in_words(error) if isinstance(error, Hung) else f"raised {in_words(error)}"
             raise self.error(f"the protocol {what}") from error
         told = {(step.at, step.label) for step in steps if step.kind in (SENT, FORWARDED)}
-        return (*map(self._happening, steps), *self._acknowledged(told)), ()
+        return (*map(self._occurrence, steps), *self._acknowledged(told)), ()
 
     # -- what happened ----------------------------------------------------------------------
 
-    def _happening(self, step: Step) -> Occurrence:
+    def _occurrence(self, step: Step) -> Occurrence:
         name = self.names[step.at]
         match step.kind:
             case "send" | "forward":

@@ -1,4 +1,4 @@
-"""From the setting of a scenario to protocol objects: numbers, options, topology.
+"""From the setting of a script to protocol objects: numbers, options, topology.
 
 Flat groups are numbered in the order in which the file names the members, from 0; a newcomer
 gets the next number. In a hierarchy super peers come first, from 1, then external and then
@@ -17,9 +17,9 @@ from typing import Any
 from antecede.check.group_under_test import GroupUnderTest
 from antecede.check.loader import is_file_target, load_class
 from antecede.check.script.actions import Join
-from antecede.check.script.parse import Scenario, Setting
+from antecede.check.script.parse import Script, Setup
 from antecede.check.timing import TimingModel
-from antecede.errors import LocalError, ScenarioError
+from antecede.errors import LocalError, ScriptError
 from antecede.protocols import build
 from antecede.protocols.base import Protocol
 from antecede.protocols.build import Factory
@@ -28,40 +28,40 @@ from antecede.protocols.registry import ENTRIES, entry, of_order
 from antecede.protocols.topics.subscriptions import Subscriptions
 
 
-def group_of(scenario: Scenario) -> GroupUnderTest:
-    """Return the group of a scenario; raises ScenarioError and LocalError for what cannot be.
+def group_of(script: Script) -> GroupUnderTest:
+    """Return the group of a script; raises ScriptError and LocalError for what cannot be.
 
-    FILE.py of a protocol of one's own is looked for beside the scenario; raises InputError when
+    FILE.py of a protocol of one's own is looked for beside the script; raises InputError when
     it cannot be used, OptionError for an option that it does not have. Arrivals are by hand: no
     delay is enforced.
     """
-    setting = scenario.setting
-    factory, flat = _factory(setting, Path(scenario.path).parent)
-    options = read_options(setting.protocol, factory, setting.options)
-    if flat and not setting.members:
-        raise ScenarioError(
-            f"all members of {setting.protocol} are alike; name them with 'members NAME ...'"
+    setup = script.setup
+    factory, flat = _factory(setup, Path(script.path).parent)
+    options = read_options(setup.protocol, factory, setup.options)
+    if flat and not setup.members:
+        raise ScriptError(
+            f"all members of {setup.protocol} are alike; name them with 'members NAME ...'"
         )
-    if not flat and setting.members:
-        raise ScenarioError(
-            f"{setting.protocol} has several roles; name them with "
+    if not flat and setup.members:
+        raise ScriptError(
+            f"{setup.protocol} has several roles; name them with "
             "'internal SUPER_PEER: PEER ...' and 'external PEER ...'"
         )
     if not flat:
-        return _hierarchy(factory, setting, options)
-    joining = [one.action.at for one in scenario.commands if isinstance(one.action, Join)]
-    return _flat(factory, setting, options, joining)
+        return _hierarchy(factory, setup, options)
+    joining = [one.action.at for one in script.commands if isinstance(one.action, Join)]
+    return _flat(factory, setup, options, joining)
 
 
 def _flat(
-    factory: Factory, setting: Setting, options: Mapping[str, Any], joining: Iterable[str]
+    factory: Factory, setup: Setup, options: Mapping[str, Any], joining: Iterable[str]
 ) -> GroupUnderTest:
-    names = dict(enumerate(setting.members))
-    subscribers = (name for name, _ in setting.subscriptions)
+    names = dict(enumerate(setup.members))
+    subscribers = (name for name, _ in setup.subscriptions)
     # A newcomer has the next number; who subscribes and never joins comes last.
-    everybody = dict.fromkeys((*setting.members, *joining, *subscribers))
+    everybody = dict.fromkeys((*setup.members, *joining, *subscribers))
     number = {name: at for at, name in enumerate(everybody)}
-    told = {**options, **_told(factory, setting, number)}
+    told = {**options, **_told(factory, setup, number)}
 
     def newcomer(me: int, members: Iterable[int], name: str) -> Protocol:
         return build.member(factory, me, members, told, name)
@@ -69,52 +69,50 @@ def _flat(
     def make() -> dict[int, Protocol]:
         return {at: newcomer(at, names, name) for at, name in names.items()}
 
-    if strangers := [name for name, _ in setting.clocks if name not in setting.members]:
+    if strangers := [name for name, _ in setup.clocks if name not in setup.members]:
         raise LocalError(f"a clock is set for {strangers[0]}, who is not in the group")
     return GroupUnderTest(
-        setting.protocol,
+        setup.protocol,
         names,
         make,
         newcomer,
-        setting.options,
-        physics=TimingModel({number[name]: offset for name, offset in setting.clocks}),
-        subscriptions={number[at]: frozenset(topics) for at, topics in setting.subscriptions},
+        setup.options,
+        physics=TimingModel({number[name]: offset for name, offset in setup.clocks}),
+        subscriptions={number[at]: frozenset(topics) for at, topics in setup.subscriptions},
     )
 
 
-def _told(factory: Factory, setting: Setting, number: Mapping[str, int]) -> dict[str, Any]:
+def _told(factory: Factory, setup: Setup, number: Mapping[str, int]) -> dict[str, Any]:
     """Return bounds and subscriptions as options, by number."""
     told: dict[str, Any] = {}
-    if setting.bounds is not None:
-        told["bounds"] = setting.bounds
-    if setting.subscriptions:
-        told["subscriptions"] = Subscriptions(dict(setting.subscriptions))
+    if setup.bounds is not None:
+        told["bounds"] = setup.bounds
+    if setup.subscriptions:
+        told["subscriptions"] = Subscriptions(dict(setup.subscriptions))
     if unused := sorted(told.keys() - options_of(factory).keys()):
-        raise ScenarioError(f"{setting.protocol} takes no {unused[0]}: leave these lines out")
+        raise ScriptError(f"{setup.protocol} takes no {unused[0]}: leave these lines out")
     return build.numbered(told, number)
 
 
-def _hierarchy(factory: Factory, setting: Setting, options: Mapping[str, Any]) -> GroupUnderTest:
-    supers = [name for name, _ in setting.internal]
-    inner = [name for _, peers in setting.internal for name in peers]
-    names = dict(enumerate((*supers, *setting.external, *inner), start=1))
+def _hierarchy(factory: Factory, setup: Setup, options: Mapping[str, Any]) -> GroupUnderTest:
+    supers = [name for name, _ in setup.internal]
+    inner = [name for _, peers in setup.internal for name in peers]
+    names = dict(enumerate((*supers, *setup.external, *inner), start=1))
     number = {name: at for at, name in names.items()}
-    groups = {number[sp]: tuple(number[peer] for peer in peers) for sp, peers in setting.internal}
-    external = tuple(number[name] for name in setting.external)
+    groups = {number[sp]: tuple(number[peer] for peer in peers) for sp, peers in setup.internal}
+    external = tuple(number[name] for name in setup.external)
     make = partial(build.hierarchy, factory, groups, external, options, names)
-    return GroupUnderTest(
-        setting.protocol, names, make, None, setting.options, tuple(setting.internal)
-    )
+    return GroupUnderTest(setup.protocol, names, make, None, setup.options, tuple(setup.internal))
 
 
-def _factory(setting: Setting, folder: Path) -> tuple[Factory, bool]:
+def _factory(setup: Setup, folder: Path) -> tuple[Factory, bool]:
     """Return what makes the members, and whether they are all alike."""
-    name = setting.protocol
+    name = setup.protocol
     if is_file_target(name):
-        return load_class(str(folder / name), setting.options), True
+        return load_class(str(folder / name), setup.options), True
     try:
         known = entry(name)
     except LocalError as error:
         there = of_order(name) or f"there are {', '.join(ENTRIES)}, or your own FILE.py:CLASS"
-        raise ScenarioError(f"no protocol is called '{name}'; {there}") from error
+        raise ScriptError(f"no protocol is called '{name}'; {there}") from error
     return known.load(), known.flat
