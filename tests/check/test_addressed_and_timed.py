@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from antecede.check.conformance import Plan, conform, replay
-from antecede.check.explorer.explorer import Explorer, Limits, Move, explore
-from antecede.check.explorer.judge import Found
+from antecede.check.conformance import SuitePlan, conform, replay
+from antecede.check.explorer.explorer import Explorer, Move, SearchLimits, explore
+from antecede.check.explorer.judge import Finding
 from antecede.check.group_under_test import GroupUnderTest, flat
 from antecede.check.judged_run import JudgedRun
-from antecede.check.plans import Size, Target, searches
+from antecede.check.plans import SearchSize, Target, searches
 from antecede.check.results import ASTRAY, EARLY, STUCK
 from antecede.check.script.actions import Arrive, Lose, Send, Tick
 from antecede.check.script.parse import load_script, parse_script
@@ -29,11 +29,11 @@ from antecede.protocols.registry import entry
 from tests.check import toys_timed as toys
 from tests.check.test_explorer import every_path
 
-SHORT = Plan(runs=30)
+SHORT = SuitePlan(runs=30)
 
 
 def first_failure(toy: type) -> tuple[GroupUnderTest, str] | None:
-    for company, limits in searches(Target("toys", toy), Size()):
+    for company, limits in searches(Target("toys", toy), SearchSize()):
         failure = explore(company, limits).failure
         if failure is not None:
             assert replay(company, failure.actions) is not None, failure.lines()
@@ -71,15 +71,18 @@ def test_broken_ones_are_found_with_a_counterexample_that_can_be_replayed(
 @pytest.mark.parametrize("toy", [toys.Forgetful, toys.Gossip, toys.Impatient, toys.Hasty])
 def test_the_network_finds_them_too(toy: type) -> None:
     offsets = (NS, -NS, NS, -NS)
-    assert conform(flat("toys", toy, 4, offsets=offsets), Plan(runs=300)).failure is not None
+    assert conform(flat("toys", toy, 4, offsets=offsets), SuitePlan(runs=300)).failure is not None
 
 
 @pytest.mark.parametrize(
     ("group", "limits"),
-    [(flat("toys", toys.Forgetful, 3), Limits(2)), (flat("toys", toys.Gossip, 3), Limits(1))],
+    [
+        (flat("toys", toys.Forgetful, 3), SearchLimits(2)),
+        (flat("toys", toys.Gossip, 3), SearchLimits(1)),
+    ],
 )
 def test_the_judge_agrees_with_the_oracle_on_every_path(
-    group: GroupUnderTest, limits: Limits
+    group: GroupUnderTest, limits: SearchLimits
 ) -> None:
     explorer = Explorer(group, limits)
     paths = 0
@@ -92,15 +95,15 @@ def test_the_judge_agrees_with_the_oracle_on_every_path(
 @pytest.mark.parametrize(
     ("toy", "limits"),
     [
-        (toys.Patient, Limits(2)),
-        (toys.Impatient, Limits(3)),
-        (toys.Stuck, Limits(2, send_until=0)),
-        (toys.Hasty, Limits(3)),
-        (toys.Topical, Limits(2)),
+        (toys.Patient, SearchLimits(2)),
+        (toys.Impatient, SearchLimits(3)),
+        (toys.Stuck, SearchLimits(2, send_until=0)),
+        (toys.Hasty, SearchLimits(3)),
+        (toys.Topical, SearchLimits(2)),
     ],
 )
 def test_with_clocks_the_judge_agrees_with_the_oracle_on_random_paths(
-    toy: type, limits: Limits
+    toy: type, limits: SearchLimits
 ) -> None:
     group = flat("toys", toy, 3, offsets=(1, -1, 1))
     explorer = Explorer(group, limits)
@@ -115,7 +118,7 @@ def test_with_clocks_the_judge_agrees_with_the_oracle_on_random_paths(
 
 
 def compare(
-    group: GroupUnderTest, explorer: Explorer, path: Sequence[Move], found: Found | None
+    group: GroupUnderTest, explorer: Explorer, path: Sequence[Move], found: Finding | None
 ) -> None:
     """Let the oracle judge what the explorer has judged."""
     trial = JudgedRun(group)
@@ -128,7 +131,9 @@ def compare(
 
 def test_a_chain_of_three_messages_through_four_members_is_found() -> None:
     """The explorer's groups are too small for it."""
-    failure = conform(flat("toys", toys.Hearsay, 4), Plan(runs=600, twins=False), seed=1).failure
+    failure = conform(
+        flat("toys", toys.Hearsay, 4), SuitePlan(runs=600, twins=False), seed=1
+    ).failure
     assert failure is not None
     assert failure.what == EARLY
     assert first_failure(toys.Hearsay) is None
@@ -158,9 +163,9 @@ def test_a_lost_copy_never_arrives() -> None:
 
 
 def test_clocks_show_true_time_plus_an_offset_and_never_less_than_nothing() -> None:
-    physics = TimingModel({0: -15, 1: 5})
-    assert [physics.reading(at, 20) for at in (0, 1, 2)] == [20, 40, 35]
-    assert physics.reading(0, 0) == 0
+    timing = TimingModel({0: -15, 1: 5})
+    assert [timing.reading(at, 20) for at in (0, 1, 2)] == [20, 40, 35]
+    assert timing.reading(0, 0) == 0
 
 
 def test_a_protocol_for_everybody_takes_no_addressees() -> None:

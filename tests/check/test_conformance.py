@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from antecede.check.conformance import Plan, conform, play, replay
+from antecede.check.conformance import SuitePlan, conform, play, replay
 from antecede.check.group_under_test import flat
 from antecede.check.judged_run import JudgedRun
 from antecede.check.results import (
@@ -23,7 +23,7 @@ from antecede.check.script.actions import Action, Arrive, Join, Leave, Send
 from antecede.protocols import registry
 from tests.check import toys
 
-SHORT = Plan(runs=15)
+SHORT = SuitePlan(runs=15)
 
 
 @pytest.mark.judged
@@ -68,7 +68,7 @@ def test_right_protocols_of_one_file_pass(toy: type) -> None:
 )
 def test_each_kind_of_failure_is_caught_and_shortened(toy: type, what: str) -> None:
     group = flat("toys", toy, 4)
-    failure = conform(group, Plan(runs=40)).failure
+    failure = conform(group, SuitePlan(runs=40)).failure
     assert failure is not None
     assert failure.what == what
     assert len(failure.actions) <= 8
@@ -81,7 +81,7 @@ def test_each_kind_of_failure_is_caught_and_shortened(toy: type, what: str) -> N
 def test_runs_come_from_the_seed_alone() -> None:
     entry = registry.entry("idr")
     group = flat("idr", entry.load(), 4)
-    first, again, other = (play(group, Plan(), seed).actions for seed in ("1", "1", "2"))
+    first, again, other = (play(group, SuitePlan(), seed).actions for seed in ("1", "1", "2"))
     assert first == again
     assert first != other
 
@@ -91,7 +91,7 @@ def test_the_network_does_all_it_claims_to() -> None:
     group = flat("bss", entry.load(), 4)
     kinds = set()
     for seed in range(20):
-        for action in play(group, Plan(), str(seed)).actions:
+        for action in play(group, SuitePlan(), str(seed)).actions:
             kinds.add((type(action).__name__, getattr(action, "again", False)))
     assert kinds == {
         ("Send", False),

@@ -8,7 +8,7 @@ from typing import Any
 from antecede.check.check import run_check
 from antecede.check.explorer.explorer import explore
 from antecede.check.loader import load_class
-from antecede.check.plans import Size, Target, searches
+from antecede.check.plans import SearchSize, Target, searches
 from antecede.check.results import EARLY, ENDLESS
 from antecede.check.script.parse import parse_script
 from antecede.check.script.run import run_script
@@ -74,7 +74,7 @@ class WideClocks(toys_timed.Patient):
 def test_somebody_can_answer_however_long_the_least_delay_is() -> None:
     """With sends in the first 2 s alone there was no causal pair of two members to be seen."""
     target = Target("wide", WideClocks)
-    found = [explore(*search).failure for search in searches(target, Size())]
+    found = [explore(*search).failure for search in searches(target, SearchSize())]
     failures = [failure for failure in found if failure is not None]
     assert failures
     assert failures[0].what == EARLY

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from antecede.check.explorer.explorer import Limits, explore
+from antecede.check.explorer.explorer import SearchLimits, explore
 from antecede.check.group_under_test import flat
 from antecede.check.script.execution import ScriptRun
 from antecede.check.script.parse import Setup, load_script, parse_script, script_text
@@ -171,7 +171,7 @@ def test_wrong_expectations_are_reported_and_rewriting_settles_them() -> None:
 
 def test_a_counterexample_of_the_explorer_is_a_scenario_that_shows_the_same() -> None:
     company = flat("bss", Bss, 3, {"as_published": True})
-    failure = explore(company, Limits(3)).failure
+    failure = explore(company, SearchLimits(3)).failure
     assert failure is not None
     names = tuple(company.names.values())
     done = run(script_text(Setup("bss", company.options, names), failure.actions))

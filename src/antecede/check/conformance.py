@@ -32,7 +32,7 @@ TIMED_ROUNDS = 60
 """Seconds that pass at the end where clocks and channels have bounds."""
 
 
-class Plan(NamedTuple):
+class SuitePlan(NamedTuple):
     """What a suite does."""
 
     runs: int = 40
@@ -52,28 +52,28 @@ class Plan(NamedTuple):
 
 
 def conform(
-    company: GroupUnderTest,
-    plan: Plan,
+    group: GroupUnderTest,
+    plan: SuitePlan,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Suite:
     """Run the suite with all randomness from `seed`; stop at the first failure."""
     deliveries = 0
-    words = f"{company.describe()}, {counted(plan.messages, 'message')}, seed {seed}"
+    words = f"{group.describe()}, {counted(plan.messages, 'message')}, seed {seed}"
     for run in range(plan.runs):
-        trial = play(company, plan, f"{seed}/{run}")
+        trial = play(group, plan, f"{seed}/{run}")
         failure = trial.failure or trial.judge() or (_twin(trial) if plan.twins else None)
         deliveries += sum(len(labels) for labels in trial.world.covered.values())
         if failure is not None:
-            return Suite(words, run + 1, deliveries, shorten(company, failure, plan, seed))
+            return Suite(words, run + 1, deliveries, shorten(group, failure, plan, seed))
         if progress is not None:
             progress(run + 1)
     return Suite(words, plan.runs, deliveries, None)
 
 
-def play(company: GroupUnderTest, plan: Plan, seed: str) -> JudgedRun:
+def play(group: GroupUnderTest, plan: SuitePlan, seed: str) -> JudgedRun:
     """Return one random run, its actions chosen by the seed; not yet judged."""
-    return _Adversary(company, plan, random.Random(seed)).play()
+    return _Adversary(group, plan, random.Random(seed)).play()
 
 
 def _twin(trial: JudgedRun) -> Failure | None:
@@ -89,26 +89,26 @@ def _twin(trial: JudgedRun) -> Failure | None:
         first = next(((a, b) for a, b in pairs if a != b), None)
         at = trial.names[first[0].at] if first else "everybody"
         detail = f"{first[0]} became {first[1]}" if first else "one run has more steps"
-    company, actions = trial.group, tuple(trial.actions)
-    return Failure(SNAPSHOT, at, "", (), detail, actions, company.describe(), company.setup)
+    group, actions = trial.group, tuple(trial.actions)
+    return Failure(SNAPSHOT, at, "", (), detail, actions, group.describe(), group.setup)
 
 
 def replay(
-    company: GroupUnderTest, actions: Sequence[Action], *, twins: bool = False
+    group: GroupUnderTest, actions: Sequence[Action], *, twins: bool = False
 ) -> Failure | None:
     """Return what fails when these actions are taken, those impossible left out.
 
     `twins`: with snapshot and restore after every action, too.
     """
-    trial = JudgedRun(company)
+    trial = JudgedRun(group)
     failure = trial.run(actions)
     return _twin(trial) if failure is None and twins else failure
 
 
 def shorten(
-    company: GroupUnderTest,
+    group: GroupUnderTest,
     failure: Failure,
-    plan: Plan = Plan(),  # noqa: B008 (immutable)
+    plan: SuitePlan = SuitePlan(),  # noqa: B008 (immutable)
     seed: int = 0,
 ) -> Failure:
     """Return the smallest run found that fails in the same way (see `shrink`).
@@ -118,47 +118,47 @@ def shorten(
     """
     twins = failure.what == SNAPSHOT
     again = partial(replay, twins=twins)
-    best = shrink(company, failure, again, plan.replays)
+    best = shrink(group, failure, again, plan.replays)
     if failure.what in (ENDLESS, HUNG):
         return best.failure
-    for group in _smaller_groups(company, best.size[0]):
+    for smaller in _smaller_groups(group, best.size[0]):
         for run in range(min(plan.runs, plan.replays // 50)):
-            trial = play(group, plan, f"{seed}/{run}")
+            trial = play(smaller, plan, f"{seed}/{run}")
             other = trial.failure or trial.judge() or (_twin(trial) if twins else None)
             if other is None or other.what != failure.what:
                 continue
-            found = shrink(group, other, again, plan.replays)
+            found = shrink(smaller, other, again, plan.replays)
             if found.size < best.size:
                 return found.failure
             break
     return best.failure
 
 
-def _smaller_groups(company: GroupUnderTest, members: int) -> list[GroupUnderTest]:
+def _smaller_groups(group: GroupUnderTest, members: int) -> list[GroupUnderTest]:
     """Return the same group with fewer members than that, the smallest first."""
     found: list[GroupUnderTest] = []
-    while not company.internal and len(company.names) > 2:
-        fewer = company.without(company.names[max(company.names)])
+    while not group.internal and len(group.names) > 2:
+        fewer = group.without(group.names[max(group.names)])
         if fewer is None:
             break
-        company = fewer.company
-        found.append(company)
+        group = fewer.group
+        found.append(group)
     return [group for group in reversed(found) if len(group.names) < members]
 
 
 class _Adversary:
     """Chooses the actions of one run."""
 
-    def __init__(self, company: GroupUnderTest, plan: Plan, rng: random.Random) -> None:
-        self.company, self.plan, self.rng = company, plan, rng
-        self.trial = JudgedRun(company)
+    def __init__(self, group: GroupUnderTest, plan: SuitePlan, rng: random.Random) -> None:
+        self.group, self.plan, self.rng = group, plan, rng
+        self.trial = JudgedRun(group)
         guarantees = self.trial.guarantees.values()
-        self.joins = company.newcomer is not None and all(g.joins for g in guarantees)
-        self.leaves = company.newcomer is not None and all(g.leaves for g in guarantees)
+        self.joins = group.newcomer is not None and all(g.joins for g in guarantees)
+        self.leaves = group.newcomer is not None and all(g.leaves for g in guarantees)
         self.losses = plan.losses if all(g.survives_loss for g in guarantees) else 0.0
-        self.timed = company.physics.bounds is not None
+        self.timed = group.timing.bounds is not None
         self.needs_time = any(g.needs_time for g in guarantees)
-        self.sent = dict.fromkeys(company.names.values(), 0)
+        self.sent = dict.fromkeys(group.names.values(), 0)
         self.left = plan.messages
         # Long chains of causes that overtake each other need these; both at once, too.
         self.newest_first = rng.random() < 0.3
@@ -211,7 +211,7 @@ class _Adversary:
 
     def _tick(self) -> Tick:
         """Return the next step of time; where steps are unequal, one to where a copy may arrive."""
-        bounds, world = self.company.physics.bounds, self.trial.world
+        bounds, world = self.group.timing.bounds, self.trial.world
         if bounds is None:
             return Tick(1.0)
         if step := step_ns(bounds):
@@ -225,7 +225,7 @@ class _Adversary:
     def _again(self, copy: InFlight) -> Action:
         """Bring a copy again, or back to a sender who hears everybody itself."""
         label = str(copy.message.payload)
-        back = copy.source in self.trial.world.members and not self.company.internal
+        back = copy.source in self.trial.world.members and not self.group.internal
         at = copy.source if back and self.rng.random() < 0.2 else copy.target
         return Arrive(self._name(at), label, again=True)
 
@@ -259,7 +259,7 @@ class _Adversary:
         return tuple(sorted(self.rng.sample(others, self.rng.randint(1, most))))
 
     def _topics(self) -> tuple[str, ...]:
-        known = self.company.topics()
+        known = self.group.topics()
         if not known:
             return ()
         return tuple(sorted(self.rng.sample(known, self.rng.randint(1, len(known)))))

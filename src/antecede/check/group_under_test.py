@@ -31,7 +31,7 @@ EXTERNAL_NAMES = "XYZVW"
 class Fewer(NamedTuple):
     """A group without one of its members, who are all numbered and named anew."""
 
-    company: GroupUnderTest
+    group: GroupUnderTest
     renamed: Mapping[str, str]
     """Name before -> name now, for those who are named otherwise; newcomers too."""
 
@@ -48,7 +48,7 @@ class GroupUnderTest(NamedTuple):
     options: tuple[tuple[str, str], ...] = ()
     internal: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Super peer's name -> names of its internal peers; empty for a flat group."""
-    physics: TimingModel = TimingModel()
+    timing: TimingModel = TimingModel()
     """Clocks and channels; without bounds, copies arrive at any time."""
     subscriptions: Mapping[int, frozenset[str]] = {}
     """Topics by address, where the protocol sends to subscribers; of newcomers too.
@@ -84,9 +84,9 @@ class GroupUnderTest(NamedTuple):
 
     def _flat_setup(self) -> Setup:
         names, bounds = self.names, None
-        if self.physics.bounds is not None:
-            bounds = self.physics.bounds.among(names).numbered(names)
-        offsets = tuple((names[at], offset) for at, offset in self.physics.offsets_ns.items())
+        if self.timing.bounds is not None:
+            bounds = self.timing.bounds.among(names).numbered(names)
+        offsets = tuple((names[at], offset) for at, offset in self.timing.offsets_ns.items())
         rows = ((at, tuple(sorted(self.subscriptions.get(at, ())))) for at in names)
         subscribed = tuple((names[at], topics) for at, topics in rows if topics)
         everybody = tuple(names.values())
@@ -117,7 +117,7 @@ class GroupUnderTest(NamedTuple):
 
     def clocks(self) -> str:
         """Say how far the members' clocks are off; empty where all are right."""
-        off = self.physics.offsets_ns.values()
+        off = self.timing.offsets_ns.values()
         return f"{' '.join(map(signed_text, off))} s" if any(off) else ""
 
     def size(self) -> str:
@@ -153,7 +153,7 @@ def flat(
         return {me: newcomer(me, tuple(names), name) for me, name in names.items()}
 
     bounds = options.get("bounds")
-    physics = TimingModel(dict(zip(names, offsets, strict=False)), bounds)
+    timing = TimingModel(dict(zip(names, offsets, strict=False)), bounds)
 
     def fewer(name: str) -> Fewer | None:
         at = FLAT_NAMES.index(name)
@@ -172,7 +172,7 @@ def flat(
         make,
         newcomer,
         _texts(told),
-        physics=physics,
+        timing=timing,
         subscriptions={at: frozenset(own) for at, own in subscribed.items()},
         fewer=fewer,
         larger=lambda: flat(protocol, cls, size + 1, options, offsets),

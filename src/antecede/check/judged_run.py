@@ -321,7 +321,7 @@ class JudgedRun(Session):
 
     def _step_ns(self) -> int:
         """Return the next step of time."""
-        bounds = self.group.physics.bounds
+        bounds = self.group.timing.bounds
         if bounds is None:
             return NS
         return step_ns(bounds) or self._no_later_ns(delays_ns(bounds)[-1])

@@ -31,7 +31,7 @@ class Session:
         self.group = group
         members = group.make()
         self.relation: Relation = relation_of(members)
-        self.world = World(members, group.physics)
+        self.world = World(members, group.timing)
         self.names = dict(group.names)
         """Everybody who is or was in the group, by address."""
         self.arrived: list[InFlight] = []
@@ -144,7 +144,7 @@ class Session:
             raise ImpossibleError("scripts let members join flat groups only")
         at = max(self.names) + 1
         newcomer = self.group.newcomer(at, (*self.world.members, at), name)
-        self.invited_ns[at] = self.world.now_ns + self.world.physics.least_ns(sponsor, at)
+        self.invited_ns[at] = self.world.now_ns + self.world.timing.least_ns(sponsor, at)
         steps = self.world.join(at, newcomer, sponsor, name=name)
         self.names[at] = name
         return steps

@@ -70,9 +70,9 @@ class InFlight(NamedTuple):
 class World:
     """Members by address, copies in flight, the steps taken so far, and the true time in ns."""
 
-    def __init__(self, members: Mapping[int, Protocol], physics: TimingModel | None = None) -> None:
+    def __init__(self, members: Mapping[int, Protocol], timing: TimingModel | None = None) -> None:
         self.members = dict(members)
-        self.physics = physics or TimingModel()
+        self.timing = timing or TimingModel()
         self.now_ns = 0
         self.in_flight: list[InFlight] = []
         self.steps: list[Step] = []
@@ -96,11 +96,11 @@ class World:
 
     def reading(self, at: int) -> int:
         """Return what a member's clock shows now."""
-        return self.physics.reading(at, self.now_ns)
+        return self.timing.reading(at, self.now_ns)
 
     def due_ns(self, copy: InFlight) -> int:
         """Return the true time by which a copy must have arrived."""
-        return copy.sent_ns + self.physics.most_ns(copy.source, copy.target)
+        return copy.sent_ns + self.timing.most_ns(copy.source, copy.target)
 
     def may_arrive(self, copy: InFlight) -> bool:
         """Tell whether a copy has been under way for the least delay of its channel."""
@@ -108,7 +108,7 @@ class World:
 
     def from_ns(self, copy: InFlight) -> int:
         """Return the true time from which on a copy may arrive."""
-        return copy.sent_ns + self.physics.least_ns(copy.source, copy.target)
+        return copy.sent_ns + self.timing.least_ns(copy.source, copy.target)
 
     def may_pass(self, seconds: Seconds) -> bool:
         """Tell whether time can pass without a copy in flight being later than it can be."""

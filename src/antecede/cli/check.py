@@ -13,8 +13,8 @@ from typing import Any
 
 from antecede.check.calls import LIMIT_S
 from antecede.check.check import find_target, run_check
-from antecede.check.everything import Judged, cases, judge_all
-from antecede.check.mutants.run import EACH_S, TIMES_ORIGINAL, Outcome, judge_mutants
+from antecede.check.everything import CaseResult, cases, judge_all
+from antecede.check.mutants.run import EACH_S, TIMES_ORIGINAL, MutantResult, judge_mutants
 from antecede.check.results import RIGHT, Exploration, Failure, Suite, Verdict
 from antecede.check.script.keeping import run_of, script_of
 from antecede.cli.explain import write_svg
@@ -219,7 +219,7 @@ _ALONE: Mapping[str, Any] = {
 """Options that mean nothing beside --all, and their defaults."""
 
 
-def _row(row: Judged, width: int) -> Iterator[str]:
+def _row(row: CaseResult, width: int) -> Iterator[str]:
     case = row.case
     extent = "" if row.complete else "  (not every interleaving)"
     figures = f"{row.states:9,}  {row.seconds:7.1f}"
@@ -254,7 +254,7 @@ def _counterexample(failure: Failure) -> Iterable[str]:
 
 
 def _mutants(args: argparse.Namespace, options: Sequence[tuple[str, str]]) -> int:
-    def told(outcome: Outcome, number: int, of: int) -> None:
+    def told(outcome: MutantResult, number: int, of: int) -> None:
         _clear()
         if not args.json:
             print(outcome.line(), flush=True)

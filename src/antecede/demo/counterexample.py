@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from antecede.check.explorer.explorer import Limits, explore
+from antecede.check.explorer.explorer import SearchLimits, explore
 from antecede.check.group_under_test import flat
 from antecede.check.results import STUCK, UNNECESSARY, Failure
 from antecede.check.script.execution import ScriptRun
@@ -35,8 +35,8 @@ def printed_bss() -> Counterexample:
     """
     bss = entry("bss")
     options = bss.options("as-published")
-    company = flat("bss", bss.load(), MEMBERS, options)
-    found = explore(company, Limits(MESSAGES, ignored=frozenset({UNNECESSARY, STUCK})))
+    group = flat("bss", bss.load(), MEMBERS, options)
+    found = explore(group, SearchLimits(MESSAGES, ignored=frozenset({UNNECESSARY, STUCK})))
     if found.failure is None:
         raise AssertionError("the printed condition 2 of BSS breaks within three messages")
     text = found.failure.script(

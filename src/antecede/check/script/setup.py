@@ -77,7 +77,7 @@ def _flat(
         make,
         newcomer,
         setup.options,
-        physics=TimingModel({number[name]: offset for name, offset in setup.clocks}),
+        timing=TimingModel({number[name]: offset for name, offset in setup.clocks}),
         subscriptions={number[at]: frozenset(topics) for at, topics in setup.subscriptions},
     )
 
