@@ -32,7 +32,7 @@ def again(run: Recording) -> WaitCounts:
         common = run.subscriptions[member].intersection(run.topics[message])
         return {one for one in found if common.intersection(run.topics[one])}
 
-    for time_us, kind, member, message in run.happenings():
+    for time_us, kind, member, message in run.events():
         known = knows.setdefault(member, set())
         if kind == SENT:
             past[message] = set(known)

@@ -45,7 +45,7 @@ class Members(NamedTuple):
     """Whether a copy can come to a member more than once."""
 
 
-def cast(scenario: Scenario, seed: int) -> Members:
+def make_members(scenario: Scenario, seed: int) -> Members:
     """Make the members; raises ScenarioError for a protocol that cannot run in the scenario."""
     of = channels(scenario.topology, scenario.links)
     own = is_file_target(scenario.protocol)

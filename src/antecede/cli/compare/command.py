@@ -23,7 +23,7 @@ from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError, ScenarioError
 from antecede.progress import Progress
 from antecede.protocols.base import Protocol
-from antecede.simulate.members import cast
+from antecede.simulate.members import make_members
 from antecede.simulate.memory import check_memory
 from antecede.simulate.outputs.certainty import half_widths
 from antecede.simulate.outputs.unnecessary_waits import delivery_waits
@@ -155,7 +155,7 @@ def _check_used(
 def _members(scenario: Scenario, seed: int) -> Mapping[int, Protocol]:
     """Make the members once before anything runs: they may refuse delays and clocks."""
     try:
-        return cast(scenario, seed).members
+        return make_members(scenario, seed).members
     except ScenarioError as error:
         raise InputError(as_option(error.message)) from error
 

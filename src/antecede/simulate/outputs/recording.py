@@ -20,14 +20,14 @@ __all__ = [
     "DELIVERED",
     "RELEASED",
     "SENT",
-    "Happening",
     "Numbered",
     "Recording",
+    "RunEvent",
     "Transmission",
 ]
 
 
-class Happening(NamedTuple):
+class RunEvent(NamedTuple):
     """One event."""
 
     time_us: int
@@ -93,16 +93,16 @@ class Recording:
         self._members.append(member)
         self._messages.append(message)
 
-    def happenings(self) -> Iterator[Happening]:
+    def events(self) -> Iterator[RunEvent]:
         """Yield everything in the order in which it happened."""
         columns = self._times, self._kinds, self._members, self._messages
-        return map(Happening, *columns)
+        return map(RunEvent, *columns)
 
     def deliveries(self) -> list[tuple[int, int, int]]:
         """Return (time_us, member, message) of all deliveries, marked ones too, in their order."""
         return [
             (time_us, member, message)
-            for time_us, kind, member, message in self.happenings()
+            for time_us, kind, member, message in self.events()
             if kind in (DELIVERED, RELEASED)
         ]
 

@@ -40,7 +40,7 @@ def events(run: Recording, relation: Relation | None = None) -> Iterator[Event]:
     clocks = MemberClocks(run.scenario.clocks, run.seed)
     topology = run.scenario.topology
     name = [f"{topology.role(at)}{at}" for at in range(topology.size)]
-    for row, (time_us, kind, member, message) in enumerate(run.happenings()):
+    for row, (time_us, kind, member, message) in enumerate(run.events()):
         causes.follow(kind, member, message)
         sent = kind == SENT
         yield Event(

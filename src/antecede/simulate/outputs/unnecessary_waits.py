@@ -106,7 +106,7 @@ def _waits(
     wait_us: list[int] = []
     late_us: list[int] = []
     own = run.relation is Relation.TOTAL
-    for time_us, kind, member, message in run.happenings():
+    for time_us, kind, member, message in run.events():
         here = waiting[member]
         if kind == ARRIVED or (own and kind == SENT):
             arrived_us[member, message] = time_us

@@ -37,7 +37,7 @@ class Witness(NamedTuple):
     missing: int
 
 
-class Verdict(NamedTuple):
+class EarlyDeliveries(NamedTuple):
     """What was found."""
 
     early: int
@@ -50,7 +50,7 @@ class Verdict(NamedTuple):
     """Whether every message was looked for as a cause."""
 
 
-class Judged(NamedTuple):
+class EarlyFigures(NamedTuple):
     """Deliveries before a cause of a run, as figures."""
 
     figures: dict[str, float]
@@ -64,7 +64,7 @@ def violations(
     relation: Relation | None = None,
     most: int = FULL,
     each: list[bool] | None = None,
-) -> Verdict:
+) -> EarlyDeliveries:
     """Return the deliveries that came too early under a relation (None: the promised one).
 
     At most `most` messages are all looked for as causes, of more a sample. `each` is given a
@@ -76,7 +76,7 @@ def violations(
     done = [0] * run.scenario.topology.size
     early = checked = 0
     witness = None
-    for time_us, kind, member, message in run.happenings():
+    for time_us, kind, member, message in run.events():
         past.follow(kind, member, message, run.parents[message])
         if kind in (DELIVERED, RELEASED):
             missing = past.past[message] & needed(member, message) & ~done[member]
@@ -89,10 +89,10 @@ def violations(
                     first = chosen[(missing & -missing).bit_length() - 1]
                     witness = Witness(time_us, member, message, first)
             done[member] |= past.bit[message]
-    return Verdict(early, checked, witness, len(chosen) == len(run.sender))
+    return EarlyDeliveries(early, checked, witness, len(chosen) == len(run.sender))
 
 
-def judged(run: Recording, most: int = FULL) -> Judged:
+def judged(run: Recording, most: int = FULL) -> EarlyFigures:
     """Return what broke the promise, and what came before a cause by delivery and by receipt.
 
     Causality counts whatever the protocol promises, also where it promises nothing.
@@ -104,7 +104,7 @@ def judged(run: Recording, most: int = FULL) -> Judged:
     names = dict.fromkeys(JUDGED[:3]) if not whole.full else {}
     said = f"{min(SAMPLED, len(run.sender)):,} of {len(run.sender):,} messages, drawn, were looked "
     said += "for as causes: there may be more"
-    return Judged(
+    return EarlyFigures(
         dict(zip(JUDGED, (*counts, whole.checked), strict=True)), dict.fromkeys(names, said)
     )
 
@@ -112,7 +112,7 @@ def judged(run: Recording, most: int = FULL) -> Judged:
 def pasts(run: Recording, relation: Relation | None = None) -> CausalPasts:
     """Return the causal past and the immediate dependencies of every message, as masks of all."""
     past = _begun(run, relation or run.relation, range(len(run.sender)))
-    for _, kind, member, message in run.happenings():
+    for _, kind, member, message in run.events():
         past.follow(kind, member, message, run.parents[message])
     return past
 
@@ -171,7 +171,7 @@ def _previous(run: Recording) -> list[int]:
     """Return the bit of the message that each message's sender sent before it; 0: none."""
     newest: dict[int, int] = {}
     found = [0] * len(run.sender)
-    for _, kind, member, message in run.happenings():
+    for _, kind, member, message in run.events():
         if kind == SENT:
             found[message] = newest.get(member, 0)
             newest[member] = 1 << message

@@ -36,7 +36,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from antecede.clocks.nanoseconds import up_ns
 from antecede.errors import InputError, LocalError, ProtocolError
 from antecede.order.replay.member import Observer
-from antecede.order.replay.rows import Outcome
+from antecede.order.replay.rows import RowOutcome
 from antecede.order.replay.spec import DeliverSpec
 from antecede.order.replay.table import (
     Key,
@@ -209,7 +209,7 @@ class Step:
         self.pool: list[pyarrow.Table] = [] if table is None else [table]
         self.size = 0 if table is None else table.num_rows
         self.members: dict[str, Member] = {}
-        self.left: list[Outcome] = []
+        self.left: list[RowOutcome] = []
         """Rows that leave; their tickets are rows of the pool."""
 
     def take_in(self) -> None:
@@ -286,7 +286,7 @@ class Step:
             self.size += held.num_rows
         return member
 
-    def _leaving(self, member: Member, outcomes: Iterable[Outcome]) -> None:
+    def _leaving(self, member: Member, outcomes: Iterable[RowOutcome]) -> None:
         for outcome in outcomes:
             self.left.append(outcome._replace(ticket=member.rows[outcome.ticket]))
 
