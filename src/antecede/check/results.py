@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from antecede.check.calls import Hung
 from antecede.check.effects import MisuseError, TooManyError
-from antecede.check.script.actions import Action, words
+from antecede.check.script.actions import Action, line_of
 from antecede.check.script.parse import Setup, script_text
 
 EARLY = "delivered before a message of its causal past"
@@ -86,7 +86,7 @@ class Failure(NamedTuple):
 
     def lines(self) -> list[str]:
         """Return the counterexample's actions as lines of a script file."""
-        return [words(action) for action in self.actions]
+        return [line_of(action) for action in self.actions]
 
     def begun(self) -> Failure:
         """Return a run without an end as its first actions; any other failure as it is."""

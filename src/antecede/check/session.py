@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from antecede.check.group_under_test import GroupUnderTest
-from antecede.check.script.actions import Action, Arrive, Join, Leave, Lose, Send, Tick, words
+from antecede.check.script.actions import Action, Arrive, Join, Leave, Lose, Send, Tick, line_of
 from antecede.check.world import ARRIVED, DELIVERED, JOINED, RELEASED, SENT, InFlight, Step, World
 from antecede.protocols.base import Addressing, Relation
 from antecede.protocols.build import relation_of
@@ -64,7 +64,7 @@ class Session:
                 return self.world.tick(seconds)
             case Tick(seconds):
                 raise ImpossibleError(f"a copy in flight arrives before {seconds} s have passed")
-        raise ImpossibleError(f"'{words(action)}' prints, and moves nothing")
+        raise ImpossibleError(f"'{line_of(action)}' prints, and moves nothing")
 
     def address(self, name: str) -> int:
         """Return the address of a member; raises ImpossibleError for one who is not there."""

@@ -12,7 +12,7 @@ from typing import Literal, overload
 
 from antecede.protocols.base import Relation
 from antecede.simulate.members import make_members
-from antecede.simulate.outputs import violations as judge
+from antecede.simulate.outputs import violations
 from antecede.simulate.outputs.metrics import RunMetrics
 from antecede.simulate.outputs.recording import Recording
 from antecede.simulate.outputs.result import Result
@@ -69,16 +69,16 @@ def run_readable(
     figures |= {
         name: count for name, count in (("unsent", unsent), ("undelivered", loop.owed)) if count
     }
-    found, caveats = judge.judged(run)
+    found, caveats = violations.judged(run)
     figures |= found
     if run.relation is Relation.TOTAL:
-        figures["violations"] += judge.disagreements(run)
+        figures["violations"] += violations.disagreements(run)
     if isinstance(scenario.topology, Hierarchy):
         if caveats:
             why = "all pasts are needed, and they are kept of "
-            caveats["lemma3.missing"] = f"{why}{judge.FULL:,} messages at most"
+            caveats["lemma3.missing"] = f"{why}{violations.FULL:,} messages at most"
         else:
-            missing, extra = judge.lemma_3(run)
+            missing, extra = violations.lemma_3(run)
             figures |= {"lemma3.missing": missing, "lemma3.extra": extra}
     result = Result(scenario, seed, ENGINE, figures, metrics.series(), run.relation, caveats)
     return (result, run) if record else result

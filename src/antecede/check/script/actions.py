@@ -82,7 +82,7 @@ def tick_of(ns: int) -> Tick:
 Action: TypeAlias = Send | Arrive | Lose | Join | Leave | Tick | State | Blocked
 
 
-def words(action: Action) -> str:
+def line_of(action: Action) -> str:
     """Return the line of a script file that asks for this action."""
     match action:
         case Send(at, label, after, to, topics):

@@ -25,7 +25,7 @@ from antecede.check.script.actions import (
     Send,
     State,
     Tick,
-    words,
+    line_of,
 )
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import down_ns, seconds_text
@@ -370,7 +370,7 @@ def script_text(
     lines += _bounds_lines(setup.bounds) if setup.bounds is not None else []
     lines += [f"clock {name} {seconds_text(offset)}" for name, offset in setup.clocks if offset]
     lines += [f"subscribe {name} {' '.join(topics)}" for name, topics in setup.subscriptions]
-    blocks = [head, lines, [words(action) for action in actions]]
+    blocks = [head, lines, [line_of(action) for action in actions]]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 

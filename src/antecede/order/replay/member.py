@@ -68,7 +68,7 @@ _STORED: Shape = (
 """Group, clock, last tick, delivered, tickets; held rows, expired ones, own bytes."""
 
 
-class Observer:
+class ReplayedMember:
     """One observer's group and the rows that it holds back.
 
     Times are whole nanoseconds. Raises LocalError when the observer can have no group.

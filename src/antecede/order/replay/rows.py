@@ -1,4 +1,4 @@
-"""Rows on their way through an `Observer`: as they come, as they wait, as they leave."""
+"""Rows on their way through an `ReplayedMember`: as they come, as they wait, as they leave."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from antecede.order.replay.spec import DeliverStatus
 
 
 class Arrival(NamedTuple):
-    """One row of an observer; `at` is its time (see `Observer`), `ticket` its own number."""
+    """One row of an observer; `at` is its time (see `ReplayedMember`), `ticket` its own number."""
 
     ticket: int
     at: int

@@ -4,8 +4,8 @@ Theory of operation
 -------------------
 Rows are split by (group, observer) and sorted by (time, tiebreak); what is equal in both goes by
 its bytes, then by the rest of the row, so that the result does not depend on the order of rows,
-chunks or partitions. Each observer's rows go through one `Observer`. A row that cannot be placed
-(no observer, no time) is refused and changes nothing.
+chunks or partitions. Each observer's rows go through one `ReplayedMember`. A row that cannot be
+placed (no observer, no time) is refused and changes nothing.
 
 A dictionary and a few tuples a row: this engine runs the protocols' own readable classes and no
 compiled kernel. What that costs: docs/design/deliver.md.
@@ -26,7 +26,7 @@ import pyarrow.compute
 
 from antecede.clocks.nanoseconds import NS
 from antecede.errors import InputError, LocalError
-from antecede.order.replay.member import Observer
+from antecede.order.replay.member import ReplayedMember
 from antecede.order.replay.rows import Arrival, RowOutcome
 from antecede.order.replay.spec import ADDED, PER_S, DeliverSpec, DeliverStatus
 
@@ -75,13 +75,13 @@ def deliver_table(table: pyarrow.Table, spec: DeliverSpec) -> pyarrow.Table:
 def _play(key: Key, rows: list[Arrival], spec: DeliverSpec) -> list[RowOutcome]:
     """Return what becomes of an observer's rows, from its first to the end of time."""
     try:
-        observer = Observer(spec, key.observer, key.group)
+        observer = ReplayedMember(spec, key.observer, key.group)
     except LocalError as error:
         return refused(rows, error)
     return [*take_all(observer, rows), *observer.finish(spec.finish_s)]
 
 
-def take_all(observer: Observer, rows: Iterable[Arrival]) -> list[RowOutcome]:
+def take_all(observer: ReplayedMember, rows: Iterable[Arrival]) -> list[RowOutcome]:
     """Return the rows that leave while an observer takes in others."""
     return [outcome for row in rows for outcome in observer.take(row)]
 
