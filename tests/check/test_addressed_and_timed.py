@@ -121,12 +121,12 @@ def compare(
     group: GroupUnderTest, explorer: Explorer, path: Sequence[Move], found: Finding | None
 ) -> None:
     """Let the oracle judge what the explorer has judged."""
-    trial = JudgedRun(group)
-    failure = trial.run(explorer.actions(path))
+    run = JudgedRun(group)
+    failure = run.take_all(explorer.actions(path))
     # The network also asks what is said about an arrival; the explorer does not.
-    broken = failure if failure is not trial.doubt else None
+    broken = failure if failure is not run.doubt else None
     what = found.what if found is not None else None
-    assert (broken.what if broken is not None else None) == what, trial.actions
+    assert (broken.what if broken is not None else None) == what, run.actions
 
 
 def test_a_chain_of_three_messages_through_four_members_is_found() -> None:
@@ -140,24 +140,24 @@ def test_a_chain_of_three_messages_through_four_members_is_found() -> None:
 
 
 def test_a_copy_arrives_within_the_delays_of_its_channel_and_time_waits_for_it() -> None:
-    trial = JudgedRun(flat("toys", toys.Patient, 2))
-    assert trial.take(Send("A", "a1"))
-    assert not trial.take(Arrive("B", "a1"))
-    assert trial.take(Tick(3.0))
-    assert not trial.take(Tick(2.0))
-    assert trial.take(Tick(1.0))
-    assert not trial.take(Tick(0.5))
-    assert trial.take(Arrive("B", "a1"))
-    assert trial.take(Tick(0.5))
+    run = JudgedRun(flat("toys", toys.Patient, 2))
+    assert run.take(Send("A", "a1"))
+    assert not run.take(Arrive("B", "a1"))
+    assert run.take(Tick(3.0))
+    assert not run.take(Tick(2.0))
+    assert run.take(Tick(1.0))
+    assert not run.take(Tick(0.5))
+    assert run.take(Arrive("B", "a1"))
+    assert run.take(Tick(0.5))
 
 
 def test_a_lost_copy_never_arrives() -> None:
-    trial = JudgedRun(flat("toys", toys.Patient, 2))
-    trial.take(Send("A", "a1"))
-    assert trial.take(Lose("B", "a1"))
-    assert not trial.take(Lose("B", "a1"))
-    assert trial.world.in_flight == []
-    failure = trial.judge()
+    run = JudgedRun(flat("toys", toys.Patient, 2))
+    run.take(Send("A", "a1"))
+    assert run.take(Lose("B", "a1"))
+    assert not run.take(Lose("B", "a1"))
+    assert run.world.in_flight == []
+    failure = run.judge()
     assert failure is not None
     assert failure.what == STUCK
 

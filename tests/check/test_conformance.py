@@ -106,8 +106,8 @@ def test_the_network_does_all_it_claims_to() -> None:
 def test_a_newcomer_is_judged_from_its_sponsors_frontier_on() -> None:
     """D joins with B's frontier: a1 is covered, b1 is owed, and D's message depends on both."""
     entry = registry.entry("bss")
-    trial = JudgedRun(flat("bss", entry.load(), 3))
-    failure = trial.run(
+    run = JudgedRun(flat("bss", entry.load(), 3))
+    failure = run.take_all(
         [
             Send("A", "a1"),
             Arrive("B", "a1"),
@@ -121,13 +121,13 @@ def test_a_newcomer_is_judged_from_its_sponsors_frontier_on() -> None:
         ]
     )
     assert failure is None
-    assert len(trial.actions) == 9
-    assert [row.id for row in trial.rows() if row.member == "3"] == ["a1", "b1", "b1", "d1"]
+    assert len(run.actions) == 9
+    assert [row.id for row in run.rows() if row.member == "3"] == ["a1", "b1", "b1", "d1"]
 
 
 def test_impossible_actions_are_passed_over() -> None:
     entry = registry.entry("fifo")
-    trial = JudgedRun(flat("fifo", entry.load(), 2))
+    run = JudgedRun(flat("fifo", entry.load(), 2))
     nonsense: list[Action] = [
         Arrive("A", "b1"),
         Send("Z", "z1"),
@@ -135,5 +135,5 @@ def test_impossible_actions_are_passed_over() -> None:
         Arrive("B", "a1", again=True),
         Send("A", "a1", ("never",)),
     ]
-    assert trial.run(nonsense) is None
-    assert trial.actions == []
+    assert run.take_all(nonsense) is None
+    assert run.actions == []

@@ -118,13 +118,13 @@ def test_the_judge_agrees_with_the_oracle_on_every_path(
     paths = 0
     for path, found in every_path(explorer, explorer.start(), ()):
         paths += 1
-        trial = JudgedRun(group)
-        failure = trial.run(explorer.actions(path))
-        assert len(trial.actions) == len(path)
+        run = JudgedRun(group)
+        failure = run.take_all(explorer.actions(path))
+        assert len(run.actions) == len(path)
         what = found.what if found is not None else None
         # The network also asks what is said about an arrival; the explorer does not.
-        broken = failure if failure is not trial.doubt else None
-        assert (broken.what if broken is not None else None) == what, trial.actions
+        broken = failure if failure is not run.doubt else None
+        assert (broken.what if broken is not None else None) == what, run.actions
         if failure is not None and found is not None and what == EARLY:
             missing = {
                 explorer.labels[k] for k in range(len(explorer.labels)) if found.missing >> k & 1

@@ -94,7 +94,7 @@ class JudgedRun(Session):
 
     # -- actions ----------------------------------------------------------------------------
 
-    def run(self, actions: Iterable[Action]) -> Failure | None:
+    def take_all(self, actions: Iterable[Action]) -> Failure | None:
         """Take all actions that are possible, then judge; returns what failed first."""
         for action in actions:
             self.take(action)

@@ -334,34 +334,34 @@ class Explorer:
         script knows copies by label and takes the oldest, so where several messages of a
         protocol's own have one label, the older ones are let in first.
         """
-        trial = JudgedRun(self.group)
+        run = JudgedRun(self.group)
         stayed: dict[int, int] = {}
         for move in moves:
             if move.passes:
-                trial.take(tick_of(move.until_ns - trial.world.now_ns))
+                run.take(tick_of(move.until_ns - run.world.now_ns))
                 continue
             at = self.names[move.slot]
             if move.copy < 0:
                 after = (self.labels[move.after],) if move.after >= 0 else ()
                 to = tuple(self.group.names[target] for target in move.audience.to)
                 label = self.labels[move.label]
-                trial.take(Send(at, label, after, to, move.audience.topics))
+                run.take(Send(at, label, after, to, move.audience.topics))
                 continue
             _, target, message, _ = self.cache.copies.value[move.copy]
             if move.lost:
-                trial.take(Lose(at, str(message.payload)))
+                run.take(Lose(at, str(message.payload)))
                 continue
             label = str(message.payload)
             again = stayed.get(move.copy, 0)
             stayed[move.copy] = again + 1 if move.stays else max(again - 1, 0)
-            waiting = [copy.message for copy in trial.world.in_flight if copy.target == target]
+            waiting = [copy.message for copy in run.world.in_flight if copy.target == target]
             named = [m for m in waiting if m.payload == label]
             older = named.index(message) if message in named else 0
             for _ in range(older):
-                trial.take(Arrive(at, label))
+                run.take(Arrive(at, label))
             if again or message in named or move.label >= 0:
-                trial.take(Arrive(at, label, again > 0))
-        return tuple(trial.actions)
+                run.take(Arrive(at, label, again > 0))
+        return tuple(run.actions)
 
     def _explain(self, found: Finding, moves: Sequence[Move]) -> Failure:
         return Failure(

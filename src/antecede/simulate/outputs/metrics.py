@@ -11,7 +11,7 @@ from antecede.protocols.base import Protocol
 from antecede.simulate.delays import US
 from antecede.simulate.outputs.figures import Entropy, Sizes, Stored, Waits, storage_figures
 from antecede.simulate.outputs.idr_baseline import IdrBaseline
-from antecede.simulate.outputs.recording import Numbered, Transmission
+from antecede.simulate.outputs.recording import FirstTransmission, Numbered
 from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.topology import EXTERNAL, INTERNAL, SUPER, Hierarchy
 
@@ -44,7 +44,7 @@ class RunMetrics:
         self.waits, self.entropy = Waits(), Entropy()
         self.sampled_us: list[int] = []
         self.sent_us: dict[int, int] = {}
-        self.transmissions: list[Transmission] = []
+        self.transmissions: list[FirstTransmission] = []
         self.numbered: list[Numbered] = []
         self.idr = IdrBaseline(self.senders) if isinstance(topology, Hierarchy) else None
 
@@ -74,7 +74,7 @@ class RunMetrics:
             except LocalError:  # a protocol of the user's that counts no bytes
                 return
             if self.record:
-                one = Transmission(now_us, at, number, tuple(targets), *sizes)
+                one = FirstTransmission(now_us, at, number, tuple(targets), *sizes)
                 self.transmissions.append(one)
             if whose is not None and self.sent_us[number] >= self.warm_us:
                 self.sizes.setdefault(whose, Sizes()).add(*sizes)

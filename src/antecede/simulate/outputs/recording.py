@@ -20,10 +20,10 @@ __all__ = [
     "DELIVERED",
     "RELEASED",
     "SENT",
+    "FirstTransmission",
     "Numbered",
     "Recording",
     "RunEvent",
-    "Transmission",
 ]
 
 
@@ -36,7 +36,7 @@ class RunEvent(NamedTuple):
     message: int
 
 
-class Transmission(NamedTuple):
+class FirstTransmission(NamedTuple):
     """One Transmit effect that carried a message of the application for the first time."""
 
     time_us: int
@@ -77,7 +77,7 @@ class Recording:
     """Whom it is for, ascending; None: everybody else with an application."""
     topics: list[tuple[str, ...]]
     subscriptions: tuple[frozenset[str], ...] = ()
-    transmissions: list[Transmission] = field(default_factory=list)
+    transmissions: list[FirstTransmission] = field(default_factory=list)
     """Only where the run was made with `record`."""
     numbered: list[Numbered] = field(default_factory=list)
     """What super peers sent into their groups."""
