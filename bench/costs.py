@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import NS
+from antecede.protocols import build
 from antecede.protocols.base import (
     Addressing,
     Deliver,
@@ -35,7 +36,6 @@ from antecede.protocols.base import (
     Transmit,
 )
 from antecede.protocols.given import with_trial
-from antecede.protocols.hierarchical.roles import Topology
 from antecede.protocols.registry import ENTRIES, Entry
 
 FIGURES = Path(__file__).resolve().parents[1] / "docs" / "figures"
@@ -71,7 +71,7 @@ class Row(NamedTuple):
     receive_us: float
 
 
-class Cast(NamedTuple):
+class Measured(NamedTuple):
     """The members of a run by address, and what role they play in the figures."""
 
     members: Mapping[int, Protocol]
@@ -83,7 +83,7 @@ class Cast(NamedTuple):
     topics: tuple[str, ...] = ()
 
 
-def cast(entry: Entry, variant: str, size: int) -> Cast:
+def measured(entry: Entry, variant: str, size: int) -> Measured:
     """Make a group of `size` members."""
     if not entry.flat:
         return _hierarchy(entry, size)
@@ -93,8 +93,8 @@ def cast(entry: Entry, variant: str, size: int) -> Cast:
         options["bounds"] = BOUNDS
     curve = f"{entry.name}/{variant}" if variant else entry.name
     subscribed = options.get("subscriptions")
-    return Cast(
-        {me: cls(me, range(size), **options) for me in range(size)},
+    return Measured(
+        build.flat(cls, range(size), options),
         tuple(range(1, size)),
         dict.fromkeys(range(size), curve),
         {curve: 0},
@@ -102,21 +102,21 @@ def cast(entry: Entry, variant: str, size: int) -> Cast:
     )
 
 
-def _hierarchy(entry: Entry, size: int) -> Cast:
+def _hierarchy(entry: Entry, size: int) -> Measured:
     """One super peer; the peers divided equally, as in Evropeytsev et al. 2016."""
     inside = tuple(range(1, 1 + size // 2))
     outside = tuple(range(1 + size // 2, 1 + size))
-    members = entry.load()(Topology({0: inside}, outside))
+    members = build.hierarchy(entry.load(), {0: inside}, outside, {})
     inner, outer = f"{entry.name}/internal", f"{entry.name}/external"
     roles = {**dict.fromkeys(inside, inner), **dict.fromkeys(outside, outer)}
     senders = (*inside[1:], *outside[1:])
-    return Cast(members, senders, roles, {inner: inside[0], outer: outside[0]})
+    return Measured(members, senders, roles, {inner: inside[0], outer: outside[0]})
 
 
 class Run:
     """One group that talks; a heap of what happens next."""
 
-    def __init__(self, of: Cast) -> None:
+    def __init__(self, of: Measured) -> None:
         self.of = of
         self.rng = random.Random(SEED)
         self.heap: list[tuple[float, int, str, int, Any]] = []
@@ -236,7 +236,7 @@ def measure(names: Sequence[str]) -> Iterator[Row]:
             for size in SIZES:
                 if name in QUADRATIC and size > MOST_QUADRATIC:
                     continue
-                run = Run(cast(entry, variant, size))
+                run = Run(measured(entry, variant, size))
                 if run.timed and size > MOST_TIMED:
                     continue
                 run.go()

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from antecede.order.stream.blobs import Memory
-from antecede.order.stream.interface import Batch, Plan
+from antecede.order.stream.interface import Batch, ShardPlan
 from antecede.order.stream.kernels.names import Text
 from antecede.order.stream.shard import Shard
 
@@ -51,7 +51,7 @@ def step(state: Memory, begin: int, size: int, held: bool = False) -> tuple[floa
     """Take in some rows; return processor seconds and bytes written."""
     batch, users = rows(begin, begin + size, held), pa.table({"row": np.arange(size)})
     start = time.process_time()
-    shard = Shard(Plan(counted=False, timed=True), state)
+    shard = Shard(ShardPlan(counted=False, timed=True), state)
     shard.step(batch, begin + size, users)
     return time.process_time() - start, shard.parts.written
 

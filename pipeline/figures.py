@@ -14,7 +14,7 @@ from antecede.formatting import duration
 from antecede.order.baselines import (
     NS_PER_MS,
     Arrival,
-    Outcome,
+    BaselineOutcome,
     as_they_come,
     by_timestamp,
     by_watermark,
@@ -42,7 +42,7 @@ class Figures(NamedTuple):
     unwritten: Steps
     """Rows that had come and were not in the table yet."""
     kills: list[tuple[float, dict[str, Any]]]
-    outcomes: list[Outcome]
+    outcomes: list[BaselineOutcome]
     batches: int
     commit_p50_ms: float
     commit_p99_ms: float
@@ -99,7 +99,7 @@ def steps(spans: Sequence[tuple[float, float]], begin: float) -> Steps:
     return [(time - begin) / 1000 for time in times], [float(count) for count in counts]
 
 
-def outcomes(placed: Sequence[Mapping[str, Any]]) -> list[Outcome]:
+def outcomes(placed: Sequence[Mapping[str, Any]]) -> list[BaselineOutcome]:
     """Return what other ways to put the same arrivals in order would have done, ours last."""
     arrivals = [
         Arrival(
@@ -122,7 +122,7 @@ def outcomes(placed: Sequence[Mapping[str, Any]]) -> list[Outcome]:
         if cause in position
     )
     waits = tuple(sorted(row["waited_ms"] for row in placed))
-    return [*found, Outcome("causal release", len(placed), 0, inverted, 0, waits)]
+    return [*found, BaselineOutcome("causal release", len(placed), 0, inverted, 0, waits)]
 
 
 def commit_times(table: Path, sink: str) -> dict[str, float]:

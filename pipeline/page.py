@@ -9,7 +9,7 @@ from typing import Any
 import jinja2
 
 from antecede.formatting import count_and_part, counted, duration, were
-from antecede.order.baselines import Outcome
+from antecede.order.baselines import BaselineOutcome
 from antecede.report.drawing import inlined
 from antecede.report.plots import draw_plot, slots_of
 from antecede.report.study import look
@@ -154,7 +154,7 @@ def kill_words(verdict: Verdict, figures: Figures) -> str:
     )
 
 
-def watermark_words(outcomes: list[Outcome]) -> str:
+def watermark_words(outcomes: list[BaselineOutcome]) -> str:
     """Set causal release beside the watermarks that drop least and wait least."""
     ours = outcomes[-1]
     marks = [outcome for outcome in outcomes if outcome.scheme.startswith("watermark")]
@@ -194,16 +194,16 @@ def watermark_words(outcomes: list[Outcome]) -> str:
     return text
 
 
-def _half(outcome: Outcome) -> str:
+def _half(outcome: BaselineOutcome) -> str:
     wait = outcome.wait_ms(0.5)
     return f"half of the rows waited {duration(wait)} or less" if wait else "half did not wait"
 
 
-def _wait(outcome: Outcome, quantile: float) -> str:
+def _wait(outcome: BaselineOutcome, quantile: float) -> str:
     return duration(outcome.wait_ms(quantile))
 
 
-def _row(outcome: Outcome, ours: Outcome) -> dict[str, Any]:
+def _row(outcome: BaselineOutcome, ours: BaselineOutcome) -> dict[str, Any]:
     return {
         "scheme": outcome.scheme,
         "dropped": outcome.dropped,
@@ -278,8 +278,8 @@ def _stairs(curve: Steps) -> tuple[list[float], list[float]]:
     return x, y
 
 
-def _curve(outcomes: list[Outcome]) -> list[Series]:
-    def points(found: list[Outcome]) -> tuple[list[float], list[float]]:
+def _curve(outcomes: list[BaselineOutcome]) -> list[Series]:
+    def points(found: list[BaselineOutcome]) -> tuple[list[float], list[float]]:
         waits = [outcome.wait_ms(0.5) or 0.0 for outcome in found]
         return waits, [float(outcome.dropped + outcome.inverted) for outcome in found]
 

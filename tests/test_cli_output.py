@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from antecede.audit.engine import audit
-from antecede.check.script.parse import parse_scenario
-from antecede.check.script.run import run_scenario
+from antecede.check.script.parse import parse_script
+from antecede.check.script.run import run_script
 from antecede.cli import main
 from antecede.cli.deliver import option
 from antecede.cli.explain import explain
@@ -263,7 +263,7 @@ def test_an_svg_is_xml_whatever_the_title_holds(folder: Path) -> None:
 
 
 def test_losses_and_time_are_told_in_words() -> None:
-    told = list(explain(run_scenario(parse_scenario(SCENARIO, "x"))))
+    told = list(explain(run_script(parse_script(SCENARIO, "x"))))
     assert "   2  m to B is lost on the way." in told
     assert "   3  0.5 s pass." in told
 

@@ -18,7 +18,7 @@ from antecede.cli.compare.command import add_arguments
 from antecede.cli.compare.scenarios import scenario_of
 from antecede.protocols.registry import ENTRIES
 from antecede.simulate.delays import Delay
-from antecede.simulate.outputs.unnecessary_waits import hindsight
+from antecede.simulate.outputs.unnecessary_waits import wait_counts
 from antecede.simulate.reference_engine import run_readable
 from antecede.simulate.scenario.compatibility import topologies_of
 from antecede.simulate.scenario.file import scenario_from
@@ -113,13 +113,13 @@ def test_every_protocol_sees_the_same_messages_arrive(capsys: pytest.CaptureFixt
 
 
 def test_what_a_protocol_does_not_promise_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    """Less order: some come too early. More order: some wait in vain. Exact: neither."""
+    """Less order: some come too early. More order: some wait unnecessarily. Exact: neither."""
     found = told(capsys, "unordered", "fifo", "sb", "bss", "linear", *SHORT)
     early = {name: one["mean"]["causal.early"] for name, one in found.items()}
-    vain = {name: one["mean"]["causal.vain"] for name, one in found.items()}
+    waits = {name: one["mean"]["causal.unnecessary"] for name, one in found.items()}
     assert early["unordered"] > early["fifo"] > 0
     assert early["sb"] > 0 == early["bss"] == early["linear"]
-    assert vain["linear"] > 0 == vain["bss"] == vain["fifo"]
+    assert waits["linear"] > 0 == waits["bss"] == waits["fifo"]
     assert {name: one["order"] for name, one in found.items()} == {
         "unordered": "none",
         "fifo": "fifo",
@@ -134,7 +134,7 @@ def test_figures_are_those_of_the_runs(capsys: pytest.CaptureFixture[str]) -> No
     scenario = scenario_from(found["scenario"])
     for seed, run in zip((3, 4), found["runs"], strict=True):
         result, recording = run_readable(scenario, seed, True)
-        seen = hindsight(recording)
+        seen = wait_counts(recording)
         assert seen is not None
         figures = {**result.figures, **seen.figures()}
         assert run == {"seed": seed, "figures": figures, "caveats": {}}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from antecede.protocols.registry import ENTRIES
-from bench.costs import Run, cast, load
+from bench.costs import Run, load, measured
 from bench.costs_figures import BOUNDS
 
 
 def bytes_of(name: str, size: int) -> dict[str, tuple[float, ...]]:
-    run = Run(cast(ENTRIES[name], "", size))
+    run = Run(measured(ENTRIES[name], "", size))
     run.go()
     return {row.curve: row[2:5] for row in run.rows()}
 

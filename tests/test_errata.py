@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from antecede.check.script.actions import Blocked, State
-from antecede.check.script.execution import Run
-from antecede.check.script.parse import load_scenario
-from antecede.check.script.run import run_scenario
+from antecede.check.script.execution import ScriptRun
+from antecede.check.script.parse import load_script
+from antecede.check.script.run import run_script
 from antecede.check.world import DELIVERED, SENT
 from antecede.cli import COMMANDS, main
 from antecede.cli.protocols import facts_of
@@ -89,10 +89,10 @@ def test_the_table_has_every_misprint_that_can_be_chosen_and_its_erratum() -> No
     assert {key: row[0] for key, row in table().items()} == registered
 
 
-def _undelivered(run: Run) -> set[tuple[str, str]]:
+def _undelivered(run: ScriptRun) -> set[tuple[str, str]]:
     """Return (message, member) of what was sent to a member and not delivered there."""
-    owed = {(one.label, at) for one in run.happenings() if one.kind == SENT for at in one.others}
-    return owed - {(one.label, one.at) for one in run.happenings() if one.kind == DELIVERED}
+    owed = {(one.label, at) for one in run.occurrences() if one.kind == SENT for at in one.others}
+    return owed - {(one.label, one.at) for one in run.occurrences() if one.kind == DELIVERED}
 
 
 def _plain(value: object) -> str:
@@ -107,8 +107,8 @@ def test_every_row_says_what_its_counterexample_shows(key: tuple[str, str]) -> N
     number = int(ENTRIES[name].errata[variant][1:])
     path = f"scenarios/{file.strip('`')}"
     assert f"`{path}`" in entries()[number]
-    run = run_scenario(load_scenario(ROOT / path))
-    setting = run.scenario.setting
+    run = run_script(load_script(ROOT / path))
+    setting = run.script.setup
     chosen = {option: _plain(value) for option, value in ENTRIES[name].options(variant).items()}
     assert setting.protocol == name
     defect = {"printed", "as_published", "pruning"} & chosen.keys()
@@ -116,7 +116,7 @@ def test_every_row_says_what_its_counterexample_shows(key: tuple[str, str]) -> N
     assert all(dict(setting.options)[option] == chosen[option] for option in defect)
     assert breaks == ("too early" if run.violations() else "never")
     assert run.violations() or _undelivered(run)
-    commands = [one.action for one in run.scenario.commands]
+    commands = [one.action for one in run.script.commands]
     assert int(members) == len(setting.everybody())
     assert int(actions) == sum(not isinstance(one, State | Blocked) for one in commands)
 

@@ -16,7 +16,7 @@ from antecede.cli import main
 from antecede.cli.simulate.command import TEMPLATES, template
 from antecede.cli.simulate.report import report
 from antecede.simulate.outputs.result import Result
-from antecede.simulate.outputs.unnecessary_waits import hindsight
+from antecede.simulate.outputs.unnecessary_waits import wait_counts
 from antecede.simulate.reference_engine import run_readable
 from antecede.simulate.scenario.compatibility import kind_of
 from antecede.simulate.scenario.file import read_scenario, scenario_from
@@ -94,9 +94,12 @@ def test_the_report_has_every_figure_of_the_run(
     assert f"{figures['peer.encoded_bytes']:.1f}" in text
     early, of = figures["early.by_delivery"], figures["violations.checked"]
     assert f"{early} of {of} deliveries came before a cause: what its sender had" in words
-    seen = hindsight(run_readable(read_scenario(small), 0, True)[1])
+    seen = wait_counts(run_readable(read_scenario(small), 0, True)[1])
     assert seen is not None
-    assert f"{seen.vain} of {of} deliveries were held after all their causes were there" in words
+    assert (
+        f"{seen.unnecessary} of {of} deliveries were held after all their causes were there"
+        in words
+    )
     assert f"0 of {of} deliveries broke the order that the protocol itself keeps to" in words
 
 
@@ -131,12 +134,12 @@ def test_what_an_engine_cannot_count_is_said_and_not_0() -> None:
     assert "not counted  early.by_receipt, early.by_delivery: no receipts" in lines
 
 
-def test_the_compiled_engine_says_that_it_does_not_look_for_waits_in_vain(
+def test_the_compiled_engine_says_that_it_does_not_look_for_unnecessary_waits(
     small: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert simulate(small, "--engine", "compiled") == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "not counted causal.vain: only what the readable engine records" in text
+    assert "not counted causal.unnecessary: only what the readable engine records" in text
     assert "0 of 153 deliveries came before a cause: what" in text
 
 
@@ -214,7 +217,7 @@ def test_json_has_the_names_of_a_result(small: Path, capsys: pytest.CaptureFixtu
     assert told["engine"] == "readable"
     for seed, run in enumerate(told["runs"]):
         result, recording = run_readable(scenario, seed, True)
-        seen = hindsight(recording)
+        seen = wait_counts(recording)
         assert seen is not None
         assert run["seed"] == seed
         assert run["figures"] == {**result.figures, **seen.figures()}

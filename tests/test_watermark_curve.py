@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from antecede.order.spec import OrderSpec
 from antecede.order.stream.blobs import Memory
-from antecede.order.stream.interface import Plan
+from antecede.order.stream.interface import ShardPlan
 from antecede.order.stream.shard import Shard
 from antecede.order.table import order_table
 from antecede.spark.ordering import DIGEST
@@ -80,7 +80,7 @@ def test_causal_release_is_what_the_engine_does(seed: int, size: int, patience: 
     rows = histories(seed, size)
     spec = OrderSpec(id="id", after=("after",), time="at", time_unit="ms")
     policy = "hold" if patience is None else "release"
-    shard = Shard(Plan(False, True, policy=policy, patience=patience or 0), Memory())
+    shard = Shard(ShardPlan(False, True, policy=policy, patience=patience or 0), Memory())
     left = [NEVER] * size
     for tick, some in batches(rows, TICK):
         table = pa.table(

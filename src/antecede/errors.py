@@ -4,7 +4,8 @@
     ├── InputError            a file, a table or an argument from outside is not usable
     │   ├── FormatError       the format cannot be told, or the text does not follow it
     │   ├── CycleError        declared causes form a cycle
-    │   ├── ScenarioError     a scenario file does not parse or asks for the impossible
+    │   ├── ScenarioError     a scenario of the simulator does not parse or asks for the impossible
+    │   ├── ScriptError       the same of a script of the checker
     │   └── OptionError       a protocol has no such option, or its text has the wrong type
     ├── ProtocolError         a rule of message exchange was broken ...
     │   ├── LocalError        ... by the caller: our own code called us wrongly
@@ -60,7 +61,11 @@ class CycleError(InputError):
 
 
 class ScenarioError(InputError):
-    """A scenario file does not parse, or asks for something that cannot happen."""
+    """A scenario of the simulator does not parse, or asks for something that cannot happen."""
+
+
+class ScriptError(InputError):
+    """A script of the checker does not parse, or asks for something that cannot happen."""
 
 
 class OptionError(InputError):

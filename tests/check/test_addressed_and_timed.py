@@ -8,32 +8,32 @@ from pathlib import Path
 
 import pytest
 
-from antecede.check.conformance import Plan, conform, replay
-from antecede.check.explorer.explorer import Explorer, Limits, Move, explore
-from antecede.check.explorer.judge import Found
+from antecede.check.conformance import SuitePlan, conform, replay
+from antecede.check.explorer.explorer import Explorer, Move, SearchLimits, explore
+from antecede.check.explorer.judge import Finding
 from antecede.check.group_under_test import GroupUnderTest, flat
-from antecede.check.plans import Size, Target, searches
+from antecede.check.judged_run import JudgedRun
+from antecede.check.plans import SearchSize, Target, searches
 from antecede.check.results import ASTRAY, EARLY, STUCK
 from antecede.check.script.actions import Arrive, Lose, Send, Tick
-from antecede.check.script.parse import load_scenario, parse_scenario
-from antecede.check.script.run import run_scenario
-from antecede.check.session import Trial
+from antecede.check.script.parse import load_script, parse_script
+from antecede.check.script.run import run_script
 from antecede.check.timing import TimingModel
 from antecede.check.world import World
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import NS
 from antecede.diagram.steps import from_run
 from antecede.diagram.text import draw_text
-from antecede.errors import LocalError, ScenarioError
+from antecede.errors import LocalError, ScriptError
 from antecede.protocols.registry import entry
 from tests.check import toys_timed as toys
 from tests.check.test_explorer import every_path
 
-SHORT = Plan(runs=30)
+SHORT = SuitePlan(runs=30)
 
 
 def first_failure(toy: type) -> tuple[GroupUnderTest, str] | None:
-    for company, limits in searches(Target("toys", toy), Size()):
+    for company, limits in searches(Target("toys", toy), SearchSize()):
         failure = explore(company, limits).failure
         if failure is not None:
             assert replay(company, failure.actions) is not None, failure.lines()
@@ -71,15 +71,18 @@ def test_broken_ones_are_found_with_a_counterexample_that_can_be_replayed(
 @pytest.mark.parametrize("toy", [toys.Forgetful, toys.Gossip, toys.Impatient, toys.Hasty])
 def test_the_network_finds_them_too(toy: type) -> None:
     offsets = (NS, -NS, NS, -NS)
-    assert conform(flat("toys", toy, 4, offsets=offsets), Plan(runs=300)).failure is not None
+    assert conform(flat("toys", toy, 4, offsets=offsets), SuitePlan(runs=300)).failure is not None
 
 
 @pytest.mark.parametrize(
     ("group", "limits"),
-    [(flat("toys", toys.Forgetful, 3), Limits(2)), (flat("toys", toys.Gossip, 3), Limits(1))],
+    [
+        (flat("toys", toys.Forgetful, 3), SearchLimits(2)),
+        (flat("toys", toys.Gossip, 3), SearchLimits(1)),
+    ],
 )
 def test_the_judge_agrees_with_the_oracle_on_every_path(
-    group: GroupUnderTest, limits: Limits
+    group: GroupUnderTest, limits: SearchLimits
 ) -> None:
     explorer = Explorer(group, limits)
     paths = 0
@@ -92,15 +95,15 @@ def test_the_judge_agrees_with_the_oracle_on_every_path(
 @pytest.mark.parametrize(
     ("toy", "limits"),
     [
-        (toys.Patient, Limits(2)),
-        (toys.Impatient, Limits(3)),
-        (toys.Stuck, Limits(2, send_until=0)),
-        (toys.Hasty, Limits(3)),
-        (toys.Topical, Limits(2)),
+        (toys.Patient, SearchLimits(2)),
+        (toys.Impatient, SearchLimits(3)),
+        (toys.Stuck, SearchLimits(2, send_until=0)),
+        (toys.Hasty, SearchLimits(3)),
+        (toys.Topical, SearchLimits(2)),
     ],
 )
 def test_with_clocks_the_judge_agrees_with_the_oracle_on_random_paths(
-    toy: type, limits: Limits
+    toy: type, limits: SearchLimits
 ) -> None:
     group = flat("toys", toy, 3, offsets=(1, -1, 1))
     explorer = Explorer(group, limits)
@@ -115,52 +118,54 @@ def test_with_clocks_the_judge_agrees_with_the_oracle_on_random_paths(
 
 
 def compare(
-    group: GroupUnderTest, explorer: Explorer, path: Sequence[Move], found: Found | None
+    group: GroupUnderTest, explorer: Explorer, path: Sequence[Move], found: Finding | None
 ) -> None:
     """Let the oracle judge what the explorer has judged."""
-    trial = Trial(group)
-    failure = trial.run(explorer.actions(path))
+    run = JudgedRun(group)
+    failure = run.take_all(explorer.actions(path))
     # The network also asks what is said about an arrival; the explorer does not.
-    broken = failure if failure is not trial.doubt else None
+    broken = failure if failure is not run.doubt else None
     what = found.what if found is not None else None
-    assert (broken.what if broken is not None else None) == what, trial.actions
+    assert (broken.what if broken is not None else None) == what, run.actions
 
 
 def test_a_chain_of_three_messages_through_four_members_is_found() -> None:
     """The explorer's groups are too small for it."""
-    failure = conform(flat("toys", toys.Hearsay, 4), Plan(runs=600, twins=False), seed=1).failure
+    failure = conform(
+        flat("toys", toys.Hearsay, 4), SuitePlan(runs=600, twins=False), seed=1
+    ).failure
     assert failure is not None
     assert failure.what == EARLY
     assert first_failure(toys.Hearsay) is None
 
 
 def test_a_copy_arrives_within_the_delays_of_its_channel_and_time_waits_for_it() -> None:
-    trial = Trial(flat("toys", toys.Patient, 2))
-    assert trial.take(Send("A", "a1"))
-    assert not trial.take(Arrive("B", "a1"))
-    assert trial.take(Tick(3.0))
-    assert not trial.take(Tick(2.0))
-    assert trial.take(Tick(1.0))
-    assert not trial.take(Tick(0.5))
-    assert trial.take(Arrive("B", "a1"))
-    assert trial.take(Tick(0.5))
+    run = JudgedRun(flat("toys", toys.Patient, 2))
+    assert run.take(Send("A", "a1"))
+    assert not run.take(Arrive("B", "a1"))
+    assert run.take(Tick(3.0))
+    assert not run.take(Tick(2.0))
+    assert run.take(Tick(1.0))
+    assert not run.take(Tick(0.5))
+    assert run.take(Arrive("B", "a1"))
+    assert run.take(Tick(0.5))
 
 
 def test_a_lost_copy_never_arrives() -> None:
-    trial = Trial(flat("toys", toys.Patient, 2))
-    trial.take(Send("A", "a1"))
-    assert trial.take(Lose("B", "a1"))
-    assert not trial.take(Lose("B", "a1"))
-    assert trial.world.in_flight == []
-    failure = trial.judge()
+    run = JudgedRun(flat("toys", toys.Patient, 2))
+    run.take(Send("A", "a1"))
+    assert run.take(Lose("B", "a1"))
+    assert not run.take(Lose("B", "a1"))
+    assert run.world.in_flight == []
+    failure = run.judge()
     assert failure is not None
     assert failure.what == STUCK
 
 
 def test_clocks_show_true_time_plus_an_offset_and_never_less_than_nothing() -> None:
-    physics = TimingModel({0: -15, 1: 5})
-    assert [physics.reading(at, 20) for at in (0, 1, 2)] == [20, 40, 35]
-    assert physics.reading(0, 0) == 0
+    timing = TimingModel({0: -15, 1: 5})
+    assert [timing.reading(at, 20) for at in (0, 1, 2)] == [20, 40, 35]
+    assert timing.reading(0, 0) == 0
 
 
 def test_a_protocol_for_everybody_takes_no_addressees() -> None:
@@ -196,15 +201,15 @@ members A B C
     ],
 )
 def test_what_is_wrong_in_a_scenario_is_said(line: str, says: str) -> None:
-    with pytest.raises(ScenarioError, match=says):
-        run_scenario(parse_scenario(SCENE + line + "\n"))
+    with pytest.raises(ScriptError, match=says):
+        run_script(parse_script(SCENE + line + "\n"))
 
 
 def test_a_lost_copy_in_a_scenario_is_told_and_stays_lost() -> None:
-    run = run_scenario(parse_scenario(SCENE + "send A m\nlose B m\narrive C m\n"))
-    assert [moment.output for moment in run.moments[1:]] == [("m to B is lost",), ("C delivers m",)]
-    with pytest.raises(ScenarioError, match="m is not in flight to B"):
-        run_scenario(parse_scenario(SCENE + "send A m\nlose B m\narrive B m\n"))
+    run = run_script(parse_script(SCENE + "send A m\nlose B m\narrive C m\n"))
+    assert [moment.output for moment in run.results[1:]] == [("m to B is lost",), ("C delivers m",)]
+    with pytest.raises(ScriptError, match="m is not in flight to B"):
+        run_script(parse_script(SCENE + "send A m\nlose B m\narrive B m\n"))
 
 
 def test_bounds_say_the_least_delay_over_any_path() -> None:
@@ -223,8 +228,8 @@ def test_a_delivery_astray_is_told(tmp_path: Path) -> None:
     (tmp_path / "toys.py").write_text("from tests.check.toys_timed import Gossip\n")
     path = tmp_path / "astray.scenario"
     path.write_text("protocol toys.py:Gossip\nmembers A B C\nsend A m to B\narrive C m\n")
-    run = run_scenario(load_scenario(path))
-    assert run.moments[-1].output == (
+    run = run_script(load_script(path))
+    assert run.results[-1].output == (
         "C delivers m",
         "VIOLATION: C delivers m, which is for others",
     )

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from antecede.check.conformance import Plan, conform
-from antecede.check.explorer.explorer import Limits, explore
+from antecede.check.conformance import SuitePlan, conform
+from antecede.check.explorer.explorer import SearchLimits, explore
 from antecede.check.group_under_test import flat
 from antecede.check.results import DISAGREED, EARLY, STUCK
 from antecede.check.script.agreement import Disagreement, disagreement
-from antecede.check.script.parse import parse_scenario
-from antecede.check.script.run import run_scenario
+from antecede.check.script.parse import parse_script
+from antecede.check.script.run import run_script
 from antecede.protocols.base import Deliver, Effect, Guarantee, Relation, Transmit
 from antecede.protocols.total.sequencer import Sequencer
 from antecede.protocols.total.timestamps import AgreedTimestamps
@@ -61,18 +61,18 @@ class AnyOrderOfASender(Sequencer):
 )
 def test_the_explorer_and_the_network_find_it(cls: Any, what: str) -> None:
     group = flat("toy", cls, 2 if cls is not NoGaps else 3)
-    found = explore(group, Limits(2 if cls is not NoGaps else 3)).failure
+    found = explore(group, SearchLimits(2 if cls is not NoGaps else 3)).failure
     assert found is not None
     assert found.what == what
     assert what != DISAGREED or len(found.missing) == 1
-    suite = conform(flat("toy", cls, 4), Plan(runs=60, twins=False))
+    suite = conform(flat("toy", cls, 4), SuitePlan(runs=60, twins=False))
     assert suite.failure is not None
     # A delivery before an own message, or before one of the same sender, is early, too.
     assert suite.failure.what in (what, EARLY, DISAGREED)
 
 
 def test_a_sequencer_that_lets_a_sender_overtake_itself_is_early() -> None:
-    found = explore(flat("toy", AnyOrderOfASender, 2), Limits(2)).failure
+    found = explore(flat("toy", AnyOrderOfASender, 2), SearchLimits(2)).failure
     assert found is not None
     assert found.what == EARLY
 
@@ -87,8 +87,8 @@ def test_a_scenario_marks_the_delivery_that_differs(tmp_path: Any) -> None:
         "from tests.check.test_agreement import CausalAtOnce as Toy\n", encoding="utf-8"
     )
     text = f"protocol {tmp_path / 'toy.py'}:Toy\nmembers A B\nsend A a1\nsend B b1\n"
-    run = run_scenario(parse_scenario(text + "arrive B a1\narrive A b1\n"))
-    (wrong,) = [one for one in run.happenings() if one.wrong]
+    run = run_script(parse_script(text + "arrive B a1\narrive A b1\n"))
+    (wrong,) = [one for one in run.occurrences() if one.wrong]
     assert (wrong.at, wrong.label, wrong.unlike) == ("A", "b1", ("B", "a1"))
-    lines = [line for moment in run.moments for line in moment.output]
+    lines = [line for moment in run.results for line in moment.output]
     assert sum("VIOLATION" in line for line in lines) == 1

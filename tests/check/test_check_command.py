@@ -11,8 +11,8 @@ import pytest
 from antecede.check.check import run_check
 from antecede.check.mutants import run as mutants
 from antecede.check.results import EARLY
-from antecede.check.script.parse import parse_scenario
-from antecede.check.script.run import run_scenario
+from antecede.check.script.parse import parse_script
+from antecede.check.script.run import run_script
 from antecede.cli import main
 from antecede.errors import InputError, LocalError
 
@@ -83,7 +83,7 @@ def test_the_counterexample_is_a_scenario_that_shows_it(capsys: pytest.CaptureFi
     verdict = run_check("bss", variant="as-published")
     early = [failure for failure in verdict.failures if failure.what == EARLY]
     assert len(early) == 1
-    run = run_scenario(parse_scenario(early[0].scenario()))
+    run = run_script(parse_script(early[0].script()))
     assert [one.label for one in run.violations()] == [early[0].label]
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from antecede.check.conformance import Plan, conform, play, replay
+from antecede.check.conformance import SuitePlan, conform, play, replay
 from antecede.check.group_under_test import flat
+from antecede.check.judged_run import JudgedRun
 from antecede.check.results import (
     EARLY,
     RAISED,
@@ -19,11 +20,10 @@ from antecede.check.results import (
     WIRE,
 )
 from antecede.check.script.actions import Action, Arrive, Join, Leave, Send
-from antecede.check.session import Trial
 from antecede.protocols import registry
 from tests.check import toys
 
-SHORT = Plan(runs=15)
+SHORT = SuitePlan(runs=15)
 
 
 @pytest.mark.judged
@@ -68,11 +68,11 @@ def test_right_protocols_of_one_file_pass(toy: type) -> None:
 )
 def test_each_kind_of_failure_is_caught_and_shortened(toy: type, what: str) -> None:
     group = flat("toys", toy, 4)
-    failure = conform(group, Plan(runs=40)).failure
+    failure = conform(group, SuitePlan(runs=40)).failure
     assert failure is not None
     assert failure.what == what
     assert len(failure.actions) <= 8
-    group = flat("toys", toy, len(failure.scene.members))
+    group = flat("toys", toy, len(failure.setup.members))
     again = replay(group, failure.actions, twins=True)
     assert again is not None
     assert again.what == failure.what
@@ -81,7 +81,7 @@ def test_each_kind_of_failure_is_caught_and_shortened(toy: type, what: str) -> N
 def test_runs_come_from_the_seed_alone() -> None:
     entry = registry.entry("idr")
     group = flat("idr", entry.load(), 4)
-    first, again, other = (play(group, Plan(), seed).actions for seed in ("1", "1", "2"))
+    first, again, other = (play(group, SuitePlan(), seed).actions for seed in ("1", "1", "2"))
     assert first == again
     assert first != other
 
@@ -91,7 +91,7 @@ def test_the_network_does_all_it_claims_to() -> None:
     group = flat("bss", entry.load(), 4)
     kinds = set()
     for seed in range(20):
-        for action in play(group, Plan(), str(seed)).actions:
+        for action in play(group, SuitePlan(), str(seed)).actions:
             kinds.add((type(action).__name__, getattr(action, "again", False)))
     assert kinds == {
         ("Send", False),
@@ -106,8 +106,8 @@ def test_the_network_does_all_it_claims_to() -> None:
 def test_a_newcomer_is_judged_from_its_sponsors_frontier_on() -> None:
     """D joins with B's frontier: a1 is covered, b1 is owed, and D's message depends on both."""
     entry = registry.entry("bss")
-    trial = Trial(flat("bss", entry.load(), 3))
-    failure = trial.run(
+    run = JudgedRun(flat("bss", entry.load(), 3))
+    failure = run.take_all(
         [
             Send("A", "a1"),
             Arrive("B", "a1"),
@@ -121,13 +121,13 @@ def test_a_newcomer_is_judged_from_its_sponsors_frontier_on() -> None:
         ]
     )
     assert failure is None
-    assert len(trial.actions) == 9
-    assert [row.id for row in trial.rows() if row.member == "3"] == ["a1", "b1", "b1", "d1"]
+    assert len(run.actions) == 9
+    assert [row.id for row in run.rows() if row.member == "3"] == ["a1", "b1", "b1", "d1"]
 
 
 def test_impossible_actions_are_passed_over() -> None:
     entry = registry.entry("fifo")
-    trial = Trial(flat("fifo", entry.load(), 2))
+    run = JudgedRun(flat("fifo", entry.load(), 2))
     nonsense: list[Action] = [
         Arrive("A", "b1"),
         Send("Z", "z1"),
@@ -135,5 +135,5 @@ def test_impossible_actions_are_passed_over() -> None:
         Arrive("B", "a1", again=True),
         Send("A", "a1", ("never",)),
     ]
-    assert trial.run(nonsense) is None
-    assert trial.actions == []
+    assert run.take_all(nonsense) is None
+    assert run.actions == []

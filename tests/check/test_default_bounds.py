@@ -13,7 +13,7 @@ import pytest
 from antecede.check.check import find_target
 from antecede.check.everything import PASSES, REFUTED, Case, cases, judge
 from antecede.check.explorer.explorer import explore
-from antecede.check.plans import Size, Target, clock_settings, searches
+from antecede.check.plans import SearchSize, Target, clock_settings, searches
 from antecede.check.results import EARLY
 from antecede.cli import main
 from antecede.clocks.nanoseconds import NS
@@ -77,7 +77,9 @@ class DueTooSoon(Htbc):
 
 @pytest.mark.parametrize("cls", [SeparationTooLarge, ClocksBelieved, WaitTooShort, DueTooSoon])
 def test_orders_by_clocks_that_are_too_wide_are_refuted(cls: type) -> None:
-    found = (explore(*search).failure for search in searches(Target(cls.__name__, cls), Size()))
+    found = (
+        explore(*search).failure for search in searches(Target(cls.__name__, cls), SearchSize())
+    )
     failure = next((one for one in found if one is not None), None)
     assert failure is not None
     assert failure.what == EARLY

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from antecede.check.conformance import Plan, conform
-from antecede.check.explorer.explorer import Limits, explore
+from antecede.check.conformance import SuitePlan, conform
+from antecede.check.explorer.explorer import SearchLimits, explore
 from antecede.check.group_under_test import flat
 from antecede.check.results import BEGINNING, ENDLESS
 from antecede.clocks.bounds import Bounds
@@ -69,21 +69,23 @@ class Doubling(Beating):
 
 def test_an_answer_to_every_answer_ends_the_search() -> None:
     """States have ever new numbers of notes heard: there is no end to them."""
-    found = explore(flat("chatty", Chatty, 2), Limits(1))
+    found = explore(flat("chatty", Chatty, 2), SearchLimits(1))
     assert found.failure is not None
     assert found.failure.what == ENDLESS
     assert found.transitions < 10_000
 
 
 def test_an_answer_to_every_answer_ends_a_run_before_time_passes() -> None:
-    failure = conform(flat("beating", Beating, 2), Plan(runs=1, messages=2, twins=False)).failure
+    failure = conform(
+        flat("beating", Beating, 2), SuitePlan(runs=1, messages=2, twins=False)
+    ).failure
     assert failure is not None
     assert failure.what == ENDLESS
 
 
 def test_ever_more_answers_end_the_search() -> None:
     company = flat("doubling", Doubling, 2)
-    found = explore(company, Limits(1, send_until=20))
+    found = explore(company, SearchLimits(1, send_until=20))
     assert found.failure is not None
     assert found.failure.what == ENDLESS
     assert found.states < 10_000

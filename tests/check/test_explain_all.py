@@ -44,5 +44,5 @@ def test_a_log_is_answered_with_the_commands_that_read_logs(
     log.write_bytes(content)
     assert main(["explain", str(log)]) == 2
     error = capsys.readouterr().err
-    assert "chat.log: is no scenario" in error
+    assert "chat.log: is no script" in error
     assert "antecede audit FILE" in error

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from antecede.check.conformance import Plan, conform, play, replay
-from antecede.check.explorer.explorer import Limits, explore
+from antecede.check.conformance import SuitePlan, conform, play, replay
+from antecede.check.explorer.explorer import SearchLimits, explore
 from antecede.check.group_under_test import flat
-from antecede.check.plans import Size, Target, clock_settings, searches
+from antecede.check.plans import SearchSize, Target, clock_settings, searches
 from antecede.check.results import EARLY, STUCK
 from antecede.check.timing import instants_ns, pace, step_ns
 from antecede.cli.check import explored
@@ -63,7 +63,7 @@ def what_is_found(cls: type, given: str) -> set[str]:
     found = set()
     for offsets in clock_settings(Target("own", cls, None, options), 3):
         group = flat("own", cls, 3, options, offsets)
-        failure = explore(group, Limits(2, send_until=2, extremes=True)).failure
+        failure = explore(group, SearchLimits(2, send_until=2, extremes=True)).failure
         if failure is not None:
             again = replay(group, failure.actions)
             assert again is not None
@@ -84,7 +84,9 @@ def test_a_condition_that_is_off_by_one_nanosecond_is_refuted(cls: type, given: 
 
 
 def test_a_rule_of_topics_that_is_off_by_one_nanosecond_is_refuted() -> None:
-    found = (explore(*search).failure for search in searches(Target("due", DueTooSoon), Size()))
+    found = (
+        explore(*search).failure for search in searches(Target("due", DueTooSoon), SearchSize())
+    )
     failure = next((one for one in found if one is not None), None)
     assert failure is not None
     assert failure.what == EARLY
@@ -96,8 +98,8 @@ def test_the_network_keeps_given_bounds(name: str, given: str) -> None:
     bounds, cls = GIVEN[given], entry(name).load()
     options = {} if bounds is None else {"bounds": bounds}
     group = flat(name, cls, 4, options)
-    assert conform(group, Plan(runs=3, messages=6)).failure is None
-    trial = play(group, Plan(messages=6), "1")
+    assert conform(group, SuitePlan(runs=3, messages=6)).failure is None
+    trial = play(group, SuitePlan(messages=6), "1")
     assert trial.world.now_ns > 0
     assert len(trial.said) == 6
     assert not trial.unfinished() or trial.judge() is None
@@ -107,7 +109,7 @@ def test_the_network_meets_both_limits_of_uneven_delays() -> None:
     group = flat("linear", entry("linear").load(), 3, {"bounds": ODD, "heartbeat_s": 0.2})
     taken = set()
     for seed in range(10):
-        trial = play(group, Plan(messages=6, duplicates=0.0), str(seed))
+        trial = play(group, SuitePlan(messages=6, duplicates=0.0), str(seed))
         assert trial.failure is None
         now_ns = 0
         for action in trial.actions:
@@ -135,7 +137,7 @@ def test_the_verdict_says_in_which_steps_time_went_by() -> None:
     parts = (
         explore(
             flat("own", DueAtTheLimit, 3, options, offsets),
-            Limits(2, send_until=2, extremes=True),
+            SearchLimits(2, send_until=2, extremes=True),
         )
         for offsets in clock_settings(Target("own", DueAtTheLimit, None, options), 3)
     )
@@ -144,20 +146,20 @@ def test_the_verdict_says_in_which_steps_time_went_by() -> None:
     assert "within 0.2 s, delays least or largest" in printed
     assert "(time goes by steps of 0.1 s; a copy takes any delay" in printed
     assert part.failure is not None
-    assert "tick 0.1\n" in part.failure.scenario()
-    assert "bounds accuracy=0.1 least=0.1 most=0.3" in part.failure.scenario()
+    assert "tick 0.1\n" in part.failure.script()
+    assert "bounds accuracy=0.1 least=0.1 most=0.3" in part.failure.script()
 
 
 def test_what_only_takes_long_is_not_called_stuck() -> None:
     """Null messages every 100 s: everything is delivered, after minutes."""
     offsets = (NS, -NS, NS)
     group = flat("linear-physical", LinearPhysical, 3, {"heartbeat_s": 100.0}, offsets)
-    assert explore(group, Limits(1, send_until=1)).failure is None
-    assert conform(group, Plan(runs=3, messages=4)).failure is None
+    assert explore(group, SearchLimits(1, send_until=1)).failure is None
+    assert conform(group, SuitePlan(runs=3, messages=4)).failure is None
 
 
 def test_what_never_comes_is_stuck_and_the_longest_steps_are_not_shown() -> None:
-    failure = explore(flat("toys", toys_timed.Stuck, 2), Limits(1, send_until=0)).failure
+    failure = explore(flat("toys", toys_timed.Stuck, 2), SearchLimits(1, send_until=0)).failure
     assert failure is not None
     assert failure.what == STUCK
     assert len(failure.actions) < 60

@@ -8,10 +8,10 @@ from typing import Any
 from antecede.check.check import run_check
 from antecede.check.explorer.explorer import explore
 from antecede.check.loader import load_class
-from antecede.check.plans import Size, Target, searches
+from antecede.check.plans import SearchSize, Target, searches
 from antecede.check.results import EARLY, ENDLESS
-from antecede.check.script.parse import parse_scenario
-from antecede.check.script.run import run_scenario
+from antecede.check.script.parse import parse_script
+from antecede.check.script.run import run_script
 from antecede.clocks.bounds import Bounds
 from tests.check import toys_timed
 
@@ -51,8 +51,8 @@ def test_a_file_with_a_protocol_that_cannot_be_made_without_bounds_is_judged() -
     assert load_class(f"{TOYS}:Impatient").__name__ == "Impatient"
     verdict = run_check(f"{TOYS}:Impatient")
     assert verdict.failures[0].what == EARLY
-    run = run_scenario(parse_scenario(verdict.failures[0].scenario()))
-    assert any("VIOLATION" in line for moment in run.moments for line in moment.output)
+    run = run_script(parse_script(verdict.failures[0].script()))
+    assert any("VIOLATION" in line for moment in run.results for line in moment.output)
 
 
 def test_a_message_that_is_passed_on_for_ever_ends_the_check(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_message_that_is_passed_on_for_ever_ends_the_check(tmp_path: Path) -> 
     file.write_text(ECHO, encoding="utf-8")
     (failure,) = run_check(f"{file}:Echo").failures
     assert failure.what == ENDLESS
-    assert run_scenario(parse_scenario(failure.scenario())).moments
+    assert run_script(parse_script(failure.script())).results
 
 
 class WideClocks(toys_timed.Patient):
@@ -74,7 +74,7 @@ class WideClocks(toys_timed.Patient):
 def test_somebody_can_answer_however_long_the_least_delay_is() -> None:
     """With sends in the first 2 s alone there was no causal pair of two members to be seen."""
     target = Target("wide", WideClocks)
-    found = [explore(*search).failure for search in searches(target, Size())]
+    found = [explore(*search).failure for search in searches(target, SearchSize())]
     failures = [failure for failure in found if failure is not None]
     assert failures
     assert failures[0].what == EARLY

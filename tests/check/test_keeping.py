@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from antecede.check.check import run_check
-from antecede.check.script.parse import load_scenario
+from antecede.check.script.parse import load_script
 from antecede.cli import main
 from antecede.errors import OptionError
 
@@ -54,8 +54,8 @@ def test_it_is_saved_where_it_is_asked_for_and_read_from_there(
     saved, drawn = tmp_path / "found" / "it.scenario", tmp_path / "it.svg"
     arguments = ["--save", str(saved), "--svg", str(drawn)]
     assert main(["check", f"{own}:Hopeful", "r=3", *arguments]) == 1
-    assert load_scenario(saved).setting.protocol == "../my protocols/own.py:Hopeful"
-    assert load_scenario(saved).setting.options == (("r", "3"),)
+    assert load_script(saved).setup.protocol == "../my protocols/own.py:Hopeful"
+    assert load_script(saved).setup.options == (("r", "3"),)
     assert drawn.read_text(encoding="utf-8").startswith("<svg")
     capsys.readouterr()
     monkeypatch.chdir("/")  # it is read relative to the scenario, wherever one stands

@@ -8,7 +8,7 @@ import pytest
 
 from antecede.check.check import find_target
 from antecede.check.explorer.explorer import explore
-from antecede.check.plans import Size, searches
+from antecede.check.plans import SearchSize, searches
 from antecede.check.results import EARLY
 from antecede.clocks.bounds import Bounds
 from antecede.protocols.timed.delivery import HOOKS, ClockDelivery
@@ -30,7 +30,7 @@ def first_failure(tmp_path: Path, delivery: str, method: str) -> str | None:
     file = tmp_path / "mine.py"
     file.write_text(FILE.format(delivery=delivery, method=method), encoding="utf-8")
     target = find_target(f"{file}:Mine")
-    found = (explore(*search).failure for search in searches(target, Size()))
+    found = (explore(*search).failure for search in searches(target, SearchSize()))
     failure = next((one for one in found if one is not None), None)
     return failure and failure.what
 

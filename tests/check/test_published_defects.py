@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import pytest
 
-from antecede.check.explorer.explorer import Limits, explore
+from antecede.check.explorer.explorer import SearchLimits, explore
 from antecede.check.group_under_test import GroupUnderTest, flat, hierarchy
 from antecede.check.results import EARLY, STUCK, UNNECESSARY
-from antecede.check.script.parse import load_scenario
-from antecede.check.script.run import check_output, run_scenario, with_output
+from antecede.check.script.parse import load_script
+from antecede.check.script.run import check_output, run_script, with_output
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import NS
 from antecede.protocols import registry
@@ -29,8 +29,8 @@ class Defect(NamedTuple):
     file: str
     title: str
     source: str
-    company: GroupUnderTest
-    limits: Limits
+    group: GroupUnderTest
+    limits: SearchLimits
     actions: int
     what: str = EARLY
 
@@ -58,7 +58,7 @@ DEFECTS = [
         "BSS, condition 2 as printed: an answer overtakes its cause",
         "Sahai et al. 2020, Birman-Schiper-Stephenson Protocol",
         _flat("bss", 3, "as-published"),
-        Limits(2, ignored=ORDER_ONLY),
+        SearchLimits(2, ignored=ORDER_ONLY),
         4,
     ),
     Defect(
@@ -66,7 +66,7 @@ DEFECTS = [
         "SES, V set to V of the message as in the example: a member forgets its own sends",
         "Sahai et al. 2020, Schiper-Eggli-Sandoz Protocol, example, e12, e32 and e13",
         _flat("ses", 3, "as-published"),
-        Limits(3, ignored=ORDER_ONLY),
+        SearchLimits(3, ignored=ORDER_ONLY),
         5,
     ),
     Defect(
@@ -74,7 +74,7 @@ DEFECTS = [
         "SES, entries of V overwritten: an older send takes the place of a newer one",
         "Sahai et al. 2020, Schiper-Eggli-Sandoz Protocol; errata: merge by maximum",
         _flat("ses", 3, "overwriting"),
-        Limits(4, ignored=ORDER_ONLY, script=(0, 1, 1, 0)),
+        SearchLimits(4, ignored=ORDER_ONLY, script=(0, 1, 1, 0)),
         7,
     ),
     Defect(
@@ -82,7 +82,7 @@ DEFECTS = [
         "SES without co-destinations: who was reached too does not say so",
         "Sahai et al. 2020, Schiper-Eggli-Sandoz Protocol; errata: co-destinations",
         _flat("ses", 3, "unicast-rule"),
-        Limits(2, ignored=ORDER_ONLY),
+        SearchLimits(2, ignored=ORDER_ONLY),
         4,
     ),
     Defect(
@@ -90,7 +90,7 @@ DEFECTS = [
         "Listing 6 line 3 without its NOT: an internal peer forgets what it heard",
         "Evropeytsev et al. 2016, Listing 6",
         _tree(2, 1, "listing6"),
-        Limits(3),
+        SearchLimits(3),
         9,
     ),
     Defect(
@@ -98,7 +98,7 @@ DEFECTS = [
         "Listing 12 line 21 without its NOT: an external peer forgets what it heard",
         "Evropeytsev et al. 2016, Listing 12",
         _tree(1, 2, "listing12"),
-        Limits(3),
+        SearchLimits(3),
         9,
     ),
     Defect(
@@ -106,7 +106,7 @@ DEFECTS = [
         "TT pruning as published: a message under way names what the super peer forgot",
         "Evropeytsev et al. 2016, section 3.2",
         _tree(1, 2, "published-pruning"),
-        Limits(3, ignored=ORDER_ONLY),
+        SearchLimits(3, ignored=ORDER_ONLY),
         11,
     ),
     Defect(
@@ -114,7 +114,7 @@ DEFECTS = [
         "Algorithm 1 as printed: any later number counts as present",
         "Bhavanasi and Iyer, Algorithm 1",
         _flat("sb", 2, "algorithm-1"),
-        Limits(3),
+        SearchLimits(3),
         5,
     ),
     Defect(
@@ -122,7 +122,7 @@ DEFECTS = [
         "Algorithm 2 as printed: a number is recorded in the wrong node",
         "Bhavanasi and Iyer, Algorithm 2, line 8",
         _flat("sb", 2, "algorithm-2"),
-        Limits(4),
+        SearchLimits(4),
         8,
         UNNECESSARY,
     ),
@@ -131,7 +131,7 @@ DEFECTS = [
         "HTBC, rule 3 as printed: where mind < 2 epsilon, an effect goes before its cause",
         "Nakayama 2017, ordering rule 3; errata: a causal pair can be as close as mind - 2 epsilon",
         _alike("htbc", 3, "as-published", (NS, NS, -NS)),
-        Limits(2, ignored=ORDER_ONLY, script=(1, 2)),
+        SearchLimits(2, ignored=ORDER_ONLY, script=(1, 2)),
         9,
     ),
     Defect(
@@ -139,7 +139,7 @@ DEFECTS = [
         "TV_PT, rule 3 as printed: where mind < 2 epsilon, an effect goes before its cause",
         "Nakayama 2017, ordering rule 3; errata: a causal pair can be as close as mind - 2 epsilon",
         _alike("tv-pt", 3, "as-published", (NS, NS, -NS)),
-        Limits(2, ignored=ORDER_ONLY, script=(1, 2)),
+        SearchLimits(2, ignored=ORDER_ONLY, script=(1, 2)),
         9,
     ),
     Defect(
@@ -147,7 +147,7 @@ DEFECTS = [
         "Linear time as printed: an answer carries the time of its question and overtakes it",
         "Tsuneizumi et al., section 4.1: LT = max(LT, m.LT) on receipt",
         _flat("linear", 3, "equal-times"),
-        Limits(2, ignored=ORDER_ONLY, script=(0, 1)),
+        SearchLimits(2, ignored=ORDER_ONLY, script=(0, 1)),
         6,
     ),
     Defect(
@@ -156,7 +156,7 @@ DEFECTS = [
         "Tsuneizumi et al., section 5, rule 1(b); sound only where the least delay "
         "exceeds 4 lambda",
         _flat("linear-physical", 3, "rule-1b"),
-        Limits(3, ignored=ORDER_ONLY, script=(0, 0, 1), send_until=1),
+        SearchLimits(3, ignored=ORDER_ONLY, script=(0, 0, 1), send_until=1),
         8,
     ),
     Defect(
@@ -165,7 +165,7 @@ DEFECTS = [
         "Tsuneizumi et al., section 5: messages can be causally ordered by using only "
         "the physical time",
         _flat("physical", 3, "property-7"),
-        Limits(3, ignored=ORDER_ONLY, script=(0, 0, 1), send_until=1),
+        SearchLimits(3, ignored=ORDER_ONLY, script=(0, 0, 1), send_until=1),
         8,
     ),
     Defect(
@@ -173,7 +173,7 @@ DEFECTS = [
         "Vector time as printed counts receipts: an event goes before its cause",
         "Nakayama 2017, section 3: vt_j = vt_j + 1 on receipt, for every j other than i",
         _flat("tv-vt", 3, "as-published"),
-        Limits(3, ignored=ORDER_ONLY, script=(0, 0, 1), send_until=1),
+        SearchLimits(3, ignored=ORDER_ONLY, script=(0, 0, 1), send_until=1),
         14,
     ),
     *(
@@ -182,7 +182,7 @@ DEFECTS = [
             "DelCond without null messages: a member that sends nothing stops the others",
             "Tsuneizumi et al., section 6, DelCond: a message of every peer in RBF",
             _flat(name, 3, "no-null-messages"),
-            Limits(2, script=(0, 0), send_until=0),
+            SearchLimits(2, script=(0, 0), send_until=0),
             actions,
             STUCK,
         )
@@ -195,16 +195,16 @@ DEFECTS = [
 def test_the_smallest_counterexample_is_the_golden_one(
     defect: Defect, request: pytest.FixtureRequest
 ) -> None:
-    failure = explore(defect.company, defect.limits).failure
+    failure = explore(defect.group, defect.limits).failure
     assert failure is not None
     assert failure.what == defect.what
     assert len(failure.actions) == defect.actions
     path = FOLDER / f"{defect.file}.scenario"
     if request.config.getoption("--rewrite-scenarios"):
-        path.write_text(with_output(failure.scenario(defect.title, defect.source), str(path)))
-    golden = load_scenario(path)
+        path.write_text(with_output(failure.script(defect.title, defect.source), str(path)))
+    golden = load_script(path)
     assert tuple(command.action for command in golden.commands) == failure.actions
-    run = run_scenario(golden)
+    run = run_script(golden)
     assert check_output(run) == ()
     if defect.what == EARLY:
         assert [(one.at, one.label) for one in run.violations()] == [(failure.at, failure.label)]
@@ -215,12 +215,12 @@ def test_the_smallest_counterexample_is_the_golden_one(
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.file)
 def test_the_repaired_rule_is_clean_within_the_same_limits(defect: Defect) -> None:
-    entry = registry.entry(defect.company.protocol)
-    size = len(defect.company.names)
+    entry = registry.entry(defect.group.protocol)
+    size = len(defect.group.names)
     if entry.flat:
         repaired = flat(entry.name, entry.load(), size)
     else:
-        (_, peers), *_ = defect.company.internal
+        (_, peers), *_ = defect.group.internal
         repaired = _tree(len(peers), size - len(peers) - 1, "")
     found = explore(repaired, defect.limits)
     assert found.failure is None

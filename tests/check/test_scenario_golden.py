@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from antecede.check.script.execution import Run
-from antecede.check.script.parse import load_scenario
-from antecede.check.script.run import check_output, rewrite, run_scenario
+from antecede.check.script.execution import ScriptRun
+from antecede.check.script.parse import load_script
+from antecede.check.script.run import check_output, rewrite, run_script
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 FILES = sorted(FOLDER.glob("*.scenario"))
@@ -33,17 +33,17 @@ STUCK = {
 }
 
 
-def run(name: str) -> Run:
-    return run_scenario(load_scenario(FOLDER / f"{name}.scenario"))
+def run(name: str) -> ScriptRun:
+    return run_script(load_script(FOLDER / f"{name}.scenario"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_file_prints_what_it_says(path: Path, request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--rewrite-scenarios"):
         rewrite(path)
-    done = run_scenario(load_scenario(path))
+    done = run_script(load_script(path))
     assert check_output(done) == ()
-    assert any(moment.output for moment in done.moments)
+    assert any(moment.output for moment in done.results)
 
 
 def test_every_published_defect_has_its_scenario() -> None:
@@ -53,7 +53,7 @@ def test_every_published_defect_has_its_scenario() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_published_rules_break_and_repaired_rules_do_not(path: Path) -> None:
-    done = run_scenario(load_scenario(path))
+    done = run_script(load_script(path))
     found = [(one.at, one.label, one.early_for) for one in done.violations()]
     assert found == DEFECTS.get(path.stem, [])
     assert {one.label for one in done.held} == STUCK.get(path.stem, set())
@@ -62,15 +62,15 @@ def test_published_rules_break_and_repaired_rules_do_not(path: Path) -> None:
 @pytest.mark.parametrize("name", [name for name in DEFECTS if not name.endswith("smallest")])
 def test_the_repaired_rule_holds_or_delivers_as_it_should(name: str) -> None:
     """The same actions under the repaired rule: no violation; what has all causes is delivered."""
-    scenario = load_scenario(FOLDER / f"{name}.scenario")
+    scenario = load_script(FOLDER / f"{name}.scenario")
     kept = ("delivery", "heartbeat_s", "retry_s")
-    options = tuple(option for option in scenario.setting.options if option[0] in kept)
-    setting = scenario.setting._replace(options=options)
+    options = tuple(option for option in scenario.setup.options if option[0] in kept)
+    setting = scenario.setup._replace(options=options)
     actions = [c for c in scenario.commands if "ack-" not in getattr(c.action, "label", "")]
-    done = run_scenario(scenario._replace(setting=setting, commands=tuple(actions)))
+    done = run_script(scenario._replace(setup=setting, commands=tuple(actions)))
     assert done.violations() == ()
     for one in done.held:
-        arrived = {h.label for h in done.happenings() if h.kind == "arrive" and h.at == one.at}
+        arrived = {h.label for h in done.occurrences() if h.kind == "arrive" and h.at == one.at}
         assert not set(one.others) <= arrived - {h.label for h in done.held}
 
 
@@ -79,7 +79,7 @@ def test_the_vectors_of_001_in_both_orders() -> None:
 
     def states(name: str) -> list[str]:
         done = run(name)
-        return [m.output[0] for m in done.moments if m.number == 0 and m.output[0][:1] == "C"]
+        return [m.output[0] for m in done.results if m.number == 0 and m.output[0][:1] == "C"]
 
     in_order = ["(0, 0, 1)"] * 3 + ["(0, 1, 1)"] * 3
     assert states("bss-in-order") == [f"C = {vector}" for vector in in_order]
@@ -87,7 +87,7 @@ def test_the_vectors_of_001_in_both_orders() -> None:
 
 
 def test_the_values_of_000_section_3_1_4() -> None:
-    printed = [line for m in run("hierarchical-3-1-4").moments if not m.number for line in m.output]
+    printed = [line for m in run("hierarchical-3-1-4").results if not m.number for line in m.output]
     for stated in (
         "VTx = (111, 1, 1)",
         "CI = <1, 001>",
@@ -102,7 +102,7 @@ def test_the_values_of_000_section_3_1_4() -> None:
 
 def test_figure_1_of_003_bss_holds_y2_and_s_b_does_not() -> None:
     def held(name: str) -> set[str]:
-        return {one.label for one in run(name).happenings() if one.kind == "hold"}
+        return {one.label for one in run(name).occurrences() if one.kind == "hold"}
 
     assert held("figure-1-bss") == {"Y1", "Y2"}
     assert held("figure-1-sb") == {"Y1"}

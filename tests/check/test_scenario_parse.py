@@ -20,27 +20,27 @@ from antecede.check.script.actions import (
     Tick,
 )
 from antecede.check.script.parse import (
-    Setting,
-    load_scenario,
-    parse_scenario,
+    Setup,
+    load_script,
+    parse_script,
     replace_output,
-    scenario_text,
+    script_text,
 )
 from antecede.clocks.bounds import Bounds
-from antecede.errors import ScenarioError
+from antecede.errors import ScriptError
 
 HEAD = "protocol fifo\nmembers A B\n"
 
 
 def test_every_command_is_read() -> None:
-    scenario = parse_scenario(
+    scenario = parse_script(
         "title A title\nsource Sahai et al. 2020, x\nprotocol sb "
         "patience_s=2\nmembers A B\nmembers C\n"
         "# a comment\n\nsend A m\n= out 1\n=  out 2 \nsend B n after m k\narrive B m\n"
         "arrive B m again\njoin D sponsor A\nleave C\ntick 1.5\nstate A\nstate A x y\nblocked B\n"
     )
     assert (scenario.title, scenario.source) == ("A title", "Sahai et al. 2020, x")
-    assert scenario.setting == Setting("sb", (("patience_s", "2"),), ("A", "B", "C"))
+    assert scenario.setup == Setup("sb", (("patience_s", "2"),), ("A", "B", "C"))
     assert [command.action for command in scenario.commands] == [
         Send("A", "m"),
         Send("B", "n", ("m", "k")),
@@ -59,7 +59,7 @@ def test_every_command_is_read() -> None:
 
 def test_a_hierarchy_is_read_group_by_group() -> None:
     text = "protocol hierarchical\ninternal S: A B\ninternal T: C\nexternal X Y\n"
-    setting = parse_scenario(text).setting
+    setting = parse_script(text).setup
     assert setting.internal == (("S", ("A", "B")), ("T", ("C",)))
     assert setting.external == ("X", "Y")
     assert setting.everybody() == ("A", "B", "S", "C", "T", "X", "Y")
@@ -96,24 +96,24 @@ def test_a_hierarchy_is_read_group_by_group() -> None:
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(text: str, line: int | None, says: str) -> None:
-    with pytest.raises(ScenarioError, match=says.replace("(", r"\(")) as caught:
-        parse_scenario(text, "x.scenario")
+    with pytest.raises(ScriptError, match=says.replace("(", r"\(")) as caught:
+        parse_script(text, "x.scenario")
     assert (caught.value.path, caught.value.line) == ("x.scenario", line)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match=r"none\.scenario: cannot be read"):
-        load_scenario(tmp_path / "none.scenario")
+    with pytest.raises(ScriptError, match=r"none\.scenario: cannot be read"):
+        load_script(tmp_path / "none.scenario")
     (tmp_path / "bytes.scenario").write_bytes(b"protocol \xff\n")
-    with pytest.raises(ScenarioError, match="is not UTF-8 text"):
-        load_scenario(tmp_path / "bytes.scenario")
+    with pytest.raises(ScriptError, match="is not UTF-8 text"):
+        load_script(tmp_path / "bytes.scenario")
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_a_scenario_or_a_scenario_error(text: str) -> None:
     try:
-        parse_scenario(text)
-    except ScenarioError:
+        parse_script(text)
+    except ScriptError:
         return
 
 
@@ -133,9 +133,9 @@ ACTIONS: st.SearchStrategy[Action] = st.one_of(
 
 @given(st.lists(ACTIONS, max_size=8))
 def test_what_is_written_is_read_again(actions: list[Action]) -> None:
-    flat = Setting("bss", (("as_published", "true"),), ("P1", "P2"))
-    deep = Setting("hierarchical", (), (), (("S", ("I1", "I2")),), ("X",))
-    timed = Setting(
+    flat = Setup("bss", (("as_published", "true"),), ("P1", "P2"))
+    deep = Setup("hierarchical", (), (), (("S", ("I1", "I2")),), ("X",))
+    timed = Setup(
         "linear",
         members=("P1", "P2"),
         bounds=Bounds(1, 2, 3.5, {"P1": 0.5}, {("P1", "P2"): (0.25, 4)}),
@@ -143,8 +143,8 @@ def test_what_is_written_is_read_again(actions: list[Action]) -> None:
         subscriptions=(("P1", ("x", "y")),),
     )
     for setting in (flat, deep, timed):
-        again = parse_scenario(scenario_text(setting, actions, title="t t", source="s"))
-        assert again.setting == setting
+        again = parse_script(script_text(setting, actions, title="t t", source="s"))
+        assert again.setup == setting
         assert [command.action for command in again.commands] == actions
         assert (again.title, again.source) == ("t t", "s")
 

@@ -6,23 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from antecede.check.explorer.explorer import Limits, explore
+from antecede.check.explorer.explorer import SearchLimits, explore
 from antecede.check.group_under_test import flat
-from antecede.check.script.execution import Run
-from antecede.check.script.parse import Setting, load_scenario, parse_scenario, scenario_text
-from antecede.check.script.run import check_output, run_scenario, with_output
-from antecede.errors import InputError, ScenarioError
+from antecede.check.script.execution import ScriptRun
+from antecede.check.script.parse import Setup, load_script, parse_script, script_text
+from antecede.check.script.run import check_output, run_script, with_output
+from antecede.errors import InputError, ScriptError
 from antecede.protocols.vector.bss import Bss
 
 HEAD = "protocol fifo\nmembers A B C\n"
 
 
-def run(text: str) -> Run:
-    return run_scenario(parse_scenario(text, "x.scenario"))
+def run(text: str) -> ScriptRun:
+    return run_script(parse_script(text, "x.scenario"))
 
 
 def printed(text: str) -> list[str]:
-    return [line for moment in run(text).moments for line in moment.output]
+    return [line for moment in run(text).results for line in moment.output]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def printed(text: str) -> list[str]:
     ],
 )
 def test_what_is_impossible_is_said_with_its_line(text: str, line: int | None, says: str) -> None:
-    with pytest.raises(ScenarioError, match=says) as caught:
+    with pytest.raises(ScriptError, match=says) as caught:
         run(text)
     assert caught.value.path == "x.scenario"
     assert caught.value.line == line
@@ -73,7 +73,7 @@ def test_a_violation_is_found_by_the_oracle_not_by_the_protocol() -> None:
     text = "protocol bss as_published=true\nmembers A B C\nsend A m\narrive B m\nsend B n\n"
     done = run(text + "arrive C n\n")
     assert [(one.at, one.label, one.early_for) for one in done.violations()] == [("C", "n", ("m",))]
-    assert done.moments[-1].output == ("C delivers n", "VIOLATION: C delivers n before m")
+    assert done.results[-1].output == ("C delivers n", "VIOLATION: C delivers n before m")
     repaired = run(text.replace(" as_published=true", "") + "arrive C n\n")
     assert repaired.violations() == ()
     assert [(one.at, one.label, one.others) for one in repaired.held] == [("C", "n", ("m",))]
@@ -86,7 +86,7 @@ def test_a_newcomer_is_not_blamed_for_what_its_sponsor_had() -> None:
     )
     done = run(text)
     assert done.violations() == ()
-    assert done.moments[-1].output == ("nothing",)
+    assert done.results[-1].output == ("nothing",)
     assert "C delivers n" in printed(text)
 
 
@@ -94,7 +94,7 @@ def test_a_newcomer_is_not_blamed_for_what_its_sponsor_sent() -> None:
     done = run(
         "protocol bss\nmembers A B\nsend A m\narrive B m\njoin C sponsor A\nsend B n\narrive C n\n"
     )
-    assert done.moments[-1].output == ("C delivers n",)
+    assert done.results[-1].output == ("C delivers n",)
 
 
 def test_a_newcomer_is_owed_what_its_sponsor_lacks() -> None:
@@ -111,7 +111,7 @@ def test_time_passes_for_all_and_adds_up() -> None:
     head = "protocol sb missing_parent=release patience_s=3\nmembers A B C\n"
     body = "send A m\narrive B m\nsend B n after m\narrive C n\ntick 2\ntick 2\n"
     done = run(head + body)
-    assert [moment.output for moment in done.moments[-2:]] == [(), ("C releases n without m",)]
+    assert [moment.output for moment in done.results[-2:]] == [(), ("C releases n without m",)]
     assert done.violations() == ()  # what is marked as incomplete is no violation
 
 
@@ -126,8 +126,8 @@ def test_a_refused_message_is_output_and_the_run_goes_on(tmp_path: Path) -> None
     )
     path = tmp_path / "picky.scenario"
     path.write_text("protocol picky.py:Picky\nmembers A B\nsend A m\narrive B m\nsend B n\n")
-    done = run_scenario(load_scenario(path))
-    assert [moment.output for moment in done.moments[1:]] == [
+    done = run_script(load_script(path))
+    assert [moment.output for moment in done.results[1:]] == [
         ("refused: not today",),
         ("n is on its way to A",),
     ]
@@ -143,15 +143,15 @@ def test_a_protocol_that_raises_is_told_with_the_line(tmp_path: Path) -> None:
     )
     path = tmp_path / "broken.scenario"
     path.write_text("protocol broken.py:Broken\nmembers A B\nsend A m\narrive B m\n")
-    with pytest.raises(ScenarioError, match=r":4: the protocol raised KeyError: 'forgotten'"):
-        run_scenario(load_scenario(path))
+    with pytest.raises(ScriptError, match=r":4: the protocol raised KeyError: 'forgotten'"):
+        run_script(load_script(path))
 
 
 def test_a_protocol_file_that_is_not_there(tmp_path: Path) -> None:
     path = tmp_path / "own.scenario"
     path.write_text("protocol own.py:Own\nmembers A B\n")
     with pytest.raises(InputError, match="there is no such file"):
-        run_scenario(load_scenario(path))
+        run_script(load_script(path))
 
 
 def test_attributes_are_shown_by_name_where_a_protocol_does_not_describe_itself() -> None:
@@ -171,10 +171,10 @@ def test_wrong_expectations_are_reported_and_rewriting_settles_them() -> None:
 
 def test_a_counterexample_of_the_explorer_is_a_scenario_that_shows_the_same() -> None:
     company = flat("bss", Bss, 3, {"as_published": True})
-    failure = explore(company, Limits(3)).failure
+    failure = explore(company, SearchLimits(3)).failure
     assert failure is not None
     names = tuple(company.names.values())
-    done = run(scenario_text(Setting("bss", company.options, names), failure.actions))
+    done = run(script_text(Setup("bss", company.options, names), failure.actions))
     held = {(one.at, one.label) for one in done.held}
     early = {(one.at, one.label) for one in done.violations()}
     assert (failure.at, failure.label) in held | early

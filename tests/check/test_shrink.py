@@ -11,14 +11,14 @@ import pytest
 
 from antecede.check import shrink as shrinking
 from antecede.check.check import find_target
-from antecede.check.conformance import Plan, conform, play, replay, shorten
+from antecede.check.conformance import SuitePlan, conform, play, replay, shorten
 from antecede.check.group_under_test import GroupUnderTest, flat, hierarchy
-from antecede.check.plans import Size, suites
+from antecede.check.plans import SearchSize, suites
 from antecede.check.results import EARLY, ENDLESS, HUNG, Failure
 from antecede.check.script.actions import Action, Arrive, Join, Send
-from antecede.check.script.parse import parse_scenario
-from antecede.check.script.run import run_scenario
-from antecede.check.shrink import HANGING, Found, shrink, smaller
+from antecede.check.script.parse import parse_script
+from antecede.check.script.run import run_script
+from antecede.check.shrink import HANGING, GroupFailure, shrink, smaller
 from antecede.protocols import registry
 from antecede.protocols.hierarchical import roles as inside
 from tests.check import toys
@@ -37,7 +37,7 @@ SLOW = {
 @cache
 def found_by_the_network(name: str, variant: str) -> tuple[GroupUnderTest, Failure]:
     """Return what random runs find, as it was found, and its group."""
-    for company, plan in suites(find_target(name, variant), Size()):
+    for company, plan in suites(find_target(name, variant), SearchSize()):
         for run in range(3 * plan.runs):
             trial = play(company, plan, f"0/{run}")
             failure = trial.failure or trial.judge()
@@ -46,8 +46,8 @@ def found_by_the_network(name: str, variant: str) -> tuple[GroupUnderTest, Failu
     raise AssertionError(f"{name} {variant} is not refuted")
 
 
-def small(company: GroupUnderTest, failure: Failure) -> Found:
-    return shrink(company, failure, replay, Plan().replays)
+def small(company: GroupUnderTest, failure: Failure) -> GroupFailure:
+    return shrink(company, failure, replay, SuitePlan().replays)
 
 
 @pytest.mark.parametrize(("name", "variant"), sorted(MEMBERS.keys() - SLOW))
@@ -61,22 +61,22 @@ def test_it_has_no_more_members_than_the_one_of_the_explorer(name: str, variant:
 def everybody(found: Failure) -> int:
     """Return the number of members of a counterexample, newcomers too."""
     joined = sum(isinstance(action, Join) for action in found.actions)
-    peers = [name for row in found.scene.internal for name in (row[0], *row[1])]
-    return len(peers) + len(found.scene.external) + len(found.scene.members) + joined
+    peers = [name for row in found.setup.internal for name in (row[0], *row[1])]
+    return len(peers) + len(found.setup.external) + len(found.setup.members) + joined
 
 
 @pytest.mark.parametrize(("name", "variant"), sorted(MEMBERS.keys() - SLOW))
 def test_nothing_more_can_be_left_out_and_it_still_fails(name: str, variant: str) -> None:
     company, failure = found_by_the_network(name, variant)
     found = small(company, failure)
-    again = replay(found.company, found.failure.actions)
+    again = replay(found.group, found.failure.actions)
     assert again is not None
     assert again.what == failure.what
-    assert found.size < Found(company, failure).size
+    assert found.size < GroupFailure(company, failure).size
     for one in smaller(found):
-        other = replay(one.company, one.actions)
+        other = replay(one.group, one.actions)
         if other is not None and other.what == failure.what:
-            assert Found(one.company, other).size >= found.size
+            assert GroupFailure(one.group, other).size >= found.size
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_nothing_more_can_be_left_out_and_it_still_fails(name: str, variant: str
 )
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_group_of_any_toy_becomes_as_small_as_it_can(toy: type, least: int, seed: int) -> None:
-    failure = conform(flat("toys", toy, 5), Plan(runs=600, twins=False), seed).failure
+    failure = conform(flat("toys", toy, 5), SuitePlan(runs=600, twins=False), seed).failure
     assert failure is not None
     assert failure.what == EARLY
     assert everybody(failure) == least
@@ -97,7 +97,7 @@ def test_a_group_of_any_toy_becomes_as_small_as_it_can(toy: type, least: int, se
 
 def test_a_counterexample_is_a_scenario_that_shows_it() -> None:
     failure = shorten(*found_by_the_network("tv-pt", "as-published"))
-    run = run_scenario(parse_scenario(failure.scenario()))
+    run = run_script(parse_script(failure.script()))
     assert [one.label for one in run.violations()] == [failure.label]
 
 
@@ -110,7 +110,7 @@ def test_members_are_named_and_their_messages_numbered_without_holes() -> None:
     failure = replay(group, actions)
     assert failure is not None
     found = small(group, failure).failure
-    assert found.scene.members == ("A", "B")
+    assert found.setup.members == ("A", "B")
     (first, then) = (one.label for one in found.actions if isinstance(one, Send))
     assert (first, then) in {("a1", "a2"), ("b1", "b2")}
     assert (found.label, found.missing) == (then, (first,))
@@ -121,15 +121,15 @@ def test_bounds_clocks_and_subscriptions_go_with_their_members() -> None:
     fewer = group.without("B")
     assert fewer is not None
     assert fewer.renamed == {"C": "B", "D": "C", **_later("EFGHIJKLMNOPQR")}
-    bounds, left = group.physics.bounds, fewer.company.physics.bounds
+    bounds, left = group.timing.bounds, fewer.group.timing.bounds
     assert bounds is not None
     assert left is not None
     old = {0: 0, 1: 2, 2: 3, 3: 4}
     for a, b in ((0, 1), (2, 1), (1, 3)):
         assert left.most_delay_ns(a, b) == bounds.most_delay_ns(old[a], old[b])
-    assert fewer.company.physics.offsets_ns == {0: 1, 1: 3, 2: 4}
+    assert fewer.group.timing.offsets_ns == {0: 1, 1: 3, 2: 4}
     for at, before in old.items():
-        assert fewer.company.subscriptions[at] == group.subscriptions[before]
+        assert fewer.group.subscriptions[at] == group.subscriptions[before]
     assert flat("tv-pt", registry.entry("tv-pt").load(), 2).without("A") is None
 
 
@@ -143,18 +143,18 @@ def test_a_hierarchy_loses_peers_and_then_their_super_peer() -> None:
     assert group.without("S") is None
     fewer = group.without("C")
     assert fewer is not None
-    assert list(fewer.company.internal) == [("S", ("A", "B")), ("T", ())]
-    fewer = fewer.company.without("T")
+    assert list(fewer.group.internal) == [("S", ("A", "B")), ("T", ())]
+    fewer = fewer.group.without("T")
     assert fewer is not None
-    assert fewer.company.size() == "2 internal, 1 super, 1 external peers"
+    assert fewer.group.size() == "2 internal, 1 super, 1 external peers"
     assert fewer.renamed == {"U": "T"}
-    alone = fewer.company.without("X")
+    alone = fewer.group.without("X")
     assert alone is not None
-    assert alone.company.size() == "2 internal, 1 super, 0 external peers"
+    assert alone.group.size() == "2 internal, 1 super, 0 external peers"
 
 
 def _failing(what: str, company: GroupUnderTest, actions: Sequence[Action]) -> Failure:
-    return Failure(what, "A", "", (), "", tuple(actions), company.describe(), company.scene)
+    return Failure(what, "A", "", (), "", tuple(actions), company.describe(), company.setup)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def _failing(what: str, company: GroupUnderTest, actions: Sequence[Action]) -> F
 )
 def test_replays_are_bounded(what: str, helps: bool, most: int) -> None:
     group = flat("toys", toys.Causal, 5)
-    run = play(group, Plan(messages=40), "1").actions
+    run = play(group, SuitePlan(messages=40), "1").actions
     asked: list[int] = []
 
     def again(company: GroupUnderTest, actions: Sequence[Action]) -> Failure | None:
@@ -176,7 +176,7 @@ def test_replays_are_bounded(what: str, helps: bool, most: int) -> None:
 def test_actions_are_bounded_where_runs_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shrinking, "MOST_ACTIONS", 1_000)
     group = flat("toys", toys.Causal, 5)
-    run = play(group, Plan(messages=40), "1").actions
+    run = play(group, SuitePlan(messages=40), "1").actions
     taken: list[int] = []
 
     def again(company: GroupUnderTest, actions: Sequence[Action]) -> Failure | None:
@@ -189,7 +189,7 @@ def test_actions_are_bounded_where_runs_are_long(monkeypatch: pytest.MonkeyPatch
 
 def test_a_run_without_an_end_loses_members_too() -> None:
     group = flat("toys", toys.Causal, 4)
-    run = play(group, Plan(messages=40), "1").actions
+    run = play(group, SuitePlan(messages=40), "1").actions
     best = shrink(group, _failing(ENDLESS, group, run), lambda c, a: _failing(ENDLESS, c, a), 9_999)
-    assert len(best.company.names) == 2
+    assert len(best.group.names) == 2
     assert len(best.failure.actions) <= 40

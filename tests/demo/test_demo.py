@@ -132,7 +132,7 @@ def test_widths_reach_from_too_narrow_to_wide_enough() -> None:
 
 def test_the_counterexample_is_three_messages_at_most_and_real() -> None:
     found = printed_bss()
-    sends = [step for step in found.run.happenings() if step.kind == "send"]
+    sends = [step for step in found.run.occurrences() if step.kind == "send"]
     assert len(sends) <= 3
     assert len(found.run.violations()) == 1
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from antecede.check.script.parse import parse_scenario
-from antecede.check.script.run import run_scenario
+from antecede.check.script.parse import parse_script
+from antecede.check.script.run import run_script
 from antecede.diagram.model import Diagram
 from antecede.diagram.steps import from_run
 from antecede.trace.schema import Event
@@ -26,7 +26,7 @@ T0 = 1_700_000_000_000 * MS
 
 
 def diagram(text: str) -> Diagram:
-    return from_run(run_scenario(parse_scenario(text)))
+    return from_run(run_script(parse_script(text)))
 
 
 def row(kind: str, name: str, member: str, at_ms: float, *parents: str) -> Event:

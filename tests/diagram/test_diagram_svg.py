@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.check.script.parse import load_scenario
-from antecede.check.script.run import run_scenario
+from antecede.check.script.parse import load_script
+from antecede.check.script.run import run_script
 from antecede.diagram.model import Diagram
 from antecede.diagram.placing import Box, Placing, crosses
 from antecede.diagram.steps import from_run
@@ -53,7 +53,7 @@ def overlaps(root: ET.Element) -> list[tuple[Box, Box]]:
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_every_scenario_is_drawn_with_all_names_and_without_overlap(path: Path) -> None:
-    drawn = from_run(run_scenario(load_scenario(path)))
+    drawn = from_run(run_script(load_script(path)))
     root = parsed(drawn)
     assert overlaps(root) == []
     assert texts(root, "name") == [lane.name for lane in drawn.lanes]

@@ -17,7 +17,7 @@ from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError
 from antecede.group.group import Group
 from antecede.live.example_logs import Talk, recorded
-from antecede.order.replay.member import Observer
+from antecede.order.replay.member import ReplayedMember
 from antecede.order.replay.spec import DeliverSpec
 from antecede.order.replay.table import deliver_table, deliver_wide, read_log, take_all
 from antecede.protocols.base import NOTHING, Deliver, Effect, Held, Hold, Protocol
@@ -198,7 +198,7 @@ def test_ticks_that_are_taken_back_are_not_counted(spec: DeliverSpec) -> None:
     table = log_of(spec, 3, messages=12, pause_us=300_000, tick_us=4_000)
     handed = 0
     for key, rows in read_log(table, spec).rows.items():
-        observer = Observer(spec, key.observer)
+        observer = ReplayedMember(spec, key.observer)
         left = [*take_all(observer, rows), *observer.finish(spec.finish_s)]
         placed = sum(outcome.position is not None for outcome in left)
         assert observer.group.stats().delivered == placed
@@ -264,12 +264,12 @@ def test_a_restart_from_a_snapshot_changes_nothing(
 ) -> None:
     table = log_of(spec, seed, messages=8, lost=0.1)
     for key, rows in read_log(table, spec).rows.items():
-        one, other = (Observer(spec, key.observer) for _ in range(2))
+        one, other = (ReplayedMember(spec, key.observer) for _ in range(2))
         for k, row in enumerate(rows):
             assert one.take(row) == other.take(row)
             if k % every == 0:
                 state = other.snapshot()
-                other = Observer(spec, key.observer)
+                other = ReplayedMember(spec, key.observer)
                 other.restore(state)
         assert one.finish(9.0) == other.finish(9.0)
 

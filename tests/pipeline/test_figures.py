@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.order.baselines import Outcome
+from antecede.order.baselines import BaselineOutcome
 from pipeline.figures import commit_times, outcomes, steps
 from pipeline.page import watermark_words
 
@@ -52,10 +52,10 @@ def test_outcomes_of_one_inversion() -> None:
 
 
 def test_the_sentence_on_watermarks_follows_the_figures() -> None:
-    ours = Outcome("causal release", 4, 0, 0, 0, (0.0, 0.0, 5.0, 9.0))
-    by_time = Outcome("sort by timestamp", 4, 0, 2, 0, ())
-    bad = Outcome("watermark 1.0 s", 4, 1, 1, 0, (1.0, 1.0, 1.0))
-    good = Outcome("watermark 5.0 s", 4, 0, 0, 0, (50.0,) * 4)
+    ours = BaselineOutcome("causal release", 4, 0, 0, 0, (0.0, 0.0, 5.0, 9.0))
+    by_time = BaselineOutcome("sort by timestamp", 4, 0, 2, 0, ())
+    bad = BaselineOutcome("watermark 1.0 s", 4, 1, 1, 0, (1.0, 1.0, 1.0))
+    good = BaselineOutcome("watermark 5.0 s", 4, 0, 0, 0, (50.0,) * 4)
     said = watermark_words([by_time, bad, good, ours])
     assert "shortest watermark here that drops and inverts nothing is 5.0 s" in said
     assert "puts 2 effects before a cause" in said

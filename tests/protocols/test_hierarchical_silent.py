@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from antecede.check.conformance import Plan, conform
-from antecede.check.explorer.explorer import Limits, explore
+from antecede.check.conformance import SuitePlan, conform
+from antecede.check.explorer.explorer import SearchLimits, explore
 from antecede.check.group_under_test import hierarchy
 from antecede.clocks.bits import MAX_SPAN
 from antecede.errors import DecodeError, LocalError, SequenceError, UnknownMemberError
@@ -106,10 +106,10 @@ def test_other_super_peers_are_told_and_forward_nothing_for_it() -> None:
 @pytest.mark.parametrize("groups", [(1,), (1, 1)])
 def test_with_flushes_all_promises_are_kept(groups: tuple[int, ...]) -> None:
     company = hierarchy("hierarchical", hierarchical, Topology, groups, 1, {"flush_after": 1})
-    found = explore(company, Limits(2, max_states=20_000)).failure
+    found = explore(company, SearchLimits(2, max_states=20_000)).failure
     assert found is None, found.sentence()
     company = hierarchy("hierarchical", hierarchical, Topology, groups, 2, {"flush_after": 2})
-    suite = conform(company, Plan(runs=25))
+    suite = conform(company, SuitePlan(runs=25))
     assert suite.failure is None, suite.failure.sentence()
 
 

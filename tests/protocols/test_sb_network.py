@@ -108,7 +108,7 @@ seeds = st.integers(min_value=0, max_value=1 << 32)
 
 
 @given(seeds, st.booleans())
-def test_never_early_never_idle_never_stuck(seed: int, several: bool) -> None:
+def test_safe_live_and_without_unnecessary_wait(seed: int, several: bool) -> None:
     """Theorems 1 and 2, and no unnecessary wait, with restarts in between."""
     rng = random.Random(seed)
     sent = conversation(seed, several)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.check.script.parse import load_scenario
-from antecede.check.script.run import run_scenario
+from antecede.check.script.parse import load_script
+from antecede.check.script.run import run_script
 from antecede.clocks.lanes import MAX_VALUE, get, pack
 from antecede.clocks.wire import Reader
 from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError
@@ -150,9 +150,9 @@ def test_the_example_of_001_with_d_before_b() -> None:
 def test_the_scenarios_hold_and_deliver_as_those_of_ses(name: str) -> None:
     def course(protocol: str) -> list[tuple[str, str, str]]:
         stem = "ses-overtaking" if (protocol, name) == ("ses", "example") else f"{protocol}-{name}"
-        run = run_scenario(load_scenario(SCENARIOS / f"{stem}.scenario"))
+        run = run_script(load_script(SCENARIOS / f"{stem}.scenario"))
         kinds = ("hold", "deliver", "release")
-        return [(h.at, h.kind, h.label) for h in run.happenings() if h.kind in kinds]
+        return [(h.at, h.kind, h.label) for h in run.occurrences() if h.kind in kinds]
 
     assert course("sent") == course("ses")
     assert any(kind == "hold" for _, kind, _ in course("sent"))

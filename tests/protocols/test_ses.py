@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.check.script.parse import load_scenario
-from antecede.check.script.run import run_scenario
+from antecede.check.script.parse import load_script
+from antecede.check.script.run import run_script
 from antecede.clocks.compact import encode_compact
 from antecede.clocks.lanes import MAX_MEMBER, get, pack, unpack
 from antecede.clocks.wire import varint
@@ -103,8 +103,8 @@ def test_v_as_the_example_prints_it() -> None:
 @pytest.mark.parametrize("name", ["ses-in-order", "ses-printed-example"])
 def test_the_scenarios_print_the_clocks_of_001(name: str) -> None:
     """C after e31, e21, e22, e11, e12, e32, e23, e13; the printed V only in the second."""
-    run = run_scenario(load_scenario(SCENARIOS / f"{name}.scenario"))
-    states = [line for moment in run.moments for line in moment.output if line.startswith("C = ")]
+    run = run_script(load_script(SCENARIOS / f"{name}.scenario"))
+    states = [line for moment in run.results for line in moment.output if line.startswith("C = ")]
     clocks = ["(0, 0, 1)", "(0, 0, 1)", "(0, 1, 1)", "(1, 0, 0)"]
     clocks += ["(1, 1, 1)", "(1, 0, 1)", "(0, 2, 1)", "(1, 2, 1)"]
     assert states == [

@@ -21,7 +21,7 @@ from antecede.protocols.given import fits
 from antecede.protocols.options import option_text, read_option
 from antecede.protocols.plain.unordered import Unordered
 from antecede.protocols.registry import flat_class
-from antecede.simulate.members import cast
+from antecede.simulate.members import make_members
 from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.topology import Mesh
 
@@ -110,7 +110,7 @@ def test_whole_numbers_of_any_kind_are_taken_by_every_door(
     assert one.snapshot() == two.snapshot()
     assert one.send(b"x", now=9.0) == two.send(b"x", now=9.0)
     runs = [Scenario(Mesh(3), protocol=order, options={option: one}) for one in (given, value)]
-    first, second = (repr(cast(run, 1).members[0].snapshot()) for run in runs)
+    first, second = (repr(make_members(run, 1).members[0].snapshot()) for run in runs)
     assert first == second
 
 

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from antecede.simulate.outputs.certainty import BATCHES, half_width, half_widths, short_batches
-from antecede.simulate.outputs.unnecessary_waits import outcomes
+from antecede.simulate.outputs.unnecessary_waits import delivery_waits
 from antecede.simulate.reference_engine import run_readable
 from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.topology import Hierarchy, Mesh
@@ -41,7 +41,7 @@ def test_batches_of_one_run_say_how_far_other_runs_are() -> None:
     held = 0
     for seed in range(10):
         result, run = run_readable(short, seed, True)
-        halves = half_widths(result, run, outcomes(run))
+        halves = half_widths(result, run, delivery_waits(run))
         for name in ("wait_ms.mean", "peer.overhead_bytes", "peer.storage_bytes"):
             assert halves[name] > 0
             held += abs(result.figures[name] - long.figures[name]) <= halves[name]
@@ -50,10 +50,10 @@ def test_batches_of_one_run_say_how_far_other_runs_are() -> None:
 
 def test_figures_without_batches_have_no_interval() -> None:
     result, run = run_readable(Scenario(Mesh(1), duration_s=1.0), 0, True)
-    assert "wait_ms.mean" not in half_widths(result, run, outcomes(run))
+    assert "wait_ms.mean" not in half_widths(result, run, delivery_waits(run))
     tree = Scenario(Hierarchy((2,), 2), "hierarchical", duration_s=2.0)
     result, run = run_readable(tree, 0, True)
-    found = half_widths(result, run, outcomes(run))
+    found = half_widths(result, run, delivery_waits(run))
     assert "peer.overhead_bytes" not in found
     assert "wait_ms.mean" in found
 

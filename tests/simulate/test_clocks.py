@@ -72,7 +72,7 @@ def test_bounds_hold_on_every_channel(links: Links) -> None:
     bounds = bounds_of(scenario, channels(topology, links))
     _, run = run_readable(scenario, 1, record=True)
     took: dict[tuple[int, int], list[int]] = {}
-    for one in run.happenings():
+    for one in run.events():
         if one.kind == 1:
             sent_us = run.sent_us[one.message] or 0
             channel = run.sender[one.message], one.member

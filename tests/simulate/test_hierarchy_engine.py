@@ -163,7 +163,7 @@ def test_what_dependency_sequences_would_carry() -> None:
     outside = scenario.topology.external_peers()  # type: ignore[union-attr]
     heard: dict[int, set[int]] = {at: set() for at in outside}
     pairs = []
-    for _, kind, member, message in run.happenings():
+    for _, kind, member, message in run.events():
         sender = run.sender[message]
         if member in heard and sender in heard:
             if kind == DELIVERED:

@@ -48,7 +48,7 @@ def history(run: Recording, relation: Relation) -> History:
 @pytest.mark.parametrize(("name", "variant"), CASES)
 def test_the_oracle_finds_the_same(name: str, variant: str) -> None:
     run = recorded(name, variant)
-    assert all(one.kind != RELEASED for one in run.happenings())
+    assert all(one.kind != RELEASED for one in run.events())
     for relation in {run.relation, Relation.BY_DELIVERY, Relation.BY_RECEIPT}:
         early = history(run, relation).early(relation.value)
         found = violations(run, relation)

@@ -66,7 +66,7 @@ def test_means_count_what_was_sent_after_the_warm_up(protocol: str) -> None:
     result, run = run_readable(late, 2, record=True)
     arrived: dict[tuple[int, int], int] = {}
     waits = []
-    for time_us, kind, member, message in run.happenings():
+    for time_us, kind, member, message in run.events():
         if kind == ARRIVED:
             arrived[member, message] = time_us
         elif kind == DELIVERED and (run.sent_us[message] or 0) >= 0.9 * US:

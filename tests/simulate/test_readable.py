@@ -11,7 +11,7 @@ from antecede.errors import InputError, ScenarioError
 from antecede.protocols.base import Relation
 from antecede.protocols.registry import ENTRIES
 from antecede.simulate.delays import US, Delay
-from antecede.simulate.outputs.idr_baseline import IdrShadow
+from antecede.simulate.outputs.idr_baseline import IdrBaseline
 from antecede.simulate.outputs.violations import judged, violations
 from antecede.simulate.reference_engine import run_readable
 from antecede.simulate.scenario.compatibility import topologies_of
@@ -54,7 +54,7 @@ def test_the_same_run_every_time_and_another_for_another_seed(name: str) -> None
     first, events = run_readable(scenario, 5, record=True)
     again, others = run_readable(scenario, 5, record=True)
     assert first == again
-    assert list(events.happenings()) == list(others.happenings())
+    assert list(events.events()) == list(others.events())
     assert events.transmissions == others.transmissions
     assert run_readable(scenario, 6).figures != first.figures
 
@@ -130,7 +130,7 @@ def test_figures_of_two_peers_by_hand() -> None:
     sizes = [one.control_bytes for one in run.transmissions]
     assert figures["peer.overhead_bytes"] == sum(sizes) / 2
     assert result.series["time_s"] == [0.0, 0.5]
-    times = [(one.time_us, one.kind) for one in run.happenings()]
+    times = [(one.time_us, one.kind) for one in run.events()]
     sent = [time_us for time_us, kind in times if kind == 0]
     assert sorted(time_us for time_us, kind in times if kind) == sorted(
         [at + 100_000 for at in sent] * 2
@@ -140,7 +140,7 @@ def test_figures_of_two_peers_by_hand() -> None:
 def test_only_messages_after_the_warm_up_count() -> None:
     early, late = (scenario_of("idr", warm_s=warm_s) for warm_s in (0.0, 1.0))
     (whole, run), (part, again) = (run_readable(one, 2, record=True) for one in (early, late))
-    assert list(run.happenings()) == list(again.happenings())
+    assert list(run.events()) == list(again.events())
     sizes = [one.control_bytes for one in run.transmissions]
     counted = [one.control_bytes for one in run.transmissions if one.time_us >= US]
     assert whole.figures["peer.overhead_bytes"] == sum(sizes) / len(sizes)
@@ -179,8 +179,8 @@ def test_the_idr_shadow_is_idr() -> None:
     """Along the deliveries of a hierarchy without super peers' delays it would send the same."""
     scenario = scenario_of("idr", topology=Mesh(6), warm_s=0.0)
     result, run = run_readable(scenario, 2, record=True)
-    shadow = IdrShadow(range(6))
-    for _, kind, member, message in run.happenings():
+    shadow = IdrBaseline(range(6))
+    for _, kind, member, message in run.events():
         if kind == 0:
             shadow.sent_by(member, message, True)
         elif kind == 2:
@@ -242,7 +242,7 @@ def test_a_partition_delays_or_loses() -> None:
     assert result.figures["held_at_end"] == 0
     crossing = [
         one.time_us
-        for one in run.happenings()
+        for one in run.events()
         if one.kind == 1 and (one.member == 0) != (run.sender[one.message] == 0)
     ]
     assert not [at for at in crossing if 0.45 * US < at < 0.92 * US]
@@ -269,7 +269,7 @@ def test_fifo_channels_do_not_reorder() -> None:
         _, run = run_readable(scenario, 1, record=True)
         newest: dict[tuple[int, int], int] = {}
         overtaken = 0
-        for one in run.happenings():
+        for one in run.events():
             channel = run.sender[one.message], one.member
             if one.kind == 1:
                 overtaken += one.message < newest.get(channel, -1)

@@ -65,7 +65,7 @@ def test_an_answer_waits_for_what_it_answers(tmp_path: Path) -> None:
     path = written(tmp_path / "tree.parquet", [*rows, ("z", "ann", (), 1000)])
     result, run = run_readable(scenario(path), 1, record=True)
     assert result.figures["sent"] == 4
-    arrived = next(one.time_us for one in run.happenings() if one.member == 1 and one.message == 0)
+    arrived = next(one.time_us for one in run.events() if one.member == 1 and one.message == 0)
     assert run.sent_us == [0, arrived, arrived, US - 1]
 
 

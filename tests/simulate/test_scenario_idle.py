@@ -10,7 +10,7 @@ import pytest
 
 from antecede.cli import main
 from antecede.errors import ScenarioError
-from antecede.simulate.members import cast
+from antecede.simulate.members import make_members
 from antecede.simulate.scenario.file import read_scenario, write_scenario
 from antecede.simulate.scenario.model import Clocks, Links, Partition, Scenario
 from antecede.simulate.scenario.toml_writer import toml_text
@@ -180,7 +180,7 @@ def test_a_table_is_an_option_in_a_file_too(
     )
     scenario = read_scenario(path)
     assert scenario.options == {"table": {"a": 1, "b": (2, 3)}}
-    assert cast(scenario, 1).members[0].table == (("a", 1), ("b", (2, 3)))  # type: ignore[attr-defined]
+    assert make_members(scenario, 1).members[0].table == (("a", 1), ("b", (2, 3)))  # type: ignore[attr-defined]
     write_scenario(scenario, tmp_path / "again.toml")
     assert read_scenario(tmp_path / "again.toml") == scenario
     path.write_text(path.read_text().replace("table = {", "k = {"))

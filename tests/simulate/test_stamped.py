@@ -13,15 +13,15 @@ import pytest
 from antecede.errors import ScenarioError
 from antecede.meter.count import count_pairs
 from antecede.simulate.delays import Delay
-from antecede.simulate.members import cast
-from antecede.simulate.outputs.metrics import Watch
+from antecede.simulate.members import make_members
+from antecede.simulate.outputs.metrics import RunMetrics
 from antecede.simulate.outputs.stamps import stamped
 from antecede.simulate.scenario.model import Clocks, Links, Partition, Scenario, Special, Workload
 from antecede.simulate.topology import Hierarchy, Mesh, PubSub, Topology
-from antecede.simulate.world import World
+from antecede.simulate.world import EventLoop
 
 
-class Stamping(Watch):
+class Stamping(RunMetrics):
     """Keeps every message of the application as it was sent, and who got it when."""
 
     def __init__(self, *given: Any) -> None:
@@ -37,15 +37,15 @@ class Stamping(Watch):
 
 def run_of(scenario: Scenario, seed: int) -> tuple[dict[int, Any], dict[int, list[int]]]:
     """Return the messages of a run of the classes, and what arrived at each member in order."""
-    made = cast(scenario, seed)
-    watch = Stamping(scenario, made.members)
-    world = World(scenario, seed, made, watch)
-    world.go()
+    made = make_members(scenario, seed)
+    metrics = Stamping(scenario, made.members)
+    loop = EventLoop(scenario, seed, made, metrics)
+    loop.go()
     arrived: dict[int, list[int]] = {at: [] for at in made.members}
-    for happening in world.recording.happenings():
+    for happening in loop.recording.events():
         if happening.kind == 1:
             arrived[happening.member].append(happening.message)
-    return watch.sent_messages, arrived
+    return metrics.sent_messages, arrived
 
 
 SCENES = [

@@ -70,7 +70,7 @@ def test_answers_are_to_what_was_delivered_lately() -> None:
     _, run = run_readable(scenario, 2, record=True)
     delivered: dict[int, list[int]] = {}
     answers = asked = 0
-    for _, kind, member, message in run.happenings():
+    for _, kind, member, message in run.events():
         recent = delivered.setdefault(member, [])
         if kind == 0:
             asked += bool(recent)

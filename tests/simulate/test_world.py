@@ -23,7 +23,7 @@ ONE_SPEAKS = Workload(interval=TENTH, silent=2)
 def test_what_is_sent_comes_before_what_arrives() -> None:
     scenario = Scenario(Mesh(3), links=Links(TENTH), workload=ONE_SPEAKS, duration_s=0.35)
     _, run = run_readable(scenario, 1, record=True)
-    found = [(one.kind, one.member, one.message) for one in run.happenings()]
+    found = [(one.kind, one.member, one.message) for one in run.events()]
     last = found[-1][2]
     assert last >= 2
     expected = [(SENT, 0, 0)]
@@ -105,7 +105,7 @@ def test_ticks_deliver_what_has_waited_for_its_time() -> None:
     result, run = run_readable(scenario, 1, record=True)
     assert result.figures["held_at_end"] == 0
     tick_us = 100_000 // 8
-    delivered = [one for one in run.happenings() if one.kind == DELIVERED]
+    delivered = [one for one in run.events() if one.kind == DELIVERED]
     assert all(one.time_us - (run.sent_us[one.message] or 0) > 80_000 for one in delivered)
     assert sum(one.time_us % tick_us == 0 for one in delivered) > len(delivered) / 4
 

@@ -6,11 +6,11 @@ import importlib
 from collections.abc import Callable, Iterable
 
 from antecede.check.calls import LIMIT_S, in_words, watching
-from antecede.check.conformance import Plan, conform
+from antecede.check.conformance import SuitePlan, conform
 from antecede.check.explorer.explorer import explore
-from antecede.check.group_under_test import MOST_MEMBERS, GroupUnderTest, UnmadeError, promise
+from antecede.check.group_under_test import GroupUnderTest, UnmadeError
 from antecede.check.loader import is_file_target, load_class
-from antecede.check.plans import Size, Target, searches, suites
+from antecede.check.plans import SearchSize, Target, searches, suites
 from antecede.check.results import (
     ENDLESS,
     SHARED,
@@ -22,10 +22,10 @@ from antecede.check.results import (
     Verdict,
     kind_of,
 )
-from antecede.check.script.parse import Setting
+from antecede.check.script.parse import Setup
 from antecede.check.shared import SharedState, shared_by
 from antecede.errors import LocalError, OptionError
-from antecede.protocols.given import with_trial
+from antecede.protocols.build import promise, smallest
 from antecede.protocols.options import read_options
 from antecede.protocols.registry import entry
 
@@ -55,10 +55,7 @@ def find_target(name: str, variant: str = "", options: Iterable[tuple[str, str]]
     factory = found.load()
     chosen = {**found.options(variant), **read_options(name, factory, given)}
     try:
-        if topology is None:
-            factory(0, (0, 1), **with_trial(factory, range(MOST_MEMBERS), chosen))
-        else:
-            factory(topology({0: (1,)}, (2,)), **chosen)
+        smallest(found, chosen)
     except LocalError as error:
         raise OptionError(f"protocol {name} refuses these options: {error}") from error
     return Target(name, factory, topology, chosen)
@@ -85,30 +82,30 @@ def run_check(
     `limit_s`: a call into the class that takes longer counts as one that never returns.
     """
     found = find_target(target, variant, options)
-    size = Size(members, messages, thorough)
+    size = SearchSize(members, messages, thorough)
     with watching(limit_s):
         try:
             return _judged(found, size, seed, progress)
         except UnmadeError as error:
             failure = Failure(
                 kind_of(error.error), error.name, "", (), in_words(error.error), (), "any group",
-                Setting(target, tuple(options)),
+                Setup(target, tuple(options)),
             )  # fmt: skip
             part = Exploration("making the members", 0, 0, False, failure)
             return Verdict(target, _title(found), "nothing that could be asked", (part,), ())
 
 
-def _judged(found: Target, size: Size, seed: int, progress: Progress | None) -> Verdict:
+def _judged(found: Target, size: SearchSize, seed: int, progress: Progress | None) -> Verdict:
     own = _watched(found)
     title, kept = _titles(found)
 
     def verdict(explored: Iterable[Exploration], played: Iterable[Suite]) -> Verdict:
         return Verdict(found.name, title, kept, tuple(explored), tuple(played))
 
-    company, _ = next(searches(found, size))
-    first = conform(company, Plan(runs=1, messages=2, twins=False), seed)
-    if wrong := shared_by(company.make(), company.names) or (own.changed() if own else ""):
-        return verdict([_shared(company, wrong)], ())
+    group, _ = next(searches(found, size))
+    first = conform(group, SuitePlan(runs=1, messages=2, twins=False), seed)
+    if wrong := shared_by(group.make(), group.names) or (own.changed() if own else ""):
+        return verdict([_shared(group, wrong)], ())
     if first.failure is not None and first.failure.what == ENDLESS:
         # The explorer would follow every one of endlessly many copies.
         return verdict((), (first,))
@@ -116,12 +113,12 @@ def _judged(found: Target, size: Size, seed: int, progress: Progress | None) -> 
     if any(part.failure is not None for part in explored):
         return verdict(explored, ())
     played: list[Suite] = []
-    for company, plan in suites(found, size):
-        played.append(conform(company, plan, seed, _under(progress, company.describe())))
+    for group, plan in suites(found, size):
+        played.append(conform(group, plan, seed, _under(progress, group.describe())))
         if played[-1].failure is not None:
             break
     if own is not None and (wrong := own.changed()):
-        explored = [_shared(company, wrong), *explored]
+        explored = [_shared(group, wrong), *explored]
     return verdict(explored, played)
 
 
@@ -131,26 +128,26 @@ def _watched(found: Target) -> SharedState | None:
     return SharedState(cls) if is_file_target(found.name) and isinstance(cls, type) else None
 
 
-def _shared(company: GroupUnderTest, wrong: str) -> Exploration:
-    words = company.describe()
-    failure = Failure(SHARED, found_at(company), "", (), wrong, (), words, company.scene)
+def _shared(group: GroupUnderTest, wrong: str) -> Exploration:
+    words = group.describe()
+    failure = Failure(SHARED, found_at(group), "", (), wrong, (), words, group.setup)
     return Exploration(words, 0, 0, False, failure)
 
 
-def found_at(company: GroupUnderTest) -> str:
+def found_at(group: GroupUnderTest) -> str:
     """Return whom a failure is about that concerns everybody."""
-    return company.protocol.rpartition(":")[2]
+    return group.protocol.rpartition(":")[2]
 
 
-def _explore_all(found: Target, size: Size, progress: Progress | None) -> list[Exploration]:
+def _explore_all(found: Target, size: SearchSize, progress: Progress | None) -> list[Exploration]:
     explored: list[Exploration] = []
     ignored: frozenset[str] = frozenset()
-    for company, limits in searches(found, size):
+    for group, limits in searches(found, size):
         clean = False
         while not clean:
             if ignored:
                 limits = limits._replace(ignored=ignored, max_states=STATES_AFTER_FAILURE)
-            explored.append(explore(company, limits, _under(progress, company.describe())))
+            explored.append(explore(group, limits, _under(progress, group.describe())))
             failure = explored[-1].failure
             clean = failure is None
             if failure is not None and failure.what not in IGNORABLE:
@@ -161,8 +158,8 @@ def _explore_all(found: Target, size: Size, progress: Progress | None) -> list[E
 
 
 def _titles(found: Target) -> tuple[str, str]:
-    company, _ = next(searches(found, Size()))
-    return _title(found), promise(company.make())
+    group, _ = next(searches(found, SearchSize()))
+    return _title(found), promise(group.make())
 
 
 def _title(found: Target) -> str:

@@ -17,9 +17,9 @@ from functools import partial
 from typing import NamedTuple
 
 from antecede.check.group_under_test import FLAT_NAMES, GroupUnderTest
+from antecede.check.judged_run import JudgedRun
 from antecede.check.results import ENDLESS, HUNG, SNAPSHOT, Failure, Suite
 from antecede.check.script.actions import Action, Arrive, Join, Leave, Lose, Send, Tick, tick_of
-from antecede.check.session import Trial
 from antecede.check.shrink import shrink
 from antecede.check.timing import delays_ns, step_ns
 from antecede.check.world import InFlight
@@ -32,7 +32,7 @@ TIMED_ROUNDS = 60
 """Seconds that pass at the end where clocks and channels have bounds."""
 
 
-class Plan(NamedTuple):
+class SuitePlan(NamedTuple):
     """What a suite does."""
 
     runs: int = 40
@@ -52,63 +52,63 @@ class Plan(NamedTuple):
 
 
 def conform(
-    company: GroupUnderTest,
-    plan: Plan,
+    group: GroupUnderTest,
+    plan: SuitePlan,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Suite:
     """Run the suite with all randomness from `seed`; stop at the first failure."""
     deliveries = 0
-    words = f"{company.describe()}, {counted(plan.messages, 'message')}, seed {seed}"
-    for run in range(plan.runs):
-        trial = play(company, plan, f"{seed}/{run}")
-        failure = trial.failure or trial.judge() or (_twin(trial) if plan.twins else None)
-        deliveries += sum(len(labels) for labels in trial.world.covered.values())
+    words = f"{group.describe()}, {counted(plan.messages, 'message')}, seed {seed}"
+    for number in range(plan.runs):
+        run = play(group, plan, f"{seed}/{number}")
+        failure = run.failure or run.judge() or (_twin(run) if plan.twins else None)
+        deliveries += sum(len(labels) for labels in run.world.covered.values())
         if failure is not None:
-            return Suite(words, run + 1, deliveries, shorten(company, failure, plan, seed))
+            return Suite(words, number + 1, deliveries, shorten(group, failure, plan, seed))
         if progress is not None:
-            progress(run + 1)
+            progress(number + 1)
     return Suite(words, plan.runs, deliveries, None)
 
 
-def play(company: GroupUnderTest, plan: Plan, seed: str) -> Trial:
+def play(group: GroupUnderTest, plan: SuitePlan, seed: str) -> JudgedRun:
     """Return one random run, its actions chosen by the seed; not yet judged."""
-    return _Adversary(company, plan, random.Random(seed)).play()
+    return _Adversary(group, plan, random.Random(seed)).play()
 
 
-def _twin(trial: Trial) -> Failure | None:
+def _twin(run: JudgedRun) -> Failure | None:
     """Repeat a run with snapshot and restore after every action; all steps must be the same."""
-    twin = Trial(trial.company, restoring=True)
-    failure = twin.run(trial.actions)
-    if failure is None and twin.world.steps == trial.world.steps:
+    twin = JudgedRun(run.group, restoring=True)
+    failure = twin.take_all(run.actions)
+    if failure is None and twin.world.steps == run.world.steps:
         return None
     if failure is not None:
         at, detail = failure.at, failure.sentence()
     else:
-        pairs = zip(trial.world.steps, twin.world.steps, strict=False)
+        pairs = zip(run.world.steps, twin.world.steps, strict=False)
         first = next(((a, b) for a, b in pairs if a != b), None)
-        at = trial.names[first[0].at] if first else "everybody"
+        at = run.names[first[0].at] if first else "everybody"
         detail = f"{first[0]} became {first[1]}" if first else "one run has more steps"
-    company, actions = trial.company, tuple(trial.actions)
-    return Failure(SNAPSHOT, at, "", (), detail, actions, company.describe(), company.scene)
+    group, actions = run.group, tuple(run.actions)
+    return Failure(SNAPSHOT, at, "", (), detail, actions, group.describe(), group.setup)
 
 
 def replay(
-    company: GroupUnderTest, actions: Sequence[Action], *, twins: bool = False
+    group: GroupUnderTest, actions: Sequence[Action], *, twins: bool = False
 ) -> Failure | None:
     """Return what fails when these actions are taken, those impossible left out.
 
     `twins`: with snapshot and restore after every action, too.
     """
-    trial = Trial(company)
-    failure = trial.run(actions)
-    return _twin(trial) if failure is None and twins else failure
+    run = JudgedRun(group)
+    failure = run.take_all(actions)
+    return _twin(run) if failure is None and twins else failure
 
 
 def shorten(
-    company: GroupUnderTest,
+    group: GroupUnderTest,
     failure: Failure,
-    plan: Plan = Plan(),  # noqa: B008 (immutable)
+    plan: SuitePlan = SuitePlan(),  # noqa: B008 (immutable)
     seed: int = 0,
 ) -> Failure:
     """Return the smallest run found that fails in the same way (see `shrink`).
@@ -118,78 +118,78 @@ def shorten(
     """
     twins = failure.what == SNAPSHOT
     again = partial(replay, twins=twins)
-    best = shrink(company, failure, again, plan.replays)
+    best = shrink(group, failure, again, plan.replays)
     if failure.what in (ENDLESS, HUNG):
         return best.failure
-    for group in _smaller_groups(company, best.size[0]):
-        for run in range(min(plan.runs, plan.replays // 50)):
-            trial = play(group, plan, f"{seed}/{run}")
-            other = trial.failure or trial.judge() or (_twin(trial) if twins else None)
+    for smaller in _smaller_groups(group, best.size[0]):
+        for number in range(min(plan.runs, plan.replays // 50)):
+            run = play(smaller, plan, f"{seed}/{number}")
+            other = run.failure or run.judge() or (_twin(run) if twins else None)
             if other is None or other.what != failure.what:
                 continue
-            found = shrink(group, other, again, plan.replays)
+            found = shrink(smaller, other, again, plan.replays)
             if found.size < best.size:
                 return found.failure
             break
     return best.failure
 
 
-def _smaller_groups(company: GroupUnderTest, members: int) -> list[GroupUnderTest]:
+def _smaller_groups(group: GroupUnderTest, members: int) -> list[GroupUnderTest]:
     """Return the same group with fewer members than that, the smallest first."""
     found: list[GroupUnderTest] = []
-    while not company.internal and len(company.names) > 2:
-        fewer = company.without(company.names[max(company.names)])
+    while not group.internal and len(group.names) > 2:
+        fewer = group.without(group.names[max(group.names)])
         if fewer is None:
             break
-        company = fewer.company
-        found.append(company)
+        group = fewer.group
+        found.append(group)
     return [group for group in reversed(found) if len(group.names) < members]
 
 
 class _Adversary:
     """Chooses the actions of one run."""
 
-    def __init__(self, company: GroupUnderTest, plan: Plan, rng: random.Random) -> None:
-        self.company, self.plan, self.rng = company, plan, rng
-        self.trial = Trial(company)
-        guarantees = self.trial.guarantees.values()
-        self.joins = company.newcomer is not None and all(g.joins for g in guarantees)
-        self.leaves = company.newcomer is not None and all(g.leaves for g in guarantees)
+    def __init__(self, group: GroupUnderTest, plan: SuitePlan, rng: random.Random) -> None:
+        self.group, self.plan, self.rng = group, plan, rng
+        self.run = JudgedRun(group)
+        guarantees = self.run.guarantees.values()
+        self.joins = group.newcomer is not None and all(g.joins for g in guarantees)
+        self.leaves = group.newcomer is not None and all(g.leaves for g in guarantees)
         self.losses = plan.losses if all(g.survives_loss for g in guarantees) else 0.0
-        self.timed = company.physics.bounds is not None
+        self.timed = group.timing.bounds is not None
         self.needs_time = any(g.needs_time for g in guarantees)
-        self.sent = dict.fromkeys(company.names.values(), 0)
+        self.sent = dict.fromkeys(group.names.values(), 0)
         self.left = plan.messages
         # Long chains of causes that overtake each other need these; both at once, too.
         self.newest_first = rng.random() < 0.3
         self.one_to_one = rng.random() < 0.3
 
-    def play(self) -> Trial:
+    def play(self) -> JudgedRun:
         """Send all messages, let everything arrive, and let time pass at the end."""
-        while self.trial.failure is None and (self.left or self._under_way()):
-            self.trial.take(self._choose())
+        while self.run.failure is None and (self.left or self._under_way()):
+            self.run.take(self._choose())
         if self.losses or self.needs_time:
             self._wait()
-            return self.trial
-        while self.trial.failure is None and (action := self._pass_on()) is not None:
-            self.trial.take(action)  # what is between protocols only
-        return self.trial
+            return self.run
+        while self.run.failure is None and (action := self._pass_on()) is not None:
+            self.run.take(action)  # what is between protocols only
+        return self.run
 
     def _under_way(self) -> bool:
         """Tell whether a message of the application is in flight; heartbeats never end."""
-        members = self.trial.world.members
+        members = self.run.world.members
         return any(
-            not members[copy.target].is_note(copy.message) for copy in self.trial.world.in_flight
+            not members[copy.target].is_note(copy.message) for copy in self.run.world.in_flight
         )
 
     def _choose(self) -> Action:
-        rng, in_flight = self.rng, self.trial.world.in_flight
+        rng, in_flight = self.rng, self.run.world.in_flight
         if self.left and (not in_flight or rng.random() < 0.25):
             return self._send()
         if rng.random() < self.plan.changes:
             return self._change()
-        if self.trial.arrived and rng.random() < self.plan.duplicates:
-            return self._again(rng.choice(self.trial.arrived))
+        if self.run.arrived and rng.random() < self.plan.duplicates:
+            return self._again(rng.choice(self.run.arrived))
         if in_flight and rng.random() < self.losses:
             copy = rng.choice(in_flight)
             return Lose(self._name(copy.target), str(copy.message.payload))
@@ -197,7 +197,7 @@ class _Adversary:
 
     def _pass_on(self) -> Action | None:
         """Let a copy arrive whose time has come; with clocks, rather let time pass at times."""
-        world = self.trial.world
+        world = self.run.world
         ready = [copy for copy in world.in_flight if world.may_arrive(copy)]
         if not ready or (self.timed and self._may_pass() and self.rng.random() < 0.3):
             return None
@@ -207,11 +207,11 @@ class _Adversary:
 
     def _may_pass(self) -> bool:
         """Tell whether time can pass before a copy must arrive."""
-        return self.trial.world.may_pass(self._tick().seconds)
+        return self.run.world.may_pass(self._tick().seconds)
 
     def _tick(self) -> Tick:
         """Return the next step of time; where steps are unequal, one to where a copy may arrive."""
-        bounds, world = self.company.physics.bounds, self.trial.world
+        bounds, world = self.group.timing.bounds, self.run.world
         if bounds is None:
             return Tick(1.0)
         if step := step_ns(bounds):
@@ -225,16 +225,16 @@ class _Adversary:
     def _again(self, copy: InFlight) -> Action:
         """Bring a copy again, or back to a sender who hears everybody itself."""
         label = str(copy.message.payload)
-        back = copy.source in self.trial.world.members and not self.company.internal
+        back = copy.source in self.run.world.members and not self.group.internal
         at = copy.source if back and self.rng.random() < 0.2 else copy.target
         return Arrive(self._name(at), label, again=True)
 
     def _name(self, at: int) -> str:
-        return self.trial.names[at]
+        return self.run.names[at]
 
     def _present(self) -> list[int]:
         """Return those who send and deliver, and are still here."""
-        return [at for at in self.trial.guarantees if at in self.trial.world.members]
+        return [at for at in self.run.guarantees if at in self.run.world.members]
 
     def _send(self) -> Action:
         at = self.rng.choice(self._present())
@@ -242,15 +242,15 @@ class _Adversary:
         self.left -= 1
         self.sent[name] = self.sent.get(name, 0) + 1
         after: list[str] = []
-        if self.trial.relation is Relation.BY_REPLY and self.rng.random() < 0.8:
-            known = sorted(self.trial.world.covered[at])
+        if self.run.relation is Relation.BY_REPLY and self.rng.random() < 0.8:
+            known = sorted(self.run.world.covered[at])
             after = self.rng.sample(known, min(len(known), self.rng.randint(1, self.plan.parents)))
         label = f"{name.lower()}{self.sent[name]}"
         return Send(name, label, tuple(after), self._to(at), self._topics())
 
     def _to(self, at: int) -> tuple[str, ...]:
         """Choose whom a message is for: everybody, or one, or some."""
-        if self.trial.world.members[at].addressing is not Addressing.MEMBERS:
+        if self.run.world.members[at].addressing is not Addressing.MEMBERS:
             return ()
         others = [self._name(other) for other in self._present() if other != at]
         if not others or (not self.one_to_one and self.rng.random() < 0.3):
@@ -259,14 +259,14 @@ class _Adversary:
         return tuple(sorted(self.rng.sample(others, self.rng.randint(1, most))))
 
     def _topics(self) -> tuple[str, ...]:
-        known = self.company.topics()
+        known = self.group.topics()
         if not known:
             return ()
         return tuple(sorted(self.rng.sample(known, self.rng.randint(1, len(known)))))
 
     def _change(self) -> Action:
         present = self._present()
-        free = [n for n in FLAT_NAMES if n not in self.trial.names.values()]
+        free = [n for n in FLAT_NAMES if n not in self.run.names.values()]
         changes: list[Action] = [
             self._tick() if self.timed else Tick(self.rng.choice((0.1, 1.0, 10.0)))
         ]
@@ -279,8 +279,8 @@ class _Adversary:
     def _wait(self) -> None:
         """Let time pass and everything on its way arrive, some rounds long."""
         for _ in range(TIMED_ROUNDS if self.timed else ROUNDS):
-            while (action := self._pass_on()) is not None and self.trial.failure is None:
-                self.trial.take(action)
-            if self.timed and not self.trial.unfinished():
+            while (action := self._pass_on()) is not None and self.run.failure is None:
+                self.run.take(action)
+            if self.timed and not self.run.unfinished():
                 return
-            self.trial.take(self._tick() if self.timed else Tick(LONG_S))
+            self.run.take(self._tick() if self.timed else Tick(LONG_S))

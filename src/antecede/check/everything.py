@@ -35,7 +35,7 @@ class Case(NamedTuple):
         return f"{self.protocol} --variant {self.variant}" if self.variant else self.protocol
 
 
-class Judged(NamedTuple):
+class CaseResult(NamedTuple):
     """What became of one case."""
 
     case: Case
@@ -76,7 +76,7 @@ def cases(only: Iterable[str] = ()) -> tuple[Case, ...]:
     )
 
 
-def judge(case: Case) -> Judged:
+def judge(case: Case) -> CaseResult:
     """Check one case within the default bounds."""
     began = time.process_time()
     verdict = run_check(case.protocol, variant=case.variant)
@@ -86,10 +86,10 @@ def judge(case: Case) -> Judged:
     # A printed rule breaks an order; one that only raises shows nothing of it.
     found = PASSES if verdict.ok else FAILS if whats <= {*_BROKEN} else REFUTED
     seconds = time.process_time() - began
-    return Judged(case, found, verdict.states, verdict.runs, complete, said, seconds)
+    return CaseResult(case, found, verdict.states, verdict.runs, complete, said, seconds)
 
 
-def judge_all(asked: Sequence[Case], jobs: int | None = None) -> Iterator[Judged]:
+def judge_all(asked: Sequence[Case], jobs: int | None = None) -> Iterator[CaseResult]:
     """Yield what became of each case, in their order, several at a time."""
     workers = min(jobs or os.cpu_count() or 1, len(asked))
     if workers < 2:

@@ -7,15 +7,18 @@ S, T, U, and external peers X, Y, Z. A's messages are a1, a2, ...
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from antecede.check.calls import called, in_words, is_own
-from antecede.check.script.parse import Setting
+from antecede.check.script.parse import Setup
 from antecede.check.timing import TimingModel
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import signed_text
 from antecede.errors import LocalError
-from antecede.protocols.base import Guarantee, Protocol, Relation
+from antecede.protocols import build
+from antecede.protocols.base import Protocol
+from antecede.protocols.build import MOST_MEMBERS, Factory
 from antecede.protocols.given import with_trial
 from antecede.protocols.options import option_text
 from antecede.protocols.topics.subscriptions import Subscriptions
@@ -24,16 +27,11 @@ FLAT_NAMES = "ABCDEFGHIJKLMNOPQR"
 SUPER_NAMES = "STU"
 EXTERNAL_NAMES = "XYZVW"
 
-Factory = Callable[..., Any]
-
-MOST_MEMBERS = 10
-"""Options of trial are asked for so many members, so that newcomers find themselves in them."""
-
 
 class Fewer(NamedTuple):
     """A group without one of its members, who are all numbered and named anew."""
 
-    company: GroupUnderTest
+    group: GroupUnderTest
     renamed: Mapping[str, str]
     """Name before -> name now, for those who are named otherwise; newcomers too."""
 
@@ -45,12 +43,12 @@ class GroupUnderTest(NamedTuple):
     """Name or FILE.py:CLASS."""
     names: Mapping[int, str]
     make: Callable[[], dict[int, Protocol]]
-    newcomer: Callable[[int, Iterable[int]], Protocol] | None
-    """Makes a member that joins, from its number and all members'; None: nobody can."""
+    newcomer: Callable[[int, Iterable[int], str], Protocol] | None
+    """Makes a member that joins, from its number, all members' and its name; None: nobody can."""
     options: tuple[tuple[str, str], ...] = ()
     internal: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Super peer's name -> names of its internal peers; empty for a flat group."""
-    physics: TimingModel = TimingModel()
+    timing: TimingModel = TimingModel()
     """Clocks and channels; without bounds, copies arrive at any time."""
     subscriptions: Mapping[int, frozenset[str]] = {}
     """Topics by address, where the protocol sends to subscribers; of newcomers too.
@@ -76,23 +74,23 @@ class GroupUnderTest(NamedTuple):
         return None if self.fewer is None else self.fewer(name)
 
     @property
-    def scene(self) -> Setting:
-        """The group as a scenario names it."""
+    def setup(self) -> Setup:
+        """The group as a script names it."""
         if not self.internal:
-            return self._flat_scene()
+            return self._flat_setup()
         inside = {name for sp, peers in self.internal for name in (sp, *peers)}
         external = tuple(name for name in self.names.values() if name not in inside)
-        return Setting(self.protocol, self.options, (), self.internal, external)
+        return Setup(self.protocol, self.options, (), self.internal, external)
 
-    def _flat_scene(self) -> Setting:
+    def _flat_setup(self) -> Setup:
         names, bounds = self.names, None
-        if self.physics.bounds is not None:
-            bounds = self.physics.bounds.among(names).numbered(names)
-        offsets = tuple((names[at], offset) for at, offset in self.physics.offsets_ns.items())
+        if self.timing.bounds is not None:
+            bounds = self.timing.bounds.among(names).numbered(names)
+        offsets = tuple((names[at], offset) for at, offset in self.timing.offsets_ns.items())
         rows = ((at, tuple(sorted(self.subscriptions.get(at, ())))) for at in names)
         subscribed = tuple((names[at], topics) for at, topics in rows if topics)
         everybody = tuple(names.values())
-        return Setting(
+        return Setup(
             self.protocol,
             self.options,
             everybody,
@@ -119,7 +117,7 @@ class GroupUnderTest(NamedTuple):
 
     def clocks(self) -> str:
         """Say how far the members' clocks are off; empty where all are right."""
-        off = self.physics.offsets_ns.values()
+        off = self.timing.offsets_ns.values()
         return f"{' '.join(map(signed_text, off))} s" if any(off) else ""
 
     def size(self) -> str:
@@ -148,16 +146,14 @@ def flat(
     options = with_trial(cls, range(MOST_MEMBERS), options or {})
     names = dict(enumerate(FLAT_NAMES[:size]))
 
-    def newcomer(me: int, members: Iterable[int]) -> Protocol:
-        made: Protocol = made_by(cls, FLAT_NAMES[me], me, tuple(members), **options)
-        made.note_payload = f"note-{FLAT_NAMES[me]}"
-        return made
+    def newcomer(me: int, members: Iterable[int], name: str) -> Protocol:
+        return build.member(partial(made_by, cls, name), me, members, options, name)
 
     def make() -> dict[int, Protocol]:
-        return {me: newcomer(me, tuple(names)) for me in names}
+        return {me: newcomer(me, tuple(names), name) for me, name in names.items()}
 
     bounds = options.get("bounds")
-    physics = TimingModel(dict(zip(names, offsets, strict=False)), bounds)
+    timing = TimingModel(dict(zip(names, offsets, strict=False)), bounds)
 
     def fewer(name: str) -> Fewer | None:
         at = FLAT_NAMES.index(name)
@@ -176,7 +172,7 @@ def flat(
         make,
         newcomer,
         _texts(told),
-        physics=physics,
+        timing=timing,
         subscriptions={at: frozenset(own) for at, own in subscribed.items()},
         fewer=fewer,
         larger=lambda: flat(protocol, cls, size + 1, options, offsets),
@@ -219,15 +215,15 @@ def made_by(factory: Factory, name: str, *arguments: Any, **options: Any) -> Any
 
 def hierarchy(
     protocol: str,
-    build: Factory,
-    topology: Callable[..., Any],
+    factory: Factory,
+    topology: Factory,
     groups: Iterable[int],
     external: int,
     options: Mapping[str, Any] | None = None,
 ) -> GroupUnderTest:
     """Return internal groups of the given sizes, a super peer each, and external peers.
 
-    `topology(groups, external)` and `build(topology, **options)` are those of
+    `topology(groups, external)` and `factory(topology, **options)` are those of
     `antecede.protocols.hierarchical.roles`, or mutants of them.
     """
     options = dict(options or {})
@@ -246,20 +242,14 @@ def hierarchy(
     names.update(zip(outside, EXTERNAL_NAMES, strict=False))
 
     def make() -> dict[int, Protocol]:
-        tree = topology(inside, outside)
-        made: dict[int, Protocol] = made_by(build, "the group", tree, **options)
-        for at, member in made.items():
-            # Acknowledgements need names of their own in a scenario.
-            if hasattr(member, "ack_payload"):
-                member.ack_payload = f"ack-{names[at]}"
-            member.note_payload = f"note-{names[at]}"
-        return made
+        made = partial(made_by, factory, "the group")
+        return build.hierarchy(made, inside, outside, options, names, topology)
 
     def fewer(name: str) -> Fewer | None:
         left = _sizes_without(name, internal, external)
         if left is None:
             return None
-        made = hierarchy(protocol, build, topology, *left, options)
+        made = hierarchy(protocol, factory, topology, *left, options)
         of_its_kind = next(
             known for known in (EXTERNAL_NAMES, SUPER_NAMES, FLAT_NAMES) if name in known
         )
@@ -286,32 +276,3 @@ def _sizes_without(
 
 def _texts(options: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple((name, option_text(value)) for name, value in options.items())
-
-
-def relation_of(members: Mapping[int, Protocol]) -> Relation:
-    """Return the one relation that all members of a group keep; raises LocalError."""
-    kept = {member.guarantee.relation for member in members.values()}
-    if len(kept) != 1:
-        raise LocalError(f"members keep different relations: {sorted(r.value for r in kept)}")
-    return kept.pop()
-
-
-_CLAUSES = {
-    "safe": "nothing early",
-    "live": "nothing stuck",
-    "no_unnecessary_wait": "no unnecessary wait",
-    "survives_loss": "survives loss",
-    "joins": "members join",
-    "leaves": "members leave",
-    "needs_time": "waits for time to pass",
-}
-
-
-def promise(members: Mapping[int, Protocol]) -> str:
-    """Say in words what all members of a group promise together."""
-    guarantees: list[Guarantee] = [member.guarantee for member in members.values()]
-    kept = [
-        words for field, words in _CLAUSES.items() if all(getattr(g, field) for g in guarantees)
-    ]
-    remarks = dict.fromkeys(g.remark for g in guarantees if g.remark)
-    return f"order by {relation_of(members).value}; " + ", ".join((*kept, *remarks))

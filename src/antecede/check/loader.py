@@ -11,9 +11,9 @@ from types import ModuleType
 from typing import Any
 
 from antecede.check.calls import called, in_words, is_own, said, watching
-from antecede.check.group_under_test import MOST_MEMBERS
 from antecede.errors import InputError, LocalError
 from antecede.protocols.base import Guarantee, Protocol
+from antecede.protocols.build import MOST_MEMBERS
 from antecede.protocols.given import with_trial
 from antecede.protocols.options import read_options
 

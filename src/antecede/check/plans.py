@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import permutations, product
 from typing import Any, NamedTuple
 
-from antecede.check.conformance import Plan
-from antecede.check.explorer.explorer import Limits
-from antecede.check.group_under_test import Factory, GroupUnderTest, flat, hierarchy
+from antecede.check.conformance import SuitePlan
+from antecede.check.explorer.explorer import SearchLimits
+from antecede.check.group_under_test import GroupUnderTest, flat, hierarchy
 from antecede.check.timing import step_ns
 from antecede.protocols.base import Addressing, Guarantee, Relation
+from antecede.protocols.build import Factory
 
 MEMBERS, MESSAGES = 3, 4
 ADDRESSED_MESSAGES = 3
@@ -27,7 +28,7 @@ class Target(NamedTuple):
     name: str
     factory: Factory
     """The class, or with `topology` the function that makes all roles."""
-    topology: Callable[..., Any] | None = None
+    topology: Factory | None = None
     options: Mapping[str, Any] = {}
 
     @property
@@ -36,7 +37,7 @@ class Target(NamedTuple):
         return 2 if self.options.get("several_parents") else 1
 
 
-class Size(NamedTuple):
+class SearchSize(NamedTuple):
     """What the caller asked for; None: the default."""
 
     members: int | None = None
@@ -44,37 +45,39 @@ class Size(NamedTuple):
     thorough: bool = False
 
 
-def searches(target: Target, size: Size) -> Iterator[tuple[GroupUnderTest, Limits]]:
+def searches(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
     """Yield groups to explore, from the smallest to the size asked for."""
     if target.topology is not None:
         yield from _hierarchies(target, size)
         return
     members, messages = size.members or MEMBERS, size.messages or MESSAGES
-    if _flat(target, 2).physics.bounds is not None:
+    if _flat(target, 2).timing.bounds is not None:
         yield from _timed(target, size)
         return
     relation = _promises(target).relation
     if relation in (Relation.BY_TOPIC, Relation.TOTAL) or _addressed(target):
         messages = size.messages or ADDRESSED_MESSAGES
-    yield _flat(target, 2), Limits(2, duplicates=1)
+    yield _flat(target, 2), SearchLimits(2, duplicates=1)
     if relation is Relation.TOTAL:
         yield from _total(target, members, messages)
     else:
-        yield _flat(target, min(3, members)), Limits(min(3, messages), duplicates=1)
-        yield _flat(target, members), Limits(messages)
+        yield _flat(target, min(3, members)), SearchLimits(min(3, messages), duplicates=1)
+        yield _flat(target, members), SearchLimits(messages)
     if size.thorough:
-        yield _flat(target, members), Limits(messages, duplicates=1)
-        yield _flat(target, members + 1), Limits(max(2, messages - 1))
+        yield _flat(target, members), SearchLimits(messages, duplicates=1)
+        yield _flat(target, members + 1), SearchLimits(max(2, messages - 1))
 
 
-def _total(target: Target, members: int, messages: int) -> Iterator[tuple[GroupUnderTest, Limits]]:
+def _total(
+    target: Target, members: int, messages: int
+) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
     """Yield smaller groups: who agrees on an order sends notes to everybody, at every message."""
-    yield _flat(target, 2), Limits(3)
-    yield _flat(target, min(3, members)), Limits(min(2, messages), duplicates=1)
-    yield _flat(target, members), Limits(messages, max_states=TOTAL_STATES)
+    yield _flat(target, 2), SearchLimits(3)
+    yield _flat(target, min(3, members)), SearchLimits(min(2, messages), duplicates=1)
+    yield _flat(target, members), SearchLimits(messages, max_states=TOTAL_STATES)
 
 
-def _timed(target: Target, size: Size) -> Iterator[tuple[GroupUnderTest, Limits]]:
+def _timed(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
     """Yield groups whose clocks are off by nothing, and by all that they may be."""
     members, messages = size.members or MEMBERS, size.messages or TIMED_MESSAGES
     lossy = int(_promises(target).survives_loss)
@@ -82,22 +85,22 @@ def _timed(target: Target, size: Size) -> Iterator[tuple[GroupUnderTest, Limits]
     first = max(1, min(_least(target, members), MOST_FIRST))
     second = first + 1
     for offsets in clock_settings(target, 2):
-        yield _flat(target, 2, offsets), Limits(2, duplicates=1, send_until=first)
+        yield _flat(target, 2, offsets), SearchLimits(2, duplicates=1, send_until=first)
         if lossy:
-            yield _flat(target, 2, offsets), Limits(2, losses=1, send_until=first)
+            yield _flat(target, 2, offsets), SearchLimits(2, losses=1, send_until=first)
     every = list(clock_settings(target, members))
     for offsets in every:
-        yield _flat(target, members, offsets), Limits(messages, send_until=second)
+        yield _flat(target, members, offsets), SearchLimits(messages, send_until=second)
     # A third message shows that nothing earlier can come; who sends it matters, not its name.
     for senders in _third_messages(members) if messages == TIMED_MESSAGES else ():
         for offsets in every:
             group = _flat(target, members, offsets)
-            yield group, Limits(len(senders), send_until=first, script=senders, extremes=True)
+            yield group, SearchLimits(len(senders), send_until=first, script=senders, extremes=True)
     if size.thorough:
         for offsets in every:
             group = _flat(target, members, offsets)
-            yield group, Limits(messages, duplicates=1, losses=lossy, send_until=second)
-            yield group, Limits(messages + 1, send_until=first)
+            yield group, SearchLimits(messages, duplicates=1, losses=lossy, send_until=second)
+            yield group, SearchLimits(messages + 1, send_until=first)
 
 
 def _third_messages(members: int) -> Iterator[tuple[int, ...]]:
@@ -109,10 +112,10 @@ def _third_messages(members: int) -> Iterator[tuple[int, ...]]:
 def _least(target: Target, members: int) -> int:
     """Return the least delay of the fastest channel, in steps of time."""
     group = _flat(target, members)
-    assert group.physics.bounds is not None
+    assert group.timing.bounds is not None
     pairs = permutations(group.names, 2)
-    least_ns = min(group.physics.least_ns(source, at) for source, at in pairs)
-    step = step_ns(group.physics.bounds)
+    least_ns = min(group.timing.least_ns(source, at) for source, at in pairs)
+    step = step_ns(group.timing.bounds)
     return least_ns // step if step else 1
 
 
@@ -123,7 +126,7 @@ def clock_settings(target: Target, members: int) -> Iterator[tuple[int, ...]]:
     early is the same as to be all late, and as to be all right where all may be off by the same:
     only differences of readings matter.
     """
-    bounds = _flat(target, members).physics.bounds
+    bounds = _flat(target, members).timing.bounds
     assert bounds is not None
     yield (0,) * members
     widest = [bounds.error_ns(at) for at in range(members)]
@@ -150,29 +153,29 @@ def _addressed(target: Target) -> bool:
     return next(iter(_flat(target, 2).make().values())).addressing is not Addressing.ALL
 
 
-def _hierarchies(target: Target, size: Size) -> Iterator[tuple[GroupUnderTest, Limits]]:
+def _hierarchies(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
     # Without --members: 2 internal and 2 external peers; with it, peers are divided equally.
     peers = size.members or 4
     whole = _hierarchy(target, (peers - peers // 2,), peers // 2)
     messages = size.messages or 3
-    yield _hierarchy(target, (1,), 1), Limits(2, duplicates=1)
-    yield whole, Limits(min(2, messages))
+    yield _hierarchy(target, (1,), 1), SearchLimits(2, duplicates=1)
+    yield whole, SearchLimits(min(2, messages))
     if messages > 2:
-        yield _hierarchy(target, (1,), 2), Limits(3)
-    yield whole, Limits(messages)
+        yield _hierarchy(target, (1,), 2), SearchLimits(3)
+    yield whole, SearchLimits(messages)
     if size.thorough:
-        yield _hierarchy(target, (1, 1), 1), Limits(2)
+        yield _hierarchy(target, (1, 1), 1), SearchLimits(2)
         first, *_, last = whole.names
-        yield whole, Limits(4, script=(last, first, last, first))
+        yield whole, SearchLimits(4, script=(last, first, last, first))
 
 
-def suites(target: Target, size: Size) -> Iterator[tuple[GroupUnderTest, Plan]]:
+def suites(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SuitePlan]]:
     """Yield groups and plans for the adversarial network."""
-    plan = Plan(runs=400 if size.thorough else 60, parents=target.parents)
+    plan = SuitePlan(runs=400 if size.thorough else 60, parents=target.parents)
     if target.topology is None:
         group = _flat(target, 4)
         yield group, plan
-        if group.physics.bounds is not None:
+        if group.timing.bounds is not None:
             for offsets in one_against_all(target, 4):
                 yield _flat(target, 4, offsets), plan
         return

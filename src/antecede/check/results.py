@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from antecede.check.calls import Hung
 from antecede.check.effects import MisuseError, TooManyError
-from antecede.check.script.actions import Action, words
-from antecede.check.script.parse import Setting, scenario_text
+from antecede.check.script.actions import Action, line_of
+from antecede.check.script.parse import Setup, script_text
 
 EARLY = "delivered before a message of its causal past"
 TWICE = "delivered twice"
@@ -72,8 +72,8 @@ class Failure(NamedTuple):
     """The counterexample: what to do, in order, to see it."""
     setting: str
     """The group it was found in, in words."""
-    scene: Setting
-    """The group as a scenario names it."""
+    setup: Setup
+    """The group as a script names it."""
 
     def sentence(self) -> str:
         """Say in one line what went wrong, and where."""
@@ -85,8 +85,8 @@ class Failure(NamedTuple):
         return f"{what}: {self.detail}" if self.detail else what
 
     def lines(self) -> list[str]:
-        """Return the counterexample's actions as lines of a scenario file."""
-        return [words(action) for action in self.actions]
+        """Return the counterexample's actions as lines of a script file."""
+        return [line_of(action) for action in self.actions]
 
     def begun(self) -> Failure:
         """Return a run without an end as its first actions; any other failure as it is."""
@@ -95,15 +95,15 @@ class Failure(NamedTuple):
         detail = f"the first {BEGINNING} of {len(self.actions)} actions are shown"
         return self._replace(actions=self.actions[:BEGINNING], detail=detail)
 
-    def scenario(self, title: str = "", source: str = "", folder: Path | None = None) -> str:
-        """Return the counterexample as the text of a scenario file.
+    def script(self, title: str = "", source: str = "", folder: Path | None = None) -> str:
+        """Return the counterexample as the text of a script file.
 
-        Scenarios name a protocol of one's own relative to their own folder: to `folder`, or to
+        Scripts name a protocol of one's own relative to their own folder: to `folder`, or to
         the working folder when there is none.
         """
-        protocol = named_from(folder, self.scene.protocol) if folder else self.scene.protocol
-        scene = self.scene._replace(protocol=protocol)
-        return scenario_text(scene, self.actions, title=title, source=source)
+        protocol = named_from(folder, self.setup.protocol) if folder else self.setup.protocol
+        setup = self.setup._replace(protocol=protocol)
+        return script_text(setup, self.actions, title=title, source=source)
 
 
 class Exploration(NamedTuple):
@@ -180,7 +180,7 @@ def _plain(part: Exploration | Suite) -> dict[str, Any]:
     plain = part._asdict()
     if part.failure is not None:
         failure = part.failure._asdict()
-        del failure["scene"]
-        scenario = part.failure.scenario()
-        plain["failure"] = {**failure, "actions": part.failure.lines(), "scenario": scenario}
+        del failure["setup"]
+        script = part.failure.script()
+        plain["failure"] = {**failure, "actions": part.failure.lines(), "scenario": script}
     return plain

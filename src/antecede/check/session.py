@@ -1,498 +1,175 @@
-"""One run of a group under given actions, judged by the oracle when it is over.
+"""A group whose members do what they are asked, one action after the other.
 
-Nothing is assumed about the actions: one that is impossible (its message was never sent, its
-member is gone) is passed over, so that a run can be shortened by leaving out actions.
+Random runs, replays of counterexamples and scripts all go through here, so that an action means
+the same in each. One may ask for what cannot be (its message was never sent, its member is gone):
+`ImpossibleError` says why. Who shortens a run by leaving out actions passes over it; a script
+reports it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Iterable
 
-from antecede.check.calls import called, in_words, is_own
-from antecede.check.group_under_test import GroupUnderTest, relation_of
-from antecede.check.results import (
-    ASTRAY,
-    DISAGREED,
-    EARLY,
-    ENDLESS,
-    REASON,
-    SILENT,
-    SNAPSHOT,
-    STUCK,
-    TWICE,
-    UNNECESSARY,
-    UNSENT,
-    WIRE,
-    Failure,
-    kind_of,
-)
-from antecede.check.script.actions import Action, Arrive, Join, Leave, Lose, Send, Tick, tick_of
-from antecede.check.script.agreement import disagreement
-from antecede.check.timing import delays_ns, step_ns
-from antecede.check.world import (
-    ARRIVED,
-    DELIVERED,
-    DISCARDED,
-    HELD,
-    JOINED,
-    RELEASED,
-    SENT,
-    InFlight,
-    Step,
-    World,
-)
-from antecede.clocks.nanoseconds import NS
-from antecede.errors import LocalError
-from antecede.oracle import history
-from antecede.protocols.base import Addressing, Guarantee, Protocol, Relation
+from antecede.check.group_under_test import GroupUnderTest
+from antecede.check.script.actions import Action, Arrive, Join, Leave, Lose, Send, Tick, line_of
+from antecede.check.world import ARRIVED, DELIVERED, JOINED, RELEASED, SENT, InFlight, Step, World
+from antecede.protocols.base import Addressing, Relation
+from antecede.protocols.build import relation_of
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 
 _KINDS = {SENT: SEND, ARRIVED: RECEIVE, DELIVERED: DELIVER, RELEASED: DELIVER}
-_FAULTS = {
-    history.TWICE: TWICE,
-    history.UNSENT: UNSENT,
-    history.STUCK: STUCK,
-    history.UNNECESSARY: UNNECESSARY,
-}
 
 
-STEPS_AT_END = 60
-"""Where messages wait for time to pass: steps before a held one is called stuck, and shown."""
-DOUBLED_AT_END = 24
-"""More steps, each twice as long."""
-MOST_COPIES = 200
-"""Of one message, before a run is called endless; repeating what was lost takes some dozens."""
-MOST_NOTES = 1_000
-"""Heartbeats, requests and answers while no time passes, before a run is called endless."""
+class ImpossibleError(Exception):
+    """An action asks for what cannot be; nothing was done."""
 
 
-def _wrong_reason(step: Step, delivered: Collection[str]) -> str:
-    """Return in words why what a held message waits for cannot be; empty when it can."""
-    if step.label in step.detail:
-        return "it names itself as what it waits for; name the messages that must come before it"
-    if delivered:
-        return f"it waits for {', '.join(sorted(delivered))}, delivered there already"
-    if not step.detail and not step.reason:
-        return (
-            "it names nothing; name the causes in `missing`, or where they cannot be named say in "
-            "words what it waits for: Hold(message, (), reason)"
-        )
-    return ""
+class Session:
+    """A group at work. Errors of members pass through."""
 
-
-def _causes(member: Protocol, message: Any) -> None:
-    """Let a member name the causes of a message; a protocol may refuse with LocalError."""
-    with suppress(LocalError):
-        tuple(member.causes(message))
-
-
-class Trial:
-    """A group at work; `restoring` puts members through their snapshot after each action."""
-
-    def __init__(self, company: GroupUnderTest, *, restoring: bool = False) -> None:
-        self.company = company
-        self.restoring = restoring
-        members = company.make()
+    def __init__(self, group: GroupUnderTest) -> None:
+        self.group = group
+        members = group.make()
         self.relation: Relation = relation_of(members)
-        self.guarantees: dict[int, Guarantee] = {
-            at: member.guarantee for at, member in members.items() if member.application
-        }
-        self.world = World(members, company.physics)
-        self.names = dict(company.names)
-        self.actions: list[Action] = []
+        self.world = World(members, group.timing)
+        self.names = dict(group.names)
+        """Everybody who is or was in the group, by address."""
         self.arrived: list[InFlight] = []
-        self.sponsors: dict[int, tuple[int, int]] = {}
-        """Newcomer -> (sponsor, number of steps before the join)."""
         self.invited_ns: dict[int, int] = {}
         """Newcomer -> true time at which the invitation has come; nothing is sent before."""
         self.said: set[str] = set()
         """Labels of the messages that the application sent."""
-        self.addressed: dict[str, frozenset[int]] = {}
+        self.addressed: dict[str, tuple[int, ...]] = {}
         """Label -> the members it is for, where the protocol lets that be chosen."""
         self.topics: dict[str, tuple[str, ...]] = {}
-        self.failure: Failure | None = None
-        self.doubt: Failure | None = None
-        """The first answer that says nothing or something untrue; the order may be kept."""
 
-    # -- actions ----------------------------------------------------------------------------
+    def carry_out(self, action: Action) -> list[Step]:
+        """Let the group do what an action asks for; returns the steps that this caused.
 
-    def run(self, actions: Iterable[Action]) -> Failure | None:
-        """Take all actions that are possible, then judge; returns what failed first."""
-        for action in actions:
-            self.take(action)
-            if self.failure is not None:
-                return self.failure
-        return self.judge()
-
-    def take(self, action: Action) -> bool:
-        """Take one action; False when it is impossible. Errors of members become `failure`."""
-        in_flight, before = len(self.world.in_flight), len(self.world.steps)
-        try:
-            if not self._take(action):
-                return False
-        except BaseException as error:
-            if is_own(error):
-                raise
-            self.actions.append(action)
-            label = getattr(action, "label", "")
-            self._fail(kind_of(error), self._at(action), label, in_words(error))
-            return True
-        self.actions.append(action)
-        self._check_end(self.world.in_flight[max(in_flight - 1, 0) :])
-        self._check_steps(self.world.steps[before:])
-        # New copies are appended, and an arrival took at most one away before.
-        self._check_wire(self.world.in_flight[max(in_flight - 1, 0) :])
-        if self.restoring and self.failure is None:
-            self._restore(None if isinstance(action, Join | Leave | Tick) else self._at(action))
-        return True
-
-    def _at(self, action: Action) -> str:
-        return getattr(action, "at", "everybody")
-
-    def _take(self, action: Action) -> bool:
+        Raises ImpossibleError, and whatever a member raises.
+        """
         match action:
             case Send(at):
-                return self._send(self._address(at), action)
+                return self._send(self.address(at), action)
             case Arrive(at, label, again):
-                return self._arrive(self._address(at), label, again=again)
+                return self._arrive(self.address(at), label, again)
             case Lose(at, label):
-                return self._lose(self._address(at), label)
+                self._in_flight(self.address(at), label)
+                return self.world.lose(self.address(at), label)
             case Join(at, sponsor):
-                return self._join(at, self._address(sponsor))
+                return self._join(at, self.address(sponsor))
             case Leave(at):
-                member = self._address(at)
-                if member is None or len(self.world.members) < 3:
-                    return False
-                self.world.leave(member)
+                return self.world.leave(self.address(at), name=at)
+            case Tick(seconds) if self.world.may_pass(seconds):
+                return self.world.tick(seconds)
             case Tick(seconds):
-                if not self.world.may_pass(seconds):
-                    return False
-                self.world.tick(seconds)
-            case _:
-                return False
-        return True
+                raise ImpossibleError(f"a copy in flight arrives before {seconds} s have passed")
+        raise ImpossibleError(f"'{line_of(action)}' prints, and moves nothing")
 
-    def _address(self, name: str) -> int | None:
-        found = (at for at, known in self.names.items() if known == name)
-        return next((at for at in found if at in self.world.members), None)
+    def address(self, name: str) -> int:
+        """Return the address of a member; raises ImpossibleError for one who is not there."""
+        for at, known in self.names.items():
+            if known == name and at in self.world.members:
+                return at
+        if name in self.names.values():
+            raise ImpossibleError(f"{name} has left the group")
+        present = ", ".join(self.names[at] for at in self.world.members)
+        raise ImpossibleError(f"unknown member {name}; in the group are {present}")
 
-    def _send(self, at: int | None, action: Send) -> bool:
+    def _send(self, at: int, action: Send) -> list[Step]:
         label, after, topics = action.label, action.after, action.topics
-        if at is None or label in self.world.ids or not self.world.covered[at].issuperset(after):
-            return False
+        member = self.world.members[at]
+        if label in self.world.ids:
+            raise ImpossibleError(f"{label} has been sent already; give every message its own name")
+        if unknown := [parent for parent in after if parent not in self.world.ids]:
+            raise ImpossibleError(f"no message {unknown[0]} has been sent before this line")
+        if not member.application:
+            raise ImpossibleError(f"{action.at} only forwards; let another member send")
         if self.world.now_ns < self.invited_ns.get(at, 0):
-            return False
-        to = [self._address(name) for name in action.to]
-        found = [target for target in to if target is not None and target != at]
-        if len(found) < len(to):
-            return False
-        if self.world.members[at].addressing is not Addressing.ALL:
+            raise ImpossibleError(f"the invitation of {action.at} is still under way")
+        to = tuple(map(self.address, action.to))
+        if member.addressing is not Addressing.ALL:
             self.topics[label] = topics
-            self.addressed[label] = frozenset(self._audience(found, topics))
+            self.addressed[label] = self._audience(to, topics)
         self.said.add(label)
-        self.world.send(at, label, after=after, to=found, topics=topics)
-        return True
+        return self.world.send(at, label, after=after, to=to, topics=topics)
 
-    def _audience(self, to: list[int], topics: tuple[str, ...]) -> Iterable[int]:
+    def _audience(self, to: tuple[int, ...], topics: tuple[str, ...]) -> tuple[int, ...]:
         """Return whom a message is for, from what was asked alone."""
         present = tuple(self.world.members)
-        if topics:
-            return self.company.readers(topics, present)
-        return to or present
+        return self.group.readers(topics, present) if topics else to or present
 
-    def _lose(self, at: int | None, label: str) -> bool:
-        if at is None or not self._copies(at, label):
-            return False
-        self.world.lose(at, label)
-        return True
+    def _arrive(self, at: int, label: str, again: bool) -> list[Step]:
+        if again:
+            return self.world.hand_over(self._arrived_before(at, label))
+        copy = self._in_flight(at, label)
+        if not self.world.may_arrive(copy):
+            raise ImpossibleError(f"no copy of {label} can have come to {self.names[at]} so soon")
+        self.arrived.append(copy)
+        return self.world.arrive(at, label)
 
-    def _copies(self, at: int, label: str) -> list[InFlight]:
-        flying = self.world.in_flight
-        return [copy for copy in flying if copy.target == at and copy.message.payload == label]
+    def _in_flight(self, at: int, label: str) -> InFlight:
+        """Return the oldest copy of a message on its way to a member."""
+        copy = _first(self.world.in_flight, at, label)
+        if copy is not None:
+            return copy
+        self._check_sent(label)
+        flying = [c.message.payload for c in self.world.in_flight if c.target == at]
+        what = f"in flight to it: {', '.join(flying)}" if flying else "nothing is in flight to it"
+        raise ImpossibleError(f"message {label} is not in flight to {self.names[at]}; {what}")
 
-    def _arrive(self, at: int | None, label: str, *, again: bool) -> bool:
-        copies = self.arrived if again else self.world.in_flight
-        match = (copy for copy in copies if copy.target == at and copy.message.payload == label)
-        copy = next(match, None)
-        if at is None:
-            return False
-        if copy is None and again:
-            copy = self._echo(at, label)
-        if copy is None or not (again or self.world.may_arrive(copy)):
-            return False
-        if not again:
-            self.world.in_flight.remove(copy)
-            self.arrived.append(copy)
-        self.world.hand_over(copy)
-        return True
-
-    def _echo(self, at: int, label: str) -> InFlight | None:
-        """Return a copy of a member's own message that comes back to it."""
+    def _arrived_before(self, at: int, label: str) -> InFlight:
+        """Return a copy that comes once more, or back to who hears everybody itself."""
+        copy = _first(self.arrived, at, label)
+        if copy is not None:
+            return copy
+        self._check_sent(label)
         sent = self.world.sent.get(label, [])
-        if self.company.internal or not sent or sent[0].source != at:
-            return None
+        if self.group.internal or not sent or sent[0].source != at:
+            raise ImpossibleError(
+                f"no copy of {label} has arrived at {self.names[at]} before; leave out 'again'"
+            )
         return sent[0]
 
-    def _join(self, name: str, sponsor: int | None) -> bool:
-        if sponsor is None or name in self.names.values() or self.company.newcomer is None:
-            return False
+    def _check_sent(self, label: str) -> None:
+        if label not in self.world.ids:
+            raise ImpossibleError(f"no message {label} has been sent before this line")
+
+    def _join(self, name: str, sponsor: int) -> list[Step]:
+        if name in self.names.values():
+            raise ImpossibleError(
+                f"{name} is or was in the group; a newcomer needs a name of its own"
+            )
+        if self.group.newcomer is None:
+            raise ImpossibleError("scripts let members join flat groups only")
         at = max(self.names) + 1
-        newcomer = self.company.newcomer(at, (*self.world.members, at))
-        self.sponsors[at] = (sponsor, len(self.world.steps))
-        self.invited_ns[at] = self.world.now_ns + self.world.physics.least_ns(sponsor, at)
-        self.world.join(at, newcomer, sponsor)
+        newcomer = self.group.newcomer(at, (*self.world.members, at), name)
+        self.invited_ns[at] = self.world.now_ns + self.world.timing.least_ns(sponsor, at)
+        steps = self.world.join(at, newcomer, sponsor, name=name)
         self.names[at] = name
-        self.guarantees[at] = newcomer.guarantee
-        return True
+        return steps
 
-    def _check_steps(self, steps: Sequence[Step]) -> None:
-        """An arrival must be answered, and a hold must name something that is not there."""
-        for step in steps:
-            if step.kind == ARRIVED and step.at in self.guarantees:
-                if not self._is_application(step.label):
-                    continue
-                if not any(s.label == step.label for s in steps if s.kind != ARRIVED):
-                    self._doubt(SILENT, step)
-            elif step.kind in (DELIVERED, RELEASED) and step.label in self.addressed:
-                if step.at not in self.addressed[step.label] and self.failure is None:
-                    self._fail(ASTRAY, self.names[step.at], step.label)
-            elif step.kind == HELD and self.world.members[step.at].guarantee.no_unnecessary_wait:
-                delivered = self.world.covered[step.at].intersection(step.detail)
-                if wrong := _wrong_reason(step, delivered):
-                    self._doubt(REASON, step, wrong)
 
-    def _check_end(self, copies: Sequence[InFlight]) -> None:
-        """What is transmitted for ever would never be judged."""
-        for copy in copies:
-            label = str(copy.message.payload)
-            if self.world.copies.get(label, 0) > MOST_COPIES or self.world.notes > MOST_NOTES:
-                self._fail(ENDLESS, self.names[copy.source], label)
-                return
+def _first(copies: Iterable[InFlight], at: int, label: str) -> InFlight | None:
+    return next((c for c in copies if c.target == at and c.message.payload == label), None)
 
-    def _doubt(self, what: str, step: Step, detail: str = "") -> None:
-        if self.doubt is None:
-            self.doubt = self._failure(what, self.names[step.at], step.label, detail)
 
-    # -- snapshot and wire ------------------------------------------------------------------
+def as_events(steps: Iterable[tuple[str, str, str, tuple[str, ...]]]) -> list[Event]:
+    """Return steps (member, kind, label, detail as in `Step`) as rows of a trace, for the oracle.
 
-    def _restore(self, name: str | None) -> None:
-        """Replace a member, or all (None), by a new object that has only the snapshot."""
-        for at, member in self.world.members.items():
-            if name not in (None, self.names[at]):
-                continue
-            copy = self._fresh(at)
-            state = called(member.snapshot)
-            called(copy.restore, state)
-            if called(copy.snapshot) != state:
-                self._fail(SNAPSHOT, self.names[at], "", "the restored member's state differs")
-                return
-            self.world.members[at] = copy
-
-    def _fresh(self, at: int) -> Protocol:
-        """Return a member as it was when it was made: alone, where members are made one by one."""
-        company = self.company
-        if company.newcomer is None:
-            return company.make()[at]
-        return company.newcomer(at, tuple(company.names if at in company.names else self.names))
-
-    def _check_wire(self, copies: Sequence[InFlight]) -> None:
-        """Encode and decode what was just put in flight, where the protocol says how."""
-        for source, target, message, _ in copies:
-            sender, receiver = self.world.members.get(source), self.world.members[target]
-            if sender is None or type(sender).encode is Protocol.encode:
-                continue
-            label = str(message.payload)
-            try:
-                back = called(receiver.decode, called(sender.encode, message), message.payload)
-            except BaseException as error:
-                if is_own(error):
-                    raise
-                self._fail(WIRE, self.names[source], label, in_words(error))
-                return
-            if back != message:
-                self._fail(WIRE, self.names[source], label, f"{message} came back as {back}")
-                return
-
-    def _fail(
-        self, what: str, at: str, label: str, detail: str = "", missing: Iterable[str] = ()
-    ) -> None:
-        self.failure = self._failure(what, at, label, detail, missing)
-
-    def _failure(
-        self, what: str, at: str, label: str, detail: str = "", missing: Iterable[str] = ()
-    ) -> Failure:
-        known, done, company = tuple(sorted(missing)), tuple(self.actions), self.company
-        return Failure(what, at, label, known, detail, done, company.describe(), company.scene)
-
-    # -- judgement --------------------------------------------------------------------------
-
-    def judge(self) -> Failure | None:
-        """Ask the oracle about everything that happened; returns the first broken promise.
-
-        Where messages wait for time to pass, it passes first.
-        """
-        if any(guarantee.needs_time for guarantee in self.guarantees.values()):
-            self._let_time_pass()
-            if self.failure is not None:
-                return self.failure
-        if self._unanswered():
-            return self.failure
-        past = self._history()
-        name_of = {str(at): name for at, name in self.names.items()}
-        released = {(str(s.at), s.label) for s in self.world.steps if s.kind == RELEASED}
-        for early in past.early(self.relation.value):
-            at = int(early.member)
-            if self.guarantees[at].safe and (early.member, early.message) not in released:
-                self._fail(EARLY, name_of[early.member], early.message, missing=early.missing)
-                return self.failure
-        if self.relation is Relation.TOTAL and self._disagree():
-            return self.failure
-        for fault in past.faults(self.relation.value):
-            if self._counts(fault):
-                self._fail(_FAULTS[fault.what], name_of[fault.member], fault.message)
-                return self.failure
-        self.failure = self._left_over()
-        return self.failure or self.doubt
-
-    def _unanswered(self) -> bool:
-        """Tell whether a question that a `Group` asks is not answered: what is held, and why."""
-        for at, member in self.world.members.items():
-            try:
-                held = called(lambda one=member: tuple(one.blocked_on()))
-                called(lambda one=member: one.held_count())
-                for waiting in held:
-                    called(_causes, member, waiting.message)
-            except BaseException as error:
-                if is_own(error):
-                    raise
-                self._fail(kind_of(error), self.names[at], "", in_words(error))
-                return True
-        return False
-
-    def _disagree(self) -> bool:
-        """Tell whether two members deliver the same two messages in different orders."""
-        orders: dict[int, list[str]] = {at: [] for at in self.guarantees}
-        for step in self.world.steps:
-            if step.kind in (DELIVERED, RELEASED) and self.guarantees[step.at].safe:
-                orders[step.at].append(step.label)
-        differs = disagreement(orders)
-        if differs is not None:
-            one, other = self.names[differs.one], self.names[differs.other]
-            detail = f"{one} delivers {differs.first} before {differs.then}"
-            self._fail(DISAGREED, other, differs.then, detail, (differs.first,))
-        return differs is not None
-
-    def _history(self) -> history.History:
-        def name(at: int) -> str:
-            return str(at)
-
-        addressed = {label: set(map(name, to)) for label, to in self.addressed.items()}
-        subscribed = {name(at): own for at, own in self.company.subscriptions.items()}
-        return history.History(self.rows(), addressed, self.topics, subscribed)
-
-    def _counts(self, fault: history.Fault) -> bool:
-        """Tell whether a fault breaks this member's promise."""
-        at = int(fault.member)
-        if fault.what == history.UNNECESSARY:
-            return self.guarantees[at].no_unnecessary_wait and not self._given_up(at, fault.message)
-        return fault.what != history.STUCK
-
-    def _given_up(self, at: int, label: str) -> bool:
-        return any(
-            s.at == at and s.label == label and s.kind == DISCARDED for s in self.world.steps
-        )
-
-    def _let_time_pass(self) -> None:
-        """Let copies arrive as late as they can, step after step, until nothing is left.
-
-        What takes very long is let go on, in ever longer steps that are not shown where it ends
-        as it was: so nothing is called stuck that only takes long.
-        """
-        shown = 0
-        for number in range(STEPS_AT_END + DOUBLED_AT_END):
-            if self.failure is not None or not self.unfinished():
-                return
-            shown = len(self.actions) if number == STEPS_AT_END else shown
-            step = self._step_ns()
-            while not self.world.may_pass(tick_of(step).seconds) and self.failure is None:
-                copy = min(self.world.in_flight, key=self.world.due_ns)
-                self.take(Arrive(self.names[copy.target], str(copy.message.payload)))
-                step = self._step_ns()
-            times = 2 ** max(0, number - STEPS_AT_END + 1)
-            self.take(tick_of(step if times == 1 else self._no_later_ns(times * step)))
-        if self.failure is None and self.unfinished():
-            del self.actions[shown:]
-
-    def _step_ns(self) -> int:
-        """Return the next step of time."""
-        bounds = self.company.physics.bounds
-        if bounds is None:
-            return NS
-        return step_ns(bounds) or self._no_later_ns(delays_ns(bounds)[-1])
-
-    def _no_later_ns(self, ns: int) -> int:
-        """Return that time, or what is left until the next copy in flight must arrive."""
-        dues = (self.world.due_ns(copy) - self.world.now_ns for copy in self.world.in_flight)
-        return min([ns, *(due for due in dues if due > 0)])
-
-    def unfinished(self) -> bool:
-        """Tell whether a message is still under way or held back."""
-        return self._under_way() or self._left_over() is not None
-
-    def _under_way(self) -> bool:
-        """Tell whether anything is on its way that may let a message go.
-
-        Where time counts, that is no heartbeat: those never end.
-        """
-        timed = any(guarantee.needs_time for guarantee in self.guarantees.values())
-        flying = self.world.in_flight
-        return any(not timed or self._is_application(copy.message.payload) for copy in flying)
-
-    def _left_over(self) -> Failure | None:
-        """With nothing in flight, everybody present must have delivered all that was sent.
-
-        A protocol that survives loss may give messages up, but must hold nothing back for ever.
-        """
-        if self._under_way():
-            return None
-        last = {(step.at, step.label): step.kind for step in self.world.steps}
-        for at, guarantee in self.guarantees.items():
-            if at not in self.world.members or not guarantee.live:
-                continue
-            for label in self.world.ids.keys() - self.world.covered[at]:
-                if at not in self.addressed.get(label, self.world.members):
-                    continue
-                lost = guarantee.survives_loss and last.get((at, label)) != HELD
-                if self._is_application(label) and not lost:
-                    return self._failure(STUCK, self.names[at], label)
-        return None
-
-    def _is_application(self, label: str) -> bool:
-        return label in self.said
-
-    def rows(self) -> list[Event]:
-        """Return the steps of all members that send and deliver, as events.
-
-        A newcomer begins with deliveries of what its sponsor's frontier covers.
-        """
-        rows = []
-        for step in self.world.steps:
-            if step.kind == JOINED:
-                rows += self._adopted(step.at)
-            elif step.at in self.guarantees and step.kind in _KINDS:
-                parents = step.detail if step.kind == SENT else ()
-                kind, member = _KINDS[step.kind], str(step.at)
-                rows.append(Event(kind=kind, id=step.label, member=member, parents=parents))
-        return rows
-
-    def _adopted(self, at: int) -> list[Event]:
-        sponsor, number = self.sponsors[at]
-        inherited = self._adopted(sponsor) if sponsor in self.sponsors else []
-        own = (step for step in self.world.steps[:number] if step.at == sponsor)
-        labels = [step.label for step in own if step.kind in (SENT, DELIVERED, RELEASED)]
-        return [
-            Event(kind=DELIVER, id=label, member=str(at))
-            for label in (*(row.id for row in inherited), *labels)
-        ]
+    What its sponsor had sent or delivered counts as delivered to a newcomer.
+    """
+    rows: list[Event] = []
+    known: dict[str, list[str]] = {}
+    for member, kind, label, detail in steps:
+        had = known.setdefault(member, [])
+        if kind == JOINED:
+            (sponsor,) = detail
+            had += known.get(sponsor, ())
+            rows += [Event(kind=DELIVER, id=one, member=member) for one in had]
+        elif kind in _KINDS:
+            parents = detail if kind == SENT else ()
+            rows.append(Event(kind=_KINDS[kind], id=label, member=member, parents=parents))
+            if kind != ARRIVED:
+                had.append(label)
+    return rows

@@ -36,31 +36,31 @@ OF_THE_ENDLESS = 100
 """Replays of a run without an end: each has hundreds of actions."""
 
 Replay = Callable[[GroupUnderTest, Sequence[Action]], Failure | None]
-Size = tuple[int, int, int]
+Extent = tuple[int, int, int]
 
 
-class Found(NamedTuple):
+class GroupFailure(NamedTuple):
     """A counterexample and its group."""
 
-    company: GroupUnderTest
+    group: GroupUnderTest
     failure: Failure
 
     @property
-    def size(self) -> Size:
+    def size(self) -> Extent:
         """Members (newcomers too), messages that were sent, and actions."""
         actions = self.failure.actions
         joins = sum(isinstance(action, Join) for action in actions)
         sends = sum(isinstance(action, Send) for action in actions)
-        return len(self.company.names) + joins, sends, len(actions)
+        return len(self.group.names) + joins, sends, len(actions)
 
 
-def shrink(company: GroupUnderTest, failure: Failure, replay: Replay, replays: int) -> Found:
+def shrink(group: GroupUnderTest, failure: Failure, replay: Replay, replays: int) -> GroupFailure:
     """Return the smallest counterexample found, with its group, within so many replays.
 
     `replay` takes actions in a group, and returns what fails first. A run without an end loses
     members and messages only, and its beginning is returned.
     """
-    shrinking = _Shrinking(Found(company, failure), replay, replays)
+    shrinking = _Shrinking(GroupFailure(group, failure), replay, replays)
     if failure.what == ENDLESS:
         shrinking.left = min(replays, OF_THE_ENDLESS)
         found = shrinking.fewer()
@@ -68,7 +68,7 @@ def shrink(company: GroupUnderTest, failure: Failure, replay: Replay, replays: i
     return shrinking.result()
 
 
-def smaller(found: Found) -> Iterator[Candidate]:
+def smaller(found: GroupFailure) -> Iterator[Candidate]:
     """Yield every step that makes a counterexample smaller by a member, a message, an action."""
     yield from _members(found)
     yield from _messages(found)
@@ -80,18 +80,18 @@ def smaller(found: Found) -> Iterator[Candidate]:
 class Candidate(NamedTuple):
     """What may be a smaller counterexample."""
 
-    company: GroupUnderTest
+    group: GroupUnderTest
     actions: tuple[Action, ...]
 
 
 class _Shrinking:
     """One counterexample on its way to a small one."""
 
-    def __init__(self, best: Found, replay: Replay, replays: int) -> None:
+    def __init__(self, best: GroupFailure, replay: Replay, replays: int) -> None:
         self.best, self.replay, self.left = best, replay, replays
         self.actions_left, self.hanging = MOST_ACTIONS, HANGING
 
-    def result(self) -> Found:
+    def result(self) -> GroupFailure:
         """Take every step as often as it helps."""
         while (
             self._any(_members) or self._any(_messages) or self._any(_founders) or self._actions()
@@ -99,23 +99,23 @@ class _Shrinking:
             pass
         return self._numbered()
 
-    def _numbered(self) -> Found:
+    def _numbered(self) -> GroupFailure:
         """Return the best with messages numbered without holes, where it still fails."""
-        company, failure = self.best
+        group, failure = self.best
         actions = _renamed(failure.actions, {})
         if actions == failure.actions:
             return self.best
-        again = self.replay(company, actions)
+        again = self.replay(group, actions)
         same = again is not None and again.what == failure.what and again.actions == actions
-        return Found(company, again) if again is not None and same else self.best
+        return GroupFailure(group, again) if again is not None and same else self.best
 
-    def fewer(self) -> Found:
+    def fewer(self) -> GroupFailure:
         """Take the steps that leave out members or messages."""
         while self._any(_members) or self._any(_messages):
             pass
         return self.best
 
-    def _any(self, steps: Callable[[Found], Iterator[Candidate]]) -> bool:
+    def _any(self, steps: Callable[[GroupFailure], Iterator[Candidate]]) -> bool:
         """Take steps of one kind while they help; returns whether one did."""
         helped = False
         while any(self._better(one) for one in steps(self.best)):
@@ -144,7 +144,7 @@ class _Shrinking:
             return False
         self.left -= 1
         try:
-            failure = self.replay(one.company, one.actions)
+            failure = self.replay(one.group, one.actions)
         except UnmadeError:  # a class may refuse so small a group
             return False
         if failure is not None and failure.what == HUNG:
@@ -154,7 +154,7 @@ class _Shrinking:
             self.left = 0
         if failure is None or failure.what != self.best.failure.what:
             return False
-        found = Found(one.company, failure)
+        found = GroupFailure(one.group, failure)
         # Where time passes before the judgement, a run can become longer by that.
         if found.size >= self.best.size:
             return False
@@ -162,12 +162,12 @@ class _Shrinking:
         return True
 
 
-def _block(found: Found, start: int, length: int) -> Candidate:
+def _block(found: GroupFailure, start: int, length: int) -> Candidate:
     actions = found.failure.actions
-    return Candidate(found.company, actions[:start] + actions[start + length :])
+    return Candidate(found.group, actions[:start] + actions[start + length :])
 
 
-def _messages(found: Found) -> Iterator[Candidate]:
+def _messages(found: GroupFailure) -> Iterator[Candidate]:
     """Yield the counterexample without one message, the newest first."""
     actions = found.failure.actions
     for label in reversed([one.label for one in actions if isinstance(one, Send)]):
@@ -176,7 +176,7 @@ def _messages(found: Found) -> Iterator[Candidate]:
             for one in actions
             if not (isinstance(one, Send | Arrive | Lose) and one.label == label)
         )
-        yield Candidate(found.company, tuple(left))
+        yield Candidate(found.group, tuple(left))
 
 
 def _unanswered(action: Action, label: str) -> Action:
@@ -185,29 +185,29 @@ def _unanswered(action: Action, label: str) -> Action:
     return action._replace(after=tuple(one for one in action.after if one != label))
 
 
-def _members(found: Found) -> Iterator[Candidate]:
+def _members(found: GroupFailure) -> Iterator[Candidate]:
     """Yield the counterexample without one member, or with its part taken by another."""
     actions = found.failure.actions
     joined = [one.at for one in actions if isinstance(one, Join)]
-    names = [*found.company.names.values(), *joined]
+    names = [*found.group.names.values(), *joined]
     for name in reversed(names):
-        fewer = found.company.without(name)
+        fewer = found.group.without(name)
         if fewer is None:
             continue
         gone = _labels(one.label for one in actions if isinstance(one, Send) and one.at == name)
         alone = tuple(_left(one, name, gone) for one in actions if _at(one) != name)
-        yield Candidate(fewer.company, _renamed(alone, fewer.renamed))
+        yield Candidate(fewer.group, _renamed(alone, fewer.renamed))
         for other in names:
             if other != name:
                 taken = tuple(_taken(one, name, other) for one in actions if not _moves(one, name))
-                yield Candidate(fewer.company, _renamed(taken, fewer.renamed))
+                yield Candidate(fewer.group, _renamed(taken, fewer.renamed))
 
 
-def _founders(found: Found) -> Iterator[Candidate]:
+def _founders(found: GroupFailure) -> Iterator[Candidate]:
     """Yield the counterexample with the first newcomer in the group from the beginning."""
     actions = found.failure.actions
     first = next((one for one in actions if isinstance(one, Join)), None)
-    more = found.company.more() if first is not None else None
+    more = found.group.more() if first is not None else None
     if first is not None and more is not None and first.at in more.names.values():
         yield Candidate(more, tuple(one for one in actions if one != first))
 

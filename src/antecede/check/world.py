@@ -1,6 +1,6 @@
 """A group of protocol objects and the messages in flight between them, moved by hand.
 
-The explorer, the conformance suite and the scenarios all drive members through this one
+The explorer, the conformance suite and the scripts all drive members through this one
 class. It knows nothing of any protocol: it carries out effects, keeps what is in flight, and
 writes down every step. Messages of the application are named by labels (short strings), which
 travel as payloads and so survive any renumbering on the way.
@@ -52,7 +52,7 @@ class Step(NamedTuple):
     """Label of the message (of the member, for join and leave)."""
     detail: tuple[str, ...] = ()
     """hold, release: labels of the missing messages; discard: the reason; send: labels it answers;
-    join: the sponsor's address."""
+    arrive, lose: the address it came from; join: the sponsor's."""
     reason: str = ""
     """hold: what it waits for in words, where the protocol cannot name it."""
 
@@ -70,9 +70,9 @@ class InFlight(NamedTuple):
 class World:
     """Members by address, copies in flight, the steps taken so far, and the true time in ns."""
 
-    def __init__(self, members: Mapping[int, Protocol], physics: TimingModel | None = None) -> None:
+    def __init__(self, members: Mapping[int, Protocol], timing: TimingModel | None = None) -> None:
         self.members = dict(members)
-        self.physics = physics or TimingModel()
+        self.timing = timing or TimingModel()
         self.now_ns = 0
         self.in_flight: list[InFlight] = []
         self.steps: list[Step] = []
@@ -96,11 +96,11 @@ class World:
 
     def reading(self, at: int) -> int:
         """Return what a member's clock shows now."""
-        return self.physics.reading(at, self.now_ns)
+        return self.timing.reading(at, self.now_ns)
 
     def due_ns(self, copy: InFlight) -> int:
         """Return the true time by which a copy must have arrived."""
-        return copy.sent_ns + self.physics.most_ns(copy.source, copy.target)
+        return copy.sent_ns + self.timing.most_ns(copy.source, copy.target)
 
     def may_arrive(self, copy: InFlight) -> bool:
         """Tell whether a copy has been under way for the least delay of its channel."""
@@ -108,7 +108,7 @@ class World:
 
     def from_ns(self, copy: InFlight) -> int:
         """Return the true time from which on a copy may arrive."""
-        return copy.sent_ns + self.physics.least_ns(copy.source, copy.target)
+        return copy.sent_ns + self.timing.least_ns(copy.source, copy.target)
 
     def may_pass(self, seconds: Seconds) -> bool:
         """Tell whether time can pass without a copy in flight being later than it can be."""
@@ -173,14 +173,14 @@ class World:
         for position, copy in enumerate(self.in_flight):
             if copy.target == at and copy.message.payload == label:
                 del self.in_flight[position]
-                self.steps.append(Step(at, LOST, label))
+                self.steps.append(Step(at, LOST, label, (str(copy.source),)))
                 return self.steps[-1:]
         raise LocalError(f"no copy of {label} is in flight to member {at}")
 
     def hand_over(self, copy: InFlight) -> list[Step]:
         """Give a copy to its target, whether or not it was in flight (for duplicates)."""
         mark = len(self.steps)
-        self.steps.append(Step(copy.target, ARRIVED, copy.message.payload))
+        self.steps.append(Step(copy.target, ARRIVED, copy.message.payload, (str(copy.source),)))
         now = self.reading(copy.target)
         effects = self._ask(copy.target, "receive", lambda m: m.receive(copy.message, now=now))
         self._carry_out(copy.target, effects)

@@ -13,10 +13,10 @@ from typing import Any
 
 from antecede.check.calls import LIMIT_S
 from antecede.check.check import find_target, run_check
-from antecede.check.everything import Judged, cases, judge_all
-from antecede.check.mutants.run import EACH_S, TIMES_ORIGINAL, Outcome, judge_mutants
+from antecede.check.everything import CaseResult, cases, judge_all
+from antecede.check.mutants.run import EACH_S, TIMES_ORIGINAL, MutantResult, judge_mutants
 from antecede.check.results import RIGHT, Exploration, Failure, Suite, Verdict
-from antecede.check.script.keeping import run_of, scenario_of
+from antecede.check.script.keeping import run_of, script_of
 from antecede.cli.explain import write_svg
 from antecede.cli.files.output import check_apart, check_writable, save_text
 from antecede.diagram.steps import from_run
@@ -219,7 +219,7 @@ _ALONE: Mapping[str, Any] = {
 """Options that mean nothing beside --all, and their defaults."""
 
 
-def _row(row: Judged, width: int) -> Iterator[str]:
+def _row(row: CaseResult, width: int) -> Iterator[str]:
     case = row.case
     extent = "" if row.complete else "  (not every interleaving)"
     figures = f"{row.states:9,}  {row.seconds:7.1f}"
@@ -238,7 +238,7 @@ def _keep(verdict: Verdict, args: argparse.Namespace) -> None:
         return
     if args.save:
         path = Path(args.save)
-        save_text(path, scenario_of(shown[-1], path))
+        save_text(path, script_of(shown[-1], path))
         print(f"The counterexample as a scenario: {args.save}", file=sys.stderr)
     if args.svg:
         write_svg(Path(args.svg), draw_svg(from_run(run_of(shown[-1]))))
@@ -250,11 +250,11 @@ def _counterexample(failure: Failure) -> Iterable[str]:
         return
     yield f"  smallest counterexample found ({failure.setting}), as a scenario:"
     yield ""
-    yield from (f"    {line}" for line in failure.scenario().splitlines())
+    yield from (f"    {line}" for line in failure.script().splitlines())
 
 
 def _mutants(args: argparse.Namespace, options: Sequence[tuple[str, str]]) -> int:
-    def told(outcome: Outcome, number: int, of: int) -> None:
+    def told(outcome: MutantResult, number: int, of: int) -> None:
         _clear()
         if not args.json:
             print(outcome.line(), flush=True)

@@ -1,6 +1,6 @@
 """`antecede explain SCENARIO`: what happened in words, then the space-time diagram.
 
-Exit code 0, also for a scenario that shows a published defect: it explains, it does not judge.
+Exit code 0, also for a script that shows a published defect: it explains, it does not judge.
 1 when the file expects other output than it gets.
 """
 
@@ -16,23 +16,23 @@ from pathlib import Path
 
 from antecede.check.script.actions import Send, Tick
 from antecede.check.script.channels import channel_line
-from antecede.check.script.execution import Moment, Occurrence, Run
-from antecede.check.script.parse import Scenario, Setting, load_scenario
-from antecede.check.script.run import check_output, run_scenario
+from antecede.check.script.execution import CommandResult, Occurrence, ScriptRun
+from antecede.check.script.parse import Script, Setup, load_script
+from antecede.check.script.run import check_output, run_script
 from antecede.cli.files.output import check_writable, save_text
 from antecede.cli.unused import refuse_unused
 from antecede.clocks.nanoseconds import seconds_text, signed_text
 from antecede.diagram.steps import from_run
 from antecede.diagram.svg import draw_svg
 from antecede.diagram.text import draw_text
-from antecede.errors import InputError, ScenarioError
+from antecede.errors import InputError, ScriptError
 
 MIN_WIDTH, MAX_WIDTH = 40, 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Fill in the options of `antecede explain`."""
-    parser.add_argument("scenario", metavar="SCENARIO", help="scenario file (scenarios/*.scenario)")
+    parser.add_argument("script", metavar="SCENARIO", help="scenario file (scenarios/*.scenario)")
     parser.add_argument("--svg", metavar="OUT", help="also write the diagram as SVG")
     parser.add_argument("--force", action="store_true", help="replace OUT where it exists")
     parser.add_argument("--no-color", action="store_true", help="plain text, also on a terminal")
@@ -45,10 +45,10 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"--width {args.width}: {MIN_WIDTH} columns or more")
     svg = Path(args.svg) if args.svg else None
     if svg is not None:
-        check_writable(svg, [args.scenario], args.force)
+        check_writable(svg, [args.script], args.force)
     else:
         refuse_unused(args, "without --svg nothing is written", unused=["force"])
-    done = run_scenario(_loaded(args.scenario))
+    done = run_script(_loaded(args.script))
     diagram = from_run(done)
     width = args.width or min(MAX_WIDTH, shutil.get_terminal_size().columns)
     color = not args.no_color and sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -60,22 +60,22 @@ def run(args: argparse.Namespace) -> int:
     if svg is not None:
         write_svg(svg, draw_svg(diagram))
         print(f"\nThe diagram as SVG: {svg}")
-    differences = check_output(done) if any(m.command.expected for m in done.moments) else ()
+    differences = check_output(done) if any(m.command.expected for m in done.results) else ()
     for difference in differences:
         print(f"antecede: {difference}", file=sys.stderr)
     return 1 if differences else 0
 
 
-def _loaded(path: str) -> Scenario:
-    """Read the scenario; where the file is something else, say which command reads that."""
+def _loaded(path: str) -> Script:
+    """Read the script; where the file is something else, say which command reads that."""
     try:
-        return load_scenario(path)
-    except ScenarioError as error:
+        return load_script(path)
+    except ScriptError as error:
         named = Path(path).suffix == ".scenario" or not Path(path).is_file()
         if named or not ("unknown command" in error.message or "UTF-8" in error.message):
             raise
-        raise ScenarioError(
-            "is no scenario (a text of commands: protocol, members, send, arrive). Logs, traces "
+        raise ScriptError(
+            "is no script (a text of commands: protocol, members, send, arrive). Logs, traces "
             "and tables of messages are read by antecede audit FILE (is the order causal?), "
             "antecede order FILE and antecede convert FILE (--regex for a log of your own)",
             path=path,
@@ -87,30 +87,30 @@ def write_svg(path: Path, text: str) -> None:
     save_text(path, text)
 
 
-def explain(done: Run) -> Iterator[str]:
-    """Yield the scenario in words: a heading, one numbered line an action, and what is left."""
-    scenario = done.scenario
-    if scenario.title:
-        yield scenario.title
-    setting = scenario.setting
-    options = "".join(f", {name}={value}" for name, value in setting.options)
-    source = f" · {scenario.source}" if scenario.source else ""
-    yield f"protocol {setting.protocol}{options}{source}"
-    yield from _promises(setting)
+def explain(done: ScriptRun) -> Iterator[str]:
+    """Yield the script in words: a heading, one numbered line an action, and what is left."""
+    script = done.script
+    if script.title:
+        yield script.title
+    setup = script.setup
+    options = "".join(f", {name}={value}" for name, value in setup.options)
+    source = f" · {script.source}" if script.source else ""
+    yield f"protocol {setup.protocol}{options}{source}"
+    yield from _promises(setup)
     yield ""
     words = _Words()
-    for moment in done.moments:
-        if moment.number:
-            yield f"{moment.number:4}  {words.of(moment)}"
+    for result in done.results:
+        if result.number:
+            yield f"{result.number:4}  {words.of(result)}"
     for held in done.held:
         yield f"      At the end {held.at} still holds {held.label}: {words.waits(held)}."
     if line := channel_line(done):
         yield f"      {line}"
 
 
-def _promises(setting: Setting) -> Iterator[str]:
+def _promises(setup: Setup) -> Iterator[str]:
     """Yield what the scene says of clocks, delays and topics."""
-    bounds = setting.bounds
+    bounds = setup.bounds
     if bounds is not None:
         delays = f"delays {seconds_text(bounds.least_ns)} to {seconds_text(bounds.most_ns)} s"
         delays += "".join(
@@ -122,10 +122,10 @@ def _promises(setting: Setting) -> Iterator[str]:
             f", {at}'s within {seconds_text(own)} s" for at, own in bounds.clocks_ns.items()
         )
         yield f"promised: {delays}; {accuracy}"
-    if off := [f"{at}'s is {signed_text(offset)} s off" for at, offset in setting.clocks if offset]:
+    if off := [f"{at}'s is {signed_text(offset)} s off" for at, offset in setup.clocks if offset]:
         yield f"clocks: {_list(tuple(off))}"
-    if setting.subscriptions:
-        read = (f"{at} reads {_list(topics)}" for at, topics in setting.subscriptions)
+    if setup.subscriptions:
+        read = (f"{at} reads {_list(topics)}" for at, topics in setup.subscriptions)
         yield f"topics: {'; '.join(read)}"
 
 
@@ -137,15 +137,15 @@ class _Words:
         self.held_since: dict[tuple[str, str], int] = {}
         self.topics: tuple[str, ...] = ()
 
-    def of(self, moment: Moment) -> str:
-        action = moment.command.action
+    def of(self, result: CommandResult) -> str:
+        action = result.command.action
         self.topics = action.topics if isinstance(action, Send) else ()
-        sentences = [self.sentence(one, moment.number) for one in moment.happenings]
-        if not moment.happenings:
-            sentences = [_capital(line) for line in moment.output] or ["Nothing happens"]
-        if isinstance(moment.command.action, Tick):
-            passed = f"{moment.command.action.seconds:g} s pass"
-            sentences = [passed, *sentences] if moment.happenings else [passed]
+        sentences = [self.sentence(one, result.number) for one in result.occurrences]
+        if not result.occurrences:
+            sentences = [_capital(line) for line in result.output] or ["Nothing happens"]
+        if isinstance(result.command.action, Tick):
+            passed = f"{result.command.action.seconds:g} s pass"
+            sentences = [passed, *sentences] if result.occurrences else [passed]
         return ". ".join(sentences) + "."
 
     def sentence(self, one: Occurrence, number: int) -> str:

@@ -9,10 +9,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from antecede.check.check import find_target
-from antecede.check.group_under_test import promise, relation_of
-from antecede.check.plans import Size, searches
-from antecede.protocols.base import Addressing, Guarantee, Protocol
+from antecede.protocols.base import Addressing, Guarantee
+from antecede.protocols.build import promise, relation_of, smallest
 from antecede.protocols.registry import ENTRIES, SYMBOLS, Entry, entry
 
 WIDTH = 100
@@ -53,7 +51,7 @@ def facts_of(found: Entry) -> dict[str, Any]:
     The promises are those of the members that `antecede check` would make; where roles differ
     (hierarchical), what all of them promise.
     """
-    members = _members(found.name)
+    members = smallest(found, {})
     promised = [member.guarantee for member in members.values()]
     told = {
         name: all(getattr(one, name) for one in promised)
@@ -79,14 +77,8 @@ def facts_of(found: Entry) -> dict[str, Any]:
     }
 
 
-def _members(name: str, variant: str = "") -> Mapping[int, Protocol]:
-    """Return the smallest group that a check would make."""
-    company, _ = next(searches(find_target(name, variant), Size()))
-    return company.make()
-
-
 def _variant(found: Entry, name: str) -> dict[str, Any]:
-    members = _members(found.name, name)
+    members = smallest(found, found.options(name))
     return {
         "name": name,
         "options": {key: _plain(value) for key, value in found.variants[name].items()},

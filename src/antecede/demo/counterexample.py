@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from antecede.check.explorer.explorer import Limits, explore
+from antecede.check.explorer.explorer import SearchLimits, explore
 from antecede.check.group_under_test import flat
 from antecede.check.results import STUCK, UNNECESSARY, Failure
-from antecede.check.script.execution import Run
-from antecede.check.script.parse import parse_scenario
-from antecede.check.script.run import run_scenario
+from antecede.check.script.execution import ScriptRun
+from antecede.check.script.parse import parse_script
+from antecede.check.script.run import run_script
 from antecede.protocols.registry import entry
 
 MEMBERS = 3
@@ -22,11 +22,11 @@ MESSAGES = 3
 
 
 class Counterexample(NamedTuple):
-    """What the explorer found, after how many states, and the scenario carried out."""
+    """What the explorer found, after how many states, and the script carried out."""
 
     states: int
     failure: Failure
-    run: Run
+    run: ScriptRun
 
 
 def printed_bss() -> Counterexample:
@@ -35,11 +35,11 @@ def printed_bss() -> Counterexample:
     """
     bss = entry("bss")
     options = bss.options("as-published")
-    company = flat("bss", bss.load(), MEMBERS, options)
-    found = explore(company, Limits(MESSAGES, ignored=frozenset({UNNECESSARY, STUCK})))
+    group = flat("bss", bss.load(), MEMBERS, options)
+    found = explore(group, SearchLimits(MESSAGES, ignored=frozenset({UNNECESSARY, STUCK})))
     if found.failure is None:
         raise AssertionError("the printed condition 2 of BSS breaks within three messages")
-    text = found.failure.scenario(
+    text = found.failure.script(
         "BSS with condition 2 as printed", "Sahai et al. 2020, Birman-Schiper-Stephenson Protocol"
     )
-    return Counterexample(found.states, found.failure, run_scenario(parse_scenario(text)))
+    return Counterexample(found.states, found.failure, run_script(parse_script(text)))

@@ -13,7 +13,7 @@ from antecede.demo.arrivals import Arrivals, widths
 from antecede.errors import AntecedeError
 from antecede.kernels.compile_time import timed
 from antecede.order.baselines import (
-    Outcome,
+    BaselineOutcome,
     as_they_come,
     by_timestamp,
     by_watermark,
@@ -100,7 +100,7 @@ def same_order(a: pyarrow.Table, b: pyarrow.Table) -> bool:
     return bool(left.equals(right.cast(left.schema)))
 
 
-def alternatives(arrivals: Arrivals) -> list[Outcome]:
+def alternatives(arrivals: Arrivals) -> list[BaselineOutcome]:
     """Return what as-they-come, timestamp sort and watermarks do with the same arrivals."""
     split = streams(arrivals.rows())
     if arrivals.sent_by is None:
@@ -111,7 +111,7 @@ def alternatives(arrivals: Arrivals) -> list[Outcome]:
     return tried
 
 
-def causal_outcome(ordered: pyarrow.Table, timed: bool) -> Outcome:
+def causal_outcome(ordered: pyarrow.Table, timed: bool) -> BaselineOutcome:
     """Return the causal order's own line; repeated rows do not count as dropped."""
     waits: list[float] = []
     if timed:
@@ -120,4 +120,4 @@ def causal_outcome(ordered: pyarrow.Table, timed: bool) -> Outcome:
     statuses = ordered.column("antecede_status").to_pylist()
     places = ordered.column("position").to_pylist()
     dropped = sum(p is None and s not in repeated for p, s in zip(places, statuses, strict=True))
-    return Outcome("causal release", ordered.num_rows, dropped, 0, 0, tuple(waits))
+    return BaselineOutcome("causal release", ordered.num_rows, dropped, 0, 0, tuple(waits))

@@ -12,7 +12,7 @@ from antecede.diagram.steps import from_run
 from antecede.diagram.stretch import from_events
 from antecede.diagram.svg import draw_svg
 from antecede.formatting import counted, duration
-from antecede.order.baselines import Outcome
+from antecede.order.baselines import BaselineOutcome
 from antecede.report.page import Figure, Row, write_tour
 from antecede.trace.schema import Event
 
@@ -48,7 +48,7 @@ def write_page(path: Path, findings: Findings, events: Sequence[Event], conditio
     )
 
 
-def _finding(outcomes: Sequence[Outcome]) -> str:
+def _finding(outcomes: Sequence[BaselineOutcome]) -> str:
     """Say in one sentence what the comparison shows."""
     causal = outcomes[-1]
     p99 = causal.wait_ms(0.99)
@@ -62,7 +62,7 @@ def _finding(outcomes: Sequence[Outcome]) -> str:
     return text + "."
 
 
-def _row(outcome: Outcome, ours: bool) -> Row:
+def _row(outcome: BaselineOutcome, ours: bool) -> Row:
     return Row(
         outcome.scheme,
         outcome.rows,

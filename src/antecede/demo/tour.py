@@ -24,7 +24,7 @@ from antecede.demo.held import HeldMessage, find_held
 from antecede.diagram.steps import from_run
 from antecede.diagram.text import draw_text
 from antecede.formatting import count_and_part, duration, table
-from antecede.order.baselines import Outcome
+from antecede.order.baselines import BaselineOutcome
 from antecede.progress import Progress
 from antecede.trace.schema import Event
 
@@ -34,7 +34,7 @@ DIAGRAM_COLUMNS = 78
 class Findings(NamedTuple):
     """What the tour found, for its page."""
 
-    outcomes: list[Outcome]
+    outcomes: list[BaselineOutcome]
     held: HeldMessage | None
     counterexample: Counterexample
     evaluation: list[Measured]
@@ -70,7 +70,7 @@ def order_twice(arrivals: Arrivals, events: Sequence[Event], spark: SparkStart |
     return local
 
 
-def weigh(arrivals: Arrivals, ordered: pyarrow.Table) -> list[Outcome]:
+def weigh(arrivals: Arrivals, ordered: pyarrow.Table) -> list[BaselineOutcome]:
     """Print what each way of ordering costs on these arrivals."""
     outcomes = [*alternatives(arrivals), causal_outcome(ordered, arrivals.timed)]
     header = ["", "rows dropped", "effect before cause", "cause dropped", "wait p50", "wait p99"]

@@ -4,7 +4,7 @@ Theory of operation
 -------------------
 A `Diagram` has one lane a member, marks on lanes (sent, delivered, ...), arrows from a
 sending to an arrival, and holds: stretches of a lane from the arrival of a message to its
-delivery. `diagram.steps` makes one of a scenario (time counts steps), `diagram.stretch` of a
+delivery. `diagram.steps` makes one of a script (time counts steps), `diagram.stretch` of a
 recorded trace (time is milliseconds); `diagram.text` and `diagram.svg` draw it.
 """
 

@@ -1,8 +1,8 @@
-"""The diagram of a scenario: time counts what happened, one place after the other."""
+"""The diagram of a script: time counts what happened, one place after the other."""
 
 from __future__ import annotations
 
-from antecede.check.script.execution import ACKNOWLEDGED, Moment, Occurrence, Run
+from antecede.check.script.execution import ACKNOWLEDGED, CommandResult, Occurrence, ScriptRun
 from antecede.check.world import (
     ARRIVED,
     DELIVERED,
@@ -19,18 +19,18 @@ from antecede.diagram import model
 from antecede.diagram.model import Arrow, Diagram, Held, Lane, Mark, Tick
 
 
-def from_run(run: Run) -> Diagram:
-    """Return the diagram of a scenario that was carried out."""
+def from_run(run: ScriptRun) -> Diagram:
+    """Return the diagram of a script that was carried out."""
     return _Steps(run).diagram()
 
 
 class _Steps:
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: ScriptRun) -> None:
         self.run = run
-        setting = run.scenario.setting
-        supers = {name for name, _ in setting.internal}
-        joined = [h.label for h in run.happenings() if h.kind == JOINED]
-        names = [*setting.everybody(), *joined]
+        setup = run.script.setup
+        supers = {name for name, _ in setup.internal}
+        joined = [h.label for h in run.occurrences() if h.kind == JOINED]
+        names = [*setup.everybody(), *joined]
         self.number = {name: lane for lane, name in enumerate(names)}
         self.lanes = [Lane(name, forwards=name in supers) for name in names]
         self.time = 0.0
@@ -44,32 +44,32 @@ class _Steps:
         self.ticks: list[Tick] = []
 
     def diagram(self) -> Diagram:
-        for moment in self.run.moments:
-            if moment.number:
-                self._moment(moment)
+        for result in self.run.results:
+            if result.number:
+                self._result(result)
         last = {(self.number[h.at], h.label): h.others for h in self.run.held}
         for key, held in self.waiting.items():
             self.holds.append(held._replace(waits_for=last.get(key, held.waits_for)))
         holds = sorted(self.holds, key=lambda held: (held.begin, held.lane))
-        title = self.run.scenario.title
+        title = self.run.script.title
         return Diagram(
             title, tuple(self.lanes), tuple(self.marks), tuple(self.arrows), tuple(holds),
             0.0, self.time + 1.0, "step", tuple(self.ticks),
         )  # fmt: skip
 
-    def _moment(self, moment: Moment) -> None:
+    def _result(self, result: CommandResult) -> None:
         self.time += 1.0
-        self.ticks.append(Tick(self.time, str(moment.number)))
+        self.ticks.append(Tick(self.time, str(result.number)))
         marked = False
-        for one in moment.happenings:
+        for one in result.occurrences:
             kind = _MARKS.get(one.kind)
             if kind is not None:
                 # What an arrival sets free comes after it, each delivery in a place of its own.
                 self.time += 1.0 if marked else 0.0
                 marked = True
-            self._happening(one, kind)
+            self._occurrence(one, kind)
 
-    def _happening(self, one: Occurrence, kind: str | None) -> None:
+    def _occurrence(self, one: Occurrence, kind: str | None) -> None:
         lane = self.number[one.at]
         key = (lane, one.label)
         if one.kind in (SENT, FORWARDED):

@@ -16,6 +16,7 @@ from antecede.formatting import shown
 from antecede.group import frame
 from antecede.group.identity import Lives, Roster, canonical, fingerprint
 from antecede.group.tallies import SHAPE as TALLIES
+from antecede.protocols import build
 from antecede.protocols.base import Protocol, Relation
 from antecede.protocols.given import plain_options
 from antecede.protocols.options import options_of
@@ -148,12 +149,9 @@ def made(order: str, me: int, numbers: Mapping[str, int], options: Mapping[str, 
         if not isinstance(options.get(name), (kind, NoneType)):
             what = type(options[name]).__name__
             raise LocalError(f"{name} is antecede.{kind.__name__}(...), not {what}")
-    given = {
-        name: value.numbered(numbers) if hasattr(value, "numbered") else value
-        for name, value in options.items()
-    }
+    given = build.numbered(options, numbers)
     try:
-        return protocol_class(me, numbers.values(), **given)
+        return build.member(protocol_class, me, numbers.values(), given)
     except TypeError as error:  # Python's own words name the option
         raise LocalError(f"order {order!r}: {error}".replace(".__init__()", "")) from error
 

@@ -31,7 +31,7 @@ class Arrival(NamedTuple):
     sent_ns: int
 
 
-class Outcome(NamedTuple):
+class BaselineOutcome(NamedTuple):
     """What a scheme did: counts of rows and edges, and each released row's wait."""
 
     scheme: str
@@ -62,22 +62,24 @@ def streams(arrivals: Iterable[Arrival]) -> dict[str, list[Arrival]]:
     return dict(split)
 
 
-def as_they_come(split: Mapping[str, Sequence[Arrival]]) -> Outcome:
+def as_they_come(split: Mapping[str, Sequence[Arrival]]) -> BaselineOutcome:
     """Deliver on arrival."""
     total = sum(len(rows) for rows in split.values())
     inverted, broken = _judge(split, {name: list(rows) for name, rows in split.items()})
-    return Outcome("as they come", total, 0, inverted, broken, (0.0,) * total)
+    return BaselineOutcome("as they come", total, 0, inverted, broken, (0.0,) * total)
 
 
-def by_timestamp(split: Mapping[str, Sequence[Arrival]]) -> Outcome:
+def by_timestamp(split: Mapping[str, Sequence[Arrival]]) -> BaselineOutcome:
     """Sort each finished stream by the senders' timestamps (ties by id)."""
     order = {name: sorted(rows, key=_by_time) for name, rows in split.items()}
     inverted, broken = _judge(split, order)
     total = sum(len(rows) for rows in split.values())
-    return Outcome("sort by timestamp", total, 0, inverted, broken, ())
+    return BaselineOutcome("sort by timestamp", total, 0, inverted, broken, ())
 
 
-def by_watermark(split: Mapping[str, Sequence[Arrival]], width_ns: int, label: str) -> Outcome:
+def by_watermark(
+    split: Mapping[str, Sequence[Arrival]], width_ns: int, label: str
+) -> BaselineOutcome:
     """Buffer behind a watermark of that width, and sort by timestamp what it lets go."""
     order: dict[str, list[Arrival]] = {}
     waits: list[float] = []
@@ -91,7 +93,7 @@ def by_watermark(split: Mapping[str, Sequence[Arrival]], width_ns: int, label: s
     inverted, broken = _judge(split, order)
     dropped = total - sum(len(rows) for rows in order.values())
     scheme = f"watermark {label}"
-    return Outcome(scheme, total, dropped, inverted, broken, tuple(sorted(waits)), flushed)
+    return BaselineOutcome(scheme, total, dropped, inverted, broken, tuple(sorted(waits)), flushed)
 
 
 def _watermark(rows: Sequence[Arrival], width_ns: int) -> tuple[list[Arrival], list[float], int]:

@@ -8,16 +8,17 @@ and `subscriptions`. Protocols that wait for time get a tick from every member's
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from antecede.check.group_under_test import relation_of
 from antecede.check.loader import is_file_target, load_class, not_made
 from antecede.errors import InputError, LocalError, ScenarioError
+from antecede.protocols import build
 from antecede.protocols.base import Addressing, Protocol, Relation
+from antecede.protocols.build import Factory, relation_of
 from antecede.protocols.given import plain_options
+from antecede.protocols.options import options_of
 from antecede.protocols.registry import entry
 from antecede.protocols.topics.subscriptions import Subscriptions
 from antecede.simulate.clocks import bounds_of
@@ -44,7 +45,7 @@ class Members(NamedTuple):
     """Whether a copy can come to a member more than once."""
 
 
-def cast(scenario: Scenario, seed: int) -> Members:
+def make_members(scenario: Scenario, seed: int) -> Members:
     """Make the members; raises ScenarioError for a protocol that cannot run in the scenario."""
     of = channels(scenario.topology, scenario.links)
     own = is_file_target(scenario.protocol)
@@ -65,9 +66,10 @@ def _known(scenario: Scenario, seed: int, of: Channels) -> Mapping[int, Protocol
     check_fit(scenario)
     found = entry(scenario.protocol)
     options = {**found.options(scenario.variant), **scenario.options}
-    topology = scenario.topology
-    if isinstance(topology, Hierarchy):
-        return _hierarchy(found.load(), topology, options)
+    tree = scenario.topology
+    if isinstance(tree, Hierarchy):
+        groups = {at: tuple(tree.members(at)) for at in tree.super_peers}
+        return build.hierarchy(found.load(), groups, tree.external_peers(), options)
     return _flat(found.load(), scenario, {**_given(found.load(), scenario, seed, of), **options})
 
 
@@ -89,9 +91,9 @@ def _own(scenario: Scenario, seed: int, of: Channels) -> Mapping[int, Protocol]:
         raise fault("protocol.options" if scenario.options else "protocol.name", what) from error
 
 
-def _given(made: Callable[..., Any], scenario: Scenario, seed: int, of: Channels) -> dict[str, Any]:
+def _given(made: Factory, scenario: Scenario, seed: int, of: Channels) -> dict[str, Any]:
     """Return what the run tells a protocol, where its constructor takes it."""
-    accepted = inspect.signature(made).parameters
+    accepted = options_of(made)
     given: dict[str, Any] = {}
     if "bounds" in accepted and "bounds" not in scenario.options:
         given["bounds"] = bounds_of(scenario, of)
@@ -101,25 +103,9 @@ def _given(made: Callable[..., Any], scenario: Scenario, seed: int, of: Channels
     return given
 
 
-def _flat(
-    made: Callable[..., Protocol], scenario: Scenario, options: Mapping[str, Any]
-) -> Mapping[int, Protocol]:
+def _flat(made: Factory, scenario: Scenario, options: Mapping[str, Any]) -> Mapping[int, Protocol]:
     assert isinstance(scenario.topology, Mesh | PubSub)
-    everybody = range(scenario.topology.size)
-    given = plain_options(options)
-    return {me: made(me, everybody, **given) for me in everybody}
-
-
-def _hierarchy(
-    made: Callable[..., Any], topology: Hierarchy, options: Mapping[str, Any]
-) -> Mapping[int, Protocol]:
-    from antecede.protocols.hierarchical.roles import Topology
-
-    groups = {at: tuple(topology.members(at)) for at in topology.super_peers}
-    members: dict[int, Protocol] = made(
-        Topology(groups, tuple(topology.external_peers())), **options
-    )
-    return members
+    return build.flat(made, range(scenario.topology.size), plain_options(options))
 
 
 def _patience_us(scenario: Scenario, most_us: int, recovers: bool) -> int:

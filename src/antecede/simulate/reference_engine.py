@@ -1,7 +1,7 @@
 """The readable engine: every protocol of the registry, and users' own, through their classes.
 
 It is what the compiled engines are held against, event by event: the classes are those that a
-group uses, the loop (`world`) is plain. It takes in 20,000 to 100,000
+group uses, the loop (`loop`) is plain. It takes in 20,000 to 100,000
 copies a second.
 """
 
@@ -11,14 +11,14 @@ from collections.abc import Callable
 from typing import Literal, overload
 
 from antecede.protocols.base import Relation
-from antecede.simulate.members import cast
-from antecede.simulate.outputs import violations as judge
-from antecede.simulate.outputs.metrics import Watch
+from antecede.simulate.members import make_members
+from antecede.simulate.outputs import violations
+from antecede.simulate.outputs.metrics import RunMetrics
 from antecede.simulate.outputs.recording import Recording
 from antecede.simulate.outputs.result import Result
 from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.topology import Hierarchy
-from antecede.simulate.world import World
+from antecede.simulate.world import EventLoop
 
 ENGINE = "readable"
 
@@ -51,34 +51,34 @@ def run_readable(
 
     Raises ScenarioError for a protocol that cannot run in the scenario, with what can.
     """
-    made = cast(scenario, seed)
-    watch = Watch(scenario, made.members, record=record, progress=progress)
-    world = World(scenario, seed, made, watch)
-    world.go()
-    run = world.recording
-    run.transmissions, run.numbered = watch.transmissions, watch.numbered
-    overruns = watch.counts["overruns"]
-    held = sum(map(len, world.arrived))
+    made = make_members(scenario, seed)
+    metrics = RunMetrics(scenario, made.members, record=record, progress=progress)
+    loop = EventLoop(scenario, seed, made, metrics)
+    loop.go()
+    run = loop.recording
+    run.transmissions, run.numbered = metrics.transmissions, metrics.numbered
+    overruns = metrics.counts["overruns"]
+    held = sum(map(len, loop.arrived))
     figures: dict[str, float] = {
-        **watch.figures(),
+        **metrics.figures(),
         "held_at_end": held,
-        "lost": world.network.lost + overruns,
-        "duplicates": world.network.duplicates,
+        "lost": loop.network.lost + overruns,
+        "duplicates": loop.network.duplicates,
     }
-    unsent = world.answers.unsent()
+    unsent = loop.answers.unsent()
     figures |= {
-        name: count for name, count in (("unsent", unsent), ("undelivered", world.owed)) if count
+        name: count for name, count in (("unsent", unsent), ("undelivered", loop.owed)) if count
     }
-    found, caveats = judge.judged(run)
+    found, caveats = violations.judged(run)
     figures |= found
     if run.relation is Relation.TOTAL:
-        figures["violations"] += judge.disagreements(run)
+        figures["violations"] += violations.disagreements(run)
     if isinstance(scenario.topology, Hierarchy):
         if caveats:
             why = "all pasts are needed, and they are kept of "
-            caveats["lemma3.missing"] = f"{why}{judge.FULL:,} messages at most"
+            caveats["lemma3.missing"] = f"{why}{violations.FULL:,} messages at most"
         else:
-            missing, extra = judge.lemma_3(run)
+            missing, extra = violations.lemma_3(run)
             figures |= {"lemma3.missing": missing, "lemma3.extra": extra}
-    result = Result(scenario, seed, ENGINE, figures, watch.series(), run.relation, caveats)
+    result = Result(scenario, seed, ENGINE, figures, metrics.series(), run.relation, caveats)
     return (result, run) if record else result

@@ -40,7 +40,7 @@ from antecede.simulate.delays import US
 from antecede.simulate.members import Members
 from antecede.simulate.network import Copy, Intake, Network
 from antecede.simulate.outputs.figures import sample_times
-from antecede.simulate.outputs.metrics import Watch
+from antecede.simulate.outputs.metrics import RunMetrics
 from antecede.simulate.outputs.recording import ARRIVED, DELIVERED, RELEASED, SENT, Recording
 from antecede.simulate.replies import Answers
 from antecede.simulate.scenario.model import Scenario
@@ -51,12 +51,12 @@ NOTE = -1
 ARRIVE, TAKE, TICK, SEND = range(4)
 
 
-class World:
-    """One run; `go` lets it happen. `watch` is told everything that figures need."""
+class EventLoop:
+    """One run; `go` lets it happen. `metrics` is told everything that figures need."""
 
-    def __init__(self, scenario: Scenario, seed: int, cast: Members, watch: Watch) -> None:
-        self.scenario, self.cast, self.watch = scenario, cast, watch
-        self.members = cast.members
+    def __init__(self, scenario: Scenario, seed: int, made: Members, metrics: RunMetrics) -> None:
+        self.scenario, self.made, self.metrics = scenario, made, metrics
+        self.members = made.members
         self.network = Network(scenario, seed)
         self.clocks = MemberClocks(scenario.clocks, seed)
         self.traffic = Traffic(scenario, seed)
@@ -78,7 +78,7 @@ class World:
         """By address: what was delivered or given up; kept where copies can come again."""
         self.carried: set[tuple[int, int]] = set()
         """(message, channel) of first copies; kept where copies can come again."""
-        self.answers = Answers(self.traffic, cast.members, scenario.workload.recent)
+        self.answers = Answers(self.traffic, made.members, scenario.workload.recent)
         self.owed = self.under_way = self.news_us = 0
 
     def _recording(self, seed: int) -> Recording:
@@ -86,7 +86,7 @@ class World:
         return Recording(
             self.scenario,
             seed,
-            self.cast.relation,
+            self.made.relation,
             self.senders,
             [None] * count,
             [()] * count,
@@ -105,8 +105,8 @@ class World:
                 round(self.scenario.warm_s * US), round(self.scenario.sample_s * US), self.end_us
             )
         )
-        if self.cast.tick_us is not None:
-            self._plan(self.cast.tick_us, TICK, 0, None, NOTE)
+        if self.made.tick_us is not None:
+            self._plan(self.made.tick_us, TICK, 0, None, NOTE)
         following, count = 0, len(self.times)
         while following < count or self.heap:
             sends = following < count and (
@@ -114,7 +114,7 @@ class World:
             )
             now_us = self.times[following] if sends else self.heap[0][0]
             while samples and samples[0] <= now_us:
-                self.watch.sample(samples.popleft(), self.arrived)
+                self.metrics.sample(samples.popleft(), self.arrived)
             if sends:
                 self._send(now_us, following)
                 following += 1
@@ -129,7 +129,7 @@ class World:
             elif not self._tick(now_us, following == count):
                 break
         for time_us in samples:
-            self.watch.sample(time_us, self.arrived)
+            self.metrics.sample(time_us, self.arrived)
 
     def _plan(self, when_us: int, kind: int, at: int, message: Any, number: int) -> None:
         heapq.heappush(self.heap, (when_us, self.ticket, kind, at, message, number))
@@ -137,14 +137,14 @@ class World:
 
     def _tick(self, now_us: int, all_sent: bool) -> bool:
         """Give every member its tick; return False when the run is over."""
-        assert self.cast.tick_us is not None
+        assert self.made.tick_us is not None
         for at, member in self.members.items():
             self._carry_out(now_us, at, member.tick(self.clocks.reading_ns(at, now_us)))
         waited_us = now_us - self.news_us
-        nothing = self.under_way == 0 and (self.owed == 0 or waited_us > self.cast.patience_us)
+        nothing = self.under_way == 0 and (self.owed == 0 or waited_us > self.made.patience_us)
         if all_sent and now_us >= self.end_us and nothing:
             return False
-        self._plan(now_us + self.cast.tick_us, TICK, 0, None, NOTE)
+        self._plan(now_us + self.made.tick_us, TICK, 0, None, NOTE)
         return True
 
     # -- sending ----------------------------------------------------------------------------
@@ -157,7 +157,7 @@ class World:
             return
         options: dict[str, Any] = {}
         run.parents[number] = parents
-        if parents and self.cast.relation is CausalRelation.BY_REPLY:
+        if parents and self.made.relation is CausalRelation.BY_REPLY:
             options["after"] = self.answers.names(parents)
         if member.addressing is Addressing.TOPICS:
             run.topics[number] = options["topics"] = self.traffic.publication(number)
@@ -173,11 +173,11 @@ class World:
         given = run.addressed[number]
         others = len(self.scenario.topology.senders()) - 1
         self.owed += others if given is None else len(given)
-        if self.cast.relation is CausalRelation.TOTAL:
+        if self.made.relation is CausalRelation.TOTAL:
             # An own message is held from its sending until its turn, as others from arrival.
             self.owed += 1
             self.arrived[at][number] = now_us
-        self.watch.sent(now_us, at, number)
+        self.metrics.sent(now_us, at, number)
         reading_ns = self.clocks.reading_ns(at, now_us)
         self._carry_out(now_us, at, member.send(number, now=reading_ns, **options))
         self._resume(now_us, at, self.answers.sent(at, number))
@@ -204,12 +204,12 @@ class World:
         copies: list[Copy] = []
         if first:
             copies += self.network.message(number, now_us, at, first)
-            self.watch.transmitted(now_us, at, member, message, number, first)
+            self.metrics.transmitted(now_us, at, member, message, number, first)
             self.answers.ids.setdefault(number, MessageId(message.sender, message.seq))
         if again:
             copies += self.network.note(self.notes, now_us, at, again)
             self.notes += 1
-            self.watch.noted(member, message, len(again))
+            self.metrics.noted(member, message, len(again))
         if first and again:
             copies.sort(key=lambda copy: copy.target)
         for arrival_us, target in copies:
@@ -229,7 +229,7 @@ class World:
 
     def _further(self, at: int, number: int, targets: list[int]) -> list[int]:
         """Return to whom this message went over the same channel before."""
-        if not self.cast.repeats:
+        if not self.made.repeats:
             return []
         size = self.scenario.topology.size
         again = []
@@ -247,8 +247,8 @@ class World:
         self.news_us = now_us
         self.owed -= 1
         self.recording.note(now_us, RELEASED if marked else DELIVERED, at, number)
-        self.watch.delivered(now_us, at, number, arrived_us, marked)
-        if self.cast.repeats:
+        self.metrics.delivered(now_us, at, number, arrived_us, marked)
+        if self.made.repeats:
             self.done[at].add(number)
         self._resume(now_us, at, self.answers.delivered(at, number))
 
@@ -260,7 +260,7 @@ class World:
     def _give_up(self, at: int, message: Any) -> None:
         """Count a message that the protocol discards; a further copy may come all the same."""
         if self.arrived[at].pop(self._number(at, message), None) is not None:
-            self.watch.counts["discarded"] += 1
+            self.metrics.counts["discarded"] += 1
 
     # -- arrival ----------------------------------------------------------------------------
 
@@ -270,7 +270,7 @@ class World:
             when_us = self.intake.take(now_us, at)
         if when_us is None:
             self.under_way -= number != NOTE
-            self.watch.counts["overruns"] += 1
+            self.metrics.counts["overruns"] += 1
         elif when_us > now_us:
             self._plan(when_us, TAKE, at, message, number)
         else:
@@ -280,13 +280,13 @@ class World:
         if number != NOTE:
             self.under_way -= 1
             self.news_us = now_us
-            self.watch.arrivals += 1
+            self.metrics.arrivals += 1
             self._note_arrival(now_us, at, number)
         member: Protocol = self.members[at]
         try:
             effects = member.receive(message, now=self.clocks.reading_ns(at, now_us))
         except RemoteError:
-            self.watch.counts["refused"] += 1
+            self.metrics.counts["refused"] += 1
             self.arrived[at].pop(number, None)
             return
         self._carry_out(now_us, at, effects)

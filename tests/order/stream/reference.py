@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from antecede.errors import InputError
-from antecede.order.stream.interface import Plan
+from antecede.order.stream.interface import ShardPlan
 from antecede.order.stream.kernels.rows import (
     CONFLICT,
     CYCLE,
@@ -94,7 +94,7 @@ class _Waiting:
 class Reference:
     """The same interface as `Shard`, over Python objects; nothing is ever packed."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ShardPlan) -> None:
         self.plan = plan
         self.clock = self.before = NO_TIME
         self.held: dict[Key, _Waiting] = {}

@@ -16,7 +16,7 @@ import pytest
 
 from antecede.errors import InputError
 from antecede.order.stream.blobs import Memory
-from antecede.order.stream.interface import Plan
+from antecede.order.stream.interface import ShardPlan
 from antecede.order.stream.kernels.rows import NO_TIME
 from antecede.order.stream.migration import migrated
 from tests.order.stream.reference import Item, Reference
@@ -34,7 +34,7 @@ def item(fields: list[Any]) -> Item:
 
 def started(case: dict[str, Any]) -> tuple[Packed, Reference, int, int]:
     """Return a kernel over the migrated state, and the reference taken through the same steps."""
-    plan = Plan(**case["plan"], about=ABOUT)
+    plan = ShardPlan(**case["plan"], about=ABOUT)
     reference, kernel = Reference(plan), Packed(plan)
     clock, rows = NO_TIME, 0
     for fields, now in case["steps"]:
@@ -84,7 +84,7 @@ def test_the_cases_hold_what_matters() -> None:
 def test_an_old_state_of_another_stream_is_refused() -> None:
     case = CASES[0]
     control = base64.b64decode(case["control"])
-    plan = Plan(**case["plan"], about=json.dumps({"shards": 5}))
+    plan = ShardPlan(**case["plan"], about=json.dumps({"shards": 5}))
     with pytest.raises(InputError, match="shards was 4, is 5"):
         migrated(plan, Memory(), control, None)
     with pytest.raises(InputError, match="state of a shard"):

@@ -11,14 +11,14 @@ import pytest
 
 from antecede.errors import InputError
 from antecede.order.stream import blobs
-from antecede.order.stream.blobs import Memory, Parts
+from antecede.order.stream.blobs import Memory, ShardParts
 from antecede.order.stream.index import hashes_of, mix_numbers
-from antecede.order.stream.interface import Plan
+from antecede.order.stream.interface import ShardPlan
 from antecede.order.stream.kernels.names import Text
 from antecede.order.stream.shard import Shard
 from tests.order.stream.test_shard import Packed, batch, one
 
-PLAN = Plan(counted=False, timed=True, about='{"shards": 4}')
+PLAN = ShardPlan(counted=False, timed=True, about='{"shards": 4}')
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +81,7 @@ def test_a_state_of_a_later_version_is_refused() -> None:
 
 def test_large_parts_are_mapped_from_files_and_checked(own_cache: Path) -> None:
     store = Memory()
-    parts = Parts(store)
+    parts = ShardParts(store)
     digest, size = parts.save("big", {"values": np.arange(20_000, dtype=np.int64)})
     assert [path.name for path in own_cache.iterdir()] == [digest.hex()]
     assert (own_cache / digest.hex()).stat().st_size == size
@@ -98,7 +98,7 @@ def test_large_parts_are_mapped_from_files_and_checked(own_cache: Path) -> None:
 def test_a_folder_that_others_may_write_to_is_not_used(own_cache: Path) -> None:
     own_cache.mkdir()
     os.chmod(own_cache, 0o777)
-    parts = Parts(Memory())
+    parts = ShardParts(Memory())
     digest, _ = parts.save("big", {"values": np.arange(20_000, dtype=np.int64)})
     assert list(own_cache.iterdir()) == []
     assert parts.open("big", digest)["values"][-1] == 19_999

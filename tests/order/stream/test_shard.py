@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from antecede.errors import InputError
 from antecede.order.stream import held, ledger
 from antecede.order.stream.blobs import Memory
-from antecede.order.stream.interface import Batch, Links, Plan
+from antecede.order.stream.interface import Batch, Links, ShardPlan
 from antecede.order.stream.kernels import rows as shape
 from antecede.order.stream.kernels.names import Text, no_names
 from antecede.order.stream.kernels.rows import NO_TIME
@@ -51,7 +51,7 @@ def batch(items: list[Item]) -> Batch:
 class Packed:
     """Drives a Shard as the stream does: through bytes after every step."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ShardPlan) -> None:
         self.plan = plan
         self.state = Memory()
         self.rows: list[object] = []
@@ -113,8 +113,8 @@ POLICIES = st.sampled_from(["hold", "release", "drop"])
 
 
 @st.composite
-def plans(draw: st.DrawFn) -> Plan:
-    return Plan(
+def plans(draw: st.DrawFn) -> ShardPlan:
+    return ShardPlan(
         counted=draw(st.booleans()),
         timed=draw(st.booleans()),
         policy=draw(POLICIES),
@@ -127,7 +127,7 @@ def plans(draw: st.DrawFn) -> Plan:
 
 
 @st.composite
-def streams(draw: st.DrawFn, plan: Plan) -> list[tuple[list[Item], int]]:
+def streams(draw: st.DrawFn, plan: ShardPlan) -> list[tuple[list[Item], int]]:
     """Anything at all: repeats, cycles, absent causes, rows without identity."""
     numbers = st.integers(1, 5) if plan.counted else st.just(0)
     names = st.sampled_from([b"a", b"b"] if plan.counted else [b"a", b"ab", b"b", b"c", b"d", b""])
@@ -207,7 +207,7 @@ NUMBERS = (
 @given(NUMBERS, NUMBERS)
 def test_numbers_are_compared_by_value_whatever_their_size(one: str, other: str) -> None:
     written = text([one.encode(), other.encode()])
-    names = shape.Names(np.array(written.data), written.ends, True)
+    names = shape.TieNames(np.array(written.data), written.ends, True)
     left, right = Decimal(one), Decimal(other)
     side = compared(names, 0, 1)
     if left != right:
@@ -241,7 +241,7 @@ def cut(items: list[Item], seed: int, pieces: int) -> list[list[Item]]:
 @pytest.mark.parametrize("seed", range(20))
 def test_batch_boundaries_change_neither_what_is_released_nor_the_wait(seed: int) -> None:
     items = history(seed, 120)
-    plan = Plan(counted=False, timed=True)
+    plan = ShardPlan(counted=False, timed=True)
     whole = {left.row: left for left in Packed(plan).step(items)}
     stream = Packed(plan)
     parts: list[Left] = []
@@ -264,7 +264,7 @@ def test_batch_boundaries_change_neither_what_is_released_nor_the_wait(seed: int
 @pytest.mark.parametrize("seed", range(5))
 def test_order_of_rows_within_a_batch_does_not_matter(seed: int) -> None:
     items = history(seed, 60)
-    plan = Plan(counted=False, timed=True)
+    plan = ShardPlan(counted=False, timed=True)
     again = random.Random(seed).sample(items, len(items))
     assert Packed(plan).step(items) == Packed(plan).step(again)
 
@@ -280,7 +280,7 @@ def one(name: bytes, *causes: bytes, time: int = 0, digest: int = 0) -> Item:
 @pytest.mark.parametrize("make", [Packed, Reference])
 class TestPolicies:
     def test_hold_waits_for_good(self, make: type[Packed]) -> None:
-        shard = make(Plan(False, True, "hold", 1))
+        shard = make(ShardPlan(False, True, "hold", 1))
         assert shard.step([one(b"b", b"a")], 10**6) == []
         assert shard.step([], 10**9) == []
         done = shard.step([one(b"a", time=7)], 10**9)
@@ -290,7 +290,7 @@ class TestPolicies:
         ]
 
     def test_release_marks_the_row_and_then_the_cause(self, make: type[Packed]) -> None:
-        shard = make(Plan(False, True, "release", 10))
+        shard = make(ShardPlan(False, True, "release", 10))
         assert shard.step([one(b"b", b"a"), one(b"c", b"b")], 9) == []
         gone = shard.step([], 10)
         assert gone == [
@@ -300,14 +300,14 @@ class TestPolicies:
         assert statuses(shard.step([one(b"a", time=11)], 11)) == {b"a": "LATE"}
 
     def test_a_cause_that_came_is_never_overtaken(self, make: type[Packed]) -> None:
-        shard = make(Plan(False, True, "release", 10))
+        shard = make(ShardPlan(False, True, "release", 10))
         assert shard.step([one(b"c", b"b", b"x")], 0) == []
         assert shard.step([one(b"b", b"a", time=9)], 9) == []
         assert shard.step([], 15) == []  # c is overdue, but b is here and still has hope
         assert [left.row for left in shard.step([], 19)] == [b"b", b"c"]
 
     def test_drop_takes_what_follows_along(self, make: type[Packed]) -> None:
-        shard = make(Plan(False, True, "drop", 10))
+        shard = make(ShardPlan(False, True, "drop", 10))
         shard.step([one(b"b", b"a"), one(b"c", b"b", time=5)], 5)
         assert statuses(shard.step([], 10)) == {b"b": "DROPPED", b"c": "DROPPED"}
         late = shard.step([one(b"d", b"c", time=10), one(b"a", time=10)], 10)
@@ -315,7 +315,7 @@ class TestPolicies:
         assert statuses(shard.step([one(b"b", b"a")], 10)) == {b"b": "DUPLICATE"}
 
     def test_repeats_conflicts_cycles_and_self_parents(self, make: type[Packed]) -> None:
-        shard = make(Plan(False, True))
+        shard = make(ShardPlan(False, True))
         first = [one(b"x", b"y"), one(b"s", b"s"), one(b"z", b"y"), one(b"a", digest=1)]
         assert statuses(shard.step(first)) == {b"s": "SELF", b"a": "ORDERED"}
         second = [one(b"y", b"x")]
@@ -330,7 +330,7 @@ def fifo(count: int, first: int = 1) -> Item:
 
 
 def test_fifo_state_stays_small_however_long_the_stream() -> None:
-    stream = Packed(Plan(counted=True, timed=False))
+    stream = Packed(ShardPlan(counted=True, timed=False))
     sizes = []
     for start in range(1, 2001, 100):
         piece = [fifo(number) for number in range(start, start + 100)]
@@ -342,7 +342,7 @@ def test_fifo_state_stays_small_however_long_the_stream() -> None:
 
 @pytest.mark.parametrize("make", [Packed, Reference])
 def test_giving_up_one_number_does_not_overtake_earlier_ones(make: type[Packed]) -> None:
-    shard = make(Plan(True, False, "release", 10))
+    shard = make(ShardPlan(True, False, "release", 10))
     assert shard.step([fifo(7)], 0) == []
     assert shard.step([fifo(5)], 5) == []
     assert shard.step([], 10) == []  # 7 is overdue, but 5 is here and must go first
@@ -354,13 +354,13 @@ def test_giving_up_one_number_does_not_overtake_earlier_ones(make: type[Packed])
 
 
 def test_an_absurd_number_costs_one_row_of_memory() -> None:
-    stream = Packed(Plan(counted=True, timed=False))
+    stream = Packed(ShardPlan(counted=True, timed=False))
     assert stream.step([fifo(2**63 - 1)], 0) == []
     assert stream.size < 4000
 
 
 def test_remember_forgets_old_ids_and_their_memory() -> None:
-    stream = Packed(Plan(counted=False, timed=True, remember=10))
+    stream = Packed(ShardPlan(counted=False, timed=True, remember=10))
     sizes = []
     for now in range(0, 1000, 5):
         stream.step([one(str(now).zfill(4).encode(), time=now)], now)
@@ -381,7 +381,7 @@ def test_names_are_numbered_exactly(names: list[tuple[int, bytes]]) -> None:
 
 def test_what_a_step_writes_does_not_follow_what_is_remembered() -> None:
     """100 new ids a step, 20,000 in all: each is written a few times, not once a step."""
-    stream, written = Packed(Plan(counted=False, timed=True)), []
+    stream, written = Packed(ShardPlan(counted=False, timed=True)), []
     for start in range(0, 20_000, 100):
         items = [one(str(number).encode(), time=number) for number in range(start, start + 100)]
         shard = Shard(stream.plan, stream.state)
@@ -392,7 +392,7 @@ def test_what_a_step_writes_does_not_follow_what_is_remembered() -> None:
 
 
 def test_a_group_that_was_idle_for_too_long_begins_anew() -> None:
-    stream = Packed(Plan(counted=False, timed=True, remember=10))
+    stream = Packed(ShardPlan(counted=False, timed=True, remember=10))
     first = stream.step([one(b"a", time=0), one(b"b", time=1)], 1)
     assert [left.position for left in first] == [0, 1]
     other = Item("clock", b"other", b"clock", (), 0, 20)
@@ -408,7 +408,7 @@ def test_a_group_that_was_idle_for_too_long_begins_anew() -> None:
 
 
 def test_a_group_with_a_row_that_waits_is_not_forgotten() -> None:
-    stream = Packed(Plan(counted=False, timed=True, remember=10))
+    stream = Packed(ShardPlan(counted=False, timed=True, remember=10))
     stream.step([one(b"a", time=0), one(b"c", b"b", time=1)], 1)
     stream.step([Item("clock", b"other", b"clock", (), 0, 90)], 90)
     left = stream.step([one(b"b", time=91)], 91)
@@ -422,20 +422,20 @@ def test_a_group_with_a_row_that_waits_is_not_forgotten() -> None:
 def test_more_rows_than_may_be_held(make: type[Packed]) -> None:
     rows = [one(str(k).encode(), b"never" + str(k).encode(), time=k) for k in range(5)]
     with pytest.raises(InputError):
-        make(Plan(False, True, "hold", 100, max_held=4)).step(rows, 5)
-    gone = make(Plan(False, True, "hold", 100, max_held=3, over_held="release")).step(rows, 5)
+        make(ShardPlan(False, True, "hold", 100, max_held=4)).step(rows, 5)
+    gone = make(ShardPlan(False, True, "hold", 100, max_held=3, over_held="release")).step(rows, 5)
     assert [(left.row, NAMES[left.status]) for left in gone] == [
         (b"0", "MISSING"),
         (b"1", "MISSING"),
     ]
-    gone = make(Plan(False, True, "hold", 100, max_held=4, over_held="drop")).step(rows, 5)
+    gone = make(ShardPlan(False, True, "hold", 100, max_held=4, over_held="drop")).step(rows, 5)
     assert statuses(gone) == {b"0": "DROPPED"}
 
 
 @pytest.mark.parametrize("make", [Packed, Reference])
 def test_no_row_leaves_before_the_clock_of_those_that_left_earlier(make: type[Packed]) -> None:
     """A watermark on `released` is right: a late row has the clock of its release, not its own."""
-    shard = make(Plan(False, True))
+    shard = make(ShardPlan(False, True))
     assert [left.released for left in shard.step([one(b"a", time=50)], 50)] == [50]
     assert [left.released for left in shard.step([one(b"b", time=10)], 50)] == [50]
     shard.step([one(b"d", b"c", time=60)], 60)
@@ -445,7 +445,7 @@ def test_no_row_leaves_before_the_clock_of_those_that_left_earlier(make: type[Pa
 
 @pytest.mark.parametrize("make", [Packed, Reference])
 def test_a_micro_batch_of_rows_without_identity_while_others_wait(make: type[Packed]) -> None:
-    one = make(Plan(False, False, "hold", 0, -1, False, -1, "fail", ""))
+    one = make(ShardPlan(False, False, "hold", 0, -1, False, -1, "fail", ""))
     one.step([Item(0, b"", b"b", ((b"a", 0),))])
     left = one.step([Item(k, b"", b"", invalid=7) for k in (1, 2)])
     assert [out.row for out in left] == [1, 2]
@@ -455,7 +455,7 @@ def test_a_micro_batch_of_rows_without_identity_while_others_wait(make: type[Pac
 @pytest.mark.parametrize("make", [Packed, Reference])
 def test_a_cycle_through_a_row_whose_patience_is_over_is_found(make: type[Packed]) -> None:
     """Row 2 closes it, and waits for what never comes besides; row 0 would go by patience."""
-    one = make(Plan(True, True, "release", 1, -1, False, -1, "fail", ""))
+    one = make(ShardPlan(True, True, "release", 1, -1, False, -1, "fail", ""))
     assert not one.step([Item(9, b"g", b"b", number=1, time=0, invalid=0)], 0)[1:]
     waits = [(0, 1, ((b"a", 5),)), (1, 5, ((b"a", 2),))]
     assert not one.step([Item(row, b"g", b"a", named, k, 0) for row, k, named in waits], 1)

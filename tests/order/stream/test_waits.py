@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antecede.order.stream.interface import Plan
+from antecede.order.stream.interface import ShardPlan
 from antecede.order.stream.waits import held_by
 from tests.order.stream.reference import Reference
 from tests.order.stream.test_shard import Packed, one, plans, streams
 
 
 def test_a_chain_behind_a_missing_cause() -> None:
-    stream = Packed(Plan(counted=False, timed=True))
+    stream = Packed(ShardPlan(counted=False, timed=True))
     stream.step(
         [one(b"b", b"a", time=1), one(b"c", b"b", time=2), one(b"d", b"c", b"x", time=3)], 3
     )

@@ -18,19 +18,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
-from antecede.check.explorer.judge import Found, Judge, Record, bits
-from antecede.check.explorer.moves import Limits, Move, Moves, Parts
+from antecede.check.causal_past import bits
+from antecede.check.explorer.judge import Finding, Judge, Record
+from antecede.check.explorer.moves import Move, Moves, SearchLimits, StateParts
 from antecede.check.explorer.transitions import Interner, Reaction, TransitionCache
-from antecede.check.group_under_test import GroupUnderTest, relation_of
+from antecede.check.group_under_test import GroupUnderTest
+from antecede.check.judged_run import JudgedRun
 from antecede.check.results import ENDLESS, RIGHT, Exploration, Failure
 from antecede.check.script.actions import Action, Arrive, Lose, Send, tick_of
-from antecede.check.session import Trial
 from antecede.check.timing import pace
 from antecede.clocks.nanoseconds import seconds_text
 from antecede.formatting import counted
 from antecede.protocols.base import Relation
+from antecede.protocols.build import relation_of
 
-__all__ = ["Explorer", "Limits", "Move", "explore"]
+__all__ = ["Explorer", "Move", "SearchLimits", "explore"]
 
 STEPS_AT_END = 40
 """In groups with clocks: steps of time before what is still held is called stuck, and shown."""
@@ -43,26 +45,26 @@ _FIELD = 24
 _MASK = (1 << _FIELD) - 1
 
 
-Successor: TypeAlias = tuple[Move, int, Found | None]
+Successor: TypeAlias = tuple[Move, int, Finding | None]
 
 
 def explore(
-    company: GroupUnderTest, limits: Limits, progress: Callable[[int], None] | None = None
+    group: GroupUnderTest, limits: SearchLimits, progress: Callable[[int], None] | None = None
 ) -> Exploration:
     """Search every interleaving of a group within limits; stop at the first failure.
 
     `progress` is called with the number of states after each round. A search that reaches
     `limits.max_states` ends there and is not complete.
     """
-    return Explorer(company, limits).search(progress)
+    return Explorer(group, limits).search(progress)
 
 
 class Explorer:
     """One search, for those who want its states; `explore` is the usual way in."""
 
-    def __init__(self, company: GroupUnderTest, limits: Limits) -> None:
-        self.company, self.limits = company, limits
-        made = company.make()
+    def __init__(self, group: GroupUnderTest, limits: SearchLimits) -> None:
+        self.group, self.limits = group, limits
+        made = group.make()
         self.addresses = tuple(made)
         members = tuple(made.values())
         self.relation = relation_of(made)
@@ -70,18 +72,18 @@ class Explorer:
         self.senders = [slot for slot, applies in enumerate(self.applies) if applies]
         guarantees = [member.guarantee for member in members]
         self.judge = Judge(self.relation, guarantees, self.senders, limits.messages, limits.ignored)
-        self.names = [company.names[at] for at in self.addresses]
+        self.names = [group.names[at] for at in self.addresses]
         numbers = range(1, limits.messages + 1)
         self.labels = [f"{self.names[slot].lower()}{n}" for slot in self.senders for n in numbers]
-        self.bench = TransitionCache(members, self.labels, company.physics)
-        self.initial = tuple(self.bench.snapshots(member.snapshot()) for member in members)
+        self.cache = TransitionCache(members, self.labels, group.timing)
+        self.initial = tuple(self.cache.snapshots(member.snapshot()) for member in members)
         self.groups: Interner[tuple[int, ...]] = Interner()
         self.flights: Interner[tuple[int, ...]] = Interner()
         self.records: Interner[Record] = Interner()
         self.parents: dict[int, tuple[int, Move] | None] = {}
         """State -> the state and the move that led to it first."""
         self.transitions = 0
-        self.moves = Moves(company, limits, self.bench, self.judge)
+        self.moves = Moves(group, limits, self.cache, self.judge)
         self.needs_time = any(g.needs_time for g in guarantees)
         self.epilogue: list[Move] = []
         """The moves after the last state, where something was found as time ran on."""
@@ -104,7 +106,7 @@ class Explorer:
                 for move, successor, found in self.successors(state):
                     self.transitions += 1
                     if found is None and rounds > MOST_MOVES:
-                        found = Found(ENDLESS, move.slot, move.label)
+                        found = Finding(ENDLESS, move.slot, move.label)
                     if found is not None:
                         path = self.path(state, move) + self.epilogue
                         return self._result(self._explain(found, path))
@@ -118,17 +120,17 @@ class Explorer:
 
     def _result(self, failure: Failure | None, *, complete: bool = False) -> Exploration:
         limits = self.limits
-        company = self.company
-        words = f"{company.size()}, {counted(limits.messages, 'message')}"
+        group = self.group
+        words = f"{group.size()}, {counted(limits.messages, 'message')}"
         words += f", {limits.duplicates} arriving twice" if limits.duplicates else ""
         words += f", {limits.losses} lost" if limits.losses else ""
         if limits.script:
-            words += f", sent by {' '.join(company.names[at] for at in limits.script)}"
+            words += f", sent by {' '.join(group.names[at] for at in limits.script)}"
         if self.moves.timed:
             words += f" within {seconds_text(self.moves.until_ns)} s"
             words += ", delays least or largest" if limits.extremes else ""
-        clocks = company.clocks() or (RIGHT if self.moves.timed else "")
-        states, bounds = len(self.parents), company.physics.bounds
+        clocks = group.clocks() or (RIGHT if self.moves.timed else "")
+        states, bounds = len(self.parents), group.timing.bounds
         steps = pace(bounds) if bounds is not None else ""
         return Exploration(words, states, self.transitions, complete, failure, clocks, steps)
 
@@ -145,15 +147,15 @@ class Explorer:
         )  # fmt: skip
         if self.relation is Relation.TOTAL:
             record = record._replace(orders=((),) * len(nothing))
-        return self._pack(Parts(self.initial, (), record))
+        return self._pack(StateParts(self.initial, (), record))
 
-    def _pack(self, parts: Parts) -> int:
+    def _pack(self, parts: StateParts) -> int:
         packed = self.groups(parts.group) << _FIELD | self.flights(parts.flight)
         return packed << _FIELD | self.records(parts.record)
 
-    def unpack(self, state: int) -> Parts:
+    def unpack(self, state: int) -> StateParts:
         """Return the parts of a state."""
-        return Parts(
+        return StateParts(
             self.groups.value[state >> 2 * _FIELD],
             self.flights.value[state >> _FIELD & _MASK],
             self.records.value[state & _MASK],
@@ -174,7 +176,7 @@ class Explorer:
                     self.ended.add(state)
             yield move, state, found
 
-    def _made(self, parts: Parts, move: Move) -> tuple[Parts, Found | None]:
+    def _made(self, parts: StateParts, move: Move) -> tuple[StateParts, Finding | None]:
         """Return where a move leads, and what is wrong with it."""
         if move.passes:
             return self._pass(parts, move.until_ns)
@@ -188,12 +190,12 @@ class Explorer:
         if move.lost:
             record = record._replace(losses=record.losses - 1)
             return parts._replace(flight=tuple(flight), record=record), None
-        return self._arrive(Parts(parts.group, tuple(flight), record), move)
+        return self._arrive(StateParts(parts.group, tuple(flight), record), move)
 
-    def _send(self, parts: Parts, move: Move) -> tuple[Parts, Found | None]:
+    def _send(self, parts: StateParts, move: Move) -> tuple[StateParts, Finding | None]:
         group, flight, record = parts
         slot, label = move.slot, move.label
-        reaction = self.bench.send(
+        reaction = self.cache.send(
             slot, group[slot], label, move.after, move.audience, record.now_ns
         )
         past = self.judge.past(record, slot, move.after)
@@ -208,12 +210,12 @@ class Explorer:
         record = record._replace(done=done, pasts=pasts, addressed=tuple(addressed))
         if move.audience.topics:
             record = self._published(record, label, move.audience.topics)
-        return self._settle(Parts(group, flight, record), move, reaction)
+        return self._settle(StateParts(group, flight, record), move, reaction)
 
     def _published(self, record: Record, label: int, topics: Sequence[str]) -> Record:
         """Note a label's topics, and with which labels before it shares some, by receiver."""
-        known = self.company.subscriptions
-        bit = {topic: 1 << number for number, topic in enumerate(self.company.topics())}
+        known = self.group.subscriptions
+        bit = {topic: 1 << number for number, topic in enumerate(self.group.topics())}
         mine = sum(bit[topic] for topic in topics)
         shared = list(record.shared)
         for slot, at in enumerate(self.addresses):
@@ -223,35 +225,37 @@ class Explorer:
         topics_of = _replaced(record.topics, label, mine)
         return record._replace(topics=topics_of, shared=tuple(shared))
 
-    def _arrive(self, parts: Parts, move: Move) -> tuple[Parts, Found | None]:
+    def _arrive(self, parts: StateParts, move: Move) -> tuple[StateParts, Finding | None]:
         group, flight, record = parts
         slot, label = move.slot, move.label
         if label >= 0 and self.applies[slot]:
             arrived = record.arrived[slot] | 1 << label
             record = record._replace(arrived=_replaced(record.arrived, slot, arrived))
-        reaction = self.bench.receive(slot, group[slot], move.copy, record.now_ns)
-        return self._settle(Parts(group, flight, record), move, reaction)
+        reaction = self.cache.receive(slot, group[slot], move.copy, record.now_ns)
+        return self._settle(StateParts(group, flight, record), move, reaction)
 
-    def _pass(self, parts: Parts, now_ns: int) -> tuple[Parts, Found | None]:
+    def _pass(self, parts: StateParts, now_ns: int) -> tuple[StateParts, Finding | None]:
         """Let time pass at every member."""
         parts = parts._replace(record=parts.record._replace(now_ns=now_ns))
         for slot in range(len(self.addresses)):
-            reaction = self.bench.tick(slot, parts.group[slot], now_ns)
+            reaction = self.cache.tick(slot, parts.group[slot], now_ns)
             parts, found = self._settle(parts, Move(slot, -1), reaction)
             if found is not None:
                 return parts, found
         return parts, None
 
-    def _settle(self, parts: Parts, move: Move, reaction: Reaction) -> tuple[Parts, Found | None]:
+    def _settle(
+        self, parts: StateParts, move: Move, reaction: Reaction
+    ) -> tuple[StateParts, Finding | None]:
         """Carry out a reaction and judge it."""
         group, flight, record = parts
         slot = move.slot
         if reaction.error:
-            return parts, Found(reaction.what, slot, move.label, detail=reaction.error)
+            return parts, Finding(reaction.what, slot, move.label, detail=reaction.error)
         if reaction.copies:
             flight = tuple(sorted(flight + reaction.copies))
             if len(flight) > MOST_IN_FLIGHT:
-                return parts, Found(ENDLESS, slot, move.label)
+                return parts, Finding(ENDLESS, slot, move.label)
         found = None
         if reaction.handed or self.applies[slot]:
             done, found = self.judge.deliveries(record, slot, reaction.handed)
@@ -262,9 +266,9 @@ class Explorer:
         if found is None and not flight and not self.needs_time:
             found = self.judge.stuck(record)
         group = _replaced(group, slot, reaction.snapshot)
-        return Parts(group, flight, record), found
+        return StateParts(group, flight, record), found
 
-    def _ended(self, parts: Parts) -> Found | None:
+    def _ended(self, parts: StateParts) -> Finding | None:
         """In groups with clocks: let time run on at the end; is everything delivered then?
 
         What happens as time runs on follows from the state alone. So where one has been passed
@@ -300,7 +304,7 @@ class Explorer:
             for number, state in enumerate(reversed(passed), 1):
                 self.steps_left[state] = more + number
 
-    def _step_at_end(self, parts: Parts, times: int) -> tuple[Parts, Found | None]:
+    def _step_at_end(self, parts: StateParts, times: int) -> tuple[StateParts, Finding | None]:
         """Let in what can be under way no longer, then let a step of time pass, or so many."""
         while (move := self.moves.overdue(parts)) is not None:
             parts, found = self._go_on(parts, move)
@@ -308,7 +312,7 @@ class Explorer:
                 return parts, found
         return self._go_on(parts, self.moves.passing(parts, times))
 
-    def _go_on(self, parts: Parts, move: Move) -> tuple[Parts, Found | None]:
+    def _go_on(self, parts: StateParts, move: Move) -> tuple[StateParts, Finding | None]:
         self.epilogue.append(move)
         return self._made(parts, move)
 
@@ -324,42 +328,42 @@ class Explorer:
         return moves[::-1]
 
     def actions(self, moves: Sequence[Move]) -> tuple[Action, ...]:
-        """Return moves as the actions of a scenario.
+        """Return moves as the actions of a script.
 
-        A copy that stays in flight has arrived as far as a scenario goes; it comes again. A
-        scenario knows copies by label and takes the oldest, so where several messages of a
+        A copy that stays in flight has arrived as far as a script goes; it comes again. A
+        script knows copies by label and takes the oldest, so where several messages of a
         protocol's own have one label, the older ones are let in first.
         """
-        trial = Trial(self.company)
+        run = JudgedRun(self.group)
         stayed: dict[int, int] = {}
         for move in moves:
             if move.passes:
-                trial.take(tick_of(move.until_ns - trial.world.now_ns))
+                run.take(tick_of(move.until_ns - run.world.now_ns))
                 continue
             at = self.names[move.slot]
             if move.copy < 0:
                 after = (self.labels[move.after],) if move.after >= 0 else ()
-                to = tuple(self.company.names[target] for target in move.audience.to)
+                to = tuple(self.group.names[target] for target in move.audience.to)
                 label = self.labels[move.label]
-                trial.take(Send(at, label, after, to, move.audience.topics))
+                run.take(Send(at, label, after, to, move.audience.topics))
                 continue
-            _, target, message, _ = self.bench.copies.value[move.copy]
+            _, target, message, _ = self.cache.copies.value[move.copy]
             if move.lost:
-                trial.take(Lose(at, str(message.payload)))
+                run.take(Lose(at, str(message.payload)))
                 continue
             label = str(message.payload)
             again = stayed.get(move.copy, 0)
             stayed[move.copy] = again + 1 if move.stays else max(again - 1, 0)
-            waiting = [copy.message for copy in trial.world.in_flight if copy.target == target]
+            waiting = [copy.message for copy in run.world.in_flight if copy.target == target]
             named = [m for m in waiting if m.payload == label]
             older = named.index(message) if message in named else 0
             for _ in range(older):
-                trial.take(Arrive(at, label))
+                run.take(Arrive(at, label))
             if again or message in named or move.label >= 0:
-                trial.take(Arrive(at, label, again > 0))
-        return tuple(trial.actions)
+                run.take(Arrive(at, label, again > 0))
+        return tuple(run.actions)
 
-    def _explain(self, found: Found, moves: Sequence[Move]) -> Failure:
+    def _explain(self, found: Finding, moves: Sequence[Move]) -> Failure:
         return Failure(
             found.what,
             self.names[found.slot],
@@ -367,8 +371,8 @@ class Explorer:
             tuple(self.labels[label] for label in bits(found.missing)),
             found.detail,
             self.actions(moves),
-            self.company.describe(),
-            self.company.scene,
+            self.group.describe(),
+            self.group.setup,
         ).begun()
 
 

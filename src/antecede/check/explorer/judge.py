@@ -6,9 +6,10 @@ the two together on every path of small groups), a few hundred times faster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from antecede.check.causal_past import bits, past_at, past_of
 from antecede.check.results import ASTRAY, DISAGREED, EARLY, STUCK, TWICE, UNNECESSARY, UNSENT
 from antecede.check.script.agreement import disagreement
 from antecede.protocols.base import Guarantee, Relation
@@ -40,7 +41,7 @@ class Record(NamedTuple):
     """By slot: labels in the order of their delivery, where that must be the same for all."""
 
 
-class Found(NamedTuple):
+class Finding(NamedTuple):
     """What went wrong on a move, before it is put into words."""
 
     what: str
@@ -80,24 +81,14 @@ class Judge:
 
     def past(self, record: Record, slot: int, after: int) -> int:
         """Return the causal past of what a member sends now, in answer to `after` (-1: nothing)."""
-        done = record.done[slot]
-        known = {
-            Relation.NONE: 0,
-            Relation.FIFO: done & self.own(slot),
-            Relation.BY_DELIVERY: done,
-            Relation.BY_RECEIPT: done & self.own(slot) | record.arrived[slot],
-            Relation.BY_TOPIC: done & self.own(slot) | record.arrived[slot],
-            Relation.BY_REPLY: 1 << after if after >= 0 else 0,
-            Relation.TOTAL: done | self.sent(record, slot),
-        }[self.relation]
-        past = known
-        for label in bits(known):
-            past |= record.pasts[label]
-        return past
+        if self.relation is Relation.BY_REPLY:
+            return past_of(1 << after, record.pasts) if after >= 0 else 0
+        sent, arrived, done = self.sent(record, slot), record.arrived[slot], record.done[slot]
+        return past_at(self.relation, sent, arrived, done, record.pasts)
 
     def deliveries(
         self, record: Record, slot: int, handed: Sequence[tuple[int, bool]]
-    ) -> tuple[int, Found | None]:
+    ) -> tuple[int, Finding | None]:
         """Return what the member has delivered after a step, and the first thing wrong.
 
         `handed` are (label, marked as released without its causes); -1: no known label.
@@ -106,24 +97,24 @@ class Judge:
         for label, marked in handed:
             sent = (*record.done, *record.addressed)
             if label < 0 or not any(mask >> label & 1 for mask in sent):
-                return done, Found(UNSENT, slot, label)
+                return done, Finding(UNSENT, slot, label)
             if done >> label & 1:
-                return done, Found(TWICE, slot, label)
+                return done, Finding(TWICE, slot, label)
             if not record.addressed[slot] >> label & 1:
-                return done, Found(ASTRAY, slot, label)
+                return done, Finding(ASTRAY, slot, label)
             missing = self.needed(record, slot, label) & ~done
             if missing and not marked and self._looks_for(EARLY, slot):
-                return done, Found(EARLY, slot, label, missing)
+                return done, Finding(EARLY, slot, label, missing)
             done |= 1 << label
         if self._looks_for(UNNECESSARY, slot):
             for label in bits(record.arrived[slot] & ~done):
                 if not self.needed(record, slot, label) & ~done:
-                    return done, Found(UNNECESSARY, slot, label)
+                    return done, Finding(UNNECESSARY, slot, label)
         return done, None
 
     def ordered(
         self, record: Record, slot: int, handed: Sequence[tuple[int, bool]]
-    ) -> tuple[Record, Found | None]:
+    ) -> tuple[Record, Finding | None]:
         """Note the order of deliveries, where all have the same, and whether it still is."""
         if self.relation is not Relation.TOTAL:
             return record, None
@@ -136,7 +127,7 @@ class Judge:
         label, missing = differs.first, differs.then
         if differs.one != slot:  # name what this member has just done
             label, missing = missing, label
-        return record, Found(DISAGREED, slot, label, 1 << missing)
+        return record, Finding(DISAGREED, slot, label, 1 << missing)
 
     def needed(self, record: Record, slot: int, label: int) -> int:
         """Return what of a label's past the member must have delivered before it."""
@@ -149,12 +140,12 @@ class Judge:
         """Return what is for the member and not delivered there."""
         return record.addressed[slot] & ~record.done[slot]
 
-    def stuck(self, record: Record) -> Found | None:
+    def stuck(self, record: Record) -> Finding | None:
         """With nothing in flight, everybody must have delivered all that is for them."""
         for slot in self.senders:
             left = self.left(record, slot)
             if left and self._looks_for(STUCK, slot):
-                return Found(STUCK, slot, next(bits(left)))
+                return Finding(STUCK, slot, next(bits(left)))
         return None
 
     def _looks_for(self, what: str, slot: int) -> bool:
@@ -165,11 +156,3 @@ class Judge:
             STUCK: guarantee.live,
         }
         return promised[what] and what not in self.ignored
-
-
-def bits(mask: int) -> Iterator[int]:
-    """Yield the positions of the bits that are set, ascending."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from antecede.check.explorer.judge import Judge, Record, bits
+from antecede.check.causal_past import bits
+from antecede.check.explorer.judge import Judge, Record
 from antecede.check.explorer.transitions import Audience, TransitionCache
 from antecede.check.group_under_test import GroupUnderTest
 from antecede.check.timing import delays_ns, instants_ns, step_ns
@@ -23,7 +24,7 @@ MOST_TOPICS = 2
 """Topics of one message, at most."""
 
 
-class Limits(NamedTuple):
+class SearchLimits(NamedTuple):
     """How far a search goes, and what it looks for."""
 
     messages: int
@@ -65,7 +66,7 @@ class Move(NamedTuple):
         return self.slot < 0
 
 
-class Parts(NamedTuple):
+class StateParts(NamedTuple):
     """A state unpacked."""
 
     group: tuple[int, ...]
@@ -79,15 +80,15 @@ class Moves:
     """The moves of one search."""
 
     def __init__(
-        self, company: GroupUnderTest, limits: Limits, bench: TransitionCache, judge: Judge
+        self, group: GroupUnderTest, limits: SearchLimits, cache: TransitionCache, judge: Judge
     ) -> None:
-        self.company, self.limits, self.bench, self.judge = company, limits, bench, judge
-        self.addresses = tuple(member.me for member in bench.members)
+        self.group, self.limits, self.cache, self.judge = group, limits, cache, judge
+        self.addresses = tuple(member.me for member in cache.members)
         self.slot = {at: slot for slot, at in enumerate(self.addresses)}
-        self.timed = bench.timed
+        self.timed = cache.timed
         self.until_ns = self.horizon_ns = self.step_ns = self.longest_ns = 0
         self.instants: tuple[int, ...] = ()
-        bounds = company.physics.bounds
+        bounds = group.timing.bounds
         if bounds is not None:
             self.step_ns, self.instants = step_ns(bounds), instants_ns(bounds)
             self.longest_ns = delays_ns(bounds)[-1] if delays_ns(bounds) else self.step_ns
@@ -100,7 +101,7 @@ class Moves:
 
     def _audiences(self, slot: int) -> Iterator[Audience]:
         """Yield whom a member's messages can be for."""
-        addressing = self.bench.members[slot].addressing
+        addressing = self.cache.members[slot].addressing
         if addressing is Addressing.TOPICS:
             yield from self._publications(slot)
             return
@@ -111,23 +112,23 @@ class Moves:
                 yield from (Audience(to=chosen) for chosen in combinations(others, size))
 
     def _publications(self, slot: int) -> Iterator[Audience]:
-        topics = self.company.topics()
+        topics = self.group.topics()
         for size in range(1, MOST_TOPICS + 1):
             for chosen in combinations(topics, size):
-                if set(self.company.readers(chosen, self.addresses)) - {self.addresses[slot]}:
+                if set(self.group.readers(chosen, self.addresses)) - {self.addresses[slot]}:
                     yield Audience(topics=chosen)
 
     def targets(self, slot: int, audience: Audience) -> Sequence[int]:
         """Return the slots that a message is for."""
         if audience.topics:
-            found = self.company.readers(audience.topics, self.addresses)
+            found = self.group.readers(audience.topics, self.addresses)
         else:
             found = audience.to or tuple(self.addresses[other] for other in self.judge.senders)
         return [self.slot[at] for at in found if at != self.addresses[slot]]
 
     # -- what may happen --------------------------------------------------------------------
 
-    def possible(self, parts: Parts) -> Iterator[Move]:
+    def possible(self, parts: StateParts) -> Iterator[Move]:
         """Yield every move from a state."""
         note = self._note_due(parts)
         if note is not None:
@@ -156,11 +157,11 @@ class Moves:
                 for cause in bits(record.done[slot]):
                     yield Move(slot, label, after=cause)
 
-    def _arrivals(self, parts: Parts) -> Iterator[Move]:
+    def _arrivals(self, parts: StateParts) -> Iterator[Move]:
         record = parts.record
         for copy in dict.fromkeys(parts.flight):
-            known = self.bench.copies.value[copy]
-            slot, label = self.slot[known.target], self.bench.copy_label[copy]
+            known = self.cache.copies.value[copy]
+            slot, label = self.slot[known.target], self.cache.copy_label[copy]
             # It makes no difference when a copy is lost, so it is lost as soon as it is sent.
             if record.losses and label >= 0 and known.sent_ns == record.now_ns:
                 yield Move(slot, label, copy=copy, lost=True)
@@ -171,7 +172,7 @@ class Moves:
 
     # -- time -------------------------------------------------------------------------------
 
-    def _next_ns(self, parts: Parts) -> int:
+    def _next_ns(self, parts: StateParts) -> int:
         """Return the true time at which the next step of time ends."""
         now_ns = parts.record.now_ns
         if self.step_ns:
@@ -180,16 +181,16 @@ class Moves:
         found = self.instants[later] if later < len(self.instants) else now_ns + self.longest_ns
         return self._no_later(parts, found)
 
-    def _no_later(self, parts: Parts, until_ns: int) -> int:
+    def _no_later(self, parts: StateParts, until_ns: int) -> int:
         """Return that time, or the first at which a copy in flight must arrive."""
         dues = (self._due_ns(copy) for copy in parts.flight)
         return min([until_ns, *(due for due in dues if due > parts.record.now_ns)])
 
     def _due_ns(self, copy: int) -> int:
-        known = self.bench.copies.value[copy]
-        return known.sent_ns + self.company.physics.most_ns(known.source, known.target)
+        known = self.cache.copies.value[copy]
+        return known.sent_ns + self.group.timing.most_ns(known.source, known.target)
 
-    def passing(self, parts: Parts, times: int = 1) -> Move:
+    def passing(self, parts: StateParts, times: int = 1) -> Move:
         """Return a step of time, or so many, but none in which a copy becomes too late."""
         until_ns = self._next_ns(parts)
         if times > 1:
@@ -200,37 +201,37 @@ class Moves:
     def _may_arrive(self, copy: int, now_ns: int) -> bool:
         if not self.timed:
             return True
-        known = self.bench.copies.value[copy]
-        physics, under_way_ns = self.company.physics, now_ns - known.sent_ns
-        least_ns = physics.least_ns(known.source, known.target)
-        if self.limits.extremes and not self.bench.is_note[copy]:
-            return under_way_ns in (least_ns, physics.most_ns(known.source, known.target))
+        known = self.cache.copies.value[copy]
+        timing, under_way_ns = self.group.timing, now_ns - known.sent_ns
+        least_ns = timing.least_ns(known.source, known.target)
+        if self.limits.extremes and not self.cache.is_note[copy]:
+            return under_way_ns in (least_ns, timing.most_ns(known.source, known.target))
         return under_way_ns >= least_ns
 
-    def _note_due(self, parts: Parts) -> Move | None:
+    def _note_due(self, parts: StateParts) -> Move | None:
         if not self.timed:
             return None
         for copy in parts.flight:
-            if self.bench.is_note[copy] and self._may_arrive(copy, parts.record.now_ns):
-                target = self.bench.copies.value[copy].target
-                return Move(self.slot[target], self.bench.copy_label[copy], copy=copy)
+            if self.cache.is_note[copy] and self._may_arrive(copy, parts.record.now_ns):
+                target = self.cache.copies.value[copy].target
+                return Move(self.slot[target], self.cache.copy_label[copy], copy=copy)
         return None
 
-    def overdue(self, parts: Parts) -> Move | None:
+    def overdue(self, parts: StateParts) -> Move | None:
         """Return the arrival of a copy that can be under way no longer."""
         until_ns = self._next_ns(parts)
         for copy in parts.flight:
             if until_ns > self._due_ns(copy):
-                known = self.bench.copies.value[copy]
-                return Move(self.slot[known.target], self.bench.copy_label[copy], copy=copy)
+                known = self.cache.copies.value[copy]
+                return Move(self.slot[known.target], self.cache.copy_label[copy], copy=copy)
         return None
 
-    def may_pass(self, parts: Parts) -> bool:
+    def may_pass(self, parts: StateParts) -> bool:
         """Tell whether time can pass without a copy being later than it can be."""
         return self.overdue(parts) is None
 
-    def at_end(self, parts: Parts) -> bool:
+    def at_end(self, parts: StateParts) -> bool:
         """Tell whether nothing more is sent and nothing of the application is under way."""
         if not self.timed or parts.record.now_ns < self.horizon_ns:
             return False
-        return all(self.bench.copy_label[copy] < 0 for copy in parts.flight)
+        return all(self.cache.copy_label[copy] < 0 for copy in parts.flight)

@@ -74,7 +74,7 @@ class TransitionCache:
     """One object of each member, set to any snapshot and made to act."""
 
     def __init__(
-        self, members: Sequence[Protocol], labels: Sequence[str], physics: TimingModel
+        self, members: Sequence[Protocol], labels: Sequence[str], timing: TimingModel
     ) -> None:
         self.members = members
         self.addresses = frozenset(member.me for member in members)
@@ -89,8 +89,8 @@ class TransitionCache:
         """By copy: whether it is between protocols only."""
         self.ids: dict[int, MessageId] = {}
         """By label: the id that its sender gave it."""
-        self.physics = physics
-        self.timed = physics.bounds is not None
+        self.timing = timing
+        self.timed = timing.bounds is not None
         self._sent: dict[tuple[int, int, int, int, Audience, int], Reaction] = {}
         self._received: dict[tuple[int, int, int, int], Reaction] = {}
         self._ticked: dict[tuple[int, int, int], Reaction] = {}
@@ -138,7 +138,7 @@ class TransitionCache:
         return reaction
 
     def _reading(self, slot: int, now_ns: int) -> int:
-        return self.physics.reading(self.members[slot].me, now_ns) if self.timed else 0
+        return self.timing.reading(self.members[slot].me, now_ns) if self.timed else 0
 
     def _react(
         self,

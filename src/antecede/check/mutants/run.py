@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from antecede.check.calls import LIMIT_S, in_words, is_own, watching
-from antecede.check.conformance import Plan, conform, play
-from antecede.check.explorer.explorer import Limits, explore
+from antecede.check.conformance import SuitePlan, conform, play
+from antecede.check.explorer.explorer import SearchLimits, explore
 from antecede.check.group_under_test import GroupUnderTest, flat, hierarchy
+from antecede.check.judged_run import JudgedRun
 from antecede.check.mutants.modules import ModuleCopies
 from antecede.check.mutants.mutation import Mutant, find_mutants, short
 from antecede.check.plans import Target, one_against_all
 from antecede.check.results import RAISED, Failure
-from antecede.check.session import Trial
 from antecede.check.world import Step
 from antecede.errors import LocalError
 from antecede.protocols.registry import ENTRIES
@@ -38,7 +38,7 @@ REPLAYS = 30
 """To shorten what kills a mutant: that it was killed counts for more than how briefly."""
 
 
-class Outcome(NamedTuple):
+class MutantResult(NamedTuple):
     """What became of one mutant."""
 
     mutant: Mutant
@@ -69,28 +69,28 @@ class Score(NamedTuple):
     """What became of all mutants of one protocol."""
 
     target: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[MutantResult, ...]
     stale: tuple[str, ...]
     """Explanations of mutants that were killed or are no more."""
     left_out: int = 0
     """Mutants that the limit of time for all left no time for."""
 
     @property
-    def survivors(self) -> tuple[Outcome, ...]:
+    def survivors(self) -> tuple[MutantResult, ...]:
         """Mutants that break no promise and do nothing otherwise than the original."""
         return tuple(o for o in self._alive() if not o.difference)
 
     @property
-    def harmless(self) -> tuple[Outcome, ...]:
+    def harmless(self) -> tuple[MutantResult, ...]:
         """Mutants that break no promise, but send or keep something else."""
         return tuple(o for o in self._alive() if o.difference)
 
     @property
-    def unjudged(self) -> tuple[Outcome, ...]:
+    def unjudged(self) -> tuple[MutantResult, ...]:
         """Mutants that took too long."""
         return tuple(outcome for outcome in self.outcomes if outcome.unjudged)
 
-    def _alive(self) -> Iterator[Outcome]:
+    def _alive(self) -> Iterator[MutantResult]:
         return (o for o in self.outcomes if o.killed_by is None and not o.unjudged)
 
     @property
@@ -99,7 +99,7 @@ class Score(NamedTuple):
         return sum(outcome.killed_by is not None for outcome in self.outcomes)
 
     @property
-    def unexplained(self) -> tuple[Outcome, ...]:
+    def unexplained(self) -> tuple[MutantResult, ...]:
         """Survivors without a reason."""
         return tuple(outcome for outcome in self.survivors if not outcome.explanation)
 
@@ -163,7 +163,7 @@ class _Deadline:
 
 def judge_mutants(
     target: Target,
-    told: Callable[[Outcome, int, int], None] | None = None,
+    told: Callable[[MutantResult, int, int], None] | None = None,
     *,
     every: int = 1,
     each_s: float | None = None,
@@ -192,7 +192,7 @@ def time_for_each(each_s: float | None, original_s: float) -> float:
 
 def _judged(
     target: Target,
-    told: Callable[[Outcome, int, int], None] | None,
+    told: Callable[[MutantResult, int, int], None] | None,
     every: int,
     asked_s: float | None,
     deadline: _Deadline,
@@ -266,48 +266,48 @@ def _changed(targets: Sequence[Target], with_change: Callable[[Any], Any]) -> li
 
 def _outcome(
     targets: Sequence[Target],
-    originals: Sequence[Iterable[Trial]],
+    originals: Sequence[Iterable[JudgedRun]],
     bodies: ModuleCopies,
     mutant: Mutant,
     reasons: Mapping[str, str],
     until: _Deadline,
-) -> Outcome:
+) -> MutantResult:
     changed = _changed(targets, bodies.build(mutant))
     try:
         failure = next((f for f in _examinations(changed, until) if f is not None), None)
     except _TimeUpError:
-        return Outcome(mutant, None, unjudged=f"took longer than {until.seconds:.3g} s")
+        return MutantResult(mutant, None, unjudged=f"took longer than {until.seconds:.3g} s")
     except BaseException as error:
         if is_own(error):
             raise
         # The explorer reports what members raise; this is code that does not even start.
         what = in_words(error)
-        scene = _small(targets[0]).scene
-        failure = Failure(RAISED, "everybody", "", (), what, (), "any group", scene)
+        setup = _small(targets[0]).setup
+        failure = Failure(RAISED, "everybody", "", (), what, (), "any group", setup)
     if failure is not None:
-        return Outcome(mutant, failure)
+        return MutantResult(mutant, failure)
     pairs = zip(originals, changed, strict=True)
     difference = next(filter(None, (_difference(old, new) for old, new in pairs)), "")
-    return Outcome(mutant, None, difference, "" if difference else reasons.get(mutant.key, ""))
+    return MutantResult(mutant, None, difference, "" if difference else reasons.get(mutant.key, ""))
 
 
-def _original_runs(targets: Sequence[Target]) -> list[list[Trial]]:
+def _original_runs(targets: Sequence[Target]) -> list[list[JudgedRun]]:
     """Return, for each target, the runs of the original on which its mutants are compared."""
     return [
         [
-            play(company, Plan(parents=target.parents), f"difference/{run}")
-            for company in _groups(target)
+            play(group, SuitePlan(parents=target.parents), f"difference/{run}")
+            for group in _groups(target)
             for run in range(DIFFERENCE_RUNS)
         ]
         for target in targets
     ]
 
 
-def _difference(originals: Iterable[Trial], changed: Target) -> str:
+def _difference(originals: Iterable[JudgedRun], changed: Target) -> str:
     """Take the actions of the original's runs, and say what is sent or kept otherwise."""
-    groups = (company for company in _groups(changed) for _ in range(DIFFERENCE_RUNS))
-    for one, company in zip(originals, groups, strict=True):
-        other = Trial(company)
+    groups = (group for group in _groups(changed) for _ in range(DIFFERENCE_RUNS))
+    for one, group in zip(originals, groups, strict=True):
+        other = JudgedRun(group)
         for action in one.actions:
             other.take(action)
         steps = zip(one.world.steps, other.world.steps, strict=False)
@@ -354,7 +354,7 @@ def _groups(target: Target) -> Iterator[GroupUnderTest]:
     if target.topology is None:
         group = flat(target.name, target.factory, 4, target.options)
         yield group
-        if group.physics.bounds is not None:
+        if group.timing.bounds is not None:
             *_, offsets = one_against_all(target, 4)
             yield flat(target.name, target.factory, 4, target.options, offsets)
         return
@@ -368,28 +368,28 @@ def _examinations(targets: Sequence[Target], until: _Deadline) -> Iterator[Failu
     """Yield what each examination finds, the cheapest first; raises _TimeUpError."""
     for target in targets:
         small = _small(target)
-        yield explore(small, Limits(2, duplicates=1), until).failure
+        yield explore(small, SearchLimits(2, duplicates=1), until).failure
         survives = all(member.guarantee.survives_loss for member in small.make().values())
         # Without bounds of delays the explorer cannot tell what is given up from what is stuck.
-        if survives and small.physics.bounds is not None:
-            yield explore(small, Limits(2, losses=1, send_until=1), until).failure
-    plan = Plan(runs=RUNS, twins=False, replays=REPLAYS)
+        if survives and small.timing.bounds is not None:
+            yield explore(small, SearchLimits(2, losses=1, send_until=1), until).failure
+    plan = SuitePlan(runs=RUNS, twins=False, replays=REPLAYS)
     for target in targets:
-        for company in _groups(target):
-            yield conform(company, plan._replace(parents=target.parents), progress=until).failure
+        for group in _groups(target):
+            yield conform(group, plan._replace(parents=target.parents), progress=until).failure
     target = targets[0]
-    if target.topology is None and _small(target).physics.bounds is not None:
+    if target.topology is None and _small(target).timing.bounds is not None:
         yield from _at_the_limits(targets, until)
     elif target.topology is None:
         yield explore(
-            flat(target.name, target.factory, 3, target.options), Limits(3), until
+            flat(target.name, target.factory, 3, target.options), SearchLimits(3), until
         ).failure
-        yield explore(_small(target), Limits(4), until).failure
+        yield explore(_small(target), SearchLimits(4), until).failure
     else:
-        company = hierarchy(target.name, target.factory, target.topology, (1,), 2, target.options)
-        first, *_, last = company.names
-        yield explore(company, Limits(3, script=(last, last, first)), until).failure
-        yield explore(company, Limits(3, script=(first, last, first)), until).failure
+        group = hierarchy(target.name, target.factory, target.topology, (1,), 2, target.options)
+        first, *_, last = group.names
+        yield explore(group, SearchLimits(3, script=(last, last, first)), until).failure
+        yield explore(group, SearchLimits(3, script=(first, last, first)), until).failure
 
 
 def _at_the_limits(targets: Sequence[Target], until: _Deadline) -> Iterator[Failure | None]:
@@ -403,7 +403,7 @@ def _at_the_limits(targets: Sequence[Target], until: _Deadline) -> Iterator[Fail
             continue
         *_, offsets = one_against_all(target, 3)
         group = flat(target.name, target.factory, 3, target.options, offsets)
-        yield explore(group, Limits(2, send_until=1, extremes=True), until).failure
+        yield explore(group, SearchLimits(2, send_until=1, extremes=True), until).failure
 
 
 def _small(target: Target) -> GroupUnderTest:

@@ -1,6 +1,6 @@
-"""What one line of a scenario asks for: the moves that drive a group of members.
+"""What one line of a script asks for: the moves that drive a group of members.
 
-The explorer and the conformance suite write counterexamples in these terms, the scenario
+The explorer and the conformance suite write counterexamples in these terms, the script
 parser reads them, `antecede.check.script.run` carries them out. Members and messages go by the
 names that people gave them.
 """
@@ -82,8 +82,8 @@ def tick_of(ns: int) -> Tick:
 Action: TypeAlias = Send | Arrive | Lose | Join | Leave | Tick | State | Blocked
 
 
-def words(action: Action) -> str:
-    """Return the line of a scenario file that asks for this action."""
+def line_of(action: Action) -> str:
+    """Return the line of a script file that asks for this action."""
     match action:
         case Send(at, label, after, to, topics):
             parts = (("to", to), ("about", topics), ("after", after))

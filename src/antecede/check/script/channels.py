@@ -1,16 +1,16 @@
-"""Which channel model the arrivals and the deliveries of a scenario followed (Sahai et al.
+"""Which channel model the arrivals and the deliveries of a script followed (Sahai et al.
 2020).
 """
 
 from __future__ import annotations
 
-from antecede.check.script.execution import Run, rows_of
+from antecede.check.script.execution import ScriptRun, rows_of
 from antecede.check.world import JOINED
 from antecede.oracle.channels import CAUSAL, FIFO, Model, arrivals, deliveries
 from antecede.trace.schema import RECEIVE, SEND
 
 
-def channel_line(run: Run) -> str:
+def channel_line(run: ScriptRun) -> str:
     """Return "Arrivals: FIFO, not causal (a after b at P1). Deliveries: causal."; "" if neither.
 
     Messages of the application count, from the member that sent one to each member that it is
@@ -19,7 +19,7 @@ def channel_line(run: Run) -> str:
     rows = rows_of(run)
     if not any(row.kind == RECEIVE for row in rows):
         return ""
-    newcomers = {one.at for one in run.happenings() if one.kind == JOINED}
+    newcomers = {one.at for one in run.occurrences() if one.kind == JOINED}
     present = {row.member for row in rows if row.member is not None} - newcomers
     sent = (row.id for row in rows if row.kind == SEND)
     addressed = {message: run.addressed.get(message, tuple(present)) for message in sent}

@@ -1,4 +1,4 @@
-"""The state of a member in the words and symbols of its source, for `state` in a scenario.
+"""The state of a member in the words and symbols of its source, for `state` in a script.
 
 A protocol may say it itself with `describe() -> dict[str, str]`; where that takes names, it gets
 them. Protocols that count messages by member (BSS, IDR) are shown as vectors, as in Sahai et al.

@@ -1,4 +1,4 @@
-"""What a scenario did, in names: happenings, moments, and the lines of golden output.
+"""What a script did, in names: happenings, moments, and the lines of golden output.
 
 A delivery that came before a message of its causal past (in the relation that the protocol
 promises) is marked by `antecede.oracle`, from what happened alone; in total order also one that
@@ -11,16 +11,15 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from antecede.check.script.actions import Send
-from antecede.check.script.parse import Command, Scenario
-from antecede.check.world import ARRIVED, DELIVERED, JOINED, RELEASED, SENT
+from antecede.check.script.parse import Command, Script
+from antecede.check.session import as_events
+from antecede.check.world import DELIVERED, JOINED, RELEASED
 from antecede.oracle.history import History
 from antecede.protocols.base import Relation
-from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
+from antecede.trace.schema import Event
 
 ACKNOWLEDGED = "acknowledge"
 """A message that a protocol sends of its own accord."""
-
-_ROWS = {SENT: SEND, ARRIVED: RECEIVE, DELIVERED: DELIVER, RELEASED: DELIVER}
 
 
 class Occurrence(NamedTuple):
@@ -49,20 +48,20 @@ class Occurrence(NamedTuple):
         return bool(self.early_for or self.astray or self.unlike)
 
 
-class Moment(NamedTuple):
+class CommandResult(NamedTuple):
     """One action, numbered from 1 over all that move something (0: it only prints)."""
 
     number: int
     command: Command
-    happenings: tuple[Occurrence, ...]
+    occurrences: tuple[Occurrence, ...]
     output: tuple[str, ...]
 
 
-class Run(NamedTuple):
-    """A scenario that was carried out."""
+class ScriptRun(NamedTuple):
+    """A script that was carried out."""
 
-    scenario: Scenario
-    moments: tuple[Moment, ...]
+    script: Script
+    results: tuple[CommandResult, ...]
     relation: Relation
     """The causal past that the protocol respects."""
     held: tuple[Occurrence, ...]
@@ -72,62 +71,52 @@ class Run(NamedTuple):
     subscriptions: Mapping[str, tuple[str, ...]] = {}
     """Topics by member."""
 
-    def with_strays(self, moment: Moment) -> Moment:
+    def with_strays(self, result: CommandResult) -> CommandResult:
         """Return the moment with deliveries to members marked that the message is not for."""
 
         def is_astray(one: Occurrence) -> bool:
             return one.kind == DELIVERED and one.at not in self.addressed.get(one.label, (one.at,))
 
-        marked = (one._replace(astray=is_astray(one)) for one in moment.happenings)
-        return moment._replace(happenings=tuple(marked))
+        marked = (one._replace(astray=is_astray(one)) for one in result.occurrences)
+        return result._replace(occurrences=tuple(marked))
 
-    def happenings(self) -> Iterator[Occurrence]:
+    def occurrences(self) -> Iterator[Occurrence]:
         """Yield everything that happened, in order."""
-        for moment in self.moments:
-            yield from moment.happenings
+        for result in self.results:
+            yield from result.occurrences
 
     def violations(self) -> tuple[Occurrence, ...]:
         """Return the deliveries that came before their causes."""
-        return tuple(one for one in self.happenings() if one.wrong)
+        return tuple(one for one in self.occurrences() if one.wrong)
 
 
-def rows_of(run: Run) -> list[Event]:
+def rows_of(run: ScriptRun) -> list[Event]:
     """Return what happened as rows of a trace, for the oracle."""
-    rows: list[Event] = []
-    known: dict[str, list[str]] = {}
-    for one in run.happenings():
-        if one.kind == JOINED:
-            # What the sponsor had sent or delivered counts as delivered to the newcomer.
-            for label in known.get(one.others[0], ()):
-                rows.append(Event(kind=DELIVER, id=label, member=one.at))
-                known.setdefault(one.at, []).append(label)
-        elif one.kind in _ROWS:
-            row = Event(kind=_ROWS[one.kind], id=one.label, member=one.at, parents=one.answers)
-            rows.append(row)
-            if one.kind != ARRIVED:
-                known.setdefault(one.at, []).append(one.label)
-    return rows
+    return as_events(
+        (one.at, one.kind, one.label, one.others if one.kind == JOINED else one.answers)
+        for one in run.occurrences()
+    )
 
 
-def judged(run: Run) -> Run:
+def judged(run: ScriptRun) -> ScriptRun:
     """Mark every delivery that the oracle calls too early, and write the lines of output."""
     topics = {
-        moment.command.action.label: moment.command.action.topics
-        for moment in run.moments
-        if isinstance(moment.command.action, Send)
+        result.command.action.label: result.command.action.topics
+        for result in run.results
+        if isinstance(result.command.action, Send)
     }
     history = History(rows_of(run), run.addressed, topics, run.subscriptions)
     early = {
         (found.member, found.message): tuple(sorted(found.missing))
         for found in history.early(run.relation.value)
     }
-    run = run._replace(moments=tuple(map(run.with_strays, run.moments)))
+    run = run._replace(results=tuple(map(run.with_strays, run.results)))
     if run.relation is Relation.TOTAL:
         run = _compared(run)
-    return run._replace(moments=tuple(_judged_moment(moment, early) for moment in run.moments))
+    return run._replace(results=tuple(_judged_result(result, early) for result in run.results))
 
 
-def _compared(run: Run) -> Run:
+def _compared(run: ScriptRun) -> ScriptRun:
     """Mark deliveries in another order than at a member that delivered the message before."""
     orders: dict[str, list[str]] = {}
 
@@ -144,21 +133,24 @@ def _compared(run: Run) -> Run:
         here.append(one.label)
         return one
 
-    moments = (
-        moment._replace(happenings=tuple(map(marked, moment.happenings))) for moment in run.moments
+    results = (
+        result._replace(occurrences=tuple(map(marked, result.occurrences)))
+        for result in run.results
     )
-    return run._replace(moments=tuple(moments))
+    return run._replace(results=tuple(results))
 
 
-def _judged_moment(moment: Moment, early: dict[tuple[str, str], tuple[str, ...]]) -> Moment:
-    if not moment.happenings:
-        return moment
-    happenings = tuple(
+def _judged_result(
+    result: CommandResult, early: dict[tuple[str, str], tuple[str, ...]]
+) -> CommandResult:
+    if not result.occurrences:
+        return result
+    occurrences = tuple(
         one._replace(early_for=early.get((one.at, one.label), ())) if one.kind == DELIVERED else one
-        for one in moment.happenings
+        for one in result.occurrences
     )
-    output = tuple(line for one in happenings for line in _lines(one))
-    return moment._replace(happenings=happenings, output=output)
+    output = tuple(line for one in occurrences for line in _lines(one))
+    return result._replace(occurrences=occurrences, output=output)
 
 
 def waits(one: Occurrence) -> str:

@@ -1,4 +1,4 @@
-"""The text of a scenario file, read into a `Scenario` and written from one.
+"""The text of a script file, read into a `Script` and written from one.
 
 A line is a comment (`#`), an expected line of output (`= ...`) or a command; some commands set
 the scene (title, source, protocol, members), all others are actions. The format is described in
@@ -25,14 +25,14 @@ from antecede.check.script.actions import (
     Send,
     State,
     Tick,
-    words,
+    line_of,
 )
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import down_ns, seconds_text
-from antecede.errors import LocalError, ScenarioError
+from antecede.errors import LocalError, ScriptError
 
 
-class Setting(NamedTuple):
+class Setup(NamedTuple):
     """Who takes part, by name, and under which protocol."""
 
     protocol: str
@@ -63,33 +63,33 @@ class Command(NamedTuple):
     expected: tuple[str, ...] = ()
 
 
-class Scenario(NamedTuple):
-    """A scenario file as values."""
+class Script(NamedTuple):
+    """A script file as values."""
 
     path: str
     title: str
     source: str
-    setting: Setting
+    setup: Setup
     commands: tuple[Command, ...]
     protocol_line: int | None = None
     """Where the protocol and its options are named."""
 
 
-def load_scenario(path: str | Path) -> Scenario:
-    """Read a scenario file; raises ScenarioError with path, line and what to do."""
+def load_script(path: str | Path) -> Script:
+    """Read a script file; raises ScriptError with path, line and what to do."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
-        raise ScenarioError(f"cannot be read: {error.strerror}", path=str(path)) from error
+        raise ScriptError(f"cannot be read: {error.strerror}", path=str(path)) from error
     except UnicodeDecodeError as error:
-        raise ScenarioError(
-            f"is not UTF-8 text (byte {error.start}); scenarios are text files", path=str(path)
+        raise ScriptError(
+            f"is not UTF-8 text (byte {error.start}); scripts are text files", path=str(path)
         ) from error
-    return parse_scenario(text, str(path))
+    return parse_script(text, str(path))
 
 
-def parse_scenario(text: str, path: str = "scenario") -> Scenario:
-    """Read the text of a scenario; raises ScenarioError with path, line and what to do."""
+def parse_script(text: str, path: str = "script") -> Script:
+    """Read the text of a script; raises ScriptError with path, line and what to do."""
     return _Parser(path).parse(text)
 
 
@@ -108,25 +108,25 @@ class _Parser:
         self.subscriptions: dict[str, tuple[str, ...]] = {}
         self.commands: list[Command] = []
 
-    def parse(self, text: str) -> Scenario:
+    def parse(self, text: str) -> Script:
         for self.line, raw in enumerate(text.splitlines(), start=1):
             line = raw.strip()
             if line.startswith("="):
                 self._expect(line[1:].strip())
             elif line and not line.startswith("#"):
                 self._command(line)
-        setting = self._setting()
+        setup = self._setup()
         title, source = self.head.get("title", ""), self.head.get("source", "")
         commands = tuple(self.commands)
-        return Scenario(self.path, title, source, setting, commands, self.protocol_line)
+        return Script(self.path, title, source, setup, commands, self.protocol_line)
 
-    def error(self, message: str) -> ScenarioError:
-        return ScenarioError(message, path=self.path, line=self.line or None)
+    def error(self, message: str) -> ScriptError:
+        return ScriptError(message, path=self.path, line=self.line or None)
 
-    def _setting(self) -> Setting:
+    def _setup(self) -> Setup:
         if "protocol" not in self.head:
             raise self.error("no protocol is named; begin with, for example, 'protocol fifo'")
-        setting = Setting(
+        setup = Setup(
             self.head["protocol"],
             self.options,
             self.members,
@@ -136,14 +136,14 @@ class _Parser:
             tuple(self.clocks.items()),
             tuple(self.subscriptions.items()),
         )
-        everybody = setting.everybody()
+        everybody = setup.everybody()
         if self.members and (self.internal or self.external):
             raise self.error("a group has either 'members', or 'internal' and 'external' peers")
         if not everybody:
             raise self.error("nobody takes part; add, for example, 'members P1 P2 P3'")
         if twice := [name for k, name in enumerate(everybody) if name in everybody[:k]]:
             raise self.error(f"{twice[0]} takes part twice; names are unique")
-        return setting
+        return setup
 
     def _expect(self, output: str) -> None:
         if not self.commands:
@@ -156,14 +156,14 @@ class _Parser:
         arguments = rest.split()
         if word in ("title", "source"):
             self.head[word] = rest.strip()
-        elif word in _SETTING:
+        elif word in _SETUP:
             if self.commands:
                 raise self.error(f"'{word}' sets the scene and must stand before the first action")
-            _SETTING[word](self, arguments)
+            _SETUP[word](self, arguments)
         elif word in _ACTIONS:
             self.commands.append(Command(self.line, _ACTIONS[word](self, arguments)))
         else:
-            known = ", ".join(("title", "source", *_SETTING, *_ACTIONS))
+            known = ", ".join(("title", "source", *_SETUP, *_ACTIONS))
             raise self.error(f"unknown command '{word}'; known are {known}")
 
     # -- the scene --------------------------------------------------------------------------
@@ -172,7 +172,7 @@ class _Parser:
         if not arguments:
             raise self.error("write 'protocol NAME [option=value ...]'")
         if "protocol" in self.head:
-            raise self.error("the protocol is named already; a scenario has one")
+            raise self.error("the protocol is named already; a script has one")
         self.protocol_line = self.line
         # The path of a file may have spaces; its class does not.
         words = next((k for k, one in enumerate(arguments, 1) if ".py:" in one), 1)
@@ -291,7 +291,7 @@ class _Parser:
         raise self.error("write 'blocked MEMBER'")
 
 
-_SETTING: dict[str, Callable[[_Parser, Sequence[str]], None]] = {
+_SETUP: dict[str, Callable[[_Parser, Sequence[str]], None]] = {
     "protocol": _Parser._protocol,
     "members": _Parser._members,
     "internal": _Parser._internal,
@@ -352,30 +352,30 @@ def _positive(text: str) -> bool:
     return _number(text) and float(text) > 0
 
 
-def scenario_text(
-    setting: Setting, actions: Iterable[Action], *, title: str = "", source: str = ""
+def script_text(
+    setup: Setup, actions: Iterable[Action], *, title: str = "", source: str = ""
 ) -> str:
-    """Return the text of a scenario file, without expected output.
+    """Return the text of a script file, without expected output.
 
     `antecede.check.script.run.with_output` adds what the actions print.
     """
     head = [f"{word} {value}" for word, value in (("title", title), ("source", source)) if value]
-    options = "".join(f" {name}={value}" for name, value in setting.options)
-    scene = [f"protocol {setting.protocol}{options}"]
-    if setting.members:
-        scene.append("members " + " ".join(setting.members))
-    scene += [f"internal {sp}: {' '.join(peers)}" for sp, peers in setting.internal]
-    if setting.external:
-        scene.append("external " + " ".join(setting.external))
-    scene += _bounds_lines(setting.bounds) if setting.bounds is not None else []
-    scene += [f"clock {name} {seconds_text(offset)}" for name, offset in setting.clocks if offset]
-    scene += [f"subscribe {name} {' '.join(topics)}" for name, topics in setting.subscriptions]
-    blocks = [head, scene, [words(action) for action in actions]]
+    options = "".join(f" {name}={value}" for name, value in setup.options)
+    lines = [f"protocol {setup.protocol}{options}"]
+    if setup.members:
+        lines.append("members " + " ".join(setup.members))
+    lines += [f"internal {sp}: {' '.join(peers)}" for sp, peers in setup.internal]
+    if setup.external:
+        lines.append("external " + " ".join(setup.external))
+    lines += _bounds_lines(setup.bounds) if setup.bounds is not None else []
+    lines += [f"clock {name} {seconds_text(offset)}" for name, offset in setup.clocks if offset]
+    lines += [f"subscribe {name} {' '.join(topics)}" for name, topics in setup.subscriptions]
+    blocks = [head, lines, [line_of(action) for action in actions]]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
 def replace_output(text: str, outputs: dict[int, Sequence[str]]) -> str:
-    """Return the scenario text with the output after each line (from 1) replaced."""
+    """Return the script text with the output after each line (from 1) replaced."""
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip().startswith("="):

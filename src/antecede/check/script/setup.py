@@ -1,4 +1,4 @@
-"""From the setting of a scenario to protocol objects: numbers, options, topology.
+"""From the setting of a script to protocol objects: numbers, options, topology.
 
 Flat groups are numbered in the order in which the file names the members, from 0; a newcomer
 gets the next number. In a hierarchy super peers come first, from 1, then external and then
@@ -9,139 +9,110 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from antecede.check.group_under_test import relation_of
+from antecede.check.group_under_test import GroupUnderTest
 from antecede.check.loader import is_file_target, load_class
-from antecede.check.script.parse import Setting
+from antecede.check.script.actions import Join
+from antecede.check.script.parse import Script, Setup
 from antecede.check.timing import TimingModel
-from antecede.errors import LocalError, OptionError, ScenarioError
-from antecede.protocols.base import Protocol, Relation
+from antecede.errors import LocalError, ScriptError
+from antecede.protocols import build
+from antecede.protocols.base import Protocol
+from antecede.protocols.build import Factory
 from antecede.protocols.options import options_of, read_options
 from antecede.protocols.registry import ENTRIES, entry, of_order
 from antecede.protocols.topics.subscriptions import Subscriptions
 
 
-class Cast(NamedTuple):
-    """The members of a scenario: protocol objects and names by address."""
+def group_of(script: Script) -> GroupUnderTest:
+    """Return the group of a script; raises ScriptError and LocalError for what cannot be.
 
-    protocols: dict[int, Protocol]
-    names: dict[int, str]
-    """Everybody who is or was in the group, by address."""
-    relation: Relation
-    make: Callable[[int, Iterable[int]], Protocol] | None
-    """Makes one more flat member from its number and all numbers; None: nobody can join."""
-    physics: TimingModel = TimingModel()
-    """Clocks as the scenario sets them. Its arrivals are by hand: no delay is enforced."""
-    subscriptions: Mapping[str, tuple[str, ...]] = {}
-    """Topics by name."""
-
-    def newcomer(self, name: str, present: Iterable[int]) -> tuple[int, Protocol]:
-        """Return the address and the protocol object of one more member."""
-        if self.make is None:
-            raise LocalError("scenarios let members join flat groups only")
-        at = max(self.names) + 1
-        made = self.make(at, (*present, at))
-        self.names[at] = name
-        return at, made
-
-
-def cast_members(setting: Setting, folder: Path = Path()) -> Cast:
-    """Make the protocol objects of a setting; raises ScenarioError for what cannot be.
-
-    `folder` is where the FILE.py of a protocol of one's own is looked for; raises InputError
-    when it cannot be used.
+    FILE.py of a protocol of one's own is looked for beside the script; raises InputError when
+    it cannot be used, OptionError for an option that it does not have. Arrivals are by hand: no
+    delay is enforced.
     """
-    try:
-        factory, flat = _factory(setting.protocol, folder, setting.options)
-    except OptionError as error:
-        raise ScenarioError(error.message) from error
-    options = _options(factory, setting)
-    if flat and not setting.members:
-        raise ScenarioError(
-            f"all members of {setting.protocol} are alike; name them with 'members NAME ...'"
+    setup = script.setup
+    factory, flat = _factory(setup, Path(script.path).parent)
+    options = read_options(setup.protocol, factory, setup.options)
+    if flat and not setup.members:
+        raise ScriptError(
+            f"all members of {setup.protocol} are alike; name them with 'members NAME ...'"
         )
-    if not flat and setting.members:
-        raise ScenarioError(
-            f"{setting.protocol} has several roles; name them with "
+    if not flat and setup.members:
+        raise ScriptError(
+            f"{setup.protocol} has several roles; name them with "
             "'internal SUPER_PEER: PEER ...' and 'external PEER ...'"
         )
-    try:
-        return _flat(factory, setting, options) if flat else _hierarchy(factory, setting, options)
-    except (LocalError, TypeError) as error:
-        raise ScenarioError(f"protocol {setting.protocol}: {error}") from error
+    if not flat:
+        return _hierarchy(factory, setup, options)
+    joining = [one.action.at for one in script.commands if isinstance(one.action, Join)]
+    return _flat(factory, setup, options, joining)
 
 
-def _flat(factory: Callable[..., Any], setting: Setting, options: Mapping[str, Any]) -> Cast:
-    names = dict(enumerate(setting.members))
-    options = {**options, **_timing(factory, setting)}
+def _flat(
+    factory: Factory, setup: Setup, options: Mapping[str, Any], joining: Iterable[str]
+) -> GroupUnderTest:
+    names = dict(enumerate(setup.members))
+    subscribers = (name for name, _ in setup.subscriptions)
+    # A newcomer has the next number; who subscribes and never joins comes last.
+    everybody = dict.fromkeys((*setup.members, *joining, *subscribers))
+    number = {name: at for at, name in enumerate(everybody)}
+    told = {**options, **_told(factory, setup, number)}
 
-    def make(me: int, members: Iterable[int]) -> Protocol:
-        made: Protocol = factory(me, tuple(members), **options)
-        made.note_payload = f"note-{names.get(me, me)}"
-        return made
+    def newcomer(me: int, members: Iterable[int], name: str) -> Protocol:
+        return build.member(factory, me, members, told, name)
 
-    protocols = {at: make(at, names) for at in names}
-    number = {name: at for at, name in names.items()}
-    if strangers := [name for name, _ in setting.clocks if name not in number]:
+    def make() -> dict[int, Protocol]:
+        return {at: newcomer(at, names, name) for at, name in names.items()}
+
+    if strangers := [name for name, _ in setup.clocks if name not in setup.members]:
         raise LocalError(f"a clock is set for {strangers[0]}, who is not in the group")
-    physics = TimingModel({number[name]: offset for name, offset in setting.clocks})
-    subscribed = dict(setting.subscriptions)
-    return Cast(protocols, names, relation_of(protocols), make, physics, subscribed)
-
-
-def _timing(factory: Callable[..., Any], setting: Setting) -> dict[str, Any]:
-    """Return bounds and subscriptions as options, by number; a newcomer has the next one."""
-    numbers = {name: at for at, name in enumerate(setting.members)}
-    later = (name for name, _ in setting.subscriptions if name not in numbers)
-    everybody = numbers | {name: at for at, name in enumerate(later, start=len(numbers))}
-    found: dict[str, Any] = {}
-    if setting.bounds is not None:
-        found["bounds"] = setting.bounds.numbered(everybody)
-    if setting.subscriptions:
-        found["subscriptions"] = Subscriptions(dict(setting.subscriptions)).numbered(everybody)
-    if unused := sorted(found.keys() - options_of(factory).keys()):
-        raise ScenarioError(f"{setting.protocol} takes no {unused[0]}: leave these lines out")
-    return found
-
-
-def _hierarchy(factory: Callable[..., Any], setting: Setting, options: Mapping[str, Any]) -> Cast:
-    from antecede.protocols.hierarchical.roles import Topology
-
-    supers = [name for name, _ in setting.internal]
-    inner = [name for _, peers in setting.internal for name in peers]
-    names = dict(enumerate((*supers, *setting.external, *inner), start=1))
-    number = {name: at for at, name in names.items()}
-    groups = {number[sp]: tuple(number[peer] for peer in peers) for sp, peers in setting.internal}
-    protocols = factory(
-        Topology(groups, tuple(number[name] for name in setting.external)), **options
+    return GroupUnderTest(
+        setup.protocol,
+        names,
+        make,
+        newcomer,
+        setup.options,
+        timing=TimingModel({number[name]: offset for name, offset in setup.clocks}),
+        subscriptions={number[at]: frozenset(topics) for at, topics in setup.subscriptions},
     )
-    for at, member in protocols.items():
-        if hasattr(member, "ack_payload"):
-            member.ack_payload = f"ack-{names[at]}"
-        member.note_payload = f"note-{names[at]}"
-    return Cast(protocols, names, relation_of(protocols), None)
 
 
-def _factory(
-    name: str, folder: Path, options: Iterable[tuple[str, str]] = ()
-) -> tuple[Callable[..., Any], bool]:
+def _told(factory: Factory, setup: Setup, number: Mapping[str, int]) -> dict[str, Any]:
+    """Return bounds and subscriptions as options, by number."""
+    told: dict[str, Any] = {}
+    if setup.bounds is not None:
+        told["bounds"] = setup.bounds
+    if setup.subscriptions:
+        told["subscriptions"] = Subscriptions(dict(setup.subscriptions))
+    if unused := sorted(told.keys() - options_of(factory).keys()):
+        raise ScriptError(f"{setup.protocol} takes no {unused[0]}: leave these lines out")
+    return build.numbered(told, number)
+
+
+def _hierarchy(factory: Factory, setup: Setup, options: Mapping[str, Any]) -> GroupUnderTest:
+    supers = [name for name, _ in setup.internal]
+    inner = [name for _, peers in setup.internal for name in peers]
+    names = dict(enumerate((*supers, *setup.external, *inner), start=1))
+    number = {name: at for at, name in names.items()}
+    groups = {number[sp]: tuple(number[peer] for peer in peers) for sp, peers in setup.internal}
+    external = tuple(number[name] for name in setup.external)
+    make = partial(build.hierarchy, factory, groups, external, options, names)
+    return GroupUnderTest(setup.protocol, names, make, None, setup.options, tuple(setup.internal))
+
+
+def _factory(setup: Setup, folder: Path) -> tuple[Factory, bool]:
     """Return what makes the members, and whether they are all alike."""
+    name = setup.protocol
     if is_file_target(name):
-        return load_class(str(folder / name), options), True
+        return load_class(str(folder / name), setup.options), True
     try:
-        found = entry(name)
-        return found.load(), found.flat
+        known = entry(name)
     except LocalError as error:
-        known = of_order(name) or f"there are {', '.join(ENTRIES)}, or your own FILE.py:CLASS"
-        raise ScenarioError(f"no protocol is called '{name}'; {known}") from error
-
-
-def _options(factory: Callable[..., Any], setting: Setting) -> dict[str, Any]:
-    """Return the keyword arguments that the options of the setting stand for."""
-    try:
-        return read_options(setting.protocol, factory, setting.options)
-    except OptionError as error:
-        raise ScenarioError(error.message) from error
+        there = of_order(name) or f"there are {', '.join(ENTRIES)}, or your own FILE.py:CLASS"
+        raise ScriptError(f"no protocol is called '{name}'; {there}") from error
+    return known.load(), known.flat

@@ -23,10 +23,10 @@ from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError, ScenarioError
 from antecede.progress import Progress
 from antecede.protocols.base import Protocol
-from antecede.simulate.members import cast
+from antecede.simulate.members import make_members
 from antecede.simulate.memory import check_memory
 from antecede.simulate.outputs.certainty import half_widths
-from antecede.simulate.outputs.unnecessary_waits import outcomes
+from antecede.simulate.outputs.unnecessary_waits import delivery_waits
 from antecede.simulate.reference_engine import run_readable
 from antecede.simulate.scenario.compatibility import kind_of
 from antecede.simulate.scenario.model import Scenario
@@ -155,14 +155,14 @@ def _check_used(
 def _members(scenario: Scenario, seed: int) -> Mapping[int, Protocol]:
     """Make the members once before anything runs: they may refuse delays and clocks."""
     try:
-        return cast(scenario, seed).members
+        return make_members(scenario, seed).members
     except ScenarioError as error:
         raise InputError(as_option(error.message)) from error
 
 
 def _ran(scenario: Scenario, seed: int, progress: Progress) -> Ran:
     result, recording = run_readable(scenario, seed, True, progress)
-    seen = outcomes(recording)
-    more = {} if seen is None else seen.hindsight().figures()
+    seen = delivery_waits(recording)
+    more = {} if seen is None else seen.counts().figures()
     halves = half_widths(result, recording, seen)
     return Ran(seed, {**result.figures, **more}, halves, result.caveats)

@@ -6,10 +6,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from antecede.check.group_under_test import relation_of
 from antecede.check.loader import is_file_target
 from antecede.formatting import counted, were
 from antecede.protocols.base import Protocol, Relation
+from antecede.protocols.build import relation_of
 from antecede.protocols.registry import entry
 from antecede.simulate.outputs.certainty import half_width
 from antecede.simulate.outputs.violations import FULL
@@ -61,7 +61,7 @@ REST = (
         100,
         2,
     ),
-    Measure("in_vain_percent", "causal.vain", "causal.checked", 100),
+    Measure("unnecessary_percent", "causal.unnecessary", "causal.checked", 100),
     Measure("notes_per_message", "notes", "sent", 1, 2),
     Measure("promise_broken_percent", "violations", "violations.checked", 100, 2),
 )
@@ -174,7 +174,7 @@ def compared(
     found = Compared(name, scenario, SHORT[relation_of(members)], (), tuple(runs))
     remarks += _what_went_wrong(found)
     if any("causal.checked" not in run.figures for run in runs):
-        remarks.append(f"held, too early and in vain are looked for in up to {FULL:,} messages")
+        remarks.append(f"held, too early and unnecessary are looked for in up to {FULL:,} messages")
     remarks += dict.fromkeys(
         f"{', '.join(_named(run.caveats, why))}: {why}"
         for run in runs

@@ -37,7 +37,7 @@ COLUMNS = (
     Column(("", "held", "%")),
     Column(("too", "early", "%")),
     Column(("by", "rcpt.", "%")),
-    Column(("in", "vain", "%")),
+    Column(("un-", "nec.", "%")),
     Column(("", "notes", "")),
 )
 SIZE = 1
@@ -57,7 +57,11 @@ LEGEND = (
         "delivered before, or without, a message that it causally follows (under-ordering); by "
         "receipt (rcpt.): one that had arrived at its sender",
     ),
-    ("in vain", "held although all that it causally follows had been delivered (over-ordering)"),
+    (
+        "unnec.",
+        "unnecessary: held although all that it causally follows had been delivered "
+        "(over-ordering)",
+    ),
     ("notes", "copies of the protocol's own messages, for each message of the application"),
 )
 DOUBT = ("±", "to each side of the figure above it is its 95 % interval")

@@ -23,7 +23,7 @@ from antecede.interrupt import interruptible
 from antecede.progress import Progress
 from antecede.simulate.memory import check_memory, messages_of
 from antecede.simulate.outputs.result import Result
-from antecede.simulate.outputs.unnecessary_waits import hindsight
+from antecede.simulate.outputs.unnecessary_waits import wait_counts
 from antecede.simulate.outputs.violations import FULL
 from antecede.simulate.reference_engine import run_readable
 from antecede.simulate.run import AUTO, COMPILED, ENGINES, READABLE, simulate
@@ -165,13 +165,15 @@ def _results(scenario: Scenario, args: argparse.Namespace, engine: str) -> list[
                 results.append(_recorded(scenario, seed, args.trace, follow))
             else:
                 result = interruptible(partial(simulate, scenario, seed, engine))
-                results.append(result._replace(caveats={**result.caveats, "causal.vain": IN_VAIN}))
+                results.append(
+                    result._replace(caveats={**result.caveats, "causal.unnecessary": UNNECESSARY})
+                )
             if args.meter:
                 results[-1] = _metered(results[-1])
     return results
 
 
-IN_VAIN = "only what the readable engine records tells it; give --engine readable"
+UNNECESSARY = "only what the readable engine records tells it; give --engine readable"
 
 
 def _metered(result: Result) -> Result:
@@ -190,9 +192,9 @@ def _metered(result: Result) -> Result:
 def _recorded(
     scenario: Scenario, seed: int, trace: str | None, progress: Callable[[float], None]
 ) -> Result:
-    """Run by the readable engine; what was held in vain is told too, and the trace written."""
+    """Run by the readable engine; unnecessary waits are told too, and the trace written."""
     result, recording = run_readable(scenario, seed, True, progress)
-    seen = hindsight(recording)
+    seen = wait_counts(recording)
     if trace is not None:
         from antecede.simulate.outputs.trace import write_trace
 
@@ -200,7 +202,7 @@ def _recorded(
             write_trace(recording, draft, format=format_of(trace))
     if seen is None:
         why = f"looked for in runs of up to {FULL:,} messages"
-        return result._replace(caveats={**result.caveats, "causal.vain": why})
+        return result._replace(caveats={**result.caveats, "causal.unnecessary": why})
     return result._replace(figures={**result.figures, **seen.figures()})
 
 

@@ -243,7 +243,7 @@ def _judged(figures: _Figures, relation: Relation | None) -> Iterator[tuple[str,
                 early = figures.total(name)
                 words = f"{early} of {of} came before {what}"
                 yield ("too early" if name == ways[0][0] else ""), words
-        yield from _in_vain(figures)
+        yield from _unnecessary(figures)
         broken = figures.total("violations")
         if relation is Relation.NONE:
             yield "own order", "the protocol keeps no order, so none was broken"
@@ -262,16 +262,17 @@ def _deliveries(total: str) -> str:
     return f"{total} {'delivery' if total == '1' else 'deliveries'}"
 
 
-def _in_vain(figures: _Figures) -> Iterator[tuple[str, str]]:
+def _unnecessary(figures: _Figures) -> Iterator[tuple[str, str]]:
     """Yield the over-ordering, beside the under-ordering."""
-    if not figures.any_of("causal.vain"):
+    if not figures.any_of("causal.unnecessary"):
         return
-    of, vain, held = (figures.total(f"causal.{name}") for name in ("checked", "vain", "held"))
-    late = figures.words("causal.vain_ms")
+    names = ("checked", "unnecessary", "held")
+    of, waited, held = (figures.total(f"causal.{name}") for name in names)
+    late = figures.words("causal.unnecessary_ms")
     figures.told.add("causal.early")  # by delivery, or by topic where that is the promise
     yield (
-        "in vain",
-        f"{vain} of {_deliveries(of)} were held after all their causes were there, for {late} ms "
+        "unnecessary",
+        f"{waited} of {_deliveries(of)} were held after all their causes were there, for {late} ms "
         f"together; {held} were held at all",
     )
 

@@ -37,7 +37,7 @@ from typing import Any, TypeAlias
 from antecede.clocks.nanoseconds import LONGEST_NS, Seconds, seconds_text, span_ns, up_ns
 from antecede.errors import DecodeError, LocalError, ProtocolError
 from antecede.group.message import Blocked, GroupEffect, Id, Message
-from antecede.order.replay.rows import Arrival, Outcome, Waiting
+from antecede.order.replay.rows import Arrival, HeldRow, RowOutcome
 from antecede.order.replay.spec import DeliverSpec, DeliverStatus
 from antecede.protocols.base import DUPLICATE, OWN, Relation
 from antecede.protocols.stored.codec import pack_state, unpack_state
@@ -68,7 +68,7 @@ _STORED: Shape = (
 """Group, clock, last tick, delivered, tickets; held rows, expired ones, own bytes."""
 
 
-class Observer:
+class ReplayedMember:
     """One observer's group and the rows that it holds back.
 
     Times are whole nanoseconds. Raises LocalError when the observer can have no group.
@@ -85,7 +85,7 @@ class Observer:
         self._ticked = 0
         """The last multiple of the tick that the protocol was told."""
         self._delivered = 0
-        self._held: dict[Key, Waiting] = {}
+        self._held: dict[Key, HeldRow] = {}
         self._expired: set[Key] = set()
         self._posted: tuple[bytes, ...] = ()
         self._unclaimed: tuple[bytes, ...] = ()
@@ -99,7 +99,7 @@ class Observer:
 
     # -- rows and time ----------------------------------------------------------------------
 
-    def take(self, arrival: Arrival) -> list[Outcome]:
+    def take(self, arrival: Arrival) -> list[RowOutcome]:
         """Let time pass up to a row and take it in; return all rows that leave."""
         left = self.advance(arrival.at)
         now = self._clock or 0
@@ -115,15 +115,15 @@ class Observer:
             if self.group.stats().ahead > ahead:
                 raise DecodeError("its sender knows of a member that the list here does not have")
         except ProtocolError as error:
-            return [*left, Outcome(arrival.ticket, DeliverStatus.REFUSED, reason=str(error))]
+            return [*left, RowOutcome(arrival.ticket, DeliverStatus.REFUSED, reason=str(error))]
         self.group.outgoing()
         return [*left, *self._received(arrival.ticket)]
 
-    def advance(self, until: int) -> list[Outcome]:
+    def advance(self, until: int) -> list[RowOutcome]:
         """Let time pass up to `until`; return the rows that leave."""
         if self._clock is None:
             self._clock, self._ticked = until, self._multiple(until)
-        left: list[Outcome] = []
+        left: list[RowOutcome] = []
         while self._clock < until or self._overdue(self._clock):
             stop = min(until, self._deadline(until))
             if self._ticks:
@@ -132,7 +132,7 @@ class Observer:
             left += self._expire()
         return left
 
-    def finish(self, finish_s: Seconds) -> list[Outcome]:
+    def finish(self, finish_s: Seconds) -> list[RowOutcome]:
         """Let time go on for so long, then give out what is held, as held."""
         left = []
         if self._clock is not None:
@@ -165,8 +165,8 @@ class Observer:
     def _overdue(self, now: int) -> bool:
         return bool(self._held) and self._patience is not None and self._deadline(now) <= now
 
-    def _tick_up_to(self, stop: int) -> list[Outcome]:
-        left: list[Outcome] = []
+    def _tick_up_to(self, stop: int) -> list[RowOutcome]:
+        left: list[RowOutcome] = []
         last, idle = self._multiple(stop), 0
         while self._ticked < last:
             multiples = range((self._ticked + 1) * self._tick, last * self._tick + 1, self._tick)
@@ -179,8 +179,8 @@ class Observer:
             self.group.outgoing()
         return left
 
-    def _expire(self) -> list[Outcome]:
-        left: list[Outcome] = []
+    def _expire(self) -> list[RowOutcome]:
+        left: list[RowOutcome] = []
         blocked: dict[Key, Blocked] = {}
         while self._clock is not None and self._overdue(self._clock):
             blocked = blocked or self.group.blocked_by_id()
@@ -192,15 +192,15 @@ class Observer:
 
     # -- effects and rows -------------------------------------------------------------------
 
-    def _received(self, ticket: int) -> list[Outcome]:
+    def _received(self, ticket: int) -> list[RowOutcome]:
         left = self._assigned(ticket)
         named = any(outcome.ticket == ticket for outcome in left)
         held = bool(self._held) and next(reversed(self._held.values())).ticket == ticket
         if not named and not held:
-            left.append(Outcome(ticket, DeliverStatus.CONTROL))
+            left.append(RowOutcome(ticket, DeliverStatus.CONTROL))
         return left
 
-    def _assigned(self, ticket: int | None) -> list[Outcome]:
+    def _assigned(self, ticket: int | None) -> list[RowOutcome]:
         """Return what the last call's effects say of held rows and of the row that has come."""
         left = []
         for effect in self.group.effects():
@@ -219,22 +219,22 @@ class Observer:
             elif key in self._expired and not copy:
                 self._expired.discard(key)
             elif current and ticket is not None:
-                left.append(self._left(effect, Waiting(ticket, self._clock or 0, ())))
+                left.append(self._left(effect, HeldRow(ticket, self._clock or 0, ())))
         return left
 
     def _hold(self, key: Key, effect: GroupEffect, ticket: int | None) -> None:
         # Roles that only forward say when they hold a message, but not when they send it on.
         if ticket is not None and self.group.application:
-            self._held[key] = Waiting(ticket, self._clock or 0, _ids(effect.waits_for))
+            self._held[key] = HeldRow(ticket, self._clock or 0, _ids(effect.waits_for))
 
-    def _left(self, effect: GroupEffect, waiting: Waiting) -> Outcome:
+    def _left(self, effect: GroupEffect, waiting: HeldRow) -> RowOutcome:
         message = effect.message
         assert message is not None
         waited_ms = ((self._clock or 0) - waiting.since) / NS_PER_MS
         if effect.kind == "discarded":
             twice = effect.reason in (DUPLICATE, OWN)
             status = DeliverStatus.DUPLICATE if twice else DeliverStatus.DISCARDED
-            outcome = Outcome(waiting.ticket, status, reason=effect.reason)
+            outcome = RowOutcome(waiting.ticket, status, reason=effect.reason)
             return outcome._replace(sender=message.sender, seq=message.seq, payload=message.payload)
         own = self._in_turn and message.sender == self.group.name
         status = DeliverStatus.SENT if own else DeliverStatus.DELIVERED
@@ -243,22 +243,22 @@ class Observer:
             status, waits_for = DeliverStatus.RELEASED, _ids(effect.waits_for)
         position, self._delivered = self._delivered, self._delivered + 1
         said = waits_for, waiting.reason, *_shown(message)
-        return Outcome(waiting.ticket, status, position, waited_ms, *said)
+        return RowOutcome(waiting.ticket, status, position, waited_ms, *said)
 
-    def _aside(self, waiting: Waiting, held: Blocked | None, status: DeliverStatus) -> Outcome:
+    def _aside(self, waiting: HeldRow, held: Blocked | None, status: DeliverStatus) -> RowOutcome:
         """Return the outcome of a held row that leaves while its message stays held."""
         waited_ms = ((self._clock or 0) - waiting.since) / NS_PER_MS
         ticket, waits_for, reason = waiting.ticket, waiting.waits_for, waiting.reason
         if held is None:
-            return Outcome(ticket, status, None, waited_ms, waits_for, reason)
+            return RowOutcome(ticket, status, None, waited_ms, waits_for, reason)
         said = (reason, held.reason or _silent(held), _early(held, self._clock or 0))
         reason = "; ".join(words for words in said if words) or None
         shown = _shown(held.message)
-        return Outcome(ticket, status, None, waited_ms, _ids(held.waits_for), reason, *shown)
+        return RowOutcome(ticket, status, None, waited_ms, _ids(held.waits_for), reason, *shown)
 
     # -- own messages -----------------------------------------------------------------------
 
-    def _send(self, arrival: Arrival, now: int) -> list[Outcome]:
+    def _send(self, arrival: Arrival, now: int) -> list[RowOutcome]:
         """Send an own message again; return the rows that leave.
 
         Raises DecodeError and LocalError.
@@ -266,16 +266,16 @@ class Observer:
         ticket, wire = arrival.ticket, arrival.wire
         if wire is not None and wire in self._posted:
             if wire not in self._unclaimed:
-                return [Outcome(ticket, DeliverStatus.DUPLICATE, reason=DUPLICATE)]
+                return [RowOutcome(ticket, DeliverStatus.DUPLICATE, reason=DUPLICATE)]
             self._unclaimed = tuple(other for other in self._unclaimed if other != wire)
-            return [Outcome(ticket, DeliverStatus.SENT)]
+            return [RowOutcome(ticket, DeliverStatus.SENT)]
         payload = b""
         logged = {"to": arrival.to, "topics": arrival.topics}
         chosen: dict[str, Any] = {n: value for n, value in logged.items() if value is not None}
         if wire is not None:
             said = self.group.said(wire)
             if said is None:  # the protocol sends it by itself, when it is told the same
-                return [Outcome(ticket, DeliverStatus.CONTROL)]
+                return [RowOutcome(ticket, DeliverStatus.CONTROL)]
             payload, chosen = said.payload, {**said._asdict(), **chosen}
             del chosen["payload"]
             self.group.speak_as(wire)
@@ -287,16 +287,16 @@ class Observer:
         reason = None if same else "the protocol sends other bytes here: is the log whole?"
         return self._sent(ticket, reason, payload)
 
-    def _sent(self, ticket: int, reason: str | None, payload: bytes) -> list[Outcome]:
+    def _sent(self, ticket: int, reason: str | None, payload: bytes) -> list[RowOutcome]:
         """Return the row of what has just been sent, unless it waits, and what else leaves."""
         sent = [effect for effect in self.group.effects() if effect.kind == "sent" and effect.id]
         if self._in_turn and sent:
             assert sent[0].id is not None
-            self._held[sent[0].id] = Waiting(ticket, self._clock or 0, (), reason)
+            self._held[sent[0].id] = HeldRow(ticket, self._clock or 0, (), reason)
             return self._assigned(None)
         own = sent[0].message if sent else None
         shown = _shown(own) if own else (self.group.name, None, payload)
-        outcome = Outcome(ticket, DeliverStatus.SENT, None, None, None, reason, *shown)
+        outcome = RowOutcome(ticket, DeliverStatus.SENT, None, None, None, reason, *shown)
         return [outcome, *self._assigned(None)]
 
     # -- snapshot ---------------------------------------------------------------------------
@@ -318,7 +318,7 @@ class Observer:
         self.group.restore(group, resume=True)
         self._posted, self._unclaimed = posted, unclaimed
         self._clock, self._ticked, self._delivered, self.tickets = counts
-        self._held = {key: Waiting(*waiting) for key, *waiting in held}
+        self._held = {key: HeldRow(*waiting) for key, *waiting in held}
         self._expired = set(expired)
 
 

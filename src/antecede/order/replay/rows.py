@@ -1,4 +1,4 @@
-"""Rows on their way through an `Observer`: as they come, as they wait, as they leave."""
+"""Rows on their way through an `ReplayedMember`: as they come, as they wait, as they leave."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from antecede.order.replay.spec import DeliverStatus
 
 
 class Arrival(NamedTuple):
-    """One row of an observer; `at` is its time (see `Observer`), `ticket` its own number."""
+    """One row of an observer; `at` is its time (see `ReplayedMember`), `ticket` its own number."""
 
     ticket: int
     at: int
@@ -20,7 +20,7 @@ class Arrival(NamedTuple):
     """Topics of an own message of which there are no bytes."""
 
 
-class Outcome(NamedTuple):
+class RowOutcome(NamedTuple):
     """What became of a row; None where there is nothing to say."""
 
     ticket: int
@@ -34,7 +34,7 @@ class Outcome(NamedTuple):
     payload: bytes | None = None
 
 
-class Waiting(NamedTuple):
+class HeldRow(NamedTuple):
     """A held row: its ticket, when it came, and what it waited for then.
 
     `reason` is what is to be said of it in any case, when it leaves.

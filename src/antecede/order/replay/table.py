@@ -4,8 +4,8 @@ Theory of operation
 -------------------
 Rows are split by (group, observer) and sorted by (time, tiebreak); what is equal in both goes by
 its bytes, then by the rest of the row, so that the result does not depend on the order of rows,
-chunks or partitions. Each observer's rows go through one `Observer`. A row that cannot be placed
-(no observer, no time) is refused and changes nothing.
+chunks or partitions. Each observer's rows go through one `ReplayedMember`. A row that cannot be
+placed (no observer, no time) is refused and changes nothing.
 
 A dictionary and a few tuples a row: this engine runs the protocols' own readable classes and no
 compiled kernel. What that costs: docs/design/deliver.md.
@@ -26,8 +26,8 @@ import pyarrow.compute
 
 from antecede.clocks.nanoseconds import NS
 from antecede.errors import InputError, LocalError
-from antecede.order.replay.member import Observer
-from antecede.order.replay.rows import Arrival, Outcome
+from antecede.order.replay.member import ReplayedMember
+from antecede.order.replay.rows import Arrival, RowOutcome
 from antecede.order.replay.spec import ADDED, PER_S, DeliverSpec, DeliverStatus
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
@@ -54,7 +54,7 @@ class Log(NamedTuple):
     """The rows of a table by observer, each in order of arrival, and those that have no place."""
 
     rows: dict[Key, list[Arrival]]
-    refused: list[Outcome]
+    refused: list[RowOutcome]
 
 
 def deliver_table(table: pyarrow.Table, spec: DeliverSpec) -> pyarrow.Table:
@@ -72,23 +72,23 @@ def deliver_table(table: pyarrow.Table, spec: DeliverSpec) -> pyarrow.Table:
     return with_outcomes(table, outcomes, spec)
 
 
-def _play(key: Key, rows: list[Arrival], spec: DeliverSpec) -> list[Outcome]:
+def _play(key: Key, rows: list[Arrival], spec: DeliverSpec) -> list[RowOutcome]:
     """Return what becomes of an observer's rows, from its first to the end of time."""
     try:
-        observer = Observer(spec, key.observer, key.group)
+        observer = ReplayedMember(spec, key.observer, key.group)
     except LocalError as error:
         return refused(rows, error)
     return [*take_all(observer, rows), *observer.finish(spec.finish_s)]
 
 
-def take_all(observer: Observer, rows: Iterable[Arrival]) -> list[Outcome]:
+def take_all(observer: ReplayedMember, rows: Iterable[Arrival]) -> list[RowOutcome]:
     """Return the rows that leave while an observer takes in others."""
     return [outcome for row in rows for outcome in observer.take(row)]
 
 
-def refused(rows: Iterable[Arrival], error: LocalError) -> list[Outcome]:
+def refused(rows: Iterable[Arrival], error: LocalError) -> list[RowOutcome]:
     """Return the outcomes of the rows of an observer that can have no group."""
-    return [Outcome(row.ticket, DeliverStatus.REFUSED, reason=str(error)) for row in rows]
+    return [RowOutcome(row.ticket, DeliverStatus.REFUSED, reason=str(error)) for row in rows]
 
 
 # -- columns in -----------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def read_log(table: pyarrow.Table, spec: DeliverSpec) -> Log:
     for row, (observer, at) in enumerate(zip(observers, times, strict=True)):
         if observer is None or at is None:
             lack = f"no {spec.observer}" if observer is None else f"no {spec.time} that can be"
-            log.refused.append(Outcome(row, DeliverStatus.REFUSED, reason=lack))
+            log.refused.append(RowOutcome(row, DeliverStatus.REFUSED, reason=lack))
             continue
         arrival = Arrival(row, at, wires[row], bool(sent[row]), to[row], topics[row])
         tie = ties[row]
@@ -225,7 +225,7 @@ def added(spec: DeliverSpec) -> tuple[Any, ...]:
 
 
 def with_outcomes(
-    table: pyarrow.Table, outcomes: Sequence[Outcome], spec: DeliverSpec
+    table: pyarrow.Table, outcomes: Sequence[RowOutcome], spec: DeliverSpec
 ) -> pyarrow.Table:
     """Append the added columns; the outcomes' tickets are all row numbers, each once."""
     by_row = sorted(outcomes)

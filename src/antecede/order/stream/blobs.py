@@ -58,7 +58,7 @@ class Memory(dict[str, bytes]):
         del self[name]
 
 
-class Parts:
+class ShardParts:
     """The parts of one shard: arrays by name and digest."""
 
     def __init__(self, blobs: Blobs) -> None:

@@ -17,7 +17,7 @@ import pyarrow
 from numpy.typing import NDArray
 
 from antecede.errors import InputError
-from antecede.order.stream.blobs import Arrays, Parts, digests
+from antecede.order.stream.blobs import Arrays, ShardParts, digests
 from antecede.order.stream.index import hashes_of, index_of, mix_numbers
 from antecede.order.stream.kernels.names import Text, take_text
 from antecede.order.stream.kernels.rows import GIVEN, SETTLED
@@ -108,10 +108,10 @@ class Piece:
     dead: bytes
 
 
-class Held:
+class HeldPieces:
     """The held rows of one shard, in pieces from old to new."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ShardParts) -> None:
         self.parts = parts
         self.pieces: list[Piece] = []
         self.next = 0

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from antecede.order.stream.index import Ints, Longs
-from antecede.order.stream.interface import Plan
+from antecede.order.stream.interface import ShardPlan
 from antecede.order.stream.kernels import rows as shape
 from antecede.order.stream.kernels.memory import Runs, settled_by
 from antecede.order.stream.kernels.names import Text, no_names, take_text
@@ -28,7 +28,7 @@ RESTARTED = 1
 class Identities:
     """The numbering of one step; tables grow as rows are taken in."""
 
-    def __init__(self, plan: Plan, ledgers: dict[str, Ledger], before: int) -> None:
+    def __init__(self, plan: ShardPlan, ledgers: dict[str, Ledger], before: int) -> None:
         self.plan = plan
         self.ledgers = ledgers
         self.groups, self.members, self.events = no_names(), no_names(), no_names()

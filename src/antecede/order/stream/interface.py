@@ -15,7 +15,7 @@ Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 
 
-class Plan(NamedTuple):
+class ShardPlan(NamedTuple):
     """How a shard works; `patience` and `remember` are in units of the clock.
 
     `counted`: identities are (member, number). `timed`: rows carry times, and they are the
@@ -56,14 +56,14 @@ class Batch(NamedTuple):
 
 
 class Links(NamedTuple):
-    """Causes of leaving rows: row k of `Outcome` has those from first[k] to first[k + 1]."""
+    """Causes of leaving rows: row k of `ShardOutput` has those from first[k] to first[k + 1]."""
 
     first: Longs
     name: Text
     number: Longs
 
 
-class Outcome(NamedTuple):
+class ShardOutput(NamedTuple):
     """The rows that leave, in order of release; rows with a position first, then those set aside.
 
     `rows` are the user's (None where none were given). `waited` are the causes that a leaving row

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from antecede.kernels.jit import njit
-from antecede.order.stream.blobs import Arrays, Parts, digests
+from antecede.order.stream.blobs import Arrays, ShardParts, digests
 from antecede.order.stream.index import (
     Bits,
     Hashes,
@@ -58,7 +58,7 @@ class Entries(NamedTuple):
     values: Longs
 
 
-class Found(NamedTuple):
+class LookUp(NamedTuple):
     """What a look-up of n keys found: marks and values as in `Entries`; `known[i]` is 0 or 1."""
 
     known: NDArray[np.bool_]
@@ -90,7 +90,7 @@ class Segment:
 class Ledger:
     """A table of one shard; `segments` go from old to new."""
 
-    def __init__(self, name: str, parts: Parts, fan: int, cap: int) -> None:
+    def __init__(self, name: str, parts: ShardParts, fan: int, cap: int) -> None:
         self.name = name
         self.parts = parts
         self.fan = fan
@@ -108,7 +108,7 @@ class Ledger:
         """Bytes of all segments."""
         return sum(segment.size for segment in self.segments)
 
-    def find(self, owner: Longs, text: Text, limit: int = NO_TIME) -> Found:
+    def find(self, owner: Longs, text: Text, limit: int = NO_TIME) -> LookUp:
         """Look keys up; entries with a stamp below `limit` count as unknown."""
         value = hashes_of(owner, *text)
         pending = np.ones(len(owner), np.uint8)
@@ -318,7 +318,7 @@ def joined_ends(parts: list[Longs]) -> Longs:
     return np.concatenate(shifted)
 
 
-def _gather(where: Ints, entry: Ints, opened: list[Arrays], limit: int) -> Found:
+def _gather(where: Ints, entry: Ints, opened: list[Arrays], limit: int) -> LookUp:
     known = where >= 0
     mark = np.zeros(len(where), np.uint8)
     stamp = np.full(len(where), NO_TIME, np.int64)
@@ -344,7 +344,7 @@ def _gather(where: Ints, entry: Ints, opened: list[Arrays], limit: int) -> Found
     for number, data in enumerate(opened):
         at = np.flatnonzero((where == number) & known)
         _copy_values(values, first, begin, data["values"], at)
-    return Found(known, mark, stamp, first, values)
+    return LookUp(known, mark, stamp, first, values)
 
 
 @njit

@@ -23,10 +23,10 @@ from antecede.order.stream.identities import (
     member_entries,
 )
 from antecede.order.stream.index import Bits, Longs
-from antecede.order.stream.interface import Plan
+from antecede.order.stream.interface import ShardPlan
 from antecede.order.stream.kernels import rows as shape
 from antecede.order.stream.kernels.memory import Runs
-from antecede.order.stream.kernels.names import Names, Text, take_text
+from antecede.order.stream.kernels.names import NameTable, Text, take_text
 from antecede.order.stream.kernels.rows import NO_TIME
 from antecede.order.stream.packed import unpack
 from antecede.order.stream.shard import LATE, Shard
@@ -35,7 +35,7 @@ pa: Any = pyarrow
 Arrays = dict[str, NDArray[Any]]
 
 
-def migrated(plan: Plan, blobs: Blobs, control: bytes, rows: bytes | None) -> Shard:
+def migrated(plan: ShardPlan, blobs: Blobs, control: bytes, rows: bytes | None) -> Shard:
     """Write a state of format 1 as today's; return the shard.
 
     Raises InputError when it is damaged or belongs to another stream.
@@ -72,13 +72,13 @@ def _all(size: int) -> NDArray[np.int32]:
     return np.arange(size, dtype=np.int32)
 
 
-def _names(old: Arrays, key: str) -> Names:
+def _names(old: Arrays, key: str) -> NameTable:
     ends = np.zeros(len(old[f"{key}.size"]) + 1, np.int64)
     np.cumsum(old[f"{key}.size"], out=ends[1:])
-    return Names(old[f"{key}.owner"], Text(old[f"{key}.pool"], ends))
+    return NameTable(old[f"{key}.owner"], Text(old[f"{key}.pool"], ends))
 
 
-def _identities(plan: Plan, shard: Shard, old: Arrays) -> Identities:
+def _identities(plan: ShardPlan, shard: Shard, old: Arrays) -> Identities:
     known = Identities(plan, shard.ledgers, NO_TIME)
     known.groups, known.members = _names(old, "group"), _names(old, "member")
     known.events = _names(old, "event")
@@ -90,7 +90,7 @@ def _identities(plan: Plan, shard: Shard, old: Arrays) -> Identities:
     return known
 
 
-def _tokens(plan: Plan, old: Arrays) -> shape.Tokens:
+def _tokens(plan: ShardPlan, old: Arrays) -> shape.Tokens:
     size = len(old["event.owner"])
     none = np.zeros(0, np.int64)
     member = old["event.owner"] if plan.counted else np.zeros(0, np.int32)
@@ -107,7 +107,7 @@ def _tokens(plan: Plan, old: Arrays) -> shape.Tokens:
     return shape.Tokens(flag, released, column("digest", 0), absent, member, number, none)
 
 
-def _worth_keeping(plan: Plan, flag: Bits) -> NDArray[np.bool_]:
+def _worth_keeping(plan: ShardPlan, flag: Bits) -> NDArray[np.bool_]:
     wanted = (shape.ASIDE | shape.GIVEN_UP) if plan.counted else 0xFF
     keep: NDArray[np.bool_] = (flag & wanted) != 0
     return keep
@@ -127,7 +127,7 @@ def _runs(old: Arrays, tokens: shape.Tokens) -> Runs:
     return Runs(member, low, high, released, digest)
 
 
-def _held(plan: Plan, known: Identities, tokens: shape.Tokens, old: Arrays) -> HeldRows:
+def _held(plan: ShardPlan, known: Identities, tokens: shape.Tokens, old: Arrays) -> HeldRows:
     first = old["held.first"] if len(old["held.first"]) else np.zeros(1, np.int64)
     cause, group = old["held.cause"], old["held.group"]
     link, lift = _links(plan, tokens, old, first)
@@ -151,7 +151,7 @@ def _held(plan: Plan, known: Identities, tokens: shape.Tokens, old: Arrays) -> H
     )
 
 
-def _links(plan: Plan, tokens: shape.Tokens, old: Arrays, first: Longs) -> tuple[Bits, Longs]:
+def _links(plan: ShardPlan, tokens: shape.Tokens, old: Arrays, first: Longs) -> tuple[Bits, Longs]:
     """Mark the causes that are out already, and keep when the last of them was released."""
     link, cause, time = old["held.link"].copy(), old["held.cause"], old["held.time"]
     lift = np.full(len(time), NO_TIME, np.int64)

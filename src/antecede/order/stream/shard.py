@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from antecede.errors import InputError
 from antecede.order.stream import waking
-from antecede.order.stream.blobs import Blobs, Parts
+from antecede.order.stream.blobs import Blobs, ShardParts
 from antecede.order.stream.fingerprint import check_same_stream
-from antecede.order.stream.held import Held, HeldRows, joined_rows, no_rows, piece_arrays
+from antecede.order.stream.held import HeldPieces, HeldRows, joined_rows, no_rows, piece_arrays
 from antecede.order.stream.identities import (
     RESTARTED,
     Identities,
@@ -36,7 +36,7 @@ from antecede.order.stream.identities import (
     member_entries,
 )
 from antecede.order.stream.index import Bits, Ints, Longs
-from antecede.order.stream.interface import Batch, Links, Outcome, Plan, writable
+from antecede.order.stream.interface import Batch, Links, ShardOutput, ShardPlan, writable
 from antecede.order.stream.kernels import drain
 from antecede.order.stream.kernels import rows as shape
 from antecede.order.stream.kernels.memory import unique_links
@@ -64,7 +64,7 @@ class _Working:
     held: HeldRows
     rows: shape.Rows
     tokens: shape.Tokens
-    order: shape.Order
+    order: shape.ReleaseOrder
     count: int
 
 
@@ -78,9 +78,9 @@ class _Turn(NamedTuple):
 class Shard:
     """One shard; `step` takes a micro-batch and keeps the state in `blobs`."""
 
-    def __init__(self, plan: Plan, blobs: Blobs) -> None:
+    def __init__(self, plan: ShardPlan, blobs: Blobs) -> None:
         self.plan = plan
-        self.parts = Parts(blobs)
+        self.parts = ShardParts(blobs)
         self.clock = NO_TIME
         self.serials = 0
         self.ledgers = {
@@ -88,7 +88,7 @@ class Shard:
             "i": Ledger("i", self.parts, 16, _IDS_CAP),
             "m": Ledger("m", self.parts, 4, 2**62),
         }
-        self.held = Held(self.parts)
+        self.held = HeldPieces(self.parts)
         head = blobs.get("head")
         if head is not None:
             self._load(head)
@@ -133,7 +133,7 @@ class Shard:
 
     # -- a step -----------------------------------------------------------------------------
 
-    def step(self, batch: Batch, now: int = NO_TIME, rows: Any = None) -> Outcome:
+    def step(self, batch: Batch, now: int = NO_TIME, rows: Any = None) -> ShardOutput:
         """Take in a micro-batch; `now` is the clock (timed: the greatest time seen anywhere).
 
         `rows` are the user's rows of the batch, an Arrow table, or None. Writes what changed to
@@ -225,9 +225,9 @@ class Shard:
             return np.full(len(time), self.clock, np.int64)
         return np.maximum(np.where(time == NO_TIME, self.clock, time), before)
 
-    def _ties(self, known: Identities) -> shape.Names:
+    def _ties(self, known: Identities) -> shape.TieNames:
         names = known.members if self.plan.counted else known.events
-        return shape.Names(names.pool, names.ends, self.plan.numbers)
+        return shape.TieNames(names.pool, names.ends, self.plan.numbers)
 
     def _tokens(self, known: Identities) -> shape.Tokens:
         """Return a fresh copy of what is known of each identity."""
@@ -273,7 +273,7 @@ class Shard:
         _place(rows, tokens)
         if self.plan.counted and any(turn.policy == "release" for turn in turns):
             self._find_lowest(known, tokens, picked)
-        order = shape.Order(
+        order = shape.ReleaseOrder(
             np.empty(len(rows.token), np.int32),
             np.full(len(rows.token), -1, np.int64),
             np.full(len(rows.token), NO_TIME, np.int64),
@@ -283,7 +283,7 @@ class Shard:
         plan, count = self.plan, 0
         for turn in turns:
             policy = POLICIES[turn.policy]
-            rule = shape.Rule(policy, plan.patience, self.clock, plan.timed, turn.cutoff)
+            rule = shape.ReleaseRule(policy, plan.patience, self.clock, plan.timed, turn.cutoff)
             count = drain.settle(rows, tokens, self._ties(known), rule, order, count)
         if not plan.timed:
             shape.mark_waiting(rows, tokens, held.size)
@@ -420,7 +420,7 @@ class Shard:
 
     def _outcome(
         self, working: _Working, known: Identities, before: int
-    ) -> tuple[Outcome, Ints, Ints]:
+    ) -> tuple[ShardOutput, Ints, Ints]:
         """Return what leaves, with the candidates that stay and those that leave, in order."""
         rows, order = working.rows, working.order
         positioned = order.row[: working.count]
@@ -432,7 +432,7 @@ class Shard:
         status = rows.status[row]
         status[self._first_anew(known, rows, order, row)] = shape.RESTARTED
         at = order.released[row] if self.plan.timed else np.full(len(row), NO_TIME, np.int64)
-        outcome = Outcome(
+        outcome = ShardOutput(
             rows=None,
             status=status,
             position=order.position[row],
@@ -444,7 +444,7 @@ class Shard:
         return outcome, staying, row
 
     def _first_anew(
-        self, known: Identities, rows: shape.Rows, order: shape.Order, row: Ints
+        self, known: Identities, rows: shape.Rows, order: shape.ReleaseOrder, row: Ints
     ) -> Longs:
         """Return which leaving rows are the first of a group that begins anew."""
         first = np.flatnonzero(order.position[row] == 0)
@@ -465,11 +465,11 @@ class Shard:
         self,
         working: _Working,
         known: Identities,
-        outcome: Outcome,
+        outcome: ShardOutput,
         split: tuple[Ints, Ints],
         rows: Any,
         before: int,
-    ) -> Outcome:
+    ) -> ShardOutput:
         """Write what changed; return the outcome with the rows that leave."""
         staying, leaving = split
         candidates, old = working.rows, working.held.size

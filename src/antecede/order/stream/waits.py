@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from antecede.order.stream.blobs import Blobs, Parts
-from antecede.order.stream.held import Held, HeldRows
+from antecede.order.stream.blobs import Blobs, ShardParts
+from antecede.order.stream.held import HeldPieces, HeldRows
 from antecede.order.stream.kernels.names import Text
 from antecede.order.stream.kernels.rows import GIVEN, SETTLED
 from antecede.order.stream.packed import opened
@@ -22,7 +22,7 @@ COUNTED = 50_000
 _BLOCK = 4096
 
 
-class Waiting(NamedTuple):
+class WaitingRow(NamedTuple):
     """A held row: who it is, since when it waits, and for which identities.
 
     `causes` are those it waits for itself; `missing` those at the root that are not here, `more` if
@@ -40,13 +40,13 @@ class Waiting(NamedTuple):
     row: dict[str, Any]
 
 
-def held_by(blobs: Blobs) -> list[Waiting]:
+def held_by(blobs: Blobs) -> list[WaitingRow]:
     """Return the rows that a shard holds, the longest waiting first."""
     head = blobs.get("head")
     if head is None:
         return []
     arrays = opened(bytearray(head))
-    held = Held(Parts(blobs))
+    held = HeldPieces(ShardParts(blobs))
     held.load(arrays)
     rows, tables = held.everything()
     users = [row for table in tables for row in table.to_pylist()] or [{}] * rows.size
@@ -54,7 +54,7 @@ def held_by(blobs: Blobs) -> list[Waiting]:
     return _described(rows, users, counted)
 
 
-def _described(rows: HeldRows, users: list[dict[str, Any]], counted: bool) -> list[Waiting]:
+def _described(rows: HeldRows, users: list[dict[str, Any]], counted: bool) -> list[WaitingRow]:
     keys = _keys(rows.serial, rows.name, rows.number)
     owner = np.repeat(np.arange(rows.size), np.diff(rows.first))
     wanted = _keys(rows.serial[owner], rows.cause, rows.cause_number)
@@ -73,7 +73,7 @@ def _described(rows: HeldRows, users: list[dict[str, Any]], counted: bool) -> li
         return f"{name}:{key[2]}" if counted else name
 
     found = [
-        Waiting(
+        WaitingRow(
             rows.group.at(row).decode("utf-8", "backslashreplace"),
             text(key),
             int(rows.arrived[row]),

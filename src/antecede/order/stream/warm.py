@@ -6,7 +6,7 @@ import numpy as np
 
 from antecede.kernels.jit import first_on_machine
 from antecede.order.stream.blobs import Memory
-from antecede.order.stream.interface import Batch, Plan
+from antecede.order.stream.interface import Batch, ShardPlan
 from antecede.order.stream.kernels.names import Text
 from antecede.order.stream.shard import Shard
 
@@ -29,7 +29,7 @@ def warm_up(counted: bool) -> None:
     """
     state = Memory()
     for policy in ("release", "drop"):
-        plan = Plan(counted, timed=True, policy=policy, patience=9, remember=1)
+        plan = ShardPlan(counted, timed=True, policy=policy, patience=9, remember=1)
         for number, causes in ((3, [1, 2]), (2, [1]), (1, [])):
             Shard(plan, state).step(_row(counted, number, causes), number)
         Shard(plan, state).deadline()

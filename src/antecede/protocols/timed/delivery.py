@@ -467,7 +467,7 @@ class ClockDelivery(Protocol):
     @property
     def decides_as_defined(self) -> bool:
         """Whether no subclass, and nobody in this object, put something in place of `HOOKS`."""
-        # Not by `vars`: once its dictionary exists, CPython 3.11 reads an object's attributes slowly.
+        # Not by `vars`: once its dictionary exists, CPython 3.11 reads attributes slowly.
         return all(
             getattr(getattr(self, name), "__func__", None) is getattr(ClockDelivery, name)
             for name in HOOKS

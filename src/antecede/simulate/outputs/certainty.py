@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from antecede.simulate.delays import US
 from antecede.simulate.outputs.recording import Recording
 from antecede.simulate.outputs.result import Result
-from antecede.simulate.outputs.unnecessary_waits import Outcomes
+from antecede.simulate.outputs.unnecessary_waits import DeliveryWaits
 from antecede.simulate.scenario.model import Scenario
 
 BATCHES = 10
@@ -32,7 +32,7 @@ MS_US = US // 1000
 WAIT = "wait_ms.mean"
 SHARES = {
     "causal.held": "wait_us",
-    "causal.vain": "late_us",
+    "causal.unnecessary": "late_us",
     "causal.early": "early",
     "early.by_receipt": "early_by_receipt",
 }
@@ -57,7 +57,7 @@ def short_batches(scenario: Scenario) -> bool:
     return (scenario.duration_s - scenario.warm_s) / BATCHES < scenario.links.delay.high_s
 
 
-def half_widths(result: Result, run: Recording, seen: Outcomes | None) -> Mapping[str, float]:
+def half_widths(result: Result, run: Recording, seen: DeliveryWaits | None) -> Mapping[str, float]:
     """Return by figure half of its 95 % interval, from the batches of one run.
 
     Of mean waits (`wait_ms.mean`), of parts of deliveries (`SHARES`, as parts of 1), and of bytes

@@ -18,7 +18,7 @@ from antecede.protocols.vector.idr import IdrMessage
 from antecede.simulate.outputs.figures import Sizes, Stored
 
 
-class IdrShadow:
+class IdrBaseline:
     """IDR among `senders`, which need not be numbered from 0."""
 
     def __init__(self, senders: range) -> None:

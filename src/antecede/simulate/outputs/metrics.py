@@ -10,13 +10,13 @@ from antecede.errors import LocalError
 from antecede.protocols.base import Protocol
 from antecede.simulate.delays import US
 from antecede.simulate.outputs.figures import Entropy, Sizes, Stored, Waits, storage_figures
-from antecede.simulate.outputs.idr_baseline import IdrShadow
-from antecede.simulate.outputs.recording import Numbered, Transmission
+from antecede.simulate.outputs.idr_baseline import IdrBaseline
+from antecede.simulate.outputs.recording import FirstTransmission, Numbered
 from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.topology import EXTERNAL, INTERNAL, SUPER, Hierarchy
 
 
-class Watch:
+class RunMetrics:
     """Sums of one run; `record` keeps every transmission too."""
 
     def __init__(
@@ -44,9 +44,9 @@ class Watch:
         self.waits, self.entropy = Waits(), Entropy()
         self.sampled_us: list[int] = []
         self.sent_us: dict[int, int] = {}
-        self.transmissions: list[Transmission] = []
+        self.transmissions: list[FirstTransmission] = []
         self.numbered: list[Numbered] = []
-        self.shadow = IdrShadow(self.senders) if isinstance(topology, Hierarchy) else None
+        self.idr = IdrBaseline(self.senders) if isinstance(topology, Hierarchy) else None
 
     def sent(self, now_us: int, at: int, number: int) -> None:
         """An application sends."""
@@ -54,8 +54,8 @@ class Watch:
         if self.progress is not None:
             self.progress(now_us / self.end_us)
         self.sent_us[number] = now_us
-        if self.shadow is not None:
-            self.shadow.sent_by(at, number, now_us >= self.warm_us)
+        if self.idr is not None:
+            self.idr.sent_by(at, number, now_us >= self.warm_us)
 
     def transmitted(
         self,
@@ -74,7 +74,7 @@ class Watch:
             except LocalError:  # a protocol of the user's that counts no bytes
                 return
             if self.record:
-                one = Transmission(now_us, at, number, tuple(targets), *sizes)
+                one = FirstTransmission(now_us, at, number, tuple(targets), *sizes)
                 self.transmissions.append(one)
             if whose is not None and self.sent_us[number] >= self.warm_us:
                 self.sizes.setdefault(whose, Sizes()).add(*sizes)
@@ -106,8 +106,8 @@ class Watch:
         self.counts["released"] += marked
         if self.sent_us[number] >= self.warm_us:
             self.waits.all_us.append(now_us - arrived_us)
-        if self.shadow is not None:
-            self.shadow.delivered_at(at, number)
+        if self.idr is not None:
+            self.idr.delivered_at(at, number)
 
     def sample(self, time_us: int, arrived: Sequence[Mapping[int, int]]) -> None:
         """Look at every member."""
@@ -120,8 +120,8 @@ class Watch:
                 continue
             if role == SUPER:
                 self.tables.add([len(one.table.origins) for one in members])  # type: ignore[attr-defined]
-        if self.shadow is not None:
-            self.shadow.sample()
+        if self.idr is not None:
+            self.idr.sample()
 
     # -- results ----------------------------------------------------------------------------
 
@@ -139,9 +139,9 @@ class Watch:
             found["internal.entropy_bytes"] = self.entropy.mean()
         for role, stored in self.stored.items():
             found |= storage_figures(stored, role)
-        if self.shadow is not None:
-            found |= self.shadow.sizes.figures("idr")
-            found |= storage_figures(self.shadow.stored, "idr")
+        if self.idr is not None:
+            found |= self.idr.sizes.figures("idr")
+            found |= storage_figures(self.idr.stored, "idr")
         found |= self.waits.figures()
         if self.held.count:
             found |= {"held.mean": self.held.mean, "held.max": self.held.most}
@@ -156,7 +156,7 @@ class Watch:
         stored = {
             f"{role}.storage_bytes": of.series for role, of in self.stored.items() if of.count
         }
-        if self.shadow is not None:
-            stored["idr.storage_bytes"] = self.shadow.stored.series
+        if self.idr is not None:
+            stored["idr.storage_bytes"] = self.idr.stored.series
         time_s = [time_us / US for time_us in self.sampled_us]
         return {"time_s": time_s, "held": self.held.series, **stored}

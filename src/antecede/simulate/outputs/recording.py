@@ -11,14 +11,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from antecede.check.causal_past import ARRIVED, DELIVERED, RELEASED, SENT
 from antecede.protocols.base import Relation
 from antecede.simulate.scenario.model import Scenario
 
-SENT, ARRIVED, DELIVERED, RELEASED = range(4)
-"""Kinds of happenings; released: handed over, marked as lacking what came before it."""
+__all__ = [
+    "ARRIVED",
+    "DELIVERED",
+    "RELEASED",
+    "SENT",
+    "FirstTransmission",
+    "Numbered",
+    "Recording",
+    "RunEvent",
+]
 
 
-class Happening(NamedTuple):
+class RunEvent(NamedTuple):
     """One event."""
 
     time_us: int
@@ -27,7 +36,7 @@ class Happening(NamedTuple):
     message: int
 
 
-class Transmission(NamedTuple):
+class FirstTransmission(NamedTuple):
     """One Transmit effect that carried a message of the application for the first time."""
 
     time_us: int
@@ -68,7 +77,7 @@ class Recording:
     """Whom it is for, ascending; None: everybody else with an application."""
     topics: list[tuple[str, ...]]
     subscriptions: tuple[frozenset[str], ...] = ()
-    transmissions: list[Transmission] = field(default_factory=list)
+    transmissions: list[FirstTransmission] = field(default_factory=list)
     """Only where the run was made with `record`."""
     numbered: list[Numbered] = field(default_factory=list)
     """What super peers sent into their groups."""
@@ -84,16 +93,16 @@ class Recording:
         self._members.append(member)
         self._messages.append(message)
 
-    def happenings(self) -> Iterator[Happening]:
+    def events(self) -> Iterator[RunEvent]:
         """Yield everything in the order in which it happened."""
         columns = self._times, self._kinds, self._members, self._messages
-        return map(Happening, *columns)
+        return map(RunEvent, *columns)
 
     def deliveries(self) -> list[tuple[int, int, int]]:
         """Return (time_us, member, message) of all deliveries, marked ones too, in their order."""
         return [
             (time_us, member, message)
-            for time_us, kind, member, message in self.happenings()
+            for time_us, kind, member, message in self.events()
             if kind in (DELIVERED, RELEASED)
         ]
 

@@ -36,7 +36,7 @@ _PLAIN = ("partitions", "buffer", "service_s", "duplicate")
 """Keys of the network that must be left alone here."""
 
 
-class Copies(NamedTuple):
+class ArrivedCopies(NamedTuple):
     """Copies that arrived, in the order of their arrival."""
 
     message: Ints
@@ -117,7 +117,7 @@ def _bits(traffic: Traffic, at: int) -> int:
 
 def _arrivals(
     scenario: Scenario, seed: int, traffic: Traffic, of: Channels, wanted: Bools | None
-) -> Copies:
+) -> ArrivedCopies:
     """Return all copies that arrive at somebody else than their sender."""
     sender, size = traffic.schedule.sender, traffic.size
     message = np.repeat(np.arange(len(sender)), size)
@@ -141,7 +141,7 @@ def _arrivals(
     if scenario.links.fifo:
         time_us = _in_order(time_us, channel)
     order = np.lexsort((target, message, time_us))
-    return Copies(message[order], target[order], time_us[order])
+    return ArrivedCopies(message[order], target[order], time_us[order])
 
 
 def _in_order(time_us: Ints, channel: Ints) -> Ints:
@@ -155,7 +155,7 @@ def _in_order(time_us: Ints, channel: Ints) -> Ints:
     return found
 
 
-def _run(traffic: Traffic, copies: Copies, size: int, topics: Words) -> Clocks:
+def _run(traffic: Traffic, copies: ArrivedCopies, size: int, topics: Words) -> Clocks:
     """Let the clocks run over sendings and arrivals."""
     count = len(traffic.schedule.sender)
     times = np.r_[traffic.schedule.time_us, copies.time_us]
@@ -195,7 +195,7 @@ def _limits(scenario: Scenario, of: Channels) -> Limits:
     return limits_of(bounds_of(scenario, of), everybody, everybody)
 
 
-def _seen(everything: Stamps, copies: Copies, at: int, traffic: Traffic) -> Stamps:
+def _seen(everything: Stamps, copies: ArrivedCopies, at: int, traffic: Traffic) -> Stamps:
     """Return the stamps of what one address received."""
     came = copies.message[copies.member == at]
     names = ("sender", "seq", "lt", "pt_us", "vector", "topics", "counts", "lt_printed")

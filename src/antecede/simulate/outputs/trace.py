@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from antecede.check.causal_past import LEARNS
 from antecede.protocols.base import Relation
 from antecede.simulate.clocks import MemberClocks
 from antecede.simulate.outputs.recording import ARRIVED, SENT, Recording
@@ -28,7 +29,6 @@ from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 from antecede.trace.tables.writing import PARQUET
 
 NS = 1000
-_RECEIPT = (Relation.BY_RECEIPT, Relation.BY_TOPIC)
 
 
 def events(run: Recording, relation: Relation | None = None) -> Iterator[Event]:
@@ -40,7 +40,7 @@ def events(run: Recording, relation: Relation | None = None) -> Iterator[Event]:
     clocks = MemberClocks(run.scenario.clocks, run.seed)
     topology = run.scenario.topology
     name = [f"{topology.role(at)}{at}" for at in range(topology.size)]
-    for row, (time_us, kind, member, message) in enumerate(run.happenings()):
+    for row, (time_us, kind, member, message) in enumerate(run.events()):
         causes.follow(kind, member, message)
         sent = kind == SENT
         yield Event(
@@ -73,7 +73,7 @@ class _Causes:
 
     def __init__(self, run: Recording, relation: Relation) -> None:
         size = run.scenario.topology.size
-        self.run, self.relation = run, relation
+        self.run, self.relation, self.learns = run, relation, LEARNS[relation]
         self.number = [0] * len(run.sender)
         """The sender's own number of each message."""
         self.parents: list[tuple[int, ...]] = [()] * len(run.sender)
@@ -96,9 +96,7 @@ class _Causes:
                 self.parents[message] = self.run.parents[message]
             return
         sender = self.run.sender[message]
-        if (kind == ARRIVED) is not (self.relation in _RECEIPT):
-            return
-        if clock[sender] >= self.number[message]:
+        if kind not in self.learns or clock[sender] >= self.number[message]:
             return
         stamp = self.stamp[message]
         for other in [k for k, named in newest.items() if self.number[named] <= stamp[k]]:

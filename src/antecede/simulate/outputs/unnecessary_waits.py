@@ -5,8 +5,8 @@ Theory of operation
 Whatever a protocol promises, its deliveries make a causal order: by delivery, or with topics by
 topic (Nakayama 2017). Against that order a delivery is
 
-    too early    a message of its causal past, for the same member, came later (`judge`)
-    in vain      the message was held after all of its causal past had been delivered there
+    too early     a message of its causal past, for the same member, came later (`violations`)
+    unnecessary   the message was held after all of its causal past had been delivered there
 
 In total order a member's own messages wait for their turn too: from when they are sent.
 
@@ -22,10 +22,10 @@ from typing import NamedTuple
 from antecede.protocols.base import Relation
 from antecede.simulate.delays import US
 from antecede.simulate.outputs.recording import ARRIVED, DELIVERED, RELEASED, SENT, Recording
-from antecede.simulate.outputs.violations import FULL, pasts, violations
+from antecede.simulate.outputs.violations import FULL, pasts, violations, wanted
 
 
-class Hindsight(NamedTuple):
+class WaitCounts(NamedTuple):
     """Deliveries of a run."""
 
     checked: int
@@ -34,9 +34,9 @@ class Hindsight(NamedTuple):
     """Delivered before a message of their causal past."""
     held: int
     """Not delivered at once when they arrived."""
-    vain: int
+    unnecessary: int
     """Held though all of their causal past had been delivered."""
-    vain_us: int
+    unnecessary_us: int
     """Microseconds that these were held after that, in all."""
 
     def figures(self) -> dict[str, float]:
@@ -45,12 +45,12 @@ class Hindsight(NamedTuple):
             "causal.checked": self.checked,
             "causal.early": self.early,
             "causal.held": self.held,
-            "causal.vain": self.vain,
-            "causal.vain_ms": 1000 * self.vain_us / US,
+            "causal.unnecessary": self.unnecessary,
+            "causal.unnecessary_ms": 1000 * self.unnecessary_us / US,
         }
 
 
-class Outcomes(NamedTuple):
+class DeliveryWaits(NamedTuple):
     """Every delivery of a run, in their order; marked ones are left out."""
 
     message: list[int]
@@ -61,9 +61,9 @@ class Outcomes(NamedTuple):
     early: list[bool]
     early_by_receipt: list[bool]
 
-    def hindsight(self) -> Hindsight:
+    def counts(self) -> WaitCounts:
         """Return the counts."""
-        return Hindsight(
+        return WaitCounts(
             len(self.message),
             sum(self.early),
             sum(wait > 0 for wait in self.wait_us),
@@ -72,52 +72,30 @@ class Outcomes(NamedTuple):
         )
 
 
-def hindsight(run: Recording) -> Hindsight | None:
-    """Return what was too early and what was held in vain; None above `judge.FULL` messages."""
-    found = outcomes(run)
-    return None if found is None else found.hindsight()
+def wait_counts(run: Recording) -> WaitCounts | None:
+    """Return what was too early and what waited unnecessarily; None above `FULL` messages."""
+    found = delivery_waits(run)
+    return None if found is None else found.counts()
 
 
-def outcomes(run: Recording) -> Outcomes | None:
-    """Return what became of each delivery; None above `judge.FULL` messages."""
+def delivery_waits(run: Recording) -> DeliveryWaits | None:
+    """Return what became of each delivery; None above `FULL` messages."""
     if len(run.sender) > FULL:
         return None
-    by_topic = run.relation is Relation.BY_TOPIC
-    relation = Relation.BY_TOPIC if by_topic else Relation.BY_DELIVERY
+    relation = run.relation if run.relation is Relation.BY_TOPIC else Relation.BY_DELIVERY
     early: list[bool] = []
     violations(run, relation, each=early)
     by_receipt: list[bool] = []
     violations(run, Relation.BY_RECEIPT, each=by_receipt)
-    message, wait_us, late_us = _waits(run, pasts(run, relation).past, _wanted(run, by_topic))
-    return Outcomes(message, wait_us, late_us, early, by_receipt)
-
-
-def _wanted(run: Recording, by_topic: bool) -> Callable[[int, int], int]:
-    """Return what says which messages a member must have before a message, if they are causes."""
-    addressed = [0] * run.scenario.topology.size
-    about: dict[str, int] = {}
-    for message, sent_us in enumerate(run.sent_us):
-        if sent_us is not None:
-            for member in run.receivers(message):
-                addressed[member] |= 1 << message
-        for topic in run.topics[message] if by_topic else ():
-            about[topic] = about.get(topic, 0) | 1 << message
-
-    def wanted(member: int, message: int) -> int:
-        if not by_topic:
-            return addressed[member]
-        shared = 0
-        for topic in run.subscriptions[member].intersection(run.topics[message]):
-            shared |= about[topic]
-        return addressed[member] & shared
-
-    return wanted
+    needed = wanted(run, relation, range(len(run.sender)))
+    message, wait_us, late_us = _waits(run, pasts(run, relation).past, needed)
+    return DeliveryWaits(message, wait_us, late_us, early, by_receipt)
 
 
 def _waits(
-    run: Recording, past: list[int], wanted: Callable[[int, int], int]
+    run: Recording, past: list[int], needed: Callable[[int, int], int]
 ) -> tuple[list[int], list[int], list[int]]:
-    """Return of each delivery its message, how long it waited, and how long in vain."""
+    """Return of each delivery its message, how long it waited, and of that for nothing."""
     size = run.scenario.topology.size
     done = [0] * size
     waiting: list[dict[int, int]] = [{} for _ in range(size)]
@@ -128,11 +106,11 @@ def _waits(
     wait_us: list[int] = []
     late_us: list[int] = []
     own = run.relation is Relation.TOTAL
-    for time_us, kind, member, message in run.happenings():
+    for time_us, kind, member, message in run.events():
         here = waiting[member]
         if kind == ARRIVED or (own and kind == SENT):
             arrived_us[member, message] = time_us
-            here[message] = past[message] & wanted(member, message) & ~done[member]
+            here[message] = past[message] & needed(member, message) & ~done[member]
             if not here[message]:
                 ready_us[member, message] = time_us
         elif kind in (DELIVERED, RELEASED):

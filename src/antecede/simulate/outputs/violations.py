@@ -3,8 +3,8 @@ forbids.
 
 Theory of operation
 -------------------
-The causal past of a message is a bit mask of messages, as in `oracle.history` (tests hold the
-two together): what its sender knew when it sent it, with the pasts of that. A delivery is early
+The causal past of a message is a bit mask of messages (`check.causal_past`; tests hold it and
+`oracle.history` together). A delivery is early
 when the member lacks a message of this past that is for it. Nothing that a protocol carries is
 looked at. Up to `FULL` messages every message is a bit. Above, `SAMPLED` messages are, chosen by
 the seed: every delivery is still looked at, but only these are missed.
@@ -12,14 +12,15 @@ the seed: every delivery is still looked at, but only these are missed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from antecede.check.causal_past import CausalPasts
 from antecede.clocks.bits import positions
 from antecede.protocols.base import Relation
-from antecede.simulate.outputs.recording import ARRIVED, DELIVERED, RELEASED, SENT, Recording
+from antecede.simulate.outputs.recording import DELIVERED, RELEASED, SENT, Recording
 from antecede.simulate.outputs.result import JUDGED
 from antecede.simulate.random_streams import Stream, draws, key
 
@@ -36,7 +37,7 @@ class Witness(NamedTuple):
     missing: int
 
 
-class Verdict(NamedTuple):
+class EarlyDeliveries(NamedTuple):
     """What was found."""
 
     early: int
@@ -49,7 +50,7 @@ class Verdict(NamedTuple):
     """Whether every message was looked for as a cause."""
 
 
-class Judged(NamedTuple):
+class EarlyFigures(NamedTuple):
     """Deliveries before a cause of a run, as figures."""
 
     figures: dict[str, float]
@@ -58,36 +59,27 @@ class Judged(NamedTuple):
     """What must be said of them, by the same names; see `result.Result`."""
 
 
-class Pasts(NamedTuple):
-    """By message, masks over all messages (bit m: message m)."""
-
-    past: list[int]
-    immediate: list[int]
-    """What of the past is in the past of nothing else of it."""
-
-
 def violations(
     run: Recording,
     relation: Relation | None = None,
     most: int = FULL,
     each: list[bool] | None = None,
-) -> Verdict:
+) -> EarlyDeliveries:
     """Return the deliveries that came too early under a relation (None: the promised one).
 
     At most `most` messages are all looked for as causes, of more a sample. `each` is given a
     word for every delivery that is looked at, in their order: whether it was too early.
     """
     chosen = _chosen(run, most)
-    past = _Past(run, relation or run.relation, chosen)
-    addressed, shared = _masks(run, chosen, relation or run.relation)
+    past = _begun(run, relation or run.relation, chosen)
+    needed = wanted(run, relation or run.relation, chosen)
     done = [0] * run.scenario.topology.size
     early = checked = 0
     witness = None
-    for time_us, kind, member, message in run.happenings():
-        past.follow(kind, member, message)
+    for time_us, kind, member, message in run.events():
+        past.follow(kind, member, message, run.parents[message])
         if kind in (DELIVERED, RELEASED):
-            missing = past.of[message] & addressed[member] & ~done[member]
-            missing &= shared(member, message)
+            missing = past.past[message] & needed(member, message) & ~done[member]
             if kind == DELIVERED:
                 checked += 1
                 early += missing > 0
@@ -97,10 +89,10 @@ def violations(
                     first = chosen[(missing & -missing).bit_length() - 1]
                     witness = Witness(time_us, member, message, first)
             done[member] |= past.bit[message]
-    return Verdict(early, checked, witness, len(chosen) == len(run.sender))
+    return EarlyDeliveries(early, checked, witness, len(chosen) == len(run.sender))
 
 
-def judged(run: Recording, most: int = FULL) -> Judged:
+def judged(run: Recording, most: int = FULL) -> EarlyFigures:
     """Return what broke the promise, and what came before a cause by delivery and by receipt.
 
     Causality counts whatever the protocol promises, also where it promises nothing.
@@ -112,17 +104,24 @@ def judged(run: Recording, most: int = FULL) -> Judged:
     names = dict.fromkeys(JUDGED[:3]) if not whole.full else {}
     said = f"{min(SAMPLED, len(run.sender)):,} of {len(run.sender):,} messages, drawn, were looked "
     said += "for as causes: there may be more"
-    return Judged(
+    return EarlyFigures(
         dict(zip(JUDGED, (*counts, whole.checked), strict=True)), dict.fromkeys(names, said)
     )
 
 
-def pasts(run: Recording, relation: Relation | None = None) -> Pasts:
-    """Return the causal past and the immediate dependencies of every message."""
-    past = _Past(run, relation or run.relation, range(len(run.sender)))
-    for _, kind, member, message in run.happenings():
-        past.follow(kind, member, message)
-    return Pasts(past.of, past.immediate)
+def pasts(run: Recording, relation: Relation | None = None) -> CausalPasts:
+    """Return the causal past and the immediate dependencies of every message, as masks of all."""
+    past = _begun(run, relation or run.relation, range(len(run.sender)))
+    for _, kind, member, message in run.events():
+        past.follow(kind, member, message, run.parents[message])
+    return past
+
+
+def _begun(run: Recording, relation: Relation, chosen: Sequence[int]) -> CausalPasts:
+    bit = [0] * len(run.sender)
+    for at, message in enumerate(chosen):
+        bit[message] = 1 << at
+    return CausalPasts(relation, run.scenario.topology.size, bit)
 
 
 def disagreements(run: Recording) -> int:
@@ -172,7 +171,7 @@ def _previous(run: Recording) -> list[int]:
     """Return the bit of the message that each message's sender sent before it; 0: none."""
     newest: dict[int, int] = {}
     found = [0] * len(run.sender)
-    for _, kind, member, message in run.happenings():
+    for _, kind, member, message in run.events():
         if kind == SENT:
             found[message] = newest.get(member, 0)
             newest[member] = 1 << message
@@ -189,80 +188,19 @@ def _chosen(run: Recording, most: int) -> list[int]:
     return chosen
 
 
-class _Past:
-    """Follows a run and says what of the chosen messages is in the past of each message."""
+def wanted(run: Recording, relation: Relation, chosen: Sequence[int]) -> Callable[[int, int], int]:
+    """Return (member, message) -> what the member must have before it, if those are causes.
 
-    def __init__(self, run: Recording, relation: Relation, chosen: list[int] | range) -> None:
-        self.run, self.relation = run, relation
-        self.bit = [0] * len(run.sender)
-        for at, message in enumerate(chosen):
-            self.bit[message] = 1 << at
-        self.of = [0] * len(run.sender)
-        self.immediate = [0] * len(run.sender)
-        size = run.scenario.topology.size
-        self.known, self.frontier = [0] * size, [0] * size
-        """By member: what it knows of, with the pasts; what of that is before nothing else."""
-        self.learns = {
-            Relation.NONE: (),
-            Relation.FIFO: (SENT,),
-            Relation.BY_DELIVERY: (SENT, DELIVERED, RELEASED),
-            Relation.BY_RECEIPT: (SENT, ARRIVED, DELIVERED, RELEASED),
-            Relation.BY_TOPIC: (SENT, ARRIVED, DELIVERED, RELEASED),
-            Relation.BY_REPLY: (),
-            Relation.TOTAL: (SENT, DELIVERED, RELEASED),
-        }[relation]
-
-    def follow(self, kind: int, member: int, message: int) -> None:
-        """Take in what happened."""
-        if kind == SENT:
-            if self.relation is Relation.BY_REPLY:
-                self._answer(message)
-            else:
-                self.of[message] = self.known[member]
-                self.immediate[message] = self.frontier[member]
-        bit = self.bit[message]
-        if kind in self.learns and not (bit and self.known[member] & bit):
-            self.known[member] |= self.of[message] | bit
-            self.frontier[member] = self.frontier[member] & ~self.of[message] | bit
-
-    def _answer(self, message: int) -> None:
-        parents = self.run.parents[message]
-        for parent in parents:
-            self.of[message] |= self.of[parent] | self.bit[parent]
-        above = 0
-        for parent in parents:
-            above |= self.of[parent]
-        for parent in parents:
-            self.immediate[message] |= self.bit[parent] & ~above
-
-
-class _Shared:
-    """Masks of messages with a topic in common that a member subscribes to (Nakayama 2017)."""
-
-    def __init__(self, run: Recording, chosen: list[int]) -> None:
-        self.run = run
-        self.about: dict[str, int] = {}
-        for at, message in enumerate(chosen):
-            for topic in run.topics[message]:
-                self.about[topic] = self.about.get(topic, 0) | 1 << at
-
-    def __call__(self, member: int, message: int) -> int:
-        mask = 0
-        for topic in self.run.topics[message]:
-            if topic in self.run.subscriptions[member]:
-                mask |= self.about.get(topic, 0)
-        return mask
-
-
-def _masks(
-    run: Recording, chosen: list[int], relation: Relation
-) -> tuple[list[int], Callable[[int, int], int]]:
-    """Return by member what is for it, and what says which causes count for a message."""
-    everybody = (1 << len(chosen)) - 1
+    As a mask of the chosen messages: what is for the member; by topic (Nakayama 2017) only what has
+    a topic in common with the message that the member subscribes to.
+    """
     size = run.scenario.topology.size
     addressed, own, common = [0] * size, [0] * size, 0
+    about: dict[str, int] = {}
     for at, message in enumerate(chosen):
         given = run.addressed[message]
+        for topic in run.topics[message]:
+            about[topic] = about.get(topic, 0) | 1 << at
         if run.sent_us[message] is None:
             continue
         if given is None:
@@ -271,6 +209,13 @@ def _masks(
         for member in given or ():
             addressed[member] |= 1 << at
     masks = [addressed[member] | (common & ~own[member]) for member in range(size)]
-    if relation is Relation.BY_TOPIC:
-        return masks, _Shared(run, chosen)
-    return masks, lambda member, message: everybody
+    if relation is not Relation.BY_TOPIC:
+        return lambda member, message: masks[member]
+
+    def in_common(member: int, message: int) -> int:
+        shared = 0
+        for topic in run.subscriptions[member].intersection(run.topics[message]):
+            shared |= about.get(topic, 0)
+        return masks[member] & shared
+
+    return in_common

@@ -18,7 +18,8 @@ from typing import Any
 
 from antecede.check.loader import is_file_target
 from antecede.errors import LocalError
-from antecede.protocols.base import Addressing, Protocol
+from antecede.protocols import build
+from antecede.protocols.base import Addressing
 from antecede.protocols.given import with_trial
 from antecede.protocols.registry import ENTRIES, Entry, of_order
 from antecede.simulate.scenario.model import Scenario
@@ -105,27 +106,20 @@ def _check_options(found: Entry, scenario: Scenario) -> None:
             )
     options = {**found.options(scenario.variant), **scenario.options}
     try:
-        _any_group(found, made, options, scenario.topology.size)
+        _any_group(found, options, scenario.topology.size)
     except (LocalError, TypeError, ValueError, AttributeError) as error:
         raise fault("protocol.options", f"{found.name} refuses them: {error}") from error
 
 
-def _any_group(found: Entry, made: Any, options: Mapping[str, Any], size: int) -> None:
+def _any_group(found: Entry, options: Mapping[str, Any], size: int) -> None:
     try:
-        _smallest(found, made, options, 2)
+        build.smallest(found, options)
     except LocalError:
         if not found.flat or size <= 2:
             raise
-        _smallest(found, made, options, size)  # an option may name a member (a sequencer)
-
-
-def _smallest(found: Entry, made: Any, options: Mapping[str, Any], size: int) -> None:
-    if not found.flat:
-        module = inspect.getmodule(made)
-        made(module.Topology({0: (1,)}, (2,)), **options)  # type: ignore[union-attr]
-        return
-    cls: type[Protocol] = made
-    cls(0, range(size), **with_trial(cls, range(size), options))
+        # An option may name a member (a sequencer).
+        factory = found.load()
+        build.member(factory, 0, range(size), with_trial(factory, range(size), options))
 
 
 def _check_workload(found: Entry, scenario: Scenario) -> None:

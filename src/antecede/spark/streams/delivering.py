@@ -1,4 +1,4 @@
-"""Deliveries of a streaming DataFrame: one packed row a shard, one `Observer` a member inside.
+"""Deliveries of a streaming DataFrame: one packed row a shard, in it one `ReplayedMember` each.
 
 Theory of operation
 -------------------
@@ -7,7 +7,7 @@ operator keyed by shard does the work, mapInArrow unpacks. `hash(group, observer
 shard.
 
 State of a shard, three maps keyed by (group, observer) as JSON text, and one value:
-`states`   the `Observer` as bytes: the snapshot of its `Group`, its clock, its held tickets
+`states`   the `ReplayedMember` as bytes: the snapshot of its `Group`, its clock, its held tickets
 `held`     the held rows as an Arrow IPC stream, in the order of their tickets
 `waiting`  only where rows are held: a time before which the passing of time changes nothing
 
@@ -35,8 +35,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from antecede.clocks.nanoseconds import up_ns
 from antecede.errors import InputError, LocalError, ProtocolError
-from antecede.order.replay.member import Observer
-from antecede.order.replay.rows import Outcome
+from antecede.order.replay.member import ReplayedMember
+from antecede.order.replay.rows import RowOutcome
 from antecede.order.replay.spec import DeliverSpec
 from antecede.order.replay.table import (
     Key,
@@ -150,7 +150,7 @@ class Member(NamedTuple):
     """An observer that was read from the state, and its held rows in the pool of a step."""
 
     name: str
-    observer: Observer
+    observer: ReplayedMember
     rows: dict[int, int]
     """Ticket -> row of the pool."""
     held: frozenset[int]
@@ -209,7 +209,7 @@ class Step:
         self.pool: list[pyarrow.Table] = [] if table is None else [table]
         self.size = 0 if table is None else table.num_rows
         self.members: dict[str, Member] = {}
-        self.left: list[Outcome] = []
+        self.left: list[RowOutcome] = []
         """Rows that leave; their tickets are rows of the pool."""
 
     def take_in(self) -> None:
@@ -269,7 +269,7 @@ class Step:
     def _read(self, name: str, key: Key) -> Member:
         home, rows = self.home, self.home.held.getValue((name,))
         held = None if rows is None else from_bytes([bytes(rows[0])])
-        observer = Observer(self.spec, key.observer, key.group)
+        observer = ReplayedMember(self.spec, key.observer, key.group)
         state = home.states.getValue((name,))
         if state is not None:
             try:
@@ -286,7 +286,7 @@ class Step:
             self.size += held.num_rows
         return member
 
-    def _leaving(self, member: Member, outcomes: Iterable[Outcome]) -> None:
+    def _leaving(self, member: Member, outcomes: Iterable[RowOutcome]) -> None:
         for outcome in outcomes:
             self.left.append(outcome._replace(ticket=member.rows[outcome.ticket]))
 

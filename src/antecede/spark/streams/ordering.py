@@ -19,7 +19,7 @@ from antecede.errors import InputError, SetupError
 from antecede.order.durations import duration_ms
 from antecede.order.keys import goes_by_value
 from antecede.order.spec import OrderSpec
-from antecede.order.stream.interface import Plan
+from antecede.order.stream.interface import ShardPlan
 from antecede.order.stream.warm import warm_up_once
 from antecede.spark.columns import content_digest, digest
 from antecede.spark.ordering import DIGEST, SHARD, check, output_schema
@@ -111,7 +111,7 @@ def job_of(df: DataFrame, spec: OrderSpec) -> Job:
     shards = spec.shards or _shards(df, spec, kept)
     name = spec.id or spec.member or str(spec.sender)
     numbers = goes_by_value(to_arrow_type(df.schema[name].dataType))
-    plan = Plan(
+    plan = ShardPlan(
         counted=spec.id is None,
         timed=per_ms is not None,
         policy=spec.missing,

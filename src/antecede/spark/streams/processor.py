@@ -12,8 +12,8 @@ back over all shards. Without one the clock is the batch's timestamp, which Spar
 offset log: a batch run again after a crash sees the same clock.
 
 Every shard is visited in every micro-batch that has rows, and says how much it holds (`FIGURES`).
-Every shard keeps what its checkpoint belongs to (`Plan.about`) and refuses another one; so does
-GUARD, whichever shards get rows.
+Every shard keeps what its checkpoint belongs to (`ShardPlan.about`) and refuses another one; so
+does GUARD, whichever shards get rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from antecede.order.spec import OrderSpec, Status
-from antecede.order.stream.interface import Outcome, Plan, nothing_new
+from antecede.order.stream.interface import ShardOutput, ShardPlan, nothing_new
 from antecede.order.stream.kernels.rows import NO_TIME
 from antecede.order.stream.migration import migrated
 from antecede.order.stream.shard import Shard
@@ -56,7 +56,7 @@ class Job(NamedTuple):
     """What a worker must know: the user's spec, the kernel's plan, time units a ms."""
 
     spec: OrderSpec
-    plan: Plan
+    plan: ShardPlan
     per_ms: float
     shards: int
 
@@ -230,7 +230,7 @@ class Processor(StatefulProcessor):
                 yield Row(payload=piece, **_NOTHING)
         yield Row(payload=None, **_NOTHING | self._figures(shard, out))
 
-    def _figures(self, shard: Shard, out: Outcome | None) -> dict[str, int | None]:
+    def _figures(self, shard: Shard, out: ShardOutput | None) -> dict[str, int | None]:
         """Return what a shard says of itself after a micro-batch."""
         wait = shard.oldest_wait()
         figures: dict[str, int | None] = {

@@ -18,7 +18,7 @@ from antecede.errors import InputError
 from antecede.order.key_types import plain
 from antecede.order.keys import STATUSES, code, keys_of
 from antecede.order.spec import OrderSpec, Status
-from antecede.order.stream.interface import Batch, Links, Outcome, nothing_new
+from antecede.order.stream.interface import Batch, Links, ShardOutput, nothing_new
 from antecede.order.stream.kernels import rows as shape
 from antecede.order.stream.kernels.names import Text
 from antecede.order.table import added, kind_of, released_at, times_of
@@ -78,7 +78,9 @@ def text_of(array: Any) -> Text:
     return Text(np.frombuffer(data or b"", np.uint8), where.astype(np.int64))
 
 
-def with_added(rows: pyarrow.Table, out: Outcome, spec: OrderSpec, per_ms: float) -> pyarrow.Table:
+def with_added(
+    rows: pyarrow.Table, out: ShardOutput, spec: OrderSpec, per_ms: float
+) -> pyarrow.Table:
     """Append the columns of `spec.added` to the rows that leave.
 
     `per_ms` is the number of time units in a millisecond.

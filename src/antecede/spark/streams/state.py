@@ -24,7 +24,7 @@ from antecede.order.stream.blobs import Memory
 from antecede.order.stream.fingerprint import check_same_stream
 from antecede.order.stream.kernels.rows import NO_TIME
 from antecede.order.stream.packed import opened
-from antecede.order.stream.waits import Waiting, held_by
+from antecede.order.stream.waits import WaitingRow, held_by
 from antecede.spark.streams.processor import GUARD, STATE
 
 pa: Any = pyarrow
@@ -123,7 +123,7 @@ class _Reader:
             rows = [self._row(waiting, shard) for waiting in held_by(parts)]
             yield from pa.Table.from_pylist(rows, _ARROW).to_batches()
 
-    def _row(self, waiting: Waiting, shard: int) -> dict[str, Any]:
+    def _row(self, waiting: WaitingRow, shard: int) -> dict[str, Any]:
         since = None
         if waiting.since != NO_TIME:
             since = waiting.since * 10**6 // _PER_SECOND[self.unit]

@@ -44,10 +44,10 @@ from antecede.order.stream.kernels.rows import (
     WAITED,
     Ints,
     Longs,
-    Names,
-    Order,
+    ReleaseOrder,
+    ReleaseRule,
     Rows,
-    Rule,
+    TieNames,
     Tokens,
     set_aside,
 )
@@ -55,7 +55,7 @@ from antecede.order.stream.kernels.ties import compared
 
 
 @njit
-def _before(rows: Rows, names: Names, a: int, b: int) -> bool:
+def _before(rows: Rows, names: TieNames, a: int, b: int) -> bool:
     if rows.time[a] != rows.time[b]:
         if rows.time[a] == NO_TIME or rows.time[b] == NO_TIME:
             return bool(rows.time[b] == NO_TIME)
@@ -73,7 +73,7 @@ def _before(rows: Rows, names: Names, a: int, b: int) -> bool:
 
 
 @njit
-def admit(rows: Rows, tokens: Tokens, names: Names, held: int) -> None:
+def admit(rows: Rows, tokens: Tokens, names: TieNames, held: int) -> None:
     """Settle which new rows come to stand for their identity; mark the others as repeats.
 
     Of several new rows with one identity the first by the tie rule wins, not the first in
@@ -140,7 +140,7 @@ def _open_links(rows: Rows, tokens: Tokens) -> tuple[Ints, Longs, Ints]:
 
 
 @njit
-def _lift(rows: Rows, tokens: Tokens, rule: Rule, order: Order, row: int) -> None:
+def _lift(rows: Rows, tokens: Tokens, rule: ReleaseRule, order: ReleaseOrder, row: int) -> None:
     """Work out when the row is released and its depth, once its causes are released."""
     at = max(rows.time[row], rows.lift[row])
     depth = 0
@@ -162,7 +162,7 @@ def _lift(rows: Rows, tokens: Tokens, rule: Rule, order: Order, row: int) -> Non
 
 
 @njit
-def _release(rows: Rows, tokens: Tokens, rule: Rule, order: Order, row: int) -> None:
+def _release(rows: Rows, tokens: Tokens, rule: ReleaseRule, order: ReleaseOrder, row: int) -> None:
     """Give the row its status and the links it waited for."""
     missing = False
     for link in range(rows.first[row], rows.first[row + 1]):
@@ -185,7 +185,7 @@ def _release(rows: Rows, tokens: Tokens, rule: Rule, order: Order, row: int) -> 
 
 
 @njit
-def _drop(rows: Rows, tokens: Tokens, rule: Rule, start: Longs, dependents: Ints) -> None:
+def _drop(rows: Rows, tokens: Tokens, rule: ReleaseRule, start: Longs, dependents: Ints) -> None:
     """Policy drop: set hopeless rows aside, and with them whatever needs them."""
     doomed = np.empty(len(rows.token), np.int32)
     size = 0
@@ -208,7 +208,7 @@ def _drop(rows: Rows, tokens: Tokens, rule: Rule, start: Longs, dependents: Ints
 
 
 @njit
-def _hopeless(rows: Rows, tokens: Tokens, rule: Rule, row: int) -> bool:
+def _hopeless(rows: Rows, tokens: Tokens, rule: ReleaseRule, row: int) -> bool:
     """Policy drop: a cause was set aside, or has not come in time."""
     late = rule.now != NO_TIME and rows.arrived[row] <= rule.cutoff
     for link in range(rows.first[row], rows.first[row + 1]):
@@ -232,7 +232,7 @@ def _lowest(rows: Rows, tokens: Tokens) -> Longs:
 
 
 @njit
-def _give_up(rows: Rows, tokens: Tokens, rule: Rule, wait: Ints) -> bool:
+def _give_up(rows: Rows, tokens: Tokens, rule: ReleaseRule, wait: Ints) -> bool:
     """Policy release: when patience is over, no longer wait for causes that never came.
 
     An earlier number of the same member that is here and held stands in for one that never
@@ -267,7 +267,12 @@ class _Open(NamedTuple):
 
 
 def settle(
-    rows: Rows, tokens: Tokens, names: Names, rule: Rule, order: Order, released: int
+    rows: Rows,
+    tokens: Tokens,
+    names: TieNames,
+    rule: ReleaseRule,
+    order: ReleaseOrder,
+    released: int,
 ) -> int:
     """Release what can be released, then apply the policy; return how many rows got a position.
 
@@ -287,9 +292,9 @@ def settle(
 def _drain(
     rows: Rows,
     tokens: Tokens,
-    names: Names,
-    rule: Rule,
-    order: Order,
+    names: TieNames,
+    rule: ReleaseRule,
+    order: ReleaseOrder,
     opened: _Open,
     begin: int,
 ) -> int:
@@ -309,8 +314,8 @@ def _drain(
 def _flow(
     rows: Rows,
     tokens: Tokens,
-    rule: Rule,
-    order: Order,
+    rule: ReleaseRule,
+    order: ReleaseOrder,
     wait: Ints,
     start: Longs,
     dependents: Ints,
@@ -340,7 +345,7 @@ def _flow(
 
 
 @njit
-def _place(rows: Rows, names: Names, order: Order, begin: int, end: int) -> None:
+def _place(rows: Rows, names: TieNames, order: ReleaseOrder, begin: int, end: int) -> None:
     """Sort rows of equal (r, d, time) by identity, and give all their positions."""
     at = begin
     while at < end:
@@ -357,7 +362,7 @@ def _place(rows: Rows, names: Names, order: Order, begin: int, end: int) -> None
 
 
 @njit
-def _level(rows: Rows, order: Order, a: int, b: int) -> bool:
+def _level(rows: Rows, order: ReleaseOrder, a: int, b: int) -> bool:
     return bool(
         order.released[a] == order.released[b]
         and order.depth[rows.token[a]] == order.depth[rows.token[b]]
@@ -366,7 +371,7 @@ def _level(rows: Rows, order: Order, a: int, b: int) -> bool:
 
 
 @njit
-def _by_identity(rows: Rows, names: Names, part: Ints) -> None:
+def _by_identity(rows: Rows, names: TieNames, part: Ints) -> None:
     """Sort rows of one time in place, by merging ever longer runs."""
     other = np.empty_like(part)
     width = 1

@@ -110,7 +110,7 @@ def take_text(data: Bytes, ends: Longs, pick: Ints) -> tuple[Bytes, Longs]:
     return out, new_ends
 
 
-class Names:
+class NameTable:
     """A growing set of names, each with its number."""
 
     def __init__(self, owner: Ints, text: Text) -> None:
@@ -152,6 +152,6 @@ def _grown(array: NDArray[Any], used: int, need: int) -> NDArray[Any]:
     return grown
 
 
-def no_names() -> Names:
+def no_names() -> NameTable:
     """Return an empty set of names."""
-    return Names(np.empty(0, np.int32), Text(np.empty(0, np.uint8), np.zeros(1, np.int64)))
+    return NameTable(np.empty(0, np.int32), Text(np.empty(0, np.uint8), np.zeros(1, np.int64)))

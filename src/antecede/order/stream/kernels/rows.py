@@ -62,7 +62,7 @@ class Tokens(NamedTuple):
     lowest: Longs
 
 
-class Order(NamedTuple):
+class ReleaseOrder(NamedTuple):
     """The result, in order of release: row, and by row its position and time of release."""
 
     row: Ints
@@ -74,7 +74,7 @@ class Order(NamedTuple):
     """By token: the depth of its row among those of one time of release; -1: not of this step."""
 
 
-class Names(NamedTuple):
+class TieNames(NamedTuple):
     """The names that break ties: bytes of all, and where each ends.
 
     `numbers`: they are numbers written out, and go by their value; otherwise by their bytes,
@@ -86,7 +86,7 @@ class Names(NamedTuple):
     numbers: bool = False
 
 
-class Rule(NamedTuple):
+class ReleaseRule(NamedTuple):
     """Policy, patience and the clock's present, in units of the clock; `timed`: rows have times.
 
     Patience is over for rows that arrived at or before `cutoff`.

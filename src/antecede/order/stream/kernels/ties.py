@@ -8,7 +8,7 @@ size and no number of digits is too large.
 from __future__ import annotations
 
 from antecede.kernels.jit import njit
-from antecede.order.stream.kernels.rows import Bits, Names
+from antecede.order.stream.kernels.rows import Bits, TieNames
 
 _PLUS, _MINUS, _POINT, _ZERO, _NINE = 43, 45, 46, 48, 57
 _E, _CAPITAL_E, _I, _N = 101, 69, 105, 110
@@ -16,7 +16,7 @@ _LARGEST = 1 << 40
 
 
 @njit
-def compared(names: Names, x: int, y: int) -> int:
+def compared(names: TieNames, x: int, y: int) -> int:
     """Return -1, 0 or 1: whether name x comes before y, is the same, or comes after it."""
     pool = names.pool
     start, stop = names.ends[x], names.ends[x + 1]

@@ -1,4 +1,4 @@
-"""Deliveries too early and held in vain: counted again by sets, and by hand."""
+"""Deliveries too early and waits that were unnecessary: counted again by sets, and by hand."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from antecede.protocols.base import Relation
 from antecede.simulate.delays import Delay
 from antecede.simulate.outputs import unnecessary_waits as module
 from antecede.simulate.outputs.recording import ARRIVED, DELIVERED, SENT, Recording
-from antecede.simulate.outputs.unnecessary_waits import Hindsight, hindsight
+from antecede.simulate.outputs.unnecessary_waits import WaitCounts, wait_counts
 from antecede.simulate.reference_engine import run_readable
 from antecede.simulate.scenario.model import Clocks, Links, Scenario, Workload
 from antecede.simulate.topology import Mesh, PubSub
 
 
-def again(run: Recording) -> Hindsight:
+def again(run: Recording) -> WaitCounts:
     """Count with sets, one question after another."""
     by_topic = run.relation is Relation.BY_TOPIC
     knows: dict[int, set[int]] = {}
     past: dict[int, set[int]] = {}
     had: dict[int, set[int]] = {}
     waits: dict[tuple[int, int], tuple[int, int | None]] = {}
-    early = held = vain = vain_us = checked = 0
+    early = held = unnecessary = unnecessary_us = checked = 0
 
     def causes(member: int, message: int) -> set[int]:
         found = {one for one in past[message] if member in run.receivers(one)}
@@ -32,7 +32,7 @@ def again(run: Recording) -> Hindsight:
         common = run.subscriptions[member].intersection(run.topics[message])
         return {one for one in found if common.intersection(run.topics[one])}
 
-    for time_us, kind, member, message in run.happenings():
+    for time_us, kind, member, message in run.events():
         known = knows.setdefault(member, set())
         if kind == SENT:
             past[message] = set(known)
@@ -45,15 +45,15 @@ def again(run: Recording) -> Hindsight:
             early += not causes(member, message) <= had[member]
             held += time_us > arrived_us
             late_us = 0 if ready_us is None else time_us - ready_us
-            vain += late_us > 0
-            vain_us += late_us
+            unnecessary += late_us > 0
+            unnecessary_us += late_us
             had[member].add(message)
         if kind != ARRIVED or by_topic:
             known |= past[message] | {message}
         for (at, one), (arrived_us, ready_us) in waits.items():
             if at == member and ready_us is None and causes(at, one) <= had.get(at, set()):
                 waits[at, one] = arrived_us, time_us
-    return Hindsight(checked, early, held, vain, vain_us)
+    return WaitCounts(checked, early, held, unnecessary, unnecessary_us)
 
 
 SMALL = {
@@ -82,27 +82,27 @@ SMALL = {
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40)
 def test_counted_again_by_sets(kind: str, data: st.DataObject, seed: int) -> None:
     _, run = run_readable(data.draw(SMALL[kind]), seed, True)
-    assert hindsight(run) == again(run)
+    assert wait_counts(run) == again(run)
 
 
 @pytest.mark.parametrize("name", ["bss", "idr", "ds", "ses", "sent", "matrix"])
-def test_exact_causal_protocols_are_never_early_and_never_in_vain(name: str) -> None:
+def test_exact_causal_protocols_are_never_early_and_never_wait_unnecessarily(name: str) -> None:
     scenario = Scenario(Mesh(6), name, duration_s=2.0)
     _, run = run_readable(scenario, 1, True)
-    seen = hindsight(run)
+    seen = wait_counts(run)
     assert seen is not None
-    assert (seen.early, seen.vain, seen.vain_us) == (0, 0, 0)
+    assert (seen.early, seen.unnecessary, seen.unnecessary_us) == (0, 0, 0)
     assert seen.held > 0
 
 
-def test_weaker_orders_are_early_and_stronger_ones_wait_in_vain() -> None:
+def test_weaker_orders_are_early_and_stronger_ones_wait_unnecessarily() -> None:
     seen = {}
     for name in ("unordered", "fifo", "bss", "linear"):
-        seen[name] = hindsight(run_readable(Scenario(Mesh(6), name, duration_s=2.0), 1, True)[1])
+        seen[name] = wait_counts(run_readable(Scenario(Mesh(6), name, duration_s=2.0), 1, True)[1])
     early = {name: one.early for name, one in seen.items() if one is not None}
-    vain = {name: one.vain for name, one in seen.items() if one is not None}
+    waits = {name: one.unnecessary for name, one in seen.items() if one is not None}
     assert early["unordered"] > early["fifo"] > early["bss"] == early["linear"] == 0
-    assert vain["linear"] > vain["bss"] == vain["fifo"] == vain["unordered"] == 0
+    assert waits["linear"] > waits["bss"] == waits["fifo"] == waits["unordered"] == 0
 
 
 def test_by_hand() -> None:
@@ -125,18 +125,20 @@ def test_by_hand() -> None:
         (51, DELIVERED, 2, 2),
     ):
         run.note(time_us, kind, member, message)
-    assert hindsight(run) == Hindsight(checked=4, early=1, held=1, vain=1, vain_us=1)
-    assert Hindsight(4, 1, 1, 1, 1).figures() == {
+    assert wait_counts(run) == WaitCounts(
+        checked=4, early=1, held=1, unnecessary=1, unnecessary_us=1
+    )
+    assert WaitCounts(4, 1, 1, 1, 1).figures() == {
         "causal.checked": 4,
         "causal.early": 1,
         "causal.held": 1,
-        "causal.vain": 1,
-        "causal.vain_ms": 0.001,
+        "causal.unnecessary": 1,
+        "causal.unnecessary_ms": 0.001,
     }
 
 
 def test_too_many_messages_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     _, run = run_readable(Scenario(Mesh(2), duration_s=0.5), 0, True)
-    assert hindsight(run) is not None
+    assert wait_counts(run) is not None
     monkeypatch.setattr(module, "FULL", 1)
-    assert hindsight(run) is None
+    assert wait_counts(run) is None
