@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from antecede.studies.frame.compare_paper import growth, listed, undelivered, unmet
+from antecede.studies.frame.compare_paper import listed, undelivered, unmet
 from antecede.studies.frame.findings import Claim, Findings, Plot, Row, Section, Series, filled
-from antecede.studies.frame.results import Results
+from antecede.studies.frame.results import Results, growth
 from antecede.studies.pairs import part
 
 SHOWN = (

@@ -87,6 +87,16 @@ class Results:
             len(values),
         )
 
+    def mean(self, quantity: str, /, **conditions: Any) -> float | None:
+        """Return the mean over the runs that meet the conditions; None: there are none."""
+        found = self.spread(quantity, **conditions)
+        return None if found is None else found.mean
+
+    def total(self, quantity: str, /, **conditions: Any) -> float | None:
+        """Return the sum over the runs that meet the conditions; None: there are none."""
+        values = self.values(quantity, **conditions)
+        return sum(values) if values else None
+
     def line(
         self,
         label: str,
@@ -118,6 +128,19 @@ class Results:
         if len(line.x) < 2:
             return None
         return statistics.linear_regression(line.x, line.y).slope
+
+    def power(self, quantity: str, x: str, /, **conditions: Any) -> float | None:
+        """Return the power of `x` as which the quantity grows; None below two places of x."""
+        line = self.line("", quantity, x, **conditions)
+        return growth(line.points)
+
+
+def growth(points: Sequence[tuple[float, float]]) -> float | None:
+    """Return the exponent of the power of x that fits y best; None: it cannot be told."""
+    kept = [(math.log(x), math.log(y)) for x, y in points if x > 0 and y > 0]
+    if len({x for x, _ in kept}) < 2:
+        return None
+    return statistics.linear_regression(*zip(*kept, strict=True)).slope
 
 
 def _values(run: Run) -> Mapping[str, Any]:

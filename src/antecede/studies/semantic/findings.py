@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from antecede.studies.frame.compare_paper import growth, listed, unmet
+from antecede.studies.frame.compare_paper import listed, unmet
 from antecede.studies.frame.findings import Claim, Findings, Plot, Row, Section, Series
-from antecede.studies.frame.results import Results
+from antecede.studies.frame.results import Results, growth
 from antecede.studies.semantic.grid import OF_TRACE, QUICK_OF_TRACE, TRACE_DELAY, USUAL
 from antecede.studies.semantic.sections import (
     above_zero,

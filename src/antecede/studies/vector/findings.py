@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from antecede.studies.frame.compare_paper import growth, listed, undelivered, unmet
+from antecede.studies.frame.compare_paper import listed, undelivered, unmet
 from antecede.studies.frame.findings import Claim, Findings, Plot, Row, Section, Series, filled
-from antecede.studies.frame.results import Results
+from antecede.studies.frame.results import Results, growth
 
 FIGURES = (
     ("overhead", "overhead_bytes", "bytes a message"),
