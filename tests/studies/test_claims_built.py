@@ -22,9 +22,8 @@ from tests.studies.test_results import grid
 
 def test_what_no_run_gave_is_no_row() -> None:
     results, _ = grid()
-    asked = means(
-        results, [Quantity("why", "y", "units"), Quantity("z", "z")], "x 2", factor=3, x=2
-    )
+    wanted = [Quantity("why", "y", "units"), Quantity("z", "z")]
+    asked = means(results.of(factor=3, x=2), wanted, "x 2")
     assert asked[0] == Asked("why", "x 2", 8.0, "units")
     assert asked[1].ours is None
     stated = Asked("s", "c", 0.0, "u", 2.0, "Figure 1", "n")
@@ -36,7 +35,7 @@ def test_what_no_run_gave_is_no_row() -> None:
 
 def test_lines_without_points_are_left_out() -> None:
     results, _ = grid()
-    (line,) = lines(results, "x", [Quantity("z", "z"), Quantity("why", "y")], factor=3)
+    (line,) = lines(results.of(factor=3), "x", [Quantity("z", "z"), Quantity("why", "y")])
     assert (line.label, line.points) == ("why", [(1.0, 5.0), (2.0, 8.0), (4.0, 14.0)])
 
 
@@ -80,3 +79,16 @@ def test_means_and_totals_are_of_the_runs_that_there_are() -> None:
     assert (results.mean("y", factor=3, x=2), results.total("y", factor=3, x=2)) == (8.0, 16.0)
     assert results.mean("z") is None
     assert results.total("z") is None
+
+
+def test_results_of_some_runs() -> None:
+    results, _ = grid()
+    some = results.of(factor=3)
+    assert [run.key for run in some.runs] == [run.key for run in results.where(factor=3)]
+    assert some.where(factor=2) == []
+    assert [(x, part.values("y")) for x, part in some.by("x")] == [
+        (1, [4.0, 6.0]),
+        (2, [7.0, 9.0]),
+        (4, [13.0, 15.0]),
+    ]
+    assert len(results.runs) == 11

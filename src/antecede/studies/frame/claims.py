@@ -52,21 +52,14 @@ def rows(asked: Iterable[Asked]) -> list[Row]:
     ]
 
 
-def means(
-    results: Results, quantities: Iterable[Quantity], condition: str, **where: Any
-) -> list[Asked]:
-    """Ask for the mean of each quantity over the runs that meet the conditions."""
-    return [
-        Asked(one.name, condition, results.mean(one.figure, **where), one.unit)
-        for one in quantities
-    ]
+def means(results: Results, quantities: Iterable[Quantity], condition: str) -> list[Asked]:
+    """Ask for the mean of each quantity over these runs."""
+    return [Asked(one.name, condition, results.mean(one.figure), one.unit) for one in quantities]
 
 
-def lines(
-    results: Results, over: str, quantities: Iterable[Quantity], **where: Any
-) -> list[Series]:
+def lines(results: Results, over: str, quantities: Iterable[Quantity]) -> list[Series]:
     """Return a line over a parameter for each quantity that has points there."""
-    found = (results.line(one.name, one.figure, over, **where) for one in quantities)
+    found = (results.line(one.name, one.figure, over) for one in quantities)
     return [line for line in found if line.x]
 
 
@@ -93,6 +86,6 @@ def as_power(power: float | None, low: float, high: float, said: str = "") -> An
     return None if power is None else (f"{said}as the power {power:.2f}", low <= power <= high)
 
 
-def figure_or_dash(value: float | None, form: str = ",.0f") -> str:
+def figure_or_dash(value: float | None, form: str = ",.0f", unit: str = "") -> str:
     """Return a cell of a table of words; a dash where no run gave a figure."""
-    return "-" if value is None else format(value, form)
+    return "-" if value is None else f"{value:{form}}{unit}"

@@ -6,6 +6,7 @@ absent everywhere, so every answer may be None or empty.
 
 from __future__ import annotations
 
+import copy
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -41,6 +42,17 @@ class Results:
                 self._figures.setdefault(key, {})[quantity] = series if value is None else value
         self.runs = tuple(run for run in runs if run.key in self._figures)
         self._values = [_values(run) for run in self.runs]
+
+    def of(self, **conditions: Any) -> Results:
+        """Return the results of the runs that meet all conditions."""
+        part = copy.copy(self)
+        part.runs = tuple(self.where(**conditions))
+        part._values = [_values(run) for run in part.runs]
+        return part
+
+    def by(self, name: str, /) -> list[tuple[Any, Results]]:
+        """Return each value that a parameter has, ascending, and the results of its runs."""
+        return [(value, self.of(**{name: value})) for value in self.places(name)]
 
     def where(self, **conditions: Any) -> list[Run]:
         """Return the runs that meet all conditions."""
@@ -97,6 +109,11 @@ class Results:
         values = self.values(quantity, **conditions)
         return sum(values) if values else None
 
+    def share(self, above: str, below: str, /, **conditions: Any) -> float | None:
+        """Return the sum of a quantity by the sum of another; None where that is none or 0."""
+        of = self.total(below, **conditions)
+        return sum(self.values(above, **conditions)) / of if of else None
+
     def line(
         self,
         label: str,
@@ -121,6 +138,12 @@ class Results:
             paper,
             style,
         )
+
+    def share_line(self, label: str, above: str, below: str, x: str, /) -> Series:
+        """Return a line of a plot: the share (`share`) over the parameter `x`."""
+        shares = [(at, there.share(above, below)) for at, there in self.by(x)]
+        points = [(at, share) for at, share in shares if share is not None]
+        return Series(label, [float(at) for at, _ in points], [share for _, share in points])
 
     def slope(self, quantity: str, x: str, /, **conditions: Any) -> float | None:
         """Return the least-squares slope of the quantity over `x`; None below two places of x."""

@@ -4,8 +4,6 @@ simulate.
 
 from __future__ import annotations
 
-from typing import Any
-
 from antecede.studies.frame.claims import Quantity, claim, lines, means, rows
 from antecede.studies.frame.compare_paper import listed, unmet
 from antecede.studies.frame.findings import Claim, Findings, Plot, Section, filled
@@ -37,8 +35,8 @@ def findings(results: Results, quick: bool) -> Findings:
     """Return the page of the study."""
     sections = filled(
         (
-            _section(results, "More groups of a hundred", "groups", size=GROUP),
-            _section(results, "Ten groups that grow", "size", groups=TEN),
+            _section(results.of(size=GROUP), "More groups of a hundred", "groups"),
+            _section(results.of(groups=TEN), "Ten groups that grow", "size"),
             _cost_section(results),
         )
     )
@@ -72,20 +70,21 @@ def findings(results: Results, quick: bool) -> Findings:
     )
 
 
-def _ends(results: Results, one: Quantity, **fixed: Any) -> tuple[float, float] | None:
+def _ends(results: Results, one: Quantity) -> tuple[float, float] | None:
     """Return a figure at the fewest and at the most peers; None below two sizes."""
-    line = results.line("", one.figure, "peers", **fixed)
+    line = results.line("", one.figure, "peers")
     return (line.y[0], line.y[-1]) if len(line.y) > 1 else None
 
 
 def _finding(results: Results) -> str:
-    peers = results.places("peers", size=GROUP)
+    more = results.of(size=GROUP)
+    peers = more.places("peers")
     if len(peers) < 2:
         return ""
     words = [
         f"{name} {ends[0]:,.1f} and {ends[1]:,.1f} bytes"
         for name, one in (("in a group", INTERNAL), ("between super peers", BETWEEN))
-        if (ends := _ends(results, one, size=GROUP))
+        if (ends := _ends(more, one))
     ]
     broken = sum(results.values("violations"))
     return (
@@ -96,59 +95,54 @@ def _finding(results: Results) -> str:
 
 FLAT = 0.05
 """Overhead "does not depend on the number of peers": it goes as at most this power of it."""
+CLAIMED = {"inside a group": INTERNAL, "IDR": IDR, "between super peers": BETWEEN}
 
 
-def _flat(results: Results, title: str, name: str, one: Quantity, **fixed: Any) -> Claim:
+def _flat(results: Results, place: str, one: Quantity) -> Claim:
     """Hold that overhead follows the density of messages, not the number of peers."""
-    power, ends = results.power(one.figure, "peers", **fixed), _ends(results, one, **fixed)
+    power, ends = results.power(one.figure, "peers"), _ends(results, one)
+    answer = None
+    if power is not None and ends is not None:
+        said = f"from {ends[0]:,.1f} to {ends[1]:,.1f} bytes, about as the power {power:.3f}"
+        answer = (said, abs(power) <= FLAT)
     return claim(
-        f"{title}, {name}: overhead depends on the density of messages, not on the number of "
+        f"{place}: overhead depends on the density of messages, not on the number of "
         f"peers (here: it goes as the power {-FLAT} to {FLAT} of it)",
         "Scalability Analysis",
         (one.figure,),
-        None
-        if power is None or ends is None
-        else (
-            f"from {ends[0]:,.1f} to {ends[1]:,.1f} bytes, about as the power {power:.3f}",
-            abs(power) <= FLAT,
-        ),
+        answer,
     )
 
 
-def _section(results: Results, title: str, axis: str, **fixed: int) -> Section:
-    early = sum(results.values("violations", **fixed))
-    checked = sum(results.values("violations.checked", **fixed))
+def _section(results: Results, title: str, axis: str) -> Section:
+    low = title.lower()
+    early, checked = (sum(results.values(n)) for n in ("violations", "violations.checked"))
+    asked = [
+        one
+        for peers, there in results.by("peers")
+        for one in means(there, SHOWN, f"{peers:,} peers")
+    ]
+    plots = [
+        Plot(
+            f"scale-{axis}-{key}",
+            f"{words}: {low}",
+            "peers",
+            unit,
+            lines(results, "peers", shown),
+            x_log=True,
+            y_log=True,
+        )
+        for key, words, unit, shown in PLOTS
+    ]
     return Section(
         title,
         f"{early:,.0f} of {checked:,.0f} deliveries came before a cause." if checked else "",
-        [
-            row
-            for peers in results.places("peers", **fixed)
-            for row in rows(means(results, SHOWN, f"{peers:,} peers", peers=peers, **fixed))
-        ],
-        [
-            Plot(
-                f"scale-{axis}-{key}",
-                f"{words}: {title.lower()}",
-                "peers",
-                unit,
-                lines(results, "peers", shown, **fixed),
-                x_log=True,
-                y_log=True,
-            )
-            for key, words, unit, shown in PLOTS
-        ],
+        rows(asked),
+        plots,
         about=f"{'Groups of a hundred peers' if axis == 'groups' else 'Ten groups'}, 1,000 "
         "messages a second in all.",
         reads=("violations", "violations.checked") if checked else (),
-        claims=[
-            _flat(results, title.lower(), name, one, **fixed)
-            for name, one in (
-                ("inside a group", INTERNAL),
-                ("IDR", IDR),
-                ("between super peers", BETWEEN),
-            )
-        ],
+        claims=[_flat(results, f"{low}, {place}", one) for place, one in CLAIMED.items()],
     )
 
 
