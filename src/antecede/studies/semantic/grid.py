@@ -15,6 +15,13 @@ USUAL: Mapping[str, Any] = {
     "recent": 8,
 }
 """What holds where a sweep does not say otherwise."""
+LABELS = {
+    "sb": "S_b",
+    "causal": "causal order",
+    "total": "total order",
+    "sequencer": "total order, by a sequencer",
+}
+"""The orders, as pages call them."""
 DELAYS = {
     "50-50 ms": Delay(0.05, 0.05, "constant"),
     "0-50 ms": Delay(0.0, 0.05),
@@ -45,3 +52,8 @@ OF_TRACE, QUICK_OF_TRACE = 12_000, 1_500
 TRACE_DELAY = "50-250 ms"
 EXTREMES = (29, 100)
 """Senders, and messages of each."""
+
+
+def usual(but: str) -> dict[str, Any]:
+    """Return the drawn threads' usual point, one parameter left out."""
+    return {name: value for name, value in USUAL.items() if name != but}
