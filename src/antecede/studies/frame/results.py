@@ -114,6 +114,11 @@ class Results:
         of = self.total(below, **conditions)
         return sum(self.values(above, **conditions)) / of if of else None
 
+    def ratio(self, above: str, below: str, /, **conditions: Any) -> float | None:
+        """Return the mean of a quantity by the mean of another; None where that is none or 0."""
+        over, under = self.mean(above, **conditions), self.mean(below, **conditions)
+        return over / under if over is not None and under else None
+
     def line(
         self,
         label: str,
