@@ -91,4 +91,11 @@ def test_results_of_some_runs() -> None:
         (2, [7.0, 9.0]),
         (4, [13.0, 15.0]),
     ]
+    assert results.along("x", factor=2, x=1).places("x") == [1, 2, 4]
+    assert results.along("seed", factor=2, x=1).places("x") == [1]
+    assert results.share("y", "y", factor=3) == 1.0
+    assert results.share("y", "z") is None
+    assert results.share_line("part", "y", "y", "x").points == [(1.0, 1.0), (2.0, 1.0), (4.0, 1.0)]
+    assert results.ratio("y", "y", factor=3, x=2) == 1.0
+    assert results.ratio("z", "y") is None
     assert len(results.runs) == 11

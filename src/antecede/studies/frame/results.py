@@ -50,6 +50,10 @@ class Results:
         part._values = [_values(run) for run in part.runs]
         return part
 
+    def along(self, name: str, /, **point: Any) -> Results:
+        """Return the results of the runs that are at this point, one parameter aside."""
+        return self.of(**{key: value for key, value in point.items() if key != name})
+
     def by(self, name: str, /) -> list[tuple[Any, Results]]:
         """Return each value that a parameter has, ascending, and the results of its runs."""
         return [(value, self.of(**{name: value})) for value in self.places(name)]

@@ -26,7 +26,6 @@ from antecede.studies.semantic.grid import (
     QUICK_OF_TRACE,
     TRACE_DELAY,
     USUAL,
-    usual,
 )
 from antecede.studies.semantic.sections import (
     above_zero,
@@ -66,13 +65,13 @@ READING = (
 def findings(results: Results, quick: bool) -> Findings:
     """Return the page of the study."""
     threads = results.of(kind="threads")
-    members = threads.of(**usual("members"))
+    members = threads.along("members", **USUAL)
     sections = [
         *filled(
             (
                 _wait_section(threads),
                 _held_section(members),
-                _pair_section(threads.of(**usual("answers"))),
+                _pair_section(threads.along("answers", **USUAL)),
                 _byte_section(members),
                 list_section(results),
             )
@@ -159,12 +158,12 @@ def _wait_section(threads: Results) -> Section | None:
         "Wait for delivery, drawn threads",
         "",
         found,
-        [_plot(threads.of(**usual(name)), name, *AXES[name]) for name in AXES],
+        [_plot(threads.along(name, **USUAL), name, *AXES[name]) for name in AXES],
         about="S_b waits where a reply overtakes what it answers, causal order where anything of a "
         "message's causal past is behind it, total order for whatever is under way.",
         claims=[
             _seldom(threads),
-            *(_longer(threads.of(**usual("members")), order) for order in ("causal", "total")),
+            *(_longer(threads.along("members", **USUAL), order) for order in ("causal", "total")),
             _at_most(threads),
         ],
     )
@@ -224,7 +223,7 @@ def _wait_asked(threads: Results) -> list[Asked]:
     """Ask for all waits of the usual case, and for the mean ones under other delays."""
     point = f"{USUAL['members']} members, {USUAL['delay']}, {USUAL['answers']:.0%} answer"
     asked = means(threads.of(**USUAL), WAITED, point)
-    for delay, there in threads.of(**usual("delay")).by("delay"):
+    for delay, there in threads.along("delay", **USUAL).by("delay"):
         if delay != USUAL["delay"]:
             asked += means(there, WAITED[:: len(WAITS)], f"{point}, but delays {delay}")
     return asked

@@ -52,8 +52,3 @@ OF_TRACE, QUICK_OF_TRACE = 12_000, 1_500
 TRACE_DELAY = "50-250 ms"
 EXTREMES = (29, 100)
 """Senders, and messages of each."""
-
-
-def usual(but: str) -> dict[str, Any]:
-    """Return the drawn threads' usual point, one parameter left out."""
-    return {name: value for name, value in USUAL.items() if name != but}

@@ -13,7 +13,7 @@ from antecede.studies.frame.compare_paper import listed
 from antecede.studies.frame.findings import Claim, Plot, Row, Section, Series
 from antecede.studies.frame.results import Results
 from antecede.studies.frame.study import Run
-from antecede.studies.semantic.grid import LABELS, TRACE_DELAY, USUAL, usual
+from antecede.studies.semantic.grid import LABELS, TRACE_DELAY, USUAL
 
 MOST_PLOTS = 6
 HOW = (
@@ -29,7 +29,7 @@ HOW = (
 def list_section(results: Results) -> Section:
     """Return nodes of the ordering lists for the arrivals of VI.D.2, and for drawn ones."""
     extremes = results.of(kind="lists")
-    members = results.of(kind="threads", **usual("members")).by("members")
+    members = results.along("members", kind="threads", **USUAL).by("members")
     asked = [
         *(one for run in extremes.runs for one in _extreme(run, extremes.figures(run))),
         *(one for n, at in members for one in means(at, DRAWN, f"drawn threads, {n} members")),

@@ -111,11 +111,6 @@ def _usual_said(results: Results, sent_to: str) -> str:
 PRINTS = {"safe": "", "as published": ":published"}
 
 
-def _varied(results: Results, name: str) -> list[tuple[Any, Results]]:
-    """Return the runs that differ from the usual in one parameter at most, by its value."""
-    return results.of(**{key: value for key, value in USUAL.items() if key != name}).by(name)
-
-
 def _claim(to: Mapping[str, Results]) -> Section:
     found = rows(
         Asked(
@@ -127,7 +122,7 @@ def _claim(to: Mapping[str, Results]) -> Section:
         )
         for sent_to, results in to.items()
         for words, suffix in PRINTS.items()
-        for events, there in _varied(results, "events")
+        for events, there in results.along("events", **USUAL).by("events")
     )
     smaller, larger = sum(row.ours < 1 for row in found), sum(row.ours > 1 for row in found)
     reads = tuple(f"{rule}{s}.unnecessary" for rule in ("htbc", "tv-pt") for s in PRINTS.values())
@@ -161,7 +156,10 @@ def _smaller(found: Sequence[Row], to: str, words: str) -> Claim:
 
 def _totals(to: Mapping[str, Results]) -> Section:
     """Return the totals of Figure 1, by the number of events, under both readings."""
-    by_events = {sent_to: dict(_varied(results, "events")) for sent_to, results in to.items()}
+    by_events = {
+        sent_to: dict(results.along("events", **USUAL).by("events"))
+        for sent_to, results in to.items()
+    }
     said = _fewer(to)
     return Section(
         "Totals, as in Figure 1: sent to every peer, and to targets only",
@@ -238,7 +236,7 @@ COUNTED = (
 
 def _section(results: Results, name: str, sent_to: str) -> Section:
     title, axis = AXES[name]
-    varied = _varied(results, name)
+    varied = results.along(name, **USUAL).by(name)
     found = rows(
         Asked(quantity, f"{axis} {value:,}", there.share(figure, "events"), "pairs an event")
         for value, there in varied
@@ -281,7 +279,7 @@ def _section_finding(found: Sequence[Row]) -> str:
 
 
 def _total_plot(results: Results, sent_to: str) -> Plot:
-    usual = results.of(**{key: value for key, value in USUAL.items() if key != "events"})
+    usual = results.along("events", **USUAL)
     return Plot(
         f"topics-total-{sent_to}",
         f"Total number of unnecessarily ordered pairs, sent to {SENT_TO[sent_to]}",
