@@ -17,7 +17,7 @@ from antecede.studies.frame.claims import (
     table,
 )
 from antecede.studies.frame.findings import Row
-from tests.studies.test_results import grid
+from tests.studies.frame.test_results import grid
 
 
 def test_what_no_run_gave_is_no_row() -> None:
