@@ -57,10 +57,9 @@ def listed(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
-def undelivered(results: Results, **conditions: object) -> tuple[str, str]:
+def undelivered(results: Results) -> tuple[str, str]:
     """Return how many deliveries never happened, and which part of all that were owed."""
-    owed = sum(results.values("undelivered", **conditions))
-    done = sum(results.values("deliveries", **conditions))
+    owed, done = (sum(results.values(name)) for name in ("undelivered", "deliveries"))
     return f"{owed:,.0f}", f"{owed / (owed + done):.1%}" if owed + done else "-"
 
 

@@ -164,10 +164,10 @@ class Results:
     def power(self, quantity: str, x: str, /, **conditions: Any) -> float | None:
         """Return the power of `x` as which the quantity grows; None below two places of x."""
         line = self.line("", quantity, x, **conditions)
-        return growth(line.points)
+        return _growth(line.points)
 
 
-def growth(points: Sequence[tuple[float, float]]) -> float | None:
+def _growth(points: Sequence[tuple[float, float]]) -> float | None:
     """Return the exponent of the power of x that fits y best; None: it cannot be told."""
     kept = [(math.log(x), math.log(y)) for x, y in points if x > 0 and y > 0]
     if len({x for x, _ in kept}) < 2:

@@ -108,36 +108,26 @@ def _extreme(run: Run, found: Mapping[str, Any]) -> list[Asked]:
     """Ask what the text bounds for these arrivals, and how much is stored."""
     arrivals, senders, each = (run.parameters[name] for name in ("arrivals", "senders", "each"))
     at = f"{arrivals}, {senders} senders, {each} messages each"
-    text, most, held, half = (
-        "VI.D.2",
-        found["nodes.most"],
-        found["rows.most"],
-        found["received.half"],
-    )
+    most, held, half = (found[name] for name in ("nodes.most", "rows.most", "received.half"))
     early = f"after {half:,.0f} messages: one node each; {found['nodes.end']:,.0f} at the end"
     late = "all but the one that is missing; the text: bounded by the room only"
-    asked = {
-        "in order": [
-            Asked("nodes, best case", at, most, "nodes", float(senders), text),
-            Asked("rows of the store, best case", at, held, "rows", None, text, "0 in the text"),
-        ],
-        "every second first": [
-            Asked("nodes, worst case", at, found["nodes.half"], "nodes", half, text, early)
-        ],
-        "root last": [
+    bounded = {
+        "in order": (
+            Asked("nodes, best case", at, most, "nodes", float(senders)),
+            Asked("rows of the store, best case", at, held, "rows", note="0 in the text"),
+        ),
+        "every second first": (
+            Asked("nodes, worst case", at, found["nodes.half"], "nodes", half, note=early),
+        ),
+        "root last": (
             Asked(
-                "rows of the store, worst case",
-                at,
-                held,
-                "rows",
-                float(senders * each - 1),
-                text,
-                late,
-            )
-        ],
+                "rows of the store, worst case", at, held, "rows", senders * each - 1.0, note=late
+            ),
+        ),
     }
-    own = asked.get(arrivals, [Asked("nodes, most", at, most, "nodes")])
-    return [*own, Asked("S_b storage, most", at, found["storage_bytes.most"], "bytes")]
+    own = [one._replace(where="VI.D.2") for one in bounded.get(arrivals, ())]
+    stored = Asked("S_b storage, most", at, found["storage_bytes.most"], "bytes")
+    return [*(own or [Asked("nodes, most", at, most, "nodes")]), stored]
 
 
 # -- real threads --------------------------------------------------------------------------------
