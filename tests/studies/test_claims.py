@@ -30,8 +30,13 @@ Change = Callable[[list[float]], list[float]]
 
 
 def _drawn(seed: int, widest: float) -> Change:
-    chance = random.Random(seed)
-    return lambda values: [v * chance.uniform(0, widest) + chance.random() for v in values]
+    """Return a change that is drawn, the same for the same values whatever was drawn before."""
+
+    def change(values: list[float]) -> list[float]:
+        chance = random.Random(f"{seed} {values}")
+        return [v * chance.uniform(0, widest) + chance.random() for v in values]
+
+    return change
 
 
 CHANGES: dict[str, Change] = {

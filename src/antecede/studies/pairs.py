@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from antecede.meter.count import count_rules
 from antecede.meter.rules import rule_named
 from antecede.simulate.outputs.stamps import stamped
-from antecede.studies.frame.results import Results
 from antecede.studies.frame.study import Figures, Run
 
 
@@ -46,9 +45,3 @@ def _truths(names: Sequence[str], found: Counter[str]) -> None:
     for name in names:
         truth = "topic_causal" if rule_named(name).topics else "causal"
         found[truth] = found.pop(f"{name}.causal")
-
-
-def part(results: Results, above: str, below: str, **conditions: object) -> float | None:
-    """Return the sum of a figure by the sum of another, over the runs that meet the conditions."""
-    total = sum(results.values(below, **conditions))
-    return sum(results.values(above, **conditions)) / total if total else None

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from antecede.studies.frame.compare_paper import growth, listed, undelivered, unmet
-from antecede.studies.frame.findings import Claim, Findings, Plot, Row, Section, Series, filled
+from antecede.studies.frame.claims import (
+    Asked,
+    claim,
+    figure_or_dash,
+    rows,
+    table,
+)
+from antecede.studies.frame.compare_paper import listed, undelivered, unmet
+from antecede.studies.frame.findings import Claim, Findings, Plot, Section, Series, filled
 from antecede.studies.frame.results import Results
-from antecede.studies.pairs import part
 
 SHOWN = (
     ("linear", "linear"),
@@ -49,14 +55,15 @@ READING = (
 
 def findings(results: Results, quick: bool) -> Findings:
     """Return the page of the study."""
-    pairs = [_pair_section(results, least) for least in LEAST]
+    pairs = {least: results.of(kind="pairs", least=least) for least in LEAST}
+    loads = {load: results.of(kind="waits", least=load[0], rate_hz=load[1]) for load in LOADS}
     sections = filled(
         (
-            *(_taken_section(results, least) for least in LEAST),
-            *pairs,
-            *(_wait_section(results, least, rate_hz) for least, rate_hz in LOADS),
-            _byte_section(results),
-            _loss_section(results),
+            *(_taken_section(found, least) for least, found in pairs.items()),
+            *(_pair_section(found, least) for least, found in pairs.items()),
+            *(_wait_section(found, *load) for load, found in loads.items()),
+            _byte_section(results.of(kind="bytes")),
+            _loss_section(results.of(kind="loss")),
         )
     )
     finding = _finding(results)
@@ -105,43 +112,45 @@ class Point(NamedTuple):
         return 1 - self.both / self.linear if self.linear else 0.0
 
 
-def _points(results: Results, least: str) -> list[Point]:
-    names = (
-        "linear.unnecessary",
-        "linear-physical.unnecessary",
-        "linear-physical.missed",
-        "linear-physical:published.unnecessary",
-        "linear-physical:published.missed",
-    )
+POINT = (
+    "linear.unnecessary",
+    "linear-physical.unnecessary",
+    "linear-physical.missed",
+    "linear-physical:published.unnecessary",
+    "linear-physical:published.missed",
+)
+"""The fields of a `Point` but its place."""
+
+
+def _points(results: Results) -> list[Point]:
     found = []
-    for ratio in results.places("ratio", kind="pairs", least=least):
-        where: dict[str, Any] = {"kind": "pairs", "least": least, "ratio": ratio}
-        values = [part(results, name, "events", **where) for name in names]
-        there = [value for value in values if value is not None]
-        if len(there) == len(names):
-            found.append(Point(ratio, *there))
+    for ratio, there in results.by("ratio"):
+        shares = [there.share(name, "events") for name in POINT]
+        known = [share for share in shares if share is not None]
+        if len(known) == len(POINT):
+            found.append(Point(ratio, *known))
     return found
 
 
 def _finding(results: Results) -> str:
-    words = []
-    for least in LEAST:
-        points = _points(results, least)
+    words, every = [], []
+    for least, said in LEAST.items():
+        points = _points(results.of(kind="pairs", least=least))
+        every += points
         if points:
             low, high = min(points, key=_taken), max(points, key=_taken)
             words.append(
                 f"from {low.taken:.0%} (delta {low.ratio:g} lambda) to {high.taken:.0%} "
-                f"(delta {high.ratio:g} lambda) with a {LEAST[least]}"
+                f"(delta {high.ratio:g} lambda) with a {said}"
             )
     if not words:
         return ""
-    every = [point for least in LEAST for point in _points(results, least)]
     missed, printed = max(p.missed for p in every), max(p.printed_missed for p in every)
     return (
         "Of the pairs that linear time orders without need physical time takes away "
         f"{listed(words)}. With least delays it misses "
-        f"{f'up to {missed:.2g} causal pairs a message' if missed else 'none'}, as published up to "
-        f"{printed:.2g}.{_waits_said(results)}"
+        f"{_or_none(missed, 'causal pairs a message')}, as published up to "
+        f"{printed:.2g}.{_waits_said(results.of(kind='waits'))}"
     )
 
 
@@ -149,178 +158,201 @@ def _taken(point: Point) -> float:
     return point.taken
 
 
+def _or_none(most: float, unit: str, none: str = "none") -> str:
+    """Return how many of something there are at most, or a word for none."""
+    return f"up to {most:.2g} {unit}" if most else none
+
+
+def _missed(most: float, unit: str) -> str:
+    return f"up to {most:.2g} {unit} are missed" if most else "none is missed"
+
+
 def _waits_said(results: Results) -> str:
     """Return the longest mean waits, by protocol: what the order costs in time."""
     words = []
-    for name in results.places("waiting", kind="waits"):
+    for name, own in results.by("waiting"):
         found = [
-            (mean.mean, load["ratio"], load["rate_hz"])
-            for load in (run.parameters for run in results.where(kind="waits", waiting=name))
-            if (mean := results.spread("wait_ms.mean", kind="waits", **_load(load))) is not None
+            (mean, ratio, rate_hz)
+            for ratio, delays in own.by("ratio")
+            for rate_hz, rates in delays.by("rate_hz")
+            for _, load in rates.by("least")
+            if (mean := load.mean("wait_ms.mean")) is not None
         ]
         if found:
             most, ratio, rate_hz = max(found)
-            load = f"delays of at most {10 * ratio:g} ms, {rate_hz:g} a second"
-            words.append(f"{name}, {most:,.0f} ms ({load})")
+            said = f"delays of at most {10 * ratio:g} ms, {rate_hz:g} a second"
+            words.append(f"{name}, {most:,.0f} ms ({said})")
     return f" Mean waits reach: {'; '.join(words)}." if words else ""
 
 
-def _load(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: given[name] for name in ("ratio", "least", "rate_hz", "waiting")}
+TAKEN_COLUMNS = {
+    "delta by lambda": "{0.ratio:g}",
+    "linear, without need, a message": "{0.linear:.3f}",
+    "both, without need": "{0.both:.3f}",
+    "taken away": "{0.taken:.0%}",
+    "both, missed": "{0.missed:.3f}",
+    "both as published, without need": "{0.printed:.3f}",
+    "both as published, missed": "{0.printed_missed:.3f}",
+}
+"""Of a `Point`."""
 
 
 def _taken_section(results: Results, least: str) -> Section | None:
     """Return what physical time takes away, delay by delay, beside what is missed."""
-    points = _points(results, least)
+    points = _points(results)
     if not points:
         return None
     low, high = min(points, key=_taken), max(points, key=_taken)
     rising = all(a.taken <= b.taken + 0.02 for a, b in itertools.pairwise(points))
-    missed = max(p.missed for p in points)
+    missed, printed = (max(getattr(p, of) for p in points) for of in ("missed", "printed_missed"))
+    line = Series("taken away", [p.ratio for p in points], [p.taken for p in points])
     return Section(
         f"What physical time takes away, {LEAST[least]}",
         f"{low.taken:.0%} at delta {low.ratio:g} lambda, {high.taken:.0%} at {high.ratio:g} "
         "lambda; the most that is missed for it: "
         f"{f'{missed:.2g} causal pairs a message' if missed else 'nothing'}.",
-        columns=(
-            "delta by lambda",
-            "linear, without need, a message",
-            "both, without need",
-            "taken away",
-            "both, missed",
-            "both as published, without need",
-            "both as published, missed",
-        ),
-        table=[
-            (
-                f"{p.ratio:g}",
-                f"{p.linear:.3f}",
-                f"{p.both:.3f}",
-                f"{p.taken:.0%}",
-                f"{p.missed:.3f}",
-                f"{p.printed:.3f}",
-                f"{p.printed_missed:.3f}",
-            )
-            for p in points
-        ],
+        **table(TAKEN_COLUMNS, points),
         plots=(
             Plot(
                 f"clocks-taken-{least.replace(' ', '-')}",
                 f"Part of linear time's unnecessary pairs that is taken away, {LEAST[least]}",
                 "delta by lambda",
                 "part",
-                [Series("taken away", [p.ratio for p in points], [p.taken for p in points])],
+                [line],
                 x_log=True,
             ),
         ),
         reads=TAKEN,
         claims=[
-            Claim(
+            claim(
                 "the larger delays are beside the clocks' accuracy, the more physical time takes "
                 "away",
                 "ours",
-                listed([f"{p.taken:.0%} at {p.ratio:g}" for p in points]),
-                rising if len(points) > 1 else None,
                 (*TAKEN[:2], "events"),
+                (
+                    listed([f"{p.taken:.0%} at {p.ratio:g}" for p in points]),
+                    rising if len(points) > 1 else None,
+                ),
             ),
-            Claim(
+            claim(
                 "with least delays linear and physical time together miss no causal pair",
                 "ours",
-                f"up to {missed:.2g} a message are missed" if missed else "none is missed",
-                not missed,
                 ("linear-physical.missed", "events"),
+                (_missed(missed, "a message"), not missed),
             ),
-            Claim(
+            claim(
                 "rules 1 and 2 order every causal pair",
                 "section 5",
-                "as published up to "
-                f"{max(p.printed_missed for p in points):.2g} a message are missed",
-                not any(p.printed_missed for p in points),
                 ("linear-physical:published.missed", "events"),
+                (f"as published up to {printed:.2g} a message are missed", not printed),
             ),
         ],
     )
 
 
+PLOTS = (
+    ("unnecessary", "Ordered without need", SHOWN),
+    ("missed", "Causal pairs missed", LOSING),
+    ("concurrent", "Left unordered", (SHOWN[0], SHOWN[2])),
+)
+"""(what is counted, title, rules)."""
+
+
 def _pair_section(results: Results, least: str) -> Section | None:
-    rows = list(_pair_rows(results, least))
-    if not rows:
+    found = rows(
+        Asked(
+            f"{label} {what}",
+            f"delta {ratio:g} lambda, least {least}",
+            there.share(f"{rule}.{what}", "events"),
+            "pairs a message",
+        )
+        for ratio, there in results.by("ratio")
+        for label, rule in ROWS
+        for what in ("unnecessary", "missed")
+    )
+    if not found:
         return None
-    sound = {f"{label} missed" for label, _ in SOUND}
-    wrong = max((row.ours for row in rows if row.quantity in sound), default=0.0)
-    lost = [row for row in rows if row.quantity.endswith(" missed")]
+    lost = [row for row in found if row.quantity.endswith(" missed")]
+    most = {
+        label: max(r.ours for r in lost if r.quantity == f"{label} missed") for label, _ in ROWS
+    }
+    wrong = max(most[label] for label, _ in SOUND)
     worst = max(lost, key=lambda row: row.ours)
     return Section(
         f"Pairs, {LEAST[least]}",
-        f"The sound rules miss {f'up to {wrong:.2g} pairs a message' if wrong else 'nothing'}. "
+        f"The sound rules miss {_or_none(wrong, 'pairs a message', 'nothing')}. "
         + (
             "No rule misses a pair."
             if not worst.ours
             else f"The most that is missed: {worst.ours:.2g} causal pairs a message, "
             f"{worst.quantity.removesuffix(' missed')}, {worst.condition.split(',')[0]}."
         ),
-        rows,
-        (
-            _plot(results, least, "unnecessary", "Ordered without need", SHOWN),
-            _plot(results, least, "missed", "Causal pairs missed", LOSING),
-            _plot(results, least, "concurrent", "Left unordered", [SHOWN[0], SHOWN[2]]),
-        ),
+        found,
+        [_plot(results, least, *one) for one in PLOTS],
         reads=(*(f"{rule}.missed" for _, rule in ROWS), "events"),
         claims=[
-            Claim(
+            claim(
                 f"the sound rule misses nothing: {label}",
                 "ours",
-                f"up to {most:.2g} causal pairs a message are missed" if most else "none is missed",
-                not most,
                 (f"{rule}.missed", "events"),
+                (_missed(most[label], "causal pairs a message"), not most[label]),
             )
             for label, rule in SOUND
-            for most in [_most(rows, label)]
         ],
     )
 
 
-def _most(rows: Sequence[Row], label: str) -> float:
-    return max(row.ours for row in rows if row.quantity == f"{label} missed")
+class Wait(NamedTuple):
+    """Waits of a protocol where no delay is longer than `delay_ms`."""
+
+    delay_ms: float
+    name: str
+    mean: float
+    p99: float
+    early: float
+
+
+WAIT_COLUMNS = {
+    "largest delay": "{0.delay_ms:g} ms",
+    "order": "{0.name}",
+    "wait, mean": "{0.mean:,.1f} ms",
+    "wait, p99": "{0.p99:,.1f} ms",
+    "early deliveries": "{0.early:,.0f}",
+}
+
+
+def _waits(results: Results) -> list[Wait]:
+    found = []
+    for ratio, delays in results.by("ratio"):
+        for name, own in delays.by("waiting"):
+            means = [own.mean(of) for of in ("wait_ms.mean", "wait_ms.p99", "violations")]
+            known = [mean for mean in means if mean is not None]
+            if len(known) == len(means):
+                found.append(Wait(10 * ratio, name, *known))
+    return found
 
 
 def _wait_section(results: Results, least: str, rate_hz: float) -> Section | None:
     """Return the waits of the same traffic under protocols, beside the delays."""
-    where: dict[str, Any] = {"kind": "waits", "least": least, "rate_hz": rate_hz}
-    lines = []
-    for ratio in results.places("ratio", **where):
-        for name in results.places("waiting", ratio=ratio, **where):
-            mean, last, early = (
-                results.spread(figure, waiting=name, ratio=ratio, **where)
-                for figure in ("wait_ms.mean", "wait_ms.p99", "violations")
-            )
-            if mean and last and early:
-                lines.append((ratio, name, mean.mean, last.mean, early.mean))
-    if not lines:
+    waits = _waits(results)
+    if not waits:
         return None
-    beyond = [line for line in lines if line[2] > 10 * line[0]]
-    worst = max(lines, key=lambda line: line[2] / line[0])
+    beyond = [wait for wait in waits if wait.mean > wait.delay_ms]
+    worst = max(waits, key=lambda wait: wait.mean / wait.delay_ms)
     return Section(
         f"Waits, {rate_hz:g} messages a second each, {LEAST[least]}",
-        f"In {len(beyond)} of {len(lines)} cases the mean wait is longer than the longest delay; "
-        f"the most, beside it: {worst[1]}, {worst[2]:,.1f} ms where delays are at most "
-        f"{10 * worst[0]:g} ms. {sum(line[4] for line in lines):,.0f} deliveries came before a "
+        f"In {len(beyond)} of {len(waits)} cases the mean wait is longer than the longest delay; "
+        f"the most, beside it: {worst.name}, {worst.mean:,.1f} ms where delays are at most "
+        f"{worst.delay_ms:g} ms. {sum(wait.early for wait in waits):,.0f} deliveries came before a "
         "cause that the protocol promises.",
-        columns=("largest delay", "order", "wait, mean", "wait, p99", "early deliveries"),
-        table=[
-            (f"{10 * ratio:g} ms", name, f"{mean:,.1f} ms", f"{last:,.1f} ms", f"{early:,.0f}")
-            for ratio, name, mean, last, early in lines
-        ],
+        **table(WAIT_COLUMNS, waits),
         plots=(
             Plot(
                 f"clocks-waits-{rate_hz:g}-{least.replace(' ', '-')}",
                 f"Mean wait, {rate_hz:g} messages a second each, {LEAST[least]}",
                 "delta by lambda",
                 "ms",
-                [
-                    results.line(name, "wait_ms.mean", "ratio", waiting=name, **where)
-                    for name in results.places("waiting", **where)
-                ],
+                [own.line(name, "wait_ms.mean", "ratio") for name, own in results.by("waiting")],
                 x_log=True,
             ),
         ),
@@ -338,118 +370,71 @@ def _plot(
         f"{title}, {LEAST[least]}",
         "delta by lambda",
         "pairs a message",
-        [_line(results, label, f"{rule}.{what}", least) for label, rule in rules],
+        [results.share_line(label, f"{rule}.{what}", "events", "ratio") for label, rule in rules],
         "Fast networks end at 2; from 2 to 4 rule 1(b) has a window of its own.",
         x_log=True,
     )
 
 
-def _line(results: Results, label: str, figure: str, least: str) -> Series:
-    points = [
-        (ratio, part(results, figure, "events", kind="pairs", least=least, ratio=ratio))
-        for ratio in results.places("ratio", kind="pairs", least=least)
-    ]
-    there = [(x, y) for x, y in points if y is not None]
-    return Series(label, [x for x, _ in there], [y for _, y in there])
-
-
-def _pair_rows(results: Results, least: str) -> Iterator[Row]:
-    for ratio in results.places("ratio", kind="pairs", least=least):
-        where: dict[str, Any] = {"kind": "pairs", "least": least, "ratio": ratio}
-        condition = f"delta {ratio:g} lambda, least {least}"
-        for label, rule in ROWS:
-            for what in ("unnecessary", "missed"):
-                value = part(results, f"{rule}.{what}", "events", **where)
-                if value is not None:
-                    yield Row("ours", f"{label} {what}", condition, None, value, "pairs a message")
-
-
 def _byte_section(results: Results) -> Section | None:
-    rows = [
-        Row(
-            "ours",
-            f"{run.parameters['protocol']} overhead",
-            f"{run.parameters['members']} members",
-            None,
-            results.figures(run)["peer.overhead_bytes"],
-            "bytes a message",
-        )
-        for run in results.where(kind="bytes")
-    ]
-    found = _bytes_found(results)
+    drawn = [own.line(one, BYTES, "members") for one, own in results.by("protocol")]
+    found = {line.label: (line.y[0], line.y[-1]) for line in drawn if len(line.y) > 1}
     if not found:
         return None
     said = listed([f"{name} {low:,.0f} to {high:,.0f}" for name, (low, high) in found.items()])
-    members = results.places("members", kind="bytes")
-    times = [pair for name, pair in found.items() if name != "bss"]
+    members = results.places("members")
+    times = [low == high for name, (low, high) in found.items() if name != "bss"]
+    power = results.of(protocol="bss").power(BYTES, "members")
     return Section(
         "Bytes a message",
         f"From {members[0]} to {members[-1]} members: {said}.",
-        rows,
+        rows(
+            Asked(
+                f"{run.parameters['protocol']} overhead",
+                f"{run.parameters['members']} members",
+                results.figures(run)[BYTES],
+                "bytes a message",
+            )
+            for run in results.runs
+        ),
         [
             Plot(
                 "clocks-bytes",
                 "Control information of a message",
                 "members",
                 "bytes a message, as counted",
-                [
-                    results.line(one, "peer.overhead_bytes", "members", kind="bytes", protocol=one)
-                    for one in results.places("protocol", kind="bytes")
-                ],
+                drawn,
             )
         ],
-        reads=("peer.overhead_bytes",),
+        reads=(BYTES,),
         claims=[
-            Claim(
+            claim(
                 "linear and physical times cost the same in any group",
                 "section 1",
-                said,
-                all(low == high for low, high in times) if times else None,
-                ("peer.overhead_bytes",),
+                (BYTES,),
+                (said, all(times) if times else None),
             ),
-            Claim(
+            claim(
                 "a vector clock grows with the group (here: as a power of at least 0.9)",
                 "section 1",
-                said,
-                _vector_grows(results),
-                ("peer.overhead_bytes",),
+                (BYTES,),
+                (said, power is not None and power >= 0.9 if "bss" in found else None),
             ),
         ],
     )
 
 
-def _bytes_found(results: Results) -> dict[str, tuple[float, float]]:
-    """Return protocol -> bytes in the smallest and the largest group that both were run."""
-    found = {}
-    for protocol in results.places("protocol", kind="bytes"):
-        line = results.line("", "peer.overhead_bytes", "members", kind="bytes", protocol=protocol)
-        if len(line.y) > 1:
-            found[protocol] = (line.y[0], line.y[-1])
-    return found
+BYTES = "peer.overhead_bytes"
+RECOVERY = {False: "without", True: "with"}
 
 
-def _vector_grows(results: Results) -> bool | None:
-    line = results.line("", "peer.overhead_bytes", "members", kind="bytes", protocol="bss")
-    if len(line.x) < 2:
-        return None
-    power = growth(list(zip(line.x, line.y, strict=True)))
-    return power is not None and power >= 0.9
-
-
-def _loss_section(results: Results) -> Section | None:
-    lines = [
-        _loss_line(results, loss, recovery)
-        for loss in results.places("loss", kind="loss")
-        for recovery in (False, True)
-        if results.where(kind="loss", loss=loss, recovery=recovery)
-    ]
-    if not lines:
-        return None
+def _loss_section(results: Results) -> Section:
+    said = _loss_finding(results)
     return Section(
         "Loss, with and without recovery",
-        _loss_finding(results),
-        reads=("undelivered", "wait_ms.mean") if _loss_finding(results) else (),
-        claims=[_recovers(results, recovery) for recovery in (False, True)],
+        said,
+        reads=("undelivered", "wait_ms.mean") if said else (),
+        claims=[_recovers(results, recovery) for recovery in RECOVERY],
         columns=(
             "copies lost",
             "recovery",
@@ -459,54 +444,48 @@ def _loss_section(results: Results) -> Section | None:
             "wait, p99",
             "notes and further copies",
         ),
-        table=lines,
+        table=[
+            (
+                f"{loss:.0%}",
+                "yes" if recovery else "no",
+                *undelivered(own),
+                figure_or_dash(own.mean("wait_ms.mean"), ",.1f", " ms"),
+                figure_or_dash(own.mean("wait_ms.p99"), ",.1f", " ms"),
+                f"{sum(own.values('notes')):,.0f}",
+            )
+            for loss, at in results.by("loss")
+            for recovery, own in at.by("recovery")
+        ],
     )
 
 
 def _loss_finding(results: Results) -> str:
     """Tell what never came and how long waits were at the highest loss, with and without."""
-    losses = results.places("loss", kind="loss")
-    words = []
-    for recovery in (False, True):
-        where: dict[str, Any] = {"kind": "loss", "loss": losses[-1], "recovery": recovery}
-        mean = results.spread("wait_ms.mean", **where)
-        if mean is not None:
-            never = sum(results.values("undelivered", **where))
-            words.append(
-                f"{'with' if recovery else 'without'} recovery {never:,.0f} deliveries never "
-                f"happened and the others waited {mean.mean:,.0f} ms in the mean"
-            )
-    return f"Where {losses[-1]:.0%} of the copies are lost, {listed(words)}." if words else ""
+    if not results.runs:
+        return ""
+    loss, highest = results.by("loss")[-1]
+    words = [
+        f"{RECOVERY[recovery]} recovery {sum(own.values('undelivered')):,.0f} deliveries never "
+        f"happened and the others waited {mean:,.0f} ms in the mean"
+        for recovery, own in highest.by("recovery")
+        if (mean := own.mean("wait_ms.mean")) is not None
+    ]
+    return f"Where {loss:.0%} of the copies are lost, {listed(words)}." if words else ""
 
 
 def _recovers(results: Results, recovery: bool) -> Claim:
     never = {
-        loss: sum(found)
-        for loss in results.places("loss", kind="loss")
-        if loss and (found := results.values("undelivered", kind="loss", loss=loss,
-                                             recovery=recovery))
-    }  # fmt: skip
-    said = listed([f"{never[loss]:,.0f} never came at {loss:.0%}" for loss in never])
-    return Claim(
+        loss: total
+        for loss, at in results.by("loss")
+        if loss and (total := at.total("undelivered", recovery=recovery)) is not None
+    }
+    said = listed([f"{total:,.0f} never came at {loss:.0%}" for loss, total in never.items()])
+    holds = not any(never.values()) if recovery else all(never.values())
+    return claim(
         "with recovery everything is delivered in the end"
         if recovery
         else "without recovery a lost message blocks what follows it",
         "ours",
-        said if never else "no run gave figures",
-        (not any(never.values()) if recovery else all(never.values())) if never else None,
         ("undelivered",),
-    )
-
-
-def _loss_line(results: Results, loss: float, recovery: bool) -> tuple[str, ...]:
-    where: dict[str, Any] = {"kind": "loss", "loss": loss, "recovery": recovery}
-    mean = results.spread("wait_ms.mean", **where)
-    last = results.spread("wait_ms.p99", **where)
-    return (
-        f"{loss:.0%}",
-        "yes" if recovery else "no",
-        *undelivered(results, **where),
-        "-" if mean is None else f"{mean.mean:,.1f} ms",
-        "-" if last is None else f"{last.mean:,.1f} ms",
-        f"{sum(results.values('notes', **where)):,.0f}",
+        (said, holds) if never else None,
     )

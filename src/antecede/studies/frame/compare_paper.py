@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Iterable, Sequence
 
 from antecede.studies.frame.findings import Row, Section
@@ -59,18 +57,9 @@ def listed(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
-def growth(points: Sequence[tuple[float, float]]) -> float | None:
-    """Return the exponent of the power of x that fits y best; None: it cannot be told."""
-    kept = [(math.log(x), math.log(y)) for x, y in points if x > 0 and y > 0]
-    if len({x for x, _ in kept}) < 2:
-        return None
-    return statistics.linear_regression(*zip(*kept, strict=True)).slope
-
-
-def undelivered(results: Results, **conditions: object) -> tuple[str, str]:
+def undelivered(results: Results) -> tuple[str, str]:
     """Return how many deliveries never happened, and which part of all that were owed."""
-    owed = sum(results.values("undelivered", **conditions))
-    done = sum(results.values("deliveries", **conditions))
+    owed, done = (sum(results.values(name)) for name in ("undelivered", "deliveries"))
     return f"{owed:,.0f}", f"{owed / (owed + done):.1%}" if owed + done else "-"
 
 

@@ -46,6 +46,11 @@ class Series(NamedTuple):
     style: str = "line"
     """"line", "dashed" (a bound or a model), "points" or "bars"."""
 
+    @property
+    def points(self) -> list[tuple[float, float]]:
+        """Return its points (x, y)."""
+        return list(zip(self.x, self.y, strict=True))
+
 
 class Plot(NamedTuple):
     """One pair of axes."""

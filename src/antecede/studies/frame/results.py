@@ -6,6 +6,7 @@ absent everywhere, so every answer may be None or empty.
 
 from __future__ import annotations
 
+import copy
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -41,6 +42,21 @@ class Results:
                 self._figures.setdefault(key, {})[quantity] = series if value is None else value
         self.runs = tuple(run for run in runs if run.key in self._figures)
         self._values = [_values(run) for run in self.runs]
+
+    def of(self, **conditions: Any) -> Results:
+        """Return the results of the runs that meet all conditions."""
+        part = copy.copy(self)
+        part.runs = tuple(self.where(**conditions))
+        part._values = [_values(run) for run in part.runs]
+        return part
+
+    def along(self, name: str, /, **point: Any) -> Results:
+        """Return the results of the runs that are at this point, one parameter aside."""
+        return self.of(**{key: value for key, value in point.items() if key != name})
+
+    def by(self, name: str, /) -> list[tuple[Any, Results]]:
+        """Return each value that a parameter has, ascending, and the results of its runs."""
+        return [(value, self.of(**{name: value})) for value in self.places(name)]
 
     def where(self, **conditions: Any) -> list[Run]:
         """Return the runs that meet all conditions."""
@@ -87,6 +103,26 @@ class Results:
             len(values),
         )
 
+    def mean(self, quantity: str, /, **conditions: Any) -> float | None:
+        """Return the mean over the runs that meet the conditions; None: there are none."""
+        found = self.spread(quantity, **conditions)
+        return None if found is None else found.mean
+
+    def total(self, quantity: str, /, **conditions: Any) -> float | None:
+        """Return the sum over the runs that meet the conditions; None: there are none."""
+        values = self.values(quantity, **conditions)
+        return sum(values) if values else None
+
+    def share(self, above: str, below: str, /, **conditions: Any) -> float | None:
+        """Return the sum of a quantity by the sum of another; None where that is none or 0."""
+        of = self.total(below, **conditions)
+        return sum(self.values(above, **conditions)) / of if of else None
+
+    def ratio(self, above: str, below: str, /, **conditions: Any) -> float | None:
+        """Return the mean of a quantity by the mean of another; None where that is none or 0."""
+        over, under = self.mean(above, **conditions), self.mean(below, **conditions)
+        return over / under if over is not None and under else None
+
     def line(
         self,
         label: str,
@@ -112,12 +148,31 @@ class Results:
             style,
         )
 
+    def share_line(self, label: str, above: str, below: str, x: str, /) -> Series:
+        """Return a line of a plot: the share (`share`) over the parameter `x`."""
+        shares = [(at, there.share(above, below)) for at, there in self.by(x)]
+        points = [(at, share) for at, share in shares if share is not None]
+        return Series(label, [float(at) for at, _ in points], [share for _, share in points])
+
     def slope(self, quantity: str, x: str, /, **conditions: Any) -> float | None:
         """Return the least-squares slope of the quantity over `x`; None below two places of x."""
         line = self.line("", quantity, x, **conditions)
         if len(line.x) < 2:
             return None
         return statistics.linear_regression(line.x, line.y).slope
+
+    def power(self, quantity: str, x: str, /, **conditions: Any) -> float | None:
+        """Return the power of `x` as which the quantity grows; None below two places of x."""
+        line = self.line("", quantity, x, **conditions)
+        return _growth(line.points)
+
+
+def _growth(points: Sequence[tuple[float, float]]) -> float | None:
+    """Return the exponent of the power of x that fits y best; None: it cannot be told."""
+    kept = [(math.log(x), math.log(y)) for x, y in points if x > 0 and y > 0]
+    if len({x for x, _ in kept}) < 2:
+        return None
+    return statistics.linear_regression(*zip(*kept, strict=True)).slope
 
 
 def _values(run: Run) -> Mapping[str, Any]:

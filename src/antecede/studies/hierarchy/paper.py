@@ -53,6 +53,9 @@ QUANTITIES = (
     Stated("ds overhead", "ds.overhead_bytes", (3950, 2800, 2850), (4.356, 5.561, 7.162)),
 )
 
+FIGURE = {stated.quantity: stated.figure for stated in QUANTITIES}
+"""Quantity -> its name in `Result.figures`."""
+
 TIMES_LOWER: Mapping[str, tuple[tuple[str, str, float], ...]] = {
     "0-50 ms": (
         ("idr overhead", "internal overhead", 18.3),

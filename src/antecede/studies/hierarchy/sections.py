@@ -4,63 +4,62 @@ pruning, the wire.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 
+from antecede.studies.frame.claims import Asked, Quantity, claim, lines, rows, table
 from antecede.studies.frame.compare_paper import listed
-from antecede.studies.frame.findings import Claim, Plot, Row, Section
+from antecede.studies.frame.findings import Plot, Section
 from antecede.studies.frame.results import Results
 from antecede.studies.hierarchy.paper import DELAYS, LARGEST
 
+SPENT = (
+    Quantity("internal overhead", "internal.overhead_bytes"),
+    Quantity("external overhead", "external.overhead_bytes"),
+    Quantity("idr", "idr.overhead_bytes"),
+)
+STORED = (
+    Quantity("internal peer", "internal.storage_bytes"),
+    Quantity("external peer", "external.storage_bytes"),
+    Quantity("super peer", "super.storage_bytes"),
+)
 
-def group_section(results: Results) -> Section | None:
+
+def group_section(groups: Results) -> Section:
     """Return overhead and storage over the number of super peers, the peers being the same."""
-    if not results.where(kind="groups"):
-        return None
-    names = (
-        ("internal overhead", "internal.overhead_bytes"),
-        ("external overhead", "external.overhead_bytes"),
-        ("idr", "idr.overhead_bytes"),
-    )
-    stored = (
-        ("internal peer", "internal.storage_bytes"),
-        ("external peer", "external.storage_bytes"),
-        ("super peer", "super.storage_bytes"),
-    )
+    said = _group_finding(groups)
     return Section(
         "Several super peers",
-        _group_finding(results, names),
+        said,
         about="240 peers, half external, the other half in one to four internal groups (0-50 ms). "
         "The source describes several super peers and does not measure them.",
-        reads=tuple(figure for _, figure in names) if _group_finding(results, names) else (),
-        plots=(
+        reads=tuple(one.figure for one in SPENT) if said else (),
+        plots=[
             Plot(
-                "hierarchy-groups-overhead",
-                "Overhead over internal groups",
+                f"hierarchy-groups-{what.lower()}",
+                f"{what} over internal groups",
                 "internal groups",
-                "bytes a message",
-                [results.line(label, figure, "groups", kind="groups") for label, figure in names],
-            ),
-            Plot(
-                "hierarchy-groups-storage",
-                "Storage over internal groups",
-                "internal groups",
-                "bytes a process",
-                [results.line(label, figure, "groups", kind="groups") for label, figure in stored],
-            ),
-        ),
+                unit,
+                lines(groups, "groups", quantities),
+            )
+            for what, unit, quantities in (
+                ("Overhead", "bytes a message", SPENT),
+                ("Storage", "bytes a process", STORED),
+            )
+        ],
     )
 
 
-def _group_finding(results: Results, names: Sequence[tuple[str, str]]) -> str:
+def _group_finding(groups: Results) -> str:
     """Tell how overheads change from the fewest to the most internal groups."""
-    places = results.places("groups", kind="groups")
+    places = groups.places("groups")
     if len(places) < 2:
         return ""
     words = []
-    for label, figure in names:
-        few, many = (results.spread(figure, kind="groups", groups=places[k]) for k in (0, -1))
-        if few and many:
-            words.append(f"{label} from {few.mean:,.1f} to {many.mean:,.1f}")
+    for label, figure, _ in SPENT:
+        few, many = (groups.mean(figure, groups=places[k]) for k in (0, -1))
+        if few is not None and many is not None:
+            words.append(f"{label} from {few:,.1f} to {many:,.1f}")
     return (
         f"From {places[0]} to {places[-1]} internal groups, in bytes a message: {listed(words)}."
         if words
@@ -70,58 +69,61 @@ def _group_finding(results: Results, names: Sequence[tuple[str, str]]) -> str:
 
 def validation_section(results: Results) -> Section | None:
     """Return what checking every delivery by IDR has found: what the source did to validate."""
-    runs = [
-        run
+    found = [
+        results.figures(run)
         for run in results.runs
         if run.parameters.get("pruning") != "published"
         and "violations.checked" in results.figures(run)
     ]
-    checked = sum(results.figures(run)["violations.checked"] for run in runs)
+    checked = sum(one["violations.checked"] for one in found)
     if not checked:
         return None
-    early = sum(results.figures(run)["violations"] for run in runs)
+    early = sum(one["violations"] for one in found)
     said = f"{early:,.0f} of {checked:,.0f} deliveries came before a cause"
+    asked = Asked(
+        "deliveries before a cause",
+        f"{checked:,.0f} deliveries checked, all runs but those of the published pruning",
+        early,
+        "deliveries",
+        where="section 3.2, text",
+        note="the source validates every delivery so, and does not say what it found",
+    )
     return Section(
         "Validation by IDR",
-        f"{said[0].upper()}{said[1:]}, in {len(runs):,} runs.",
-        [
-            Row(
-                "section 3.2, text",
-                "deliveries before a cause",
-                f"{checked:,.0f} deliveries checked, all runs but those of the published pruning",
-                None,
-                early,
-                "deliveries",
-                "the source validates every delivery so, and does not say what it found",
-            )
-        ],
+        f"{said[0].upper()}{said[1:]}, in {len(found):,} runs.",
+        rows([asked]),
         about="Every delivery of every run is held against an IDR that runs beside, as in the "
         "source: what the protocol delivers, its causes have to come before.",
         reads=("violations", "violations.checked"),
         claims=[
-            Claim(
+            claim(
                 'no causal order violation is found when a delivery "is validated against an IDR"',
                 "section 3.2",
-                said,
-                not early,
                 ("violations", "violations.checked"),
+                (said, not early),
             )
         ],
     )
 
 
-def pruning_section(results: Results) -> Section | None:
+PRUNINGS = {"published": "the published rule", "safe": "the safe one", "none": "none"}
+PRUNED = {
+    "links": "{0[links]}",
+    "internal groups": "{0[groups]}",
+    "pruning": "{0[pruning]}",
+    "TT entries, mean": "{0[mean]:,.0f}",
+    "TT entries, largest": "{0[largest]:,.0f}",
+    "early deliveries": "{0[early]:,.0f}",
+    "deliveries checked": "{0[checked]:,.0f}",
+}
+
+
+def pruning_section(pruned: Results) -> Section:
     """Return the size of TT and the violations under each pruning, also under skewed links."""
-    lines = list(_pruning_lines(results))
-    if not lines:
-        return None
-    early = {
-        name: sum(results.values("violations", kind="pruning", pruning=name))
-        for name in ("published", "safe", "none")
-        if results.values("violations", kind="pruning", pruning=name)
-    }
+    totals = {name: pruned.total("violations", pruning=name) for name in PRUNINGS}
+    early = {name: total for name, total in totals.items() if total is not None}
     words = [f"{value:,.0f} with {PRUNINGS[name]}" for name, value in early.items()]
-    safe = early.get("safe")
+    published, safe = early.get("published"), early.get("safe")
     return Section(
         "Pruning of the super peer's table",
         f"Deliveries before a cause: {listed(words)}." if words else "",
@@ -129,90 +131,70 @@ def pruning_section(results: Results) -> Section | None:
         "under way depends on.",
         reads=("violations",) if words else (),
         claims=[
-            Claim(
+            claim(
                 "once all internal peers have delivered m2, what m1, its cause, says can be "
                 "deleted from TT",
                 "section 3.2",
-                f"pruned so, {early['published']:,.0f} deliveries came before a cause"
-                if "published" in early
-                else "no run gave figures",
-                not early["published"] if "published" in early else None,
                 ("violations",),
+                None
+                if published is None
+                else (f"pruned so, {published:,.0f} deliveries came before a cause", not published),
             ),
-            Claim(
+            claim(
                 "the safe pruning of this package breaks no causal order",
                 "ours",
-                "no run gave figures" if safe is None else f"{safe:,.0f} early deliveries",
-                None if safe is None else not safe,
                 ("violations",),
+                None if safe is None else (f"{safe:,.0f} early deliveries", not safe),
             ),
         ],
-        columns=(
-            "links",
-            "internal groups",
-            "pruning",
-            "TT entries, mean",
-            "TT entries, largest",
-            "early deliveries",
-            "deliveries checked",
-        ),
-        table=lines,
+        **table(PRUNED, _pruned(pruned)),
     )
 
 
-PRUNINGS = {"published": "the published rule", "safe": "the safe one", "none": "none"}
-
-
-def _pruning_lines(results: Results) -> Iterator[tuple[str, ...]]:
-    for groups in (1, 3):
-        for skewed in (False, True):
+def _pruned(pruned: Results) -> Iterator[dict[str, Any]]:
+    for groups, of_groups in pruned.by("groups"):
+        for skewed, of_links in of_groups.by("skewed"):
             for pruning in ("safe", "none", "published"):
-                where = {
-                    "kind": "pruning",
-                    "groups": groups,
-                    "skewed": skewed,
-                    "pruning": pruning,
-                }
-                mean = results.spread("tt.mean", **where)
-                if mean is None:
-                    continue
-                yield (
-                    "0-400 ms up, 500 ms to one peer" if skewed else "0-50 ms",
-                    str(groups),
-                    pruning,
-                    f"{mean.mean:,.0f}",
-                    f"{max(results.values('tt.max', **where)):,.0f}",
-                    f"{sum(results.values('violations', **where)):,.0f}",
-                    f"{sum(results.values('violations.checked', **where)):,.0f}",
-                )
+                found = of_links.of(pruning=pruning)
+                mean = found.mean("tt.mean")
+                if mean is not None:
+                    yield {
+                        "links": "0-400 ms up, 500 ms to one peer" if skewed else "0-50 ms",
+                        "groups": groups,
+                        "pruning": pruning,
+                        "mean": mean,
+                        "largest": max(found.values("tt.max")),
+                        "early": sum(found.values("violations")),
+                        "checked": sum(found.values("violations.checked")),
+                    }
 
 
-def wire_section(results: Results) -> Section | None:
+def wire_section(grid: Results) -> Section | None:
     """Return accounting, encoding and entropy, and how far Lemma 3 holds."""
-    rows = [row for delay in DELAYS for row in _wire_rows(results, delay)]
-    if not results.values("lemma3.missing", kind="grid"):
+    missing, extra = grid.total("lemma3.missing"), grid.total("lemma3.extra")
+    if missing is None or extra is None:
         return None
-    plots = [_wire_plot(results, delay) for delay in DELAYS]
-    missing = sum(results.values("lemma3.missing", kind="grid"))
-    extra = sum(results.values("lemma3.extra", kind="grid"))
-    ratios = [row.ours for row in rows if row.quantity.endswith("by accounting")]
+    found = rows(_wire_asked(grid))
+    ratios = [row.ours for row in found if row.quantity.endswith("by accounting")]
     return Section(
         "Bytes on the wire, and Lemma 3",
         f"Encoded, header and all, external and IDR messages take {min(ratios):.2f} to "
         f"{max(ratios):.2f} times what is counted for them."
         if ratios
         else "",
-        rows,
-        plots,
+        found,
+        [_wire_plot(grid.of(delay=delay), delay) for delay in DELAYS],
         about="The accounting counts a bit vector's span and 8 bytes a pair.",
         reads=WIRE if ratios else (),
         claims=[
-            Claim(
+            claim(
                 "a bit is set exactly for an immediate dependency",
                 "Lemma 3",
-                f"{missing:,.0f} bits missing, {extra:,.0f} too many, in all runs of the grid",
-                not (missing or extra),
                 ("lemma3.missing", "lemma3.extra"),
+                (
+                    f"{missing:,.0f} bits missing, {extra:,.0f} too many, in all runs of the grid",
+                    not (missing or extra),
+                ),
             )
         ],
     )
@@ -221,45 +203,32 @@ def wire_section(results: Results) -> Section | None:
 WIRE = tuple(
     f"{role}.{name}" for role in ("external", "idr") for name in ("encoded_bytes", "overhead_bytes")
 )
+ENCODED = (
+    ("internal", "entropy_bytes", "encoded internal overhead by entropy"),
+    ("external", "overhead_bytes", "encoded external overhead by accounting"),
+    ("idr", "overhead_bytes", "encoded idr overhead by accounting"),
+)
+"""(role, what the encoded bytes are held against, quantity)."""
 
 
-def _wire_rows(results: Results, delay: str) -> Iterator[Row]:
-    where = {"kind": "grid", "delay": delay, "peers": LARGEST[delay]}
-    pairs = (
-        ("internal", "entropy_bytes", "encoded internal overhead by entropy"),
-        ("external", "overhead_bytes", "encoded external overhead by accounting"),
-        ("idr", "overhead_bytes", "encoded idr overhead by accounting"),
-    )
-    for role, below, quantity in pairs:
-        encoded = results.spread(f"{role}.encoded_bytes", **where)
-        base = results.spread(f"{role}.{below}", **where)
-        if encoded is not None and base is not None and base.mean:
-            condition = f"{delay}, {LARGEST[delay]} peers"
-            ours = encoded.mean / base.mean
-            yield Row("ours", quantity, condition, None, ours, "times")
+def _wire_asked(grid: Results) -> Iterator[Asked]:
+    for delay, peers in LARGEST.items():
+        at = grid.of(delay=delay, peers=peers)
+        for role, below, quantity in ENCODED:
+            ours = at.ratio(f"{role}.encoded_bytes", f"{role}.{below}")
+            yield Asked(quantity, f"{delay}, {peers} peers", ours, "times")
 
 
-def _wire_plot(results: Results, delay: str) -> Plot:
+def _wire_plot(grid: Results, delay: str) -> Plot:
     series = [
-        results.line(
-            f"{role}, {word}", f"{role}.{figure}", "peers", style=style, kind="grid", delay=delay
-        )
+        grid.line(f"{role}, {word}", f"{role}.{figure}", "peers", style=style)
         for role in ("internal", "external", "idr")
         for word, figure, style in (
             ("counted", "overhead_bytes", "dashed"),
             ("encoded", "encoded_bytes", "line"),
         )
     ]
-    series.append(
-        results.line(
-            "internal, entropy",
-            "internal.entropy_bytes",
-            "peers",
-            style="points",
-            kind="grid",
-            delay=delay,
-        )
-    )
+    series.append(grid.line("internal, entropy", "internal.entropy_bytes", "peers", style="points"))
     return Plot(
         f"hierarchy-wire-{delay.replace(' ms', '')}",
         f"Counted, encoded and entropy, delays {delay}",

@@ -4,26 +4,30 @@ simulate.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
-from antecede.studies.frame.compare_paper import growth, listed, unmet
-from antecede.studies.frame.findings import Claim, Findings, Plot, Row, Section, Series, filled
+from antecede.studies.frame.claims import Quantity, claim, lines, means, rows
+from antecede.studies.frame.compare_paper import listed, unmet
+from antecede.studies.frame.findings import Claim, Findings, Plot, Section, filled
 from antecede.studies.frame.results import Results
 
 GROUP, TEN = 100, 10
-SHOWN = (
-    ("internal overhead", "internal.overhead_bytes", "bytes a message"),
-    ("internal storage", "internal.storage_bytes", "bytes a peer"),
-    ("overhead between super peers", "external.overhead_bytes", "bytes a message"),
-    ("super storage", "super.storage_bytes", "bytes a super peer"),
-    ("idr overhead", "idr.overhead_bytes", "bytes a message"),
-    ("idr storage", "idr.storage_bytes", "bytes a peer"),
+INTERNAL = Quantity("internal overhead", "internal.overhead_bytes", "bytes a message")
+BETWEEN = Quantity("overhead between super peers", "external.overhead_bytes", "bytes a message")
+IDR = Quantity("idr overhead", "idr.overhead_bytes", "bytes a message")
+STORED = (
+    Quantity("internal storage", "internal.storage_bytes", "bytes a peer"),
+    Quantity("super storage", "super.storage_bytes", "bytes a super peer"),
+    Quantity("idr storage", "idr.storage_bytes", "bytes a peer"),
 )
+SHOWN = (INTERNAL, STORED[0], BETWEEN, STORED[1], IDR, STORED[2])
+PLOTS = (
+    ("overhead", "Overhead", "bytes a message", (INTERNAL, BETWEEN, IDR)),
+    ("storage", "Storage", "bytes kept by a process", STORED),
+)
+"""(key, title, axis, what is drawn)."""
 COSTS = (
-    ("processor time", "cost.processor_s", "s"),
-    ("memory of the process, most", "cost.peak_mib", "MiB"),
-    ("deliveries", "deliveries", ""),
+    Quantity("processor time (s)", "cost.processor_s"),
+    Quantity("memory of the process, most (MiB)", "cost.peak_mib"),
+    Quantity("deliveries", "deliveries"),
 )
 
 
@@ -31,8 +35,8 @@ def findings(results: Results, quick: bool) -> Findings:
     """Return the page of the study."""
     sections = filled(
         (
-            _section(results, "More groups of a hundred", "groups", size=GROUP),
-            _section(results, "Ten groups that grow", "size", groups=TEN),
+            _section(results.of(size=GROUP), "More groups of a hundred", "groups"),
+            _section(results.of(groups=TEN), "Ten groups that grow", "size"),
             _cost_section(results),
         )
     )
@@ -62,25 +66,26 @@ def findings(results: Results, quick: bool) -> Findings:
         ],
         sections=sections,
         not_reached=unmet(sections),
-        reads=(SHOWN[0][1], SHOWN[2][1], "violations") if finding else (),
+        reads=(INTERNAL.figure, BETWEEN.figure, "violations") if finding else (),
     )
 
 
-def _ends(results: Results, figure: str, **fixed: Any) -> tuple[float, float] | None:
+def _ends(results: Results, one: Quantity) -> tuple[float, float] | None:
     """Return a figure at the fewest and at the most peers; None below two sizes."""
-    line = results.line("", figure, "peers", **fixed)
+    line = results.line("", one.figure, "peers")
     return (line.y[0], line.y[-1]) if len(line.y) > 1 else None
 
 
 def _finding(results: Results) -> str:
-    peers = results.places("peers", size=GROUP)
+    more = results.of(size=GROUP)
+    peers = more.places("peers")
     if len(peers) < 2:
         return ""
-    words = []
-    for name, figure in (("in a group", SHOWN[0][1]), ("between super peers", SHOWN[2][1])):
-        ends = _ends(results, figure, size=GROUP)
-        if ends:
-            words.append(f"{name} {ends[0]:,.1f} and {ends[1]:,.1f} bytes")
+    words = [
+        f"{name} {ends[0]:,.1f} and {ends[1]:,.1f} bytes"
+        for name, one in (("in a group", INTERNAL), ("between super peers", BETWEEN))
+        if (ends := _ends(more, one))
+    ]
     broken = sum(results.values("violations"))
     return (
         f"With {peers[0]:,} and with {peers[-1]:,} peers, 1,000 messages a second in all, a "
@@ -90,99 +95,66 @@ def _finding(results: Results) -> str:
 
 FLAT = 0.05
 """Overhead "does not depend on the number of peers": it goes as at most this power of it."""
+CLAIMED = {"inside a group": INTERNAL, "IDR": IDR, "between super peers": BETWEEN}
 
 
-def _flat(results: Results, title: str, name: str, figure: str, **fixed: Any) -> Claim:
+def _flat(results: Results, place: str, one: Quantity) -> Claim:
     """Hold that overhead follows the density of messages, not the number of peers."""
-    line = results.line("", figure, "peers", **fixed)
-    power = growth(list(zip(line.x, line.y, strict=True)))
-    ends = _ends(results, figure, **fixed)
-    return Claim(
-        f"{title}, {name}: overhead depends on the density of messages, not on the number of "
+    power, ends = results.power(one.figure, "peers"), _ends(results, one)
+    answer = None
+    if power is not None and ends is not None:
+        said = f"from {ends[0]:,.1f} to {ends[1]:,.1f} bytes, about as the power {power:.3f}"
+        answer = (said, abs(power) <= FLAT)
+    return claim(
+        f"{place}: overhead depends on the density of messages, not on the number of "
         f"peers (here: it goes as the power {-FLAT} to {FLAT} of it)",
         "Scalability Analysis",
-        "no run gave figures"
-        if power is None or ends is None
-        else f"from {ends[0]:,.1f} to {ends[1]:,.1f} bytes, about as the power {power:.3f}",
-        None if power is None else abs(power) <= FLAT,
-        (figure,),
+        (one.figure,),
+        answer,
     )
 
 
-def _section(results: Results, title: str, axis: str, **fixed: int) -> Section:
-    rows = list(_rows(results, fixed))
-    peers = [
-        _line(results, name, figure, fixed)
-        for name, figure, unit in SHOWN
-        if unit == "bytes a message"
+def _section(results: Results, title: str, axis: str) -> Section:
+    low = title.lower()
+    early, checked = (sum(results.values(n)) for n in ("violations", "violations.checked"))
+    asked = [
+        one
+        for peers, there in results.by("peers")
+        for one in means(there, SHOWN, f"{peers:,} peers")
     ]
-    stored = [
-        _line(results, name, figure, fixed)
-        for name, figure, unit in SHOWN
-        if unit != "bytes a message"
+    plots = [
+        Plot(
+            f"scale-{axis}-{key}",
+            f"{words}: {low}",
+            "peers",
+            unit,
+            lines(results, "peers", shown),
+            x_log=True,
+            y_log=True,
+        )
+        for key, words, unit, shown in PLOTS
     ]
-    early = sum(results.values("violations", **fixed))
-    checked = sum(results.values("violations.checked", **fixed))
     return Section(
         title,
         f"{early:,.0f} of {checked:,.0f} deliveries came before a cause." if checked else "",
-        rows,
-        [
-            Plot(
-                f"scale-{axis}-overhead",
-                f"Overhead: {title.lower()}",
-                "peers",
-                "bytes a message",
-                peers,
-                x_log=True,
-                y_log=True,
-            ),
-            Plot(
-                f"scale-{axis}-storage",
-                f"Storage: {title.lower()}",
-                "peers",
-                "bytes kept by a process",
-                stored,
-                x_log=True,
-                y_log=True,
-            ),
-        ],
+        rows(asked),
+        plots,
         about=f"{'Groups of a hundred peers' if axis == 'groups' else 'Ten groups'}, 1,000 "
         "messages a second in all.",
         reads=("violations", "violations.checked") if checked else (),
-        claims=[
-            _flat(results, title.lower(), name, figure, **fixed)
-            for name, figure in (("inside a group", SHOWN[0][1]), ("IDR", SHOWN[4][1]),
-                                 ("between super peers", SHOWN[2][1]))
-        ],
-    )  # fmt: skip
+        claims=[_flat(results, f"{low}, {place}", one) for place, one in CLAIMED.items()],
+    )
 
 
-def _line(results: Results, label: str, figure: str, fixed: dict[str, Any]) -> Series:
-    return results.line(label, figure, "peers", **fixed)
-
-
-def _rows(results: Results, fixed: dict[str, Any]) -> Iterator[Row]:
-    for peers in results.places("peers", **fixed):
-        for name, figure, unit in SHOWN:
-            spread = results.spread(figure, peers=peers, **fixed)
-            if spread is not None:
-                yield Row("ours", name, f"{peers:,} peers", None, spread.mean, unit)
-
-
-def _cell(value: float) -> str:
+def _cell(value: float | None) -> str:
     """Return a figure with three significant digits; what is little is not called nothing."""
+    if value is None:
+        return "-"
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _cost_section(results: Results) -> Section:
     shapes = sorted({(run.parameters["peers"], run.parameters["groups"]) for run in results.runs})
-    lines = []
-    for peers, groups in shapes:
-        where = {"peers": peers, "groups": groups}
-        found = [results.spread(figure, **where) for _, figure, _ in COSTS]
-        cells = ["-" if one is None else _cell(one.mean) for one in found]
-        lines.append((f"{peers:,}", f"{groups:,}", *cells))
     rates = [
         done / spent
         for run in results.runs
@@ -197,10 +169,13 @@ def _cost_section(results: Results) -> Section:
         about="A run's process may have carried out others before, whose memory counts too; the "
         "first run of a process may compile.",
         reads=("cost.processor_s", "deliveries") if rates else (),
-        columns=(
-            "peers",
-            "groups",
-            *(f"{name} ({unit})" if unit else name for name, _, unit in COSTS),
-        ),
-        table=lines,
+        columns=("peers", "groups", *(one.name for one in COSTS)),
+        table=[
+            (
+                f"{peers:,}",
+                f"{groups:,}",
+                *(_cell(results.mean(one.figure, peers=peers, groups=groups)) for one in COSTS),
+            )
+            for peers, groups in shapes
+        ],
     )

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from antecede.studies.frame.compare_paper import growth, listed, unmet
-from antecede.studies.frame.findings import Claim, Findings, Plot, Row, Section, Series
+from antecede.studies.frame.claims import (
+    Asked,
+    Quantity,
+    as_power,
+    claim,
+    figure_or_dash,
+    lines,
+    means,
+    rows,
+    table,
+)
+from antecede.studies.frame.compare_paper import listed, unmet
+from antecede.studies.frame.findings import Claim, Findings, Plot, Row, Section, filled
 from antecede.studies.frame.results import Results
-from antecede.studies.semantic.grid import OF_TRACE, QUICK_OF_TRACE, TRACE_DELAY, USUAL
+from antecede.studies.semantic.grid import (
+    LABELS,
+    OF_TRACE,
+    QUICK_OF_TRACE,
+    TRACE_DELAY,
+    USUAL,
+)
 from antecede.studies.semantic.sections import (
     above_zero,
     list_section,
@@ -18,12 +35,8 @@ from antecede.studies.semantic.sections import (
     trace_section,
 )
 
-LABELS = {
-    "sb": "S_b",
-    "causal": "causal order",
-    "total": "total order",
-    "sequencer": "total order, by a sequencer",
-}
+ORDERS = list(LABELS)[:3]
+"""S_b, causal and total order."""
 AXES = {
     "answers": ("Share of messages that answer another", "part that answers", False),
     "members": ("Members, each sending as often", "members", False),
@@ -51,16 +64,21 @@ READING = (
 
 def findings(results: Results, quick: bool) -> Findings:
     """Return the page of the study."""
-    found = [
-        _wait_section(results),
-        _held_section(results),
-        _pair_section(results),
-        _byte_section(results),
-        list_section(results),
+    threads = results.of(kind="threads")
+    members = threads.along("members", **USUAL)
+    sections = [
+        *filled(
+            (
+                _wait_section(threads),
+                _held_section(members),
+                _pair_section(threads.along("answers", **USUAL)),
+                _byte_section(members),
+                list_section(results),
+            )
+        ),
         trace_section(results),
-        said_section(results),
+        *filled([said_section(results)]),
     ]
-    sections = [section for section in found if section is not None]
     finding = _finding(results)
     return Findings(
         study="semantic",
@@ -73,25 +91,19 @@ def findings(results: Results, quick: bool) -> Findings:
         not_reached=unmet(sections),
         reads=(
             *(f"{order}.wait_ms.mean" for order in LABELS),
-            *(f"{order}.waited" for order in ("sb", "causal", "total")),
+            *(f"{order}.waited" for order in ORDERS),
         )
         if finding
         else (),
     )
 
 
-def usual(but: str | None = None) -> dict[str, Any]:
-    """Return the conditions of the drawn threads' usual point, one parameter left out."""
-    return {"kind": "threads", **{name: v for name, v in USUAL.items() if name != but}}
-
-
 def _finding(results: Results) -> str:
-    mean = {order: results.spread(f"{order}.wait_ms.mean", **usual()) for order in LABELS}
-    waited = {order: results.spread(f"{order}.waited", **usual()) for order in LABELS}
-    if any(found is None for found in (*mean.values(), *waited.values())):
+    there = results.of(kind="threads", **USUAL)
+    ms = {order: there.mean(f"{order}.wait_ms.mean") for order in LABELS}
+    part = {order: there.mean(f"{order}.waited") for order in LABELS}
+    if any(found is None for found in (*ms.values(), *part.values())):
         return ""
-    part = {order: found.mean for order, found in waited.items() if found}
-    ms = {order: found.mean for order, found in mean.items() if found}
     return (
         f"S_b holds back {part['sb']:.2%} of the copies, causal order {part['causal']:.1%} and "
         f"total order {part['total']:.1%} of the same ones; the mean wait is {ms['sb']:.2f}, "
@@ -138,21 +150,21 @@ def _conditions(results: Results, quick: bool) -> list[str]:
 # -- waits ---------------------------------------------------------------------------------------
 
 
-def _wait_section(results: Results) -> Section | None:
-    rows = list(_wait_rows(results))
-    if not rows:
+def _wait_section(threads: Results) -> Section | None:
+    found = rows(_wait_asked(threads))
+    if not found:
         return None
     return Section(
         "Wait for delivery, drawn threads",
         "",
-        rows,
-        [_plot(results, name, *AXES[name]) for name in AXES],
+        found,
+        [_plot(threads.along(name, **USUAL), name, *AXES[name]) for name in AXES],
         about="S_b waits where a reply overtakes what it answers, causal order where anything of a "
         "message's causal past is behind it, total order for whatever is under way.",
         claims=[
-            _seldom(results),
-            *(_longer(results, order) for order in ("causal", "total")),
-            _at_most(results),
+            _seldom(threads),
+            *(_longer(threads.along("members", **USUAL), order) for order in ("causal", "total")),
+            _at_most(threads),
         ],
     )
 
@@ -160,87 +172,71 @@ def _wait_section(results: Results) -> Section | None:
 SELDOM = 0.05
 
 
-def _seldom(results: Results) -> Claim:
+def _seldom(threads: Results) -> Claim:
     """Hold that few copies wait under S_b."""
-    found = [one for run in results.where(kind="threads")
-             if (one := results.figures(run).get("sb.waited")) is not None]  # fmt: skip
-    return Claim(
+    found = threads.values("sb.waited")
+    return claim(
         f"a reply seldom overtakes what it answers (here: S_b holds back at most {SELDOM:.0%} of "
         "the copies in every run)",
         "ours",
-        f"{min(found):.2%} to {max(found):.2%} of the copies wait"
-        if found
-        else "no run gave figures",
-        max(found) <= SELDOM if found else None,
         ("sb.waited",),
+        (f"{min(found):.2%} to {max(found):.2%} of the copies wait", max(found) <= SELDOM)
+        if found
+        else None,
     )
 
 
-def _longer(results: Results, order: str) -> Claim:
+def _longer(members: Results, order: str) -> Claim:
     """Hold that an order waits the longer the more members talk."""
-    line = results.line("", f"{order}.wait_ms.mean", "members", **usual("members"))
-    several = len(line.y) > 1
-    return Claim(
+    line = members.line("", f"{order}.wait_ms.mean", "members")
+    said = listed([f"{y:,.1f} ms with {x:g} members" for x, y in line.points])
+    return claim(
         f"{LABELS[order]} waits the longer the more members talk at once",
         "ours",
-        listed([f"{y:,.1f} ms with {x:g} members" for x, y in zip(line.x, line.y, strict=True)])
-        if several
-        else "no run gave figures",
-        all(a < b for a, b in itertools.pairwise(line.y)) if several else None,
         (f"{order}.wait_ms.mean",),
+        (said, all(a < b for a, b in itertools.pairwise(line.y))) if len(line.y) > 1 else None,
     )
 
 
-def _at_most(results: Results) -> Claim:
+def _at_most(threads: Results) -> Claim:
     """Hold that what S_b holds back causal order holds back as long, run by run."""
-    found = [
-        (one["sb.wait_ms.max"], one["causal.wait_ms.max"])
-        for run in results.where(kind="threads")
-        if "sb.wait_ms.max" in (one := results.figures(run))
-    ]
+    names = ("sb.wait_ms.max", "causal.wait_ms.max")
+    found = list(zip(*(threads.values(name) for name in names), strict=True))
     kept = sum(sb <= causal for sb, causal in found)
-    return Claim(
+    return claim(
         "no copy waits longer under S_b than the longest does under causal order",
         "ours",
-        f"so in {kept} of {len(found)} runs" if found else "no run gave figures",
-        kept == len(found) if found else None,
-        ("sb.wait_ms.max", "causal.wait_ms.max"),
+        names,
+        (f"so in {kept} of {len(found)} runs", kept == len(found)) if found else None,
     )
 
 
-def _wait_rows(results: Results) -> Iterator[Row]:
+WAITS = {"mean": "mean", "p50": "p50", "p99": "p99", "max": "longest"}
+WAITED = [
+    Quantity(f"{order} wait {words}", f"{order}.wait_ms.{name}", "ms")
+    for order in LABELS
+    for name, words in WAITS.items()
+]
+
+
+def _wait_asked(threads: Results) -> list[Asked]:
+    """Ask for all waits of the usual case, and for the mean ones under other delays."""
     point = f"{USUAL['members']} members, {USUAL['delay']}, {USUAL['answers']:.0%} answer"
-    for order in LABELS:
-        for name, words in (("mean", "mean"), ("p50", "p50"), ("p99", "p99"), ("max", "longest")):
-            spread = results.spread(f"{order}.wait_ms.{name}", **usual())
-            if spread is not None:
-                yield Row("ours", f"{order} wait {words}", point, None, spread.mean, "ms")
-    for delay in _values(results, "delay"):
-        for order in LABELS:
-            spread = results.spread(f"{order}.wait_ms.mean", **{**usual(), "delay": delay})
-            if spread is not None and delay != USUAL["delay"]:
-                where = f"{point}, but delays {delay}"
-                yield Row("ours", f"{order} wait mean", where, None, spread.mean, "ms")
-
-
-def _values(results: Results, name: str) -> list[Any]:
-    found = [run.parameters[name] for run in results.where(**usual(but=name))]
-    return sorted(set(found))
+    asked = means(threads.of(**USUAL), WAITED, point)
+    for delay, there in threads.along("delay", **USUAL).by("delay"):
+        if delay != USUAL["delay"]:
+            asked += means(there, WAITED[:: len(WAITS)], f"{point}, but delays {delay}")
+    return asked
 
 
 def _plot(results: Results, name: str, title: str, axis: str, log: bool) -> Plot:
-    lines = [
-        above_zero(
-            results.line(label, f"{order}.wait_ms.mean", name, **usual(but=name)),
-        )
-        for order, label in LABELS.items()
-    ]
+    drawn = [Quantity(label, f"{order}.wait_ms.mean") for order, label in LABELS.items()]
     return Plot(
         f"semantic-wait-{name.replace('_', '-')}",
         f"Mean wait: {title[0].lower()}{title[1:]}",
         axis,
         "mean wait, ms",
-        [line for line in lines if line.x],
+        above_zero(lines(results, name, drawn)),
         "Logarithmic; what never waits has no point.",
         x_log=log,
         y_log=True,
@@ -250,49 +246,47 @@ def _plot(results: Results, name: str, title: str, axis: str, log: bool) -> Plot
 # -- messages held, pairs, bytes -----------------------------------------------------------------
 
 
-def _held_section(results: Results) -> Section | None:
-    rows = [
-        Row("ours", f"{order} held {words}", f"{members} members", None, spread.mean, "messages")
-        for members in _values(results, "members")
-        for order in list(LABELS)[:3]
-        for name, words in (("held", "mean"), ("held_max", "most"))
-        if (spread := results.spread(f"{order}.{name}", **{**usual(), "members": members}))
-        is not None
-    ]
-    if not rows:
-        return None
-    lines = [
-        above_zero(results.line(LABELS[order], f"{order}.held", "members", **usual("members")))
-        for order in ("sb", "causal", "total")
-    ]
+HELD = [
+    Quantity(f"{order} held {words}", f"{order}.{name}", "messages")
+    for order in ORDERS
+    for name, words in (("held", "mean"), ("held_max", "most"))
+]
+
+
+def _held_section(members: Results) -> Section:
+    drawn = [Quantity(LABELS[order], f"{order}.held") for order in ORDERS]
+    said = _held_finding(members.of(**USUAL))
     return Section(
         "Messages held back",
-        _held_finding(results),
-        rows,
+        said,
+        _over_members(members, HELD),
         [
             Plot(
                 "semantic-held",
                 "Messages that a member holds, mean over time",
                 "members",
                 "messages held",
-                [line for line in lines if line.x],
+                above_zero(lines(members, "members", drawn)),
                 y_log=True,
             )
         ],
         about="What a member holds is what its store must have room for (Bhavanasi and Iyer's "
         "OSMS, IV.B.3; its size is left open there, VI.C).",
-        reads=tuple(f"{order}.held_max" for order in list(LABELS)[:3])
-        if _held_finding(results)
-        else (),
+        reads=tuple(f"{order}.held_max" for order in ORDERS) if said else (),
     )
 
 
-def _held_finding(results: Results) -> str:
+def _over_members(members: Results, quantities: Sequence[Quantity]) -> list[Row]:
+    each = members.by("members")
+    return rows(one for n, there in each for one in means(there, quantities, f"{n} members"))
+
+
+def _held_finding(there: Results) -> str:
     """Tell how many messages a member holds at most in the usual case."""
     words = [
-        f"{LABELS[order]} {most.mean:,.1f}"
-        for order in list(LABELS)[:3]
-        if (most := results.spread(f"{order}.held_max", **usual())) is not None
+        f"{LABELS[order]} {most:,.1f}"
+        for order in ORDERS
+        if (most := there.mean(f"{order}.held_max")) is not None
     ]
     return (
         f"Messages that a member holds at most, with {USUAL['members']} members: {listed(words)}."
@@ -301,36 +295,42 @@ def _held_finding(results: Results) -> str:
     )
 
 
-def _pair_section(results: Results) -> Section | None:
-    lines = [line for value in _values(results, "answers") if (line := _pairs(results, value))]
-    if not lines:
-        return None
+PAIRS = ("pairs.replies", "pairs.causal", "pairs", "causal.longer", "total.longer")
+PAIR_COLUMNS = {
+    "part that answers": "{0[answers]:.0%}",
+    "pairs that S_b orders, of the causal ones": "{0[replies]}",
+    "pairs that causal order orders, of all": "{0[causal]:.1%}",
+    "causal: copies held longer than replies ask for; S_b: delivered before a cause": (
+        "{0[causal.longer]:.2%}"
+    ),
+    "total: copies held longer than replies ask for": "{0[total.longer]:.2%}",
+    "sequencer: replies numbered before what they answer": "{0[inverted]}",
+}
+
+
+def _pair_section(by_answers: Results) -> Section:
+    each = by_answers.by("answers")
+    said = _pair_finding(by_answers.of(**USUAL))
     return Section(
         "What is ordered, and what is not",
-        _pair_finding(results),
+        said,
         about="The copies that causal order holds longer than replies ask for are those that S_b "
         "delivers before something of their causal past. A sequencer here numbers by arrival.",
-        reads=PAIRS if _pair_finding(results) else (),
-        columns=(
-            "part that answers",
-            "pairs that S_b orders, of the causal ones",
-            "pairs that causal order orders, of all",
-            "causal: copies held longer than replies ask for; S_b: delivered before a cause",
-            "total: copies held longer than replies ask for",
-            "sequencer: replies numbered before what they answer",
-        ),
-        table=lines,
+        reads=PAIRS if said else (),
+        **table(PAIR_COLUMNS, [line for one in each if (line := _pairs(*one))]),
     )
 
 
-PAIRS = ("pairs.replies", "pairs.causal", "pairs", "causal.longer", "total.longer")
+def _means_of(there: Results, names: Sequence[str]) -> dict[str, float]:
+    """Return the means of these figures; nothing where one is missing."""
+    found = {name: mean for name in names if (mean := there.mean(name)) is not None}
+    return found if len(found) == len(names) else {}
 
 
-def _pair_finding(results: Results) -> str:
+def _pair_finding(there: Results) -> str:
     """Tell how many pairs the orders order in the usual case, and what they hold for the rest."""
-    found = {name: results.spread(name, **usual()) for name in PAIRS}
-    mean = {name: one.mean for name, one in found.items() if one is not None}
-    if len(mean) < len(PAIRS) or not (mean["pairs.causal"] and mean["pairs"]):
+    mean = _means_of(there, PAIRS)
+    if not (mean and mean["pairs.causal"] and mean["pairs"]):
         return ""
     return (
         f"Where {USUAL['answers']:.0%} answer, S_b orders "
@@ -341,76 +341,64 @@ def _pair_finding(results: Results) -> str:
     )
 
 
-def _pairs(results: Results, answers: float) -> tuple[str, ...] | None:
-    where = {**usual(), "answers": answers}
-    names = ("pairs.replies", "pairs.causal", "pairs", "causal.longer", "total.longer")
-    found = {
-        name: spread.mean
-        for name in (*names, "sequencer.inverted")
-        if (spread := results.spread(name, **where)) is not None
+def _pairs(answers: float, there: Results) -> dict[str, Any] | None:
+    """Return what `PAIR_COLUMNS` show where this part answers."""
+    mean = _means_of(there, (*PAIRS, "sequencer.inverted"))
+    if not (mean and mean["pairs"]):
+        return None
+    causal = mean["pairs.causal"]
+    return {
+        **mean,
+        "answers": answers,
+        "replies": figure_or_dash(mean["pairs.replies"] / causal if causal else None, ".2%"),
+        "causal": causal / mean["pairs"],
+        "inverted": figure_or_dash(mean["sequencer.inverted"] if answers else None, ".2%"),
     }
-    if len(found) < len(names) + 1 or not found["pairs"]:
-        return None
-    return (
-        f"{answers:.0%}",
-        f"{found['pairs.replies'] / found['pairs.causal']:.2%}" if found["pairs.causal"] else "-",
-        f"{found['pairs.causal'] / found['pairs']:.1%}",
-        *(f"{found[name]:.2%}" for name in names[3:]),
-        f"{found['sequencer.inverted']:.2%}" if answers else "-",
-    )
 
 
-def _byte_section(results: Results) -> Section | None:
-    carried: Mapping[str, str] = {"S_b": "sb", "causal, IDR": "idr", "causal, BSS": "bss"}
-    rows = [
-        Row(
-            "IV.B.2" if name == "sb" else "ours",
+CARRIED = {"S_b": "sb", "causal, IDR": "idr", "causal, BSS": "bss"}
+
+
+def _byte_section(members: Results) -> Section:
+    asked = [
+        Asked(
             f"{label} control information",
-            f"{members} members",
-            None,
-            spread.mean,
+            f"{n} members",
+            there.mean(f"{name}.bytes"),
             "bytes a message",
+            where="IV.B.2" if name == "sb" else "ours",
         )
-        for members in _values(results, "members")
-        for label, name in carried.items()
-        if (spread := results.spread(f"{name}.bytes", **{**usual(), "members": members}))
-        is not None
+        for n, there in members.by("members")
+        for label, name in CARRIED.items()
     ]
-    if not rows:
-        return None
-    lines: Sequence[Series] = [
-        results.line(label, f"{name}.bytes", "members", **usual("members"))
-        for label, name in carried.items()
-    ]
-    plot = Plot(
-        "semantic-bytes",
-        "Control information of a message",
-        "members",
-        "bytes a message",
-        [line for line in lines if line.x],
-    )
+    drawn = [Quantity(label, f"{name}.bytes") for label, name in CARRIED.items()]
     return Section(
         "Control information",
         "",
-        rows,
-        [plot],
+        rows(asked),
+        [
+            Plot(
+                "semantic-bytes",
+                "Control information of a message",
+                "members",
+                "bytes a message",
+                lines(members, "members", drawn),
+            )
+        ],
         claims=[
-            _size(results, "sb", "S_b carries the same however large the group is", -0.05, 0.05),
-            _size(results, "bss", "a vector grows with the members", 0.9, 1.1),
+            _size(members, "sb", "S_b carries the same however large the group is", -0.05, 0.05),
+            _size(members, "bss", "a vector grows with the members", 0.9, 1.1),
         ],
     )
 
 
-def _size(results: Results, name: str, statement: str, low: float, high: float) -> Claim:
+def _size(members: Results, name: str, statement: str, low: float, high: float) -> Claim:
     """Hold how a control information's size grows with the members."""
-    line = results.line("", f"{name}.bytes", "members", **usual("members"))
-    power = growth(list(zip(line.x, line.y, strict=True)))
-    return Claim(
+    line = members.line("", f"{name}.bytes", "members")
+    said = f"from {line.y[0]:,.1f} bytes to {line.y[-1]:,.1f}, " if line.y else ""
+    return claim(
         f"{statement} (here: as the power {low:g} to {high:g} of the members)",
         "ours",
-        "no run gave figures"
-        if power is None
-        else f"from {line.y[0]:,.1f} bytes to {line.y[-1]:,.1f}, as the power {power:.2f}",
-        None if power is None else low <= power <= high,
         (f"{name}.bytes",),
+        as_power(members.power(f"{name}.bytes", "members"), low, high, said),
     )

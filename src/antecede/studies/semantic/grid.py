@@ -15,6 +15,13 @@ USUAL: Mapping[str, Any] = {
     "recent": 8,
 }
 """What holds where a sweep does not say otherwise."""
+LABELS = {
+    "sb": "S_b",
+    "causal": "causal order",
+    "total": "total order",
+    "sequencer": "total order, by a sequencer",
+}
+"""The orders, as pages call them."""
 DELAYS = {
     "50-50 ms": Delay(0.05, 0.05, "constant"),
     "0-50 ms": Delay(0.0, 0.05),

@@ -5,14 +5,15 @@ text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from antecede.studies.frame.claims import Asked, Quantity, claim, lines, means, rows, table
 from antecede.studies.frame.compare_paper import listed
 from antecede.studies.frame.findings import Claim, Plot, Row, Section, Series
 from antecede.studies.frame.results import Results
 from antecede.studies.frame.study import Run
-from antecede.studies.semantic.grid import TRACE_DELAY, USUAL
+from antecede.studies.semantic.grid import LABELS, TRACE_DELAY, USUAL
 
 MOST_PLOTS = 6
 HOW = (
@@ -25,45 +26,53 @@ HOW = (
 # -- ordering lists ------------------------------------------------------------------------------
 
 
-def list_section(results: Results) -> Section | None:
+def list_section(results: Results) -> Section:
     """Return nodes of the ordering lists for the arrivals of VI.D.2, and for drawn ones."""
-    rows = list(_list_rows(results))
-    if not rows:
-        return None
-    lines = [
-        Series(
-            run.parameters["arrivals"],
-            results.figures(run)["curve.received"],
-            results.figures(run)["curve.nodes"],
-        )
-        for run in results.where(kind="lists")
-        if run.parameters["arrivals"] != "root last"  # nothing is delivered before the end
+    extremes = results.of(kind="lists")
+    members = results.along("members", kind="threads", **USUAL).by("members")
+    asked = [
+        *(one for run in extremes.runs for one in _extreme(run, extremes.figures(run))),
+        *(one for n, at in members for one in means(at, DRAWN, f"drawn threads, {n} members")),
     ]
-    usual = results.where(kind="threads", **USUAL)
-    if usual:
-        figures = results.figures(usual[0])
-        received, nodes = figures["curve.received"], figures["curve.nodes"]
-        there = [at for at, value in enumerate(nodes) if value > 0]
-        label = "drawn threads, at an observer"
-        lines.append(Series(label, [received[k] for k in there], [nodes[k] for k in there]))
     plot = Plot(
         "semantic-nodes",
         "Nodes of the ordering lists while messages come",
         "messages received",
         "nodes, all lists",
-        lines,
+        _node_lines(results),
         "29 senders (drawn threads: 30 members). Lines of the same figures lie on each other.",
         y_log=True,
     )
+    excess = [(n, mean) for n, at in members if (mean := at.mean("nodes.excess")) is not None]
+    said = listed([f"{mean:,.1f} with {n} members" for n, mean in excess])
+    found = rows(asked)
     return Section(
         "Ordering lists and the store of held messages",
-        _list_finding(results),
-        rows,
+        f"Under drawn arrivals the lists go beyond a node a sender by at most {said}."
+        if said
+        else "",
+        found,
         [plot],
         about="A node at best has 8 bytes a member, where a vector clock has 4.",
-        reads=("nodes.excess",) if _list_finding(results) else (),
-        claims=[_bound(row) for row in rows if row.paper is not None],
+        reads=("nodes.excess",) if said else (),
+        claims=[_bound(row) for row in found if row.paper is not None],
     )
+
+
+def _node_lines(results: Results) -> list[Series]:
+    """Return the nodes of extreme arrivals, and of drawn threads at an observer."""
+    found = {
+        run.parameters["arrivals"]: results.figures(run)
+        for run in results.where(kind="lists")
+        if run.parameters["arrivals"] != "root last"  # nothing is delivered before the end
+    }
+    drawn = [
+        Series(label, one["curve.received"], one["curve.nodes"]) for label, one in found.items()
+    ]
+    for run in results.where(kind="threads", **USUAL)[:1]:
+        one, label = results.figures(run), "drawn threads, at an observer"
+        drawn += above_zero([Series(label, one["curve.received"], one["curve.nodes"])])
+    return drawn
 
 
 BOUNDS = {
@@ -76,76 +85,70 @@ BOUNDS = {
 def _bound(row: Row) -> Claim:
     """Hold a bound of the text against the arrivals that reach it."""
     statement, reads = BOUNDS[row.quantity]
-    return Claim(
+    return claim(
         f"the ordering lists have {statement}",
         row.figure,
-        f"{row.ours:,.0f} {row.unit}, where the text's bound is {row.paper:,.0f}",
-        row.ours == row.paper,
         reads,
+        (
+            f"{row.ours:,.0f} {row.unit}, where the text's bound is {row.paper:,.0f}",
+            row.ours == row.paper,
+        ),
     )
 
 
-def _list_finding(results: Results) -> str:
-    """Tell how far lists of drawn threads go beyond a node a sender."""
-    found = [
-        (members, spread.mean)
-        for members in sorted({run.parameters["members"] for run in _by_members(results)})
-        if (spread := results.spread(
-            "nodes.excess", **{"kind": "threads", **USUAL, "members": members}))
-    ]  # fmt: skip
-    if not found:
-        return ""
-    words = [f"{excess:,.1f} with {members} members" for members, excess in found]
-    return f"Under drawn arrivals the lists go beyond a node a sender by at most {listed(words)}."
+DRAWN = (
+    Quantity("nodes, most", "nodes.most", "nodes"),
+    Quantity("nodes beyond one a sender, most", "nodes.excess", "nodes"),
+    Quantity("rows of the store, most", "rows.most", "rows"),
+    Quantity("S_b storage, mean", "storage_bytes", "bytes"),
+)
 
 
-def _list_rows(results: Results) -> Iterator[Row]:
-    text = "VI.D.2"
-    for run in results.where(kind="lists"):
-        found, arrivals = results.figures(run), run.parameters["arrivals"]
-        senders, each = run.parameters["senders"], run.parameters["each"]
-        where = f"{arrivals}, {senders} senders, {each} messages each"
-        best = float(senders)
-        if arrivals == "in order":
-            yield Row(text, "nodes, best case", where, best, found["nodes.most"], "nodes")
-            yield Row(text, "rows of the store, best case", where, None, found["rows.most"], "rows",
-                      "0 in the text")  # fmt: skip
-        elif arrivals == "every second first":
-            half = found["received.half"]
-            note = (
-                f"after {half:,.0f} messages: one node each; {found['nodes.end']:,.0f} at the end"
-            )
-            yield Row(text, "nodes, worst case", where, half, found["nodes.half"], "nodes", note)
-        elif arrivals == "root last":
-            note = "all but the one that is missing; the text: bounded by the room only"
-            yield Row(text, "rows of the store, worst case", where, float(senders * each - 1),
-                      found["rows.most"], "rows", note)  # fmt: skip
-        else:
-            yield Row("ours", "nodes, most", where, None, found["nodes.most"], "nodes")
-        yield Row("ours", "S_b storage, most", where, None, found["storage_bytes.most"], "bytes")
-    yield from _drawn_rows(results)
-
-
-def _drawn_rows(results: Results) -> Iterator[Row]:
-    names = (
-        ("nodes, most", "nodes.most", "nodes"),
-        ("nodes beyond one a sender, most", "nodes.excess", "nodes"),
-        ("rows of the store, most", "rows.most", "rows"),
-        ("S_b storage, mean", "storage_bytes", "bytes"),
-    )
-    for members in sorted({run.parameters["members"] for run in _by_members(results)}):
-        for quantity, name, unit in names:
-            spread = results.spread(name, **{"kind": "threads", **USUAL, "members": members})
-            if spread is not None:
-                where = f"drawn threads, {members} members"
-                yield Row("ours", quantity, where, None, spread.mean, unit)
-
-
-def _by_members(results: Results) -> list[Run]:
-    return results.where(kind="threads", **{k: v for k, v in USUAL.items() if k != "members"})
+def _extreme(run: Run, found: Mapping[str, Any]) -> list[Asked]:
+    """Ask what the text bounds for these arrivals, and how much is stored."""
+    arrivals, senders, each = (run.parameters[name] for name in ("arrivals", "senders", "each"))
+    at = f"{arrivals}, {senders} senders, {each} messages each"
+    most, held, half = (found[name] for name in ("nodes.most", "rows.most", "received.half"))
+    early = f"after {half:,.0f} messages: one node each; {found['nodes.end']:,.0f} at the end"
+    late = "all but the one that is missing; the text: bounded by the room only"
+    bounded = {
+        "in order": (
+            Asked("nodes, best case", at, most, "nodes", float(senders)),
+            Asked("rows of the store, best case", at, held, "rows", note="0 in the text"),
+        ),
+        "every second first": (
+            Asked("nodes, worst case", at, found["nodes.half"], "nodes", half, note=early),
+        ),
+        "root last": (
+            Asked(
+                "rows of the store, worst case", at, held, "rows", senders * each - 1.0, note=late
+            ),
+        ),
+    }
+    own = [one._replace(where="VI.D.2") for one in bounded.get(arrivals, ())]
+    stored = Asked("S_b storage, most", at, found["storage_bytes.most"], "bytes")
+    return [*(own or [Asked("nodes, most", at, most, "nodes")]), stored]
 
 
 # -- real threads --------------------------------------------------------------------------------
+
+
+TRACE_COLUMNS = {
+    "trace": "{0[trace]}",
+    "median gap": "{0[gap]}",
+    "messages": "{0[sent]:,.0f}",
+    "authors": "{0[members]:,.0f}",
+    "answers": "{0[answers]:.0%}",
+    "to oneself": "{0[answers.own]:.0%}",
+    "under way": "{0[under_way]:,.1f}",
+    "held: S_b": "{0[sb.waited]:.1%}",
+    "causal": "{0[causal.waited]:.1%}",
+    "total": "{0[total.waited]:.1%}",
+    "causal: longer than replies ask for": "{0[causal.longer]:.1%}",
+    "nodes beyond one an author": "{0[nodes.excess]:,.0f}",
+    "bytes: IDR": "{0[idr.bytes]:,.0f}",
+    "bytes: BSS": "{0[bss.bytes]:,.0f}",
+}
 
 
 def trace_section(results: Results) -> Section:
@@ -153,39 +156,35 @@ def trace_section(results: Results) -> Section:
     runs = [r for r in results.where(kind="trace") if "sb.wait_ms.mean" in results.figures(r)]
     if not runs:
         return Section("Real threads", "", about=HOW)
-    rows = [row for run in runs for row in _trace_rows(results, run)]
-    names = list(dict.fromkeys(run.parameters["trace"] for run in runs))
-    plots = [_trace_plot(results, name, number) for number, name in enumerate(names[:MOST_PLOTS])]
+    found = [
+        {**results.figures(r), "trace": _short(r.parameters["trace"]), "gap": _gap(r)} for r in runs
+    ]
+    asked = [
+        Asked(
+            f"{order} wait {name}",
+            f"{one['trace']}, median gap {one['gap']}",
+            one[f"{order}.wait_ms.{name}"],
+            "ms",
+        )
+        for one in found
+        for order in LABELS
+        for name in ("mean", "p99")
+    ]
+    names = list(dict.fromkeys(run.parameters["trace"] for run in runs))[:MOST_PLOTS]
+    plots = [_trace_plot(results, name, number) for number, name in enumerate(names)]
     return Section(
         "Real threads",
-        _trace_finding(results, runs),
-        rows,
+        _trace_finding(results, found),
+        rows(asked),
         [plot for plot in plots if plot.series],
-        columns=(
-            "trace",
-            "median gap",
-            "messages",
-            "authors",
-            "answers",
-            "to oneself",
-            "under way",
-            "held: S_b",
-            "causal",
-            "total",
-            "causal: longer than replies ask for",
-            "nodes beyond one an author",
-            "bytes: IDR",
-            "bytes: BSS",
-        ),
-        table=[_trace_line(results, run) for run in runs],
+        **table(TRACE_COLUMNS, found),
         about="A series of patches leaves in the moment of the mail that it answers.",
         reads=("sb.wait_ms.mean", "causal.wait_ms.mean", "answers.own", "pairs.replies",
                "pairs.causal", "sb.bytes", "idr.bytes"),
     )  # fmt: skip
 
 
-def _trace_finding(results: Results, runs: list[Run]) -> str:
-    found = [results.figures(run) for run in runs]
+def _trace_finding(results: Results, found: Sequence[Mapping[str, Any]]) -> str:
     parts = parts_of_causal(found)
     if not parts:
         return "Nothing overlaps: no order waits."
@@ -210,33 +209,6 @@ def parts_of_causal(found: Iterable[Mapping[str, Any]]) -> list[float]:
     return [sb / causal for sb, causal in named if sb is not None and causal]
 
 
-def _trace_rows(results: Results, run: Run) -> Iterator[Row]:
-    found = results.figures(run)
-    where = f"{_short(run.parameters['trace'])}, median gap {_gap(run)}"
-    for order in ("sb", "causal", "total", "sequencer"):
-        for name in ("mean", "p99"):
-            value = found[f"{order}.wait_ms.{name}"]
-            yield Row("ours", f"{order} wait {name}", where, None, value, "ms")
-
-
-def _trace_line(results: Results, run: Run) -> tuple[str, ...]:
-    found = results.figures(run)
-    return (
-        _short(run.parameters["trace"]),
-        _gap(run),
-        f"{found['sent']:,.0f}",
-        f"{found['members']:,.0f}",
-        f"{found['answers']:.0%}",
-        f"{found['answers.own']:.0%}",
-        f"{found['under_way']:,.1f}",
-        *(f"{found[f'{order}.waited']:.1%}" for order in ("sb", "causal", "total")),
-        f"{found['causal.longer']:.1%}",
-        f"{found['nodes.excess']:,.0f}",
-        f"{found['idr.bytes']:,.0f}",
-        f"{found['bss.bytes']:,.0f}",
-    )
-
-
 def _short(name: str) -> str:
     """Return the name of a trace without what its kind of file is called."""
     return re.sub(r"\.(jsonl|mbox|annotation|ascii|raw|txt|gz)(?=\.|$| )", "", name)
@@ -248,37 +220,43 @@ def _gap(run: Run) -> str:
 
 
 def _trace_plot(results: Results, name: str, number: int) -> Plot:
-    lines = [
-        above_zero(results.line(label, f"{order}.wait_ms.mean", "gap_ms", kind="trace", trace=name))
-        for order, label in (
-            ("sb", "S_b"),
-            ("causal", "causal order"),
-            ("total", "total order"),
-            ("sequencer", "total order, by a sequencer"),
-        )
-    ]
+    drawn = [Quantity(label, f"{order}.wait_ms.mean") for order, label in LABELS.items()]
     return Plot(
         f"semantic-trace-{number + 1}",
         f"Mean wait, {_short(name)}",
         "median gap between messages, ms",
         "mean wait, ms",
-        [line for line in lines if line.x],
+        above_zero(lines(results.of(kind="trace", trace=name), "gap_ms", drawn)),
         f"Delays {TRACE_DELAY}. Logarithmic; what never waits has no point.",
         x_log=True,
         y_log=True,
     )
 
 
-def above_zero(line: Series) -> Series:
-    """Return the points that a logarithmic axis has room for."""
-    kept = [at for at, value in enumerate(line.y) if value > 0]
-    spread = [line.spread[at] for at in kept] if line.spread else ()
-    return line._replace(
-        x=[line.x[at] for at in kept], y=[line.y[at] for at in kept], spread=spread
-    )
+def above_zero(drawn: Sequence[Series]) -> list[Series]:
+    """Return the lines with the points that a logarithmic axis has room for."""
+    kept = [[at for at, value in enumerate(line.y) if value > 0] for line in drawn]
+    return [
+        line._replace(
+            x=[line.x[k] for k in there],
+            y=[line.y[k] for k in there],
+            spread=[line.spread[k] for k in there] if line.spread else (),
+        )
+        for line, there in zip(drawn, kept, strict=True)
+        if there
+    ]
 
 
 # -- statements ----------------------------------------------------------------------------------
+
+
+HELD_BACK = {
+    "copies that S_b holds back": "sb.waited",
+    "copies that causal order holds back": "causal.waited",
+    "copies that total order holds back": "total.waited",
+    "replies that a sequencer numbers before what they answer": "sequencer.inverted",
+}
+SPAN = {"figure": "{0[0]}", "least": "{0[1]:.2%}", "most": "{0[2]:.2%}"}
 
 
 def said_section(results: Results) -> Section | None:
@@ -287,78 +265,67 @@ def said_section(results: Results) -> Section | None:
     found = [one for run in runs if "sb.wait_ms.mean" in (one := results.figures(run))]
     if not found:
         return None
+    values = {words: [one[name] for one in found] for words, name in HELD_BACK.items()}
+    inverted = max(one["sequencer.inverted"] for one in found)
     return Section(
         "What Bhavanasi and Iyer state",
         "",
-        columns=("figure", "least", "most"),
-        table=[
-            (words, f"{min(values):.2%}", f"{max(values):.2%}")
-            for words, name in (
-                ("copies that S_b holds back", "sb.waited"),
-                ("copies that causal order holds back", "causal.waited"),
-                ("copies that total order holds back", "total.waited"),
-                ("replies that a sequencer numbers before what they answer", "sequencer.inverted"),
-            )
-            for values in [[one[name] for one in found]]
-        ],
+        **table(SPAN, [(words, min(of), max(of)) for words, of in values.items()]),
         about="The text proves and bounds, and measures nothing.",
         claims=[
-            _unrelated(results, runs),
+            _unrelated(results.values("sb.waited", answers=0.0)),
             _less(found),
             _subset(found),
-            Claim(
+            claim(
                 "total order is inadequate for threads (here: one that numbers by arrival puts "
                 "replies before what they answer)",
                 "II",
-                f"up to {max(one['sequencer.inverted'] for one in found):.1%} of a run's replies",
-                any(one["sequencer.inverted"] > 0 for one in found),
                 ("sequencer.inverted",),
+                (f"up to {inverted:.1%} of a run's replies", inverted > 0),
             ),
         ],
     )
 
 
-def _unrelated(results: Results, runs: list[Run]) -> Claim:
+def _unrelated(never: Sequence[float]) -> Claim:
     """Hold that what answers nothing waits for nothing."""
-    alone = [run for run in runs if run.parameters.get("answers") == 0.0]
-    never = [results.figures(run)["sb.waited"] for run in alone]
-    return Claim(
+    return claim(
         "a later message is not blocked by an earlier one that it is unrelated to",
         "abstract, I",
-        f"without answers S_b holds back up to {max(never):.2%} of the copies"
-        if never
-        else "no run gave figures",
-        not any(never) if never else None,
         ("sb.waited",),
+        (f"without answers S_b holds back up to {max(never):.2%} of the copies", not any(never))
+        if never
+        else None,
     )
 
 
-def _less(found: list[Mapping[str, Any]]) -> Claim:
+def _less(found: Sequence[Mapping[str, Any]]) -> Claim:
     names = [f"{order}.wait_ms.mean" for order in ("sb", "causal", "total")]
     order = sum(one[names[0]] <= one[names[1]] <= one[names[2]] for one in found)
-    return Claim(
+    return claim(
         "the delivery delay is less than under causal and total order (here: no longer)",
         "abstract, I",
-        f"so in {order:,} of {len(found):,} runs, in the mean",
-        order == len(found),
         names,
+        (f"so in {order:,} of {len(found):,} runs, in the mean", order == len(found)),
     )
 
 
-def _subset(found: list[Mapping[str, Any]]) -> Claim:
+def _subset(found: Sequence[Mapping[str, Any]]) -> Claim:
     """Hold that replies are causal pairs: fewer of them in every run; the converse does not."""
     kept = sum(one["pairs.replies"] <= one["pairs.causal"] for one in found)
-    return Claim(
-        "what is before by S_b is before by happened-before",
-        "III.B.1",
+    said = (
         f"no more pairs in {kept:,} of {len(found):,} runs; "
         f"{_part(found, 'pairs.replies', 'pairs.causal'):.2%} of the causal pairs of all runs are "
-        "replies, direct or not",
-        kept == len(found),
+        "replies, direct or not"
+    )
+    return claim(
+        "what is before by S_b is before by happened-before",
+        "III.B.1",
         ("pairs.replies", "pairs.causal"),
+        (said, kept == len(found)),
     )
 
 
-def _part(found: list[Mapping[str, Any]], above: str, below: str) -> float:
+def _part(found: Sequence[Mapping[str, Any]], above: str, below: str) -> float:
     total = sum(one[below] for one in found)
     return sum(one[above] for one in found) / total if total else 0.0

@@ -4,13 +4,13 @@ lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from antecede.studies.frame.claims import Asked, claim, figure_or_dash, rows
 from antecede.studies.frame.compare_paper import listed, unmet
 from antecede.studies.frame.findings import Claim, Findings, Plot, Row, Section, Series, filled
 from antecede.studies.frame.results import Results
-from antecede.studies.pairs import part
 
 USUAL: Mapping[str, Any] = {"events": 2000, "topics": 10, "most": 5, "least": 0.5}
 """What does not vary: events, h, xt, and the least delay as a part of the largest."""
@@ -49,10 +49,10 @@ READING = (
 
 def findings(results: Results, quick: bool) -> Findings:
     """Return the page of the study."""
-    sections = filled(
-        (_claim(results), _totals(results), *(_section(results, *one) for one in _places()))
-    )
-    finding = _finding(results)
+    to = {sent_to: results.of(sent_to=sent_to) for sent_to in SENT_TO}
+    by_axis = (_section(found, name, one) for name in AXES for one, found in to.items())
+    sections = filled((_claim(to), _totals(to), *by_axis))
+    finding = " ".join(said for one, found in to.items() if (said := _usual_said(found, one)))
     return Findings(
         study="topics",
         title="Topic-based order: what is ordered without need, and what is missed",
@@ -77,10 +77,6 @@ def findings(results: Results, quick: bool) -> Findings:
     )
 
 
-def _places() -> list[tuple[str, str]]:
-    return [(name, sent_to) for name in AXES for sent_to in SENT_TO]
-
-
 READS = (
     "events",
     "htbc.missed",
@@ -89,29 +85,21 @@ READS = (
 )
 
 
-def _of(results: Results, figure: str, sent_to: str, **changed: Any) -> float | None:
-    return part(results, figure, "events", **{**USUAL, "sent_to": sent_to, **changed})
-
-
-def _total(results: Results, figure: str, sent_to: str, events: int) -> float | None:
-    found = results.values(figure, **{**USUAL, "sent_to": sent_to, "events": events})
-    return sum(found) if found else None
-
-
-def _finding(results: Results) -> str:
-    words = [said for sent_to in SENT_TO if (said := _usual_said(results, sent_to))]
-    return " ".join(words)
+USUAL_SHARES = tuple(
+    f"{rule}.unnecessary"
+    for rule in ("htbc:published", "tv-pt:published", "htbc", "tv-pt", "tv-lt", "tv")
+)
+"""What the headline tells of the usual case, beside what is missed."""
 
 
 def _usual_said(results: Results, sent_to: str) -> str:
     """Return what holds for the usual case under one reading of whom events are sent to."""
-    names = ("htbc:published", "tv-pt:published", "htbc", "tv-pt", "tv-lt", "tv")
-    found = [_of(results, f"{name}.unnecessary", sent_to) for name in names]
-    lost = [_of(results, f"{name}.missed", sent_to) for name in ("htbc", "htbc:published")]
-    if any(value is None for value in (*found, *lost)):
+    names = (*USUAL_SHARES, "htbc.missed", "htbc:published.missed")
+    shares = [results.share(name, "events", **USUAL) for name in names]
+    known = [share for share in shares if share is not None]
+    if len(known) < len(names):
         return ""
-    printed, printed_pt, htbc, tv_pt, tv_lt, tv = (value or 0.0 for value in found)
-    missed, early = (value or 0.0 for value in lost)
+    printed, printed_pt, htbc, tv_pt, tv_lt, tv, missed, early = known
     return (
         f"Sent to {SENT_TO[sent_to]}: without need the safe rules order {htbc:.3f} (HTBC), "
         f"{tv_pt:.3f} (TV_PT), {tv_lt:.3f} (TV_LT) and {tv:.3f} (TV) pairs an event, and HTBC "
@@ -120,94 +108,95 @@ def _usual_said(results: Results, sent_to: str) -> str:
     )
 
 
-def _claim(results: Results) -> Section:
-    rows = [
-        Row(
-            "Figure 1",
-            f"HTBC unnecessary by TV_PT unnecessary, {words}",
-            f"{events:,} events, to {to}",
-            None,
-            above / below,
-            "times",
-        )
-        for sent_to, to in SENT_TO.items()
-        for words, suffix in PRINTS.items()
-        for events in results.places("events", sent_to=sent_to)
-        if (above := _total(results, f"htbc{suffix}.unnecessary", sent_to, events)) is not None
-        and (below := _total(results, f"tv-pt{suffix}.unnecessary", sent_to, events))
-    ]
-    smaller = sum(1 for row in rows if row.ours < 1)
-    larger = sum(1 for row in rows if row.ours > 1)
-    reads = tuple(
-        f"{rule}{s}.unnecessary" for rule in ("htbc", "tv-pt") for s in ("", ":published")
-    )
-    return Section(
-        '"HTBC is a little smaller than TV_PT"',
-        f"The unnecessary pairs of HTBC are fewer in {smaller} of {len(rows)} cases and more in "
-        f"{larger}."
-        if rows
-        else "",
-        rows,
-        reads=reads if rows else (),
-        claims=[_smaller(rows, to, words) for to in SENT_TO.values() for words in PRINTS],
-    )
-
-
 PRINTS = {"safe": "", "as published": ":published"}
 
 
-def _smaller(rows: list[Row], to: str, words: str) -> Claim:
-    """Hold the text's one sentence about its figure against the rows of a reading."""
-    own = [r.ours for r in rows if r.condition.endswith(f"to {to}") and r.quantity.endswith(words)]
-    return Claim(
-        '"the UO number of event messages in the HTBC protocol is a little smaller than the TV_PT '
-        f'protocol": {words}, sent to {to}',
-        "section 3",
-        f"{min(own):.3f} to {max(own):.3f} times TV_PT's" if own else "no run gave figures",
-        all(one < 1 for one in own) if own else None,
-        tuple(f"{rule}{PRINTS[words]}.unnecessary" for rule in ("htbc", "tv-pt")),
+def _claim(to: Mapping[str, Results]) -> Section:
+    found = rows(
+        Asked(
+            f"HTBC unnecessary by TV_PT unnecessary, {words}",
+            f"{events:,} events, to {SENT_TO[sent_to]}",
+            there.share(*_compared(suffix)),
+            "times",
+            where="Figure 1",
+        )
+        for sent_to, results in to.items()
+        for words, suffix in PRINTS.items()
+        for events, there in results.along("events", **USUAL).by("events")
+    )
+    smaller, larger = sum(row.ours < 1 for row in found), sum(row.ours > 1 for row in found)
+    reads = tuple(f"{rule}{s}.unnecessary" for rule in ("htbc", "tv-pt") for s in PRINTS.values())
+    return Section(
+        '"HTBC is a little smaller than TV_PT"',
+        f"The unnecessary pairs of HTBC are fewer in {smaller} of {len(found)} cases and more in "
+        f"{larger}."
+        if found
+        else "",
+        found,
+        reads=reads if found else (),
+        claims=[_smaller(found, to, words) for to in SENT_TO.values() for words in PRINTS],
     )
 
 
-def _totals(results: Results) -> Section | None:
+def _compared(suffix: str) -> tuple[str, str]:
+    return f"htbc{suffix}.unnecessary", f"tv-pt{suffix}.unnecessary"
+
+
+def _smaller(found: Sequence[Row], to: str, words: str) -> Claim:
+    """Hold the text's one sentence about its figure against the rows of a reading."""
+    own = [r.ours for r in found if r.condition.endswith(f"to {to}") and r.quantity.endswith(words)]
+    return claim(
+        '"the UO number of event messages in the HTBC protocol is a little smaller than the TV_PT '
+        f'protocol": {words}, sent to {to}',
+        "section 3",
+        _compared(PRINTS[words]),
+        (f"{min(own):.3f} to {max(own):.3f} times TV_PT's", max(own) < 1) if own else None,
+    )
+
+
+def _totals(to: Mapping[str, Results]) -> Section:
     """Return the totals of Figure 1, by the number of events, under both readings."""
-    lines = []
-    for events in results.places("events", **_but("events")):
-        for label, rule in (*SAFE, *PRINTED):
-            cells = []
-            for sent_to in SENT_TO:
-                where = {**USUAL, "events": events, "sent_to": sent_to}
-                for what in ("unnecessary", "missed"):
-                    mean = results.spread(f"{rule}.{what}", **where)
-                    cells.append("-" if mean is None else f"{mean.mean:,.0f}")
-            lines.append((f"{events:,}", label, *cells))
-    if not lines:
-        return None
+    by_events = {
+        sent_to: dict(results.along("events", **USUAL).by("events"))
+        for sent_to, results in to.items()
+    }
+    said = _fewer(to)
     return Section(
         "Totals, as in Figure 1: sent to every peer, and to targets only",
-        _fewer(results),
+        said,
         columns=(
             "events",
             "rule",
             *(f"{to}: {what}" for to in SENT_TO.values() for what in ("without need", "missed")),
         ),
-        table=lines,
-        plots=[_total_plot(results, sent_to) for sent_to in SENT_TO],
+        table=[
+            (
+                f"{events:,}",
+                label,
+                *(
+                    figure_or_dash(at[events].mean(f"{rule}.{what}") if events in at else None)
+                    for at in by_events.values()
+                    for what in ("unnecessary", "missed")
+                ),
+            )
+            for events in sorted({events for at in by_events.values() for events in at})
+            for label, rule in (*SAFE, *PRINTED)
+        ],
+        plots=[_total_plot(results, sent_to) for sent_to, results in to.items()],
         about="Pairs at all six peers together, mean over the seeds.",
-        reads=tuple(f"{rule}.unnecessary" for _, rule in SAFE) if _fewer(results) else (),
-        claims=[_missed_total(results, sent_to) for sent_to in SENT_TO],
+        reads=tuple(f"{rule}.unnecessary" for _, rule in SAFE) if said else (),
+        claims=[_missed_total(results, sent_to) for sent_to, results in to.items()],
     )
 
 
-def _fewer(results: Results) -> str:
+def _fewer(to: Mapping[str, Results]) -> str:
     """Tell how many times fewer unnecessary pairs there are when every peer gets every event."""
     words = []
     for label, rule in SAFE:
-        every, targets = (
-            results.spread(f"{rule}.unnecessary", **{**USUAL, "sent_to": one}) for one in SENT_TO
-        )
-        if every and targets:
-            words.append(f"{label} {every.mean:,.0f} and {targets.mean:,.0f}")
+        means = (found.mean(f"{rule}.unnecessary", **USUAL) for found in to.values())
+        every, targets = means
+        if every is not None and targets is not None:
+            words.append(f"{label} {every:,.0f} and {targets:,.0f}")
     if not words:
         return ""
     return (
@@ -218,37 +207,64 @@ def _fewer(results: Results) -> str:
 
 def _missed_total(results: Results, sent_to: str) -> Claim:
     """Hold that the safe rules miss nothing against all runs of a reading."""
-    found = {label: sum(results.values(f"{rule}.missed", sent_to=sent_to)) for label, rule in SAFE}
-    there = results.where(sent_to=sent_to)
-    return Claim(
+    found = {label: sum(results.values(f"{rule}.missed")) for label, rule in SAFE}
+    said = listed([f"{label} {count:,.0f}" for label, count in found.items()])
+    return claim(
         f"the safe rules miss no causal pair, sent to {SENT_TO[sent_to]}",
         "ours",
-        listed([f"{label} {count:,.0f}" for label, count in found.items()]) + " missed in all runs"
-        if there
-        else "no run gave figures",
-        not any(found.values()) if there else None,
         tuple(f"{rule}.missed" for _, rule in SAFE),
+        (f"{said} missed in all runs", not any(found.values())) if results.runs else None,
     )
+
+
+DRAWN = (
+    ("unnecessary", "Ordered without need", SAFE),
+    ("unnecessary", "The same as published", PRINTED),
+    ("missed", "Causal pairs missed", (*SAFE, *PRINTED)),
+)
+"""(what is counted, title, rules) of the plots over an axis."""
+COUNTED = (
+    *(
+        (f"{n} {what}", f"{r}.{what}")
+        for n, r in (*SAFE, *PRINTED)
+        for what in ("unnecessary", "missed")
+    ),
+    ("TV_VT ordered", "topic_causal"),
+)
+"""(quantity, figure) of the rows over an axis."""
 
 
 def _section(results: Results, name: str, sent_to: str) -> Section:
     title, axis = AXES[name]
-    rows = list(_rows(results, name, sent_to))
+    varied = results.along(name, **USUAL).by(name)
+    found = rows(
+        Asked(quantity, f"{axis} {value:,}", there.share(figure, "events"), "pairs an event")
+        for value, there in varied
+        for quantity, figure in COUNTED
+    )
+    plots = [
+        Plot(
+            f"topics-{name}-{sent_to}-{words.lower().replace(' ', '-')}",
+            f"{words}, by {axis}, sent to {SENT_TO[sent_to]}",
+            axis,
+            "pairs an event at a peer",
+            [_line(varied, label, f"{rule}.{what}") for label, rule in rules],
+            "Error bars: standard deviation over seeds.",
+            x_log=name == "events",
+        )
+        for what, words, rules in DRAWN
+    ]
     return Section(
         f"By {title}, sent to {SENT_TO[sent_to]}",
-        _section_finding(rows),
-        rows,
-        [
-            _plot(results, name, sent_to, axis, "unnecessary", "Ordered without need", SAFE),
-            _plot(results, name, sent_to, axis, "unnecessary", "The same as published", PRINTED),
-            _plot(results, name, sent_to, axis, "missed", "Causal pairs missed", (*SAFE, *PRINTED)),
-        ],
-        reads=(*(f"{rule}.missed" for _, rule in (*SAFE, *PRINTED)), "events") if rows else (),
+        _section_finding(found),
+        found,
+        plots,
+        reads=(*(f"{rule}.missed" for _, rule in (*SAFE, *PRINTED)), "events") if found else (),
     )
 
 
-def _section_finding(rows: list[Row]) -> str:
-    lost = [row for row in rows if row.quantity.endswith("missed")]
+def _section_finding(found: Sequence[Row]) -> str:
+    lost = [row for row in found if row.quantity.endswith("missed")]
     if not lost:
         return ""
     safe = max((row.ours for row in lost if "published" not in row.quantity), default=0.0)
@@ -262,73 +278,25 @@ def _section_finding(rows: list[Row]) -> str:
     )
 
 
-def _rows(results: Results, name: str, sent_to: str) -> Iterator[Row]:
-    for value in _values(results, name, sent_to):
-        condition = f"{AXES[name][1]} {value:,}"
-        for label, rule in (*SAFE, *PRINTED):
-            for what in ("unnecessary", "missed"):
-                found = _of(results, f"{rule}.{what}", sent_to, **{name: value})
-                if found is not None:
-                    yield Row("ours", f"{label} {what}", condition, None, found, "pairs an event")
-        total = _of(results, "topic_causal", sent_to, **{name: value})
-        if total is not None:
-            yield Row("ours", "TV_VT ordered", condition, None, total, "pairs an event")
-
-
-def _but(name: str) -> dict[str, Any]:
-    return {key: value for key, value in USUAL.items() if key != name}
-
-
-def _values(results: Results, name: str, sent_to: str) -> list[Any]:
-    return results.places(name, sent_to=sent_to, **_but(name))
-
-
 def _total_plot(results: Results, sent_to: str) -> Plot:
+    usual = results.along("events", **USUAL)
     return Plot(
         f"topics-total-{sent_to}",
         f"Total number of unnecessarily ordered pairs, sent to {SENT_TO[sent_to]}",
         "events",
         "pairs at all peers",
-        [
-            results.line(label, f"{rule}.unnecessary", "events", sent_to=sent_to, **_but("events"))
-            for label, rule in (*SAFE, *PRINTED)
-        ],
+        [usual.line(label, f"{rule}.unnecessary", "events") for label, rule in (*SAFE, *PRINTED)],
         "What Figure 1 of Nakayama 2017 shows. Error bars: standard deviation over seeds.",
         x_log=True,
     )
 
 
-def _plot(
-    results: Results,
-    name: str,
-    sent_to: str,
-    axis: str,
-    what: str,
-    title: str,
-    rules: tuple[tuple[str, str], ...],
-) -> Plot:
-    words = title.lower().replace(" ", "-")
-    return Plot(
-        f"topics-{name}-{sent_to}-{words}",
-        f"{title}, by {axis}, sent to {SENT_TO[sent_to]}",
-        axis,
-        "pairs an event at a peer",
-        [_line(results, label, f"{rule}.{what}", name, sent_to) for label, rule in rules],
-        "Error bars: standard deviation over seeds.",
-        x_log=name == "events",
-    )
-
-
-def _line(results: Results, label: str, figure: str, name: str, sent_to: str) -> Series:
+def _line(varied: Sequence[tuple[Any, Results]], label: str, figure: str) -> Series:
     """Return a line of pairs an event, seed by seed."""
     xs, ys, spreads = [], [], []
-    for value in _values(results, name, sent_to):
-        where = {**USUAL, "sent_to": sent_to, name: value}
-        shares = []
-        for run in results.where(**where):
-            figures = results.figures(run)
-            if figures.get("events"):
-                shares.append(figures[figure] / figures["events"])
+    for value, there in varied:
+        by_seed = [seed.share(figure, "events") for _, seed in there.by("seed")]
+        shares = [share for share in by_seed if share is not None]
         if shares:
             mean = sum(shares) / len(shares)
             spread = sum((one - mean) ** 2 for one in shares) / max(1, len(shares) - 1)

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from typing import Any
 
-from antecede.studies.frame.compare_paper import growth, listed, undelivered, unmet
-from antecede.studies.frame.findings import Claim, Findings, Plot, Row, Section, Series, filled
+from antecede.studies.frame.claims import (
+    Quantity,
+    as_power,
+    claim,
+    figure_or_dash,
+    lines,
+    means,
+    rows,
+)
+from antecede.studies.frame.compare_paper import listed, undelivered, unmet
+from antecede.studies.frame.findings import Claim, Findings, Plot, Section, Series, filled
 from antecede.studies.frame.results import Results
 
+OVERHEAD = "peer.overhead_bytes"
 FIGURES = (
-    ("overhead", "overhead_bytes", "bytes a message"),
-    ("encoded overhead", "encoded_bytes", "bytes a message"),
-    ("storage", "storage_bytes", "bytes a member"),
+    Quantity("overhead", "overhead_bytes", "bytes a message"),
+    Quantity("encoded overhead", "encoded_bytes", "bytes a message"),
+    Quantity("storage", "storage_bytes", "bytes a member"),
 )
+"""Of each role of a protocol."""
 READING = (
     "bytes are those of each source's accounting: 4 an integer, 8 a pair, a bit vector its span; "
     "encoded bytes are the control information as it goes over the wire",
@@ -27,15 +36,16 @@ READING = (
 
 def findings(results: Results, quick: bool) -> Findings:
     """Return the page of the study."""
+    members = results.of(kind="members")
     sections = filled(
         (
-            _size_section(results),
-            _wait_section(results),
-            _fanout_section(results),
-            _loss_section(results),
+            _size_section(members),
+            _wait_section(members),
+            _fanout_section(results.of(kind="addressees")),
+            _loss_section(results.of(kind="loss")),
         )
     )
-    finding = _finding(results)
+    finding = _finding(members)
     return Findings(
         study="vector",
         title="Vectors, matrices and immediate dependencies over the members",
@@ -56,139 +66,107 @@ def findings(results: Results, quick: bool) -> Findings:
 
 
 def _finding(results: Results) -> str:
-    sizes = _sizes(results)
+    sizes = results.places("members")
     if len(sizes) < 2:
         return ""
     words = []
     for protocol in ("bss", "idr", "sent"):
-        first = results.spread("peer.overhead_bytes", **_where(protocol, sizes[0]))
-        last = results.spread("peer.overhead_bytes", **_where(protocol, sizes[-1]))
-        if first and last:
-            words.append(f"{protocol} from {first.mean:,.0f} to {last.mean:,.0f}")
+        at = (results.mean(OVERHEAD, protocol=protocol, members=sizes[k]) for k in (0, -1))
+        first, last = at
+        if first is not None and last is not None:
+            words.append(f"{protocol} from {first:,.0f} to {last:,.0f}")
     if not words:
         return ""
     return f"From {sizes[0]} to {sizes[-1]} members a message carries, in bytes: {listed(words)}."
 
 
-def _where(protocol: str, members: int) -> dict[str, Any]:
-    return {"kind": "members", "protocol": protocol, "members": members}
+def _protocols(results: Results) -> list[tuple[str, Results]]:
+    """Return the protocols in the order of the study, and the results of each."""
+    names = dict.fromkeys(run.parameters["protocol"] for run in results.runs)
+    return [(name, results.of(protocol=name)) for name in names]
 
 
-def _sizes(results: Results) -> list[int]:
-    return results.places("members", kind="members")
+def _roles(protocol: str) -> dict[str, str]:
+    """Return label -> prefix of its figures; the hierarchical protocol has two roles."""
+    if protocol == "hierarchical":
+        return {f"{protocol}, {role}": role for role in ("internal", "external")}
+    return {protocol: "peer"}
 
 
-def _protocols(results: Results, kind: str) -> list[str]:
-    return list(dict.fromkeys(run.parameters["protocol"] for run in results.where(kind=kind)))
-
-
-def _curves(results: Results, figure: str) -> Iterator[tuple[str, str]]:
-    """Yield (label, figure) of every protocol; the hierarchical one has two roles."""
-    for protocol in _protocols(results, "members"):
-        if protocol == "hierarchical":
-            yield protocol, f"internal.{figure}"
-            yield protocol, f"external.{figure}"
-        else:
-            yield protocol, f"peer.{figure}"
-
-
-def _label(protocol: str, figure: str) -> str:
-    role = figure.partition(".")[0]
-    return protocol if role == "peer" else f"{protocol}, {role}"
+def _lines(results: Results, figure: str, over: str) -> list[Series]:
+    """Return a line for each protocol that has points."""
+    each = _protocols(results)
+    return [line for name, own in each for line in lines(own, over, [Quantity(name, figure)])]
 
 
 def _size_section(results: Results) -> Section:
-    rows = [
-        row for name, figure, unit in FIGURES for row in _size_rows(results, name, figure, unit)
+    asked, plots = [], []
+    for one in FIGURES:
+        drawn: list[Series] = []
+        for protocol, own in _protocols(results):
+            for label, role in _roles(protocol).items():
+                of = Quantity(f"{label} {one.name}", f"{role}.{one.figure}", one.unit)
+                drawn += lines(own, "members", [of._replace(name=label)])
+                for members, at in own.by("members"):
+                    asked += means(at, [of], f"{members} members")
+        key = f"vector-{one.name.replace(' ', '-')}"
+        title = one.name.capitalize()
+        plots.append(Plot(key, title, "members", one.unit, drawn, x_log=True, y_log=True))
+    powers = {name: results.of(protocol=name).power(OVERHEAD, "members") for name in GROWING}
+    words = [
+        f"{name} as the power {power:.2f}" for name, power in powers.items() if power is not None
     ]
-    plots = [
-        Plot(
-            f"vector-{name.replace(' ', '-')}",
-            name.capitalize(),
-            "members",
-            unit,
-            [
-                line
-                for p, f in _curves(results, figure)
-                if (line := results.line(_label(p, f), f, "members", kind="members", protocol=p)).x
-            ],
-            y_log=True,
-            x_log=True,
-        )
-        for name, figure, unit in FIGURES
-    ]
-    powers = {
-        protocol: power
-        for protocol in ("bss", "sent", "idr")
-        if (power := _power(results, protocol)) is not None
-    }
-    said = listed([f"{name} as the power {power:.2f}" for name, power in powers.items()])
     return Section(
         "Bytes over the members",
-        f"Over the members overhead grows: {said}." if powers else "",
-        rows,
+        f"Over the members overhead grows: {listed(words)}." if words else "",
+        rows(asked),
         plots,
-        reads=("peer.overhead_bytes",) if powers else (),
+        reads=(OVERHEAD,) if words else (),
         claims=[
-            _grows(powers.get("bss"), "a vector grows with the members", 0.9, 1.1),
-            _grows(powers.get("sent"), "a matrix grows with their square", 1.8, 2.2),
+            claim(
+                f"{statement} (here: as their power {low} to {high})",
+                "ours",
+                (OVERHEAD,),
+                as_power(powers[protocol], low, high),
+            )
+            for protocol, statement, low, high in GROWTH
         ],
     )
 
 
-def _power(results: Results, protocol: str) -> float | None:
-    """Return the power of the members as which a protocol's overhead grows."""
-    line = results.line("", "peer.overhead_bytes", "members", kind="members", protocol=protocol)
-    return growth(list(zip(line.x, line.y, strict=True)))
+GROWING = ("bss", "sent", "idr")
+GROWTH = (
+    ("bss", "a vector grows with the members", 0.9, 1.1),
+    ("sent", "a matrix grows with their square", 1.8, 2.2),
+)
+"""(protocol, statement, least power, largest power)."""
 
 
-def _grows(power: float | None, statement: str, low: float, high: float) -> Claim:
-    return Claim(
-        f"{statement} (here: as their power {low} to {high})",
-        "ours",
-        "no run gave figures" if power is None else f"as the power {power:.2f}",
-        None if power is None else low <= power <= high,
-        ("peer.overhead_bytes",),
-    )
-
-
-def _size_rows(results: Results, name: str, figure: str, unit: str) -> Iterator[Row]:
-    for protocol, of in _curves(results, figure):
-        for members in _sizes(results):
-            spread = results.spread(of, **_where(protocol, members))
-            if spread is not None:
-                what = f"{_label(protocol, of)} {name}"
-                yield Row("ours", what, f"{members} members", None, spread.mean, unit)
-
-
-def _wait_section(results: Results) -> Section | None:
-    lines: list[Series] = [
-        results.line(protocol, "wait_ms.mean", "members", kind="members", protocol=protocol)
-        for protocol in _protocols(results, "members")
-    ]
-    if not any(line.x for line in lines):
-        return None
+def _wait_section(results: Results) -> Section:
+    found = _lines(results, "wait_ms.mean", "members")
     alike = _waits_alike(results)
-    said = listed([f"{line.label} {line.y[-1]:,.2f} ms" for line in lines if line.y])
+    said = listed([f"{line.label} {line.y[-1]:,.2f} ms" for line in found])
     return Section(
         "Waits over the members",
-        f"Mean waits in the largest group that each was run with: {said}.",
-        plots=[Plot("vector-wait", "Wait from arrival to delivery", "members", "ms, mean", lines)],
+        f"Mean waits in the largest group that each was run with: {said}." if found else "",
+        plots=[Plot("vector-wait", "Wait from arrival to delivery", "members", "ms, mean", found)],
         reads=("wait_ms.mean",),
         claims=[
-            Claim(
+            claim(
                 "all flat protocols are exact: the same arrivals give the same waits",
                 "ours",
-                {
-                    True: "the same means in every scenario and seed",
-                    False: "means differ, which is a defect",
-                    None: "too few runs to compare",
-                }[alike],
-                alike,
                 ("wait_ms.mean",),
+                (ALIKE[alike], alike),
             )
         ],
     )
+
+
+ALIKE = {
+    True: "the same means in every scenario and seed",
+    False: "means differ, which is a defect",
+    None: "too few runs to compare",
+}
 
 
 def _waits_alike(results: Results) -> bool | None:
@@ -197,7 +175,7 @@ def _waits_alike(results: Results) -> bool | None:
     A mean is a sum over members in an engine's own order, so its last digits are not compared.
     """
     waits: dict[tuple[int, int], list[float]] = {}
-    for run in results.where(kind="members"):
+    for run in results.runs:
         wait = results.figures(run).get("wait_ms.mean")
         if run.parameters["protocol"] != "hierarchical" and wait is not None:
             waits.setdefault((run.parameters["members"], run.seed), []).append(wait)
@@ -207,54 +185,29 @@ def _waits_alike(results: Results) -> bool | None:
     return all(math.isclose(min(found), max(found), rel_tol=1e-9) for found in several)
 
 
-def _fanout_section(results: Results) -> Section | None:
-    lines = [
-        results.line(
-            protocol, "peer.overhead_bytes", "addressees", kind="addressees", protocol=protocol
-        )
-        for protocol in _protocols(results, "addressees")
+def _fanout_section(results: Results) -> Section:
+    found = _lines(results, OVERHEAD, "addressees")
+    said = [
+        f"{one.label} from {one.y[0]:,.0f} ({one.x[0]:g} addressed) to {one.y[-1]:,.0f} "
+        f"({one.x[-1]:g})"
+        for one in found
+        if len(one.y) > 1
     ]
-    said = (
-        listed(
-            [
-                f"{one.label} from {one.y[0]:,.0f} ({one.x[0]:g} addressed) to {one.y[-1]:,.0f} "
-                f"({one.x[-1]:g})"
-                for one in lines
-                if len(one.y) > 1
-            ]
-        )
-        if any(len(one.y) > 1 for one in lines)
-        else ""
-    )
+    unit = "bytes a message, as counted"
     return Section(
         "Addressees",
-        f"In bytes a message: {said}." if said else "",
-        plots=[
-            Plot(
-                "vector-addressees",
-                "Overhead over addressees",
-                "addressees",
-                "bytes a message, as counted",
-                lines,
-            )
-        ],
+        f"In bytes a message: {listed(said)}." if said else "",
+        plots=[Plot("vector-addressees", "Overhead over addressees", "addressees", unit, found)],
         about="Messages to some of 16 members.",
-        reads=("peer.overhead_bytes",) if said else (),
+        reads=(OVERHEAD,) if said else (),
     )
 
 
-def _loss_section(results: Results) -> Section | None:
-    lines = [
-        _loss_line(results, protocol, copies)
-        for copies in ("one", "all")
-        for protocol in _protocols(results, "loss")
-        if results.where(kind="loss", protocol=protocol, copies=copies)
-    ]
-    if not lines:
-        return None
+def _loss_section(results: Results) -> Section:
+    said = _loss_finding(results)
     return Section(
         "One lost message",
-        _loss_finding(results),
+        said,
         columns=(
             "lost",
             "protocol",
@@ -264,100 +217,90 @@ def _loss_section(results: Results) -> Section | None:
             "delivered before a cause, by causality",
             "against its own promise",
         ),
-        table=lines,
+        table=[
+            _loss_line(own, protocol, copies)
+            for copies in COPIES
+            for protocol, own in _protocols(results.of(copies=copies))
+        ],
         about="One copy of a message is lost after a second, or all of its copies, and nothing "
         "else in four seconds. Nobody else's messages can depend on one that nobody has.",
-        reads=("undelivered",) if _loss_finding(results) else (),
+        reads=("undelivered",) if said else (),
         claims=[_stops(results), _keeps(results), _recovers(results)],
     )
 
 
+COPIES = {"one": "one copy", "all": "all copies"}
 BLOCKING = ("bss", "idr", "hierarchical", "ses", "sent")
 """Causal protocols that recover nothing."""
 
 
-def _never(results: Results, protocols: Iterable[str], copies: str) -> dict[str, float]:
+def _never(results: Results, copies: str) -> dict[str, float]:
     """Return protocol -> deliveries that never happened beyond the copies that were lost."""
-    found = {}
-    for protocol in protocols:
-        where = {"kind": "loss", "protocol": protocol, "copies": copies}
-        if results.where(**where):
-            found[protocol] = sum(results.values("undelivered", **where))
-    return found
+    each = _protocols(results.of(copies=copies))
+    return {protocol: sum(own.values("undelivered")) for protocol, own in each}
 
 
 def _loss_finding(results: Results) -> str:
-    protocols = _protocols(results, "loss")
     words = []
-    for copies in ("one", "all"):
-        never = _never(results, protocols, copies)
+    for copies, lost in COPIES.items():
+        never = _never(results, copies)
         if never:
             least, most = min(never, key=never.__getitem__), max(never, key=never.__getitem__)
             words.append(
-                f"{'one copy' if copies == 'one' else 'all copies'} of a message lost, "
-                f"{never[least]:,.0f} ({least}) to {never[most]:,.0f} ({most}) deliveries never "
-                "happen"
+                f"{lost} of a message lost, {never[least]:,.0f} ({least}) to {never[most]:,.0f} "
+                f"({most}) deliveries never happen"
             )
     return f"With {listed(words)}." if words else ""
 
 
 def _stops(results: Results) -> Claim:
-    one, every = (_never(results, BLOCKING, copies) for copies in ("one", "all"))
-    both = [name for name in one if name in every]
+    one, every = (_never(results, copies) for copies in COPIES)
+    both = [name for name in BLOCKING if name in one and name in every]
     said = listed([f"{name} {one[name]:,.0f} and {every[name]:,.0f}" for name in both])
-    return Claim(
+    stopped = (one[n] > len(results.where(protocol=n, copies="one")) for n in both)
+    return claim(
         "who lacks one copy stops at whatever depends on it: a copy that one member lacks costs a "
         "causal protocol more deliveries than only that one",
         "ours",
-        f"deliveries that never happened with one copy and with all copies lost: {said}"
-        if both
-        else "no run gave figures",
-        all(one[name] > len(results.where(kind="loss", protocol=name, copies="one"))
-            for name in both)
+        ("undelivered",),
+        (
+            f"deliveries that never happened with one copy and with all copies lost: {said}",
+            all(stopped),
+        )
         if both
         else None,
-        ("undelivered",),
-    )  # fmt: skip
+    )
 
 
 def _keeps(results: Results) -> Claim:
-    never = _never(results, ("unordered",), "one")
-    runs = len(results.where(kind="loss", protocol="unordered", copies="one"))
-    return Claim(
+    never = _never(results, "one").get("unordered")
+    runs = len(results.where(protocol="unordered", copies="one"))
+    return claim(
         "without an order only the lost copy itself is missing",
         "ours",
-        f"{never['unordered']:,.0f} deliveries never happened in {runs} runs"
-        if never
-        else "no run gave figures",
-        never["unordered"] == runs if never else None,
         ("undelivered",),
+        None
+        if never is None
+        else (f"{never:,.0f} deliveries never happened in {runs} runs", never == runs),
     )
 
 
 def _recovers(results: Results) -> Claim:
-    never = {
-        copies: count
-        for copies in ("one", "all")
-        for count in _never(results, ("matrix/recovering",), copies).values()
-    }
-    return Claim(
+    never = results.total("undelivered", protocol="matrix/recovering")
+    return claim(
         "the recovering matrix protocol delivers everything",
         "ours",
-        f"{sum(never.values()):,.0f} deliveries never happened" if never else "no run gave figures",
-        not any(never.values()) if never else None,
         ("undelivered",),
+        None if never is None else (f"{never:,.0f} deliveries never happened", not never),
     )
 
 
 def _loss_line(results: Results, protocol: str, copies: str) -> tuple[str, ...]:
-    where: dict[str, Any] = {"kind": "loss", "protocol": protocol, "copies": copies}
     return (
         f"{copies} cop{'y' if copies == 'one' else 'ies'}",
         protocol,
-        f"{sum(results.values('lost', **where)):,.0f}",
-        *undelivered(results, **where),
-        f"{sum(results.values('early.by_delivery', **where)):,.0f}"
-        if results.values("early.by_delivery", **where)
-        else "-",
-        f"{sum(results.values('violations', **where)):,.0f}",
+        f"{sum(results.values('lost')):,.0f}",
+        *undelivered(results),
+        figure_or_dash(results.total("early.by_delivery")),
+        f"{sum(results.values('violations')):,.0f}",
     )
