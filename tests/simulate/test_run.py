@@ -17,8 +17,7 @@ from tests.simulate.scenes import scenario_of
 
 
 def engines(why: str | None) -> object:
-    def found(module: str) -> object:
-        name = module.removesuffix("_engine")
+    def found(name: str) -> object:
         return SimpleNamespace(
             **{
                 f"can_run_{name}": lambda scenario: why,

@@ -8,15 +8,13 @@ from typing import Any
 from antecede.errors import ScenarioError
 from antecede.simulate.outputs.result import Result
 from antecede.simulate.reference_engine import run_readable
+from antecede.simulate.scenario.compatibility import readable_only
 from antecede.simulate.scenario.model import Scenario
 
 AUTO, READABLE, COMPILED = "auto", "readable", "compiled"
 ENGINES = (AUTO, READABLE, COMPILED)
-_COMPILED: tuple[tuple[str, str], ...] = (
-    ("compiled.mesh.engine", "mesh"),
-    ("compiled.hierarchy.engine", "hierarchy"),
-)
-"""Modules of this package with `can_run_NAME` and `run_NAME`."""
+_COMPILED = ("mesh", "hierarchy")
+"""Compiled engines: `compiled.NAME.engine` has `can_run_NAME` and `run_NAME`."""
 
 
 def simulate(scenario: Scenario, seed: int, engine: str = AUTO) -> Result:
@@ -29,12 +27,10 @@ def simulate(scenario: Scenario, seed: int, engine: str = AUTO) -> Result:
         raise ScenarioError(f"engine: {engine!r} is none of {', '.join(ENGINES)}")
     if engine == READABLE:
         return run_readable(scenario, seed)
-    reasons = []
-    engines = _COMPILED
-    if scenario.workload.kind == "replay":
-        engines, reasons = (), ["answers of a replay wait for what is delivered"]
-    for module, name in engines:
-        found: Any = importlib.import_module(f"{__package__}.{module}")
+    why = readable_only(scenario)
+    reasons = [] if why is None else [why]
+    for name in _COMPILED if why is None else ():
+        found = _engine(name)
         reason = getattr(found, f"can_run_{name}")(scenario)
         if reason is None:
             result: Result = getattr(found, f"run_{name}")(scenario, seed)
@@ -43,3 +39,7 @@ def simulate(scenario: Scenario, seed: int, engine: str = AUTO) -> Result:
     if engine == COMPILED:
         raise ScenarioError(f"engine: no compiled engine can run this; {'; '.join(reasons)}")
     return run_readable(scenario, seed)
+
+
+def _engine(name: str) -> Any:
+    return importlib.import_module(f"{__package__}.compiled.{name}.engine")

@@ -16,7 +16,6 @@ from antecede.simulate.compiled.hierarchy.columns import (
     BOTTOM,
     COMPLETE,
     HAVE,
-    HEIR,
     HIGHEST_BIT,
     HOME,
     LIST,
@@ -28,9 +27,7 @@ from antecede.simulate.compiled.hierarchy.columns import (
     OWN,
     OWN_FIRST,
     OWNED,
-    PUBLISHED,
-    ROW_IN,
-    ROW_OUT,
+    ROW,
     ROWS,
     SENDER,
     TOP,
@@ -78,12 +75,9 @@ def widen(s: State, group: np.uint64, number: np.uint64, touched: np.uint64) -> 
 
 
 @njit
-def ci_bytes(s: State, count: np.uint64, touched: np.uint64) -> np.uint64:
-    """Return the bytes of CI whose messages are the first `count` of `list`.
-
-    `touched`: how many super peers have a position already (by `widen`).
-    """
-    pairs = _0
+def ci_bytes(s: State, count: np.uint64) -> np.uint64:
+    """Return the bytes of CI whose messages are the first `count` of `list`."""
+    pairs = touched = _0
     for k in range(count):
         group = group_of(s, s.scratch[LIST, k])
         if group == NOWHERE:
@@ -109,9 +103,6 @@ def is_forgotten(s: State, group: np.uint64, message: np.uint64) -> bool:
     if group_of(s, message) == group:
         return False
     number = np.uint64(s.numbers[NUMBER, group, message])
-    if s.pruning == PUBLISHED:
-        heir = np.uint64(s.heirs[HEIR, group, number])
-        return bool(heir != _0 and heir <= s.group[group, LOWEST])
     return bool(number <= s.group[group, LOWEST])
 
 
@@ -122,8 +113,7 @@ def list_inside(s: State, group: np.uint64, message: np.uint64) -> np.uint64:
     A message from another group names its sender's message before, too (Listing 14 line 4).
     """
     own = group_of(s, message) == group
-    row = np.uint64(s.message[message, ROW_IN if own else ROW_OUT])
-    count = list_needs(s, message, row, _0)
+    count = list_needs(s, message, _0)
     if own:
         return count
     if group_of(s, message) != NOWHERE and s.message[message, BEFORE] != 0:
@@ -200,7 +190,7 @@ def _names(s: State, message: np.uint64, other: np.uint64) -> bool:
     bottom = np.uint64(s.message[message, BOTTOM])
     if not bottom <= block < bottom + np.uint64(s.message[message, ROWS]):
         return False
-    row = np.uint64(s.message[message, ROW_OUT]) + block - bottom
+    row = np.uint64(s.message[message, ROW]) + block - bottom
     word = s.needs[row, 0, (other >> np.uint64(6)) & _7]
     return bool((word >> (other & np.uint64(63))) & _1 == _1)
 

@@ -29,12 +29,9 @@ from antecede.simulate.compiled.hierarchy.columns import (
     HIGHEST_BIT,
     HOME,
     LIST,
-    LOOSE_COUNT,
-    LOOSE_FIRST,
     LOWEST_BIT,
     NOWHERE,
     NUMBER,
-    ROW_IN,
     SENDER,
     SEQ,
     TOUCHED,
@@ -84,7 +81,7 @@ def _is_measured(s: State, message: np.uint64) -> bool:
 @njit
 def idr_encoded(s: State, message: np.uint64) -> np.uint64:
     """Return the bytes of IDR's message. Before `follow_own`."""
-    count = list_needs(s, message, np.uint64(s.message[message, ROW_IN]), _1)
+    count = list_needs(s, message, _1)
     for k in range(count):
         _name(s, s.scratch[LIST, k])
     pairs = _pairs(s, np.uint64(len(s.group) - 1))
@@ -120,7 +117,7 @@ def _pairs(s: State, first: np.uint64) -> np.uint64:
 @njit
 def upward_encoded(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
     """Return the bytes of a message from an internal peer to its super peer."""
-    count = list_needs(s, message, np.uint64(s.message[message, ROW_IN]), _0)
+    count = list_needs(s, message, _0)
     group = s.process[at, HOME]
     low, high = _set_list(s, group, count)
     size = upward_size(
@@ -200,16 +197,15 @@ def external_encoded(
     at: np.uint64,
     message: np.uint64,
     count: np.uint64,
-    touched: np.uint64,
     before: np.uint64,
 ) -> np.uint64:
-    """Return the bytes of an External message; CI is the first `count` of `list`, and what TT had
-    forgotten. `touched`: as for `ci_bytes`, which must come after. `before`: the number of a super
-    peer's last own message.
+    """Return the bytes of an External message; CI is the first `count` of `list`.
+
+    `before`: the number of a super peer's last own message.
     """
     if not _is_measured(s, message):
         return _0
-    groups, given = np.uint64(len(s.group) - 1), touched
+    groups, touched = np.uint64(len(s.group) - 1), _0
     for k in range(count):
         other = s.scratch[LIST, k]
         group = group_of(s, other)
@@ -217,11 +213,8 @@ def external_encoded(
             _name(s, other)
         else:
             touched = _set_wide(s, group, other, touched)
-    first = np.uint64(s.message[message, LOOSE_FIRST])
-    for k in range(first, first + np.uint64(s.message[message, LOOSE_COUNT])):
-        touched = _set_wide(s, at, np.uint64(s.loose[k]), touched)
     vectors = _vectors(s, touched)
-    for k in range(given, touched):
+    for k in range(touched):
         s.group[s.group[k, TOUCHED], HIGHEST_BIT] = _0
     pairs = _int(_pairs(s, s.group[groups, FIRST]))
     translated, seq = 1, _int(s.message[message, SEQ])

@@ -6,8 +6,7 @@ Theory of operation
 512 messages the dependencies of all messages take is worked out from the send times. With D the
 longest delay of any channel, a message is delivered everywhere 3 D after its sending (up, across,
 down), for its whole past was sent before it. The first message f that is sent later than that has
-it in its past, so 3 D after f nobody's DV or CI has it. Where pruning is "published" this does not
-hold; there the run is made again with more room when it finds too little.
+it in its past, so 3 D after f nobody's DV or CI has it.
 
 The figures are those of the readable engine; a test holds them together.
 """
@@ -28,6 +27,7 @@ from antecede.simulate.compiled.hierarchy.columns import (
     AFTER,
     BEFORE,
     CARRIED,
+    EARLY,
     FIRST,
     FULL,
     HOME,
@@ -36,7 +36,6 @@ from antecede.simulate.compiled.hierarchy.columns import (
     NONE,
     NOWHERE,
     OWN_FIRST,
-    PUBLISHED,
     SAFE,
     SENDER,
     SEQ,
@@ -63,7 +62,7 @@ from antecede.simulate.schedule import Schedule
 from antecede.simulate.topology import Hierarchy
 from antecede.simulate.workload import Traffic
 
-PRUNINGS = {"safe": SAFE, "none": NONE, "published": PUBLISHED}
+PRUNINGS = {"safe": SAFE, "none": NONE}
 LONGEST_US = 1 << 26
 HOPS = 3
 
@@ -119,17 +118,27 @@ def hierarchy_bytes(scenario: Scenario, seed: int = 0) -> int:
 
 def run_hierarchy(scenario: Scenario, seed: int) -> Result:
     """Run a scenario; raises ScenarioError where `can_run_hierarchy` says why not."""
-    return _result(scenario, seed, _run(scenario, seed, log=False))
+    return result_of(scenario, seed, _run(scenario, seed, log=False))
 
 
 def record_hierarchy(scenario: Scenario, seed: int) -> Recorded:
     """Run a scenario and keep its deliveries and transmissions. Raises ScenarioError."""
     s = _run(scenario, seed, log=True)
     deliveries, carried = s.log[: int(s.at[LOGGED])], s.carried[: int(s.at[CARRIED])]
-    return Recorded(_result(scenario, seed, s), deliveries, carried)
+    return Recorded(result_of(scenario, seed, s), deliveries, carried)
 
 
-def _result(scenario: Scenario, seed: int, s: State) -> Result:
+def result_of(scenario: Scenario, seed: int, s: State) -> Result:
+    """Return the figures of a state that has run.
+
+    Raises ScenarioError where a delivery came before a cause: neither pruning allows that, and
+    what IDR would carry from there on is not known.
+    """
+    if s.at[EARLY]:
+        raise ScenarioError(
+            f"the compiled engine of a hierarchy has found {int(s.at[EARLY]):,} deliveries before "
+            "a cause, and does not know what follows from these: --engine readable does"
+        )
     found = figures(s)
     caveats = {"early.by_receipt": NOT_BY_RECEIPT}
     if "wait_ms.mean" in found:
@@ -178,16 +187,18 @@ def _longest_us(scenario: Scenario) -> int:
 
 
 def _run(scenario: Scenario, seed: int, log: bool) -> State:
+    s = prepared(scenario, seed, log)
+    hierarchy.run(s)
+    assert not s.at[FULL], "the bound on rows of `needs` does not hold"
+    return s
+
+
+def prepared(scenario: Scenario, seed: int, log: bool = False) -> State:
+    """Return the state of a run in which nothing has happened yet. Raises ScenarioError."""
     _check(scenario)
     sends = Traffic(scenario, seed).schedule
     _check_silence(scenario, sends)
-    size = _size(scenario, sends, log)
-    while True:
-        s = _state(scenario, seed, sends, size)
-        hierarchy.run(s)
-        if not s.at[FULL]:
-            return s
-        size = size._replace(rows=4 * size.rows)
+    return _state(scenario, seed, sends, _size(scenario, sends, log))
 
 
 # -- how large ------------------------------------------------------------------------------------
@@ -209,7 +220,6 @@ def _size(scenario: Scenario, sends: Schedule, log: bool) -> Size:
         most=int(recent.max(initial=0)) * (topology.size + sum(topology.groups)),
         longest_us=longest,
         fifo=scenario.links.fifo,
-        published=_options(scenario).get("pruning") == "published",
         log=log,
     )
 
@@ -240,7 +250,7 @@ def _state(scenario: Scenario, seed: int, sends: Schedule, size: Size) -> State:
     pruning = PRUNINGS[options.get("pruning", "safe")]
     ack_after = options.get("ack_after")
     if ack_after is None:
-        ack_after = 1 if pruning == PUBLISHED else ACK_AFTER
+        ack_after = ACK_AFTER
     of = channels(scenario.topology, scenario.links)
     arrays = new_arrays(size)
     _messages(arrays["message"], sends)

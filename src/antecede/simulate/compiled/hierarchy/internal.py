@@ -7,7 +7,6 @@ import numpy as np
 from antecede.kernels.bits import ones
 from antecede.simulate.compiled.hierarchy.accounting import count_bytes, span_bytes, span_inside
 from antecede.simulate.compiled.hierarchy.columns import (
-    EXACT,
     EXTRA,
     FLOOR,
     HAVE,
@@ -23,9 +22,8 @@ from antecede.simulate.compiled.hierarchy.columns import (
     NUMBER,
     ORDER,
     PREFIX,
-    PUBLISHED,
     READY,
-    ROW_IN,
+    ROW,
     ROWS,
     SAFE,
     SENDER,
@@ -34,7 +32,7 @@ from antecede.simulate.compiled.hierarchy.columns import (
     SPOKEN,
     TOLD,
 )
-from antecede.simulate.compiled.hierarchy.deliver import count_wait, deliver, row_at
+from antecede.simulate.compiled.hierarchy.deliver import count_wait, deliver
 from antecede.simulate.compiled.hierarchy.encoded import idr_encoded, upward_encoded
 from antecede.simulate.compiled.hierarchy.jit import inlined, njit
 from antecede.simulate.compiled.hierarchy.network import (
@@ -85,7 +83,7 @@ def send_internal(s: State, message: np.uint64, now: np.uint64) -> None:
 @njit
 def count_idr(s: State, message: np.uint64) -> None:
     """Count what IDR would carry."""
-    pairs, row = _0, np.uint64(s.message[message, ROW_IN])
+    pairs, row = _0, np.uint64(s.message[message, ROW])
     for k in range(np.uint64(s.message[message, ROWS])):
         for word in range(8):
             pairs += ones(s.needs[row + k, 1, word])
@@ -96,21 +94,16 @@ def count_idr(s: State, message: np.uint64) -> None:
 @inlined
 def _compare(s: State, at: np.uint64) -> None:
     """Hold DV against the immediate dependencies (Lemma 3 of Evropeytsev et al. 2016)."""
-    published = s.pruning == PUBLISHED
     for block in range(s.process[at, LOW], s.process[at, HIGH]):
         for word in range(8):
-            wanted = (
-                s.sets[block, at, EXACT, word] if published else s.sets[block, at, SHADOW, word]
-            )
+            wanted = s.sets[block, at, SHADOW, word]
             s.at[MISSING] += ones(wanted & ~s.sets[block, at, KEPT, word])
             s.at[EXTRA] += ones(s.sets[block, at, KEPT, word] & ~wanted)
-            if published:
-                s.sets[block, at, EXACT, word] = _0
 
 
 @njit
 def _upward_bytes(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
-    count = list_needs(s, message, np.uint64(s.message[message, ROW_IN]), _0)
+    count = list_needs(s, message, _0)
     floor = _4 if s.pruning == SAFE else _0
     if count == _0:
         return floor
@@ -137,11 +130,10 @@ def prefix(s: State, at: np.uint64) -> np.uint64:
 @inlined
 def arrive_inside(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None:
     """Deliver a message from the super peer, and what waited for it, or hold it (Listings 5, 6)."""
-    row = row_at(s, message, s.process[at, HOME])
-    if lacks(s, at, message, row):
-        _hold(s, at, message, row, now)
+    if lacks(s, at, message):
+        _hold(s, at, message, now)
         return
-    _take(s, at, message, row, now)
+    _take(s, at, message, now)
     count = wake(s, at, message, _0)
     if count != _0:
         _release(s, at, count, now)
@@ -150,7 +142,7 @@ def arrive_inside(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -
 
 
 @inlined
-def _take(s: State, at: np.uint64, message: np.uint64, row: np.uint64, now: np.uint64) -> None:
+def _take(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None:
     s.process[at, NEWEST] = max(
         s.process[at, NEWEST], np.uint64(s.numbers[NUMBER, s.process[at, HOME], message])
     )
@@ -158,21 +150,21 @@ def _take(s: State, at: np.uint64, message: np.uint64, row: np.uint64, now: np.u
     if s.message[message, SENDER] == at:
         add(s, HAVE, at, message)
     else:
-        deliver(s, at, message, row, now)
+        deliver(s, at, message, now)
 
 
 @inlined
-def _hold(s: State, at: np.uint64, message: np.uint64, row: np.uint64, now: np.uint64) -> None:
+def _hold(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None:
     if s.message[message, SENDER] != at:
         s.process[at, HELD] += _1
-    wait(s, at, hold(s, message, now), _newest_missing(s, at, message, row))
+    wait(s, at, hold(s, message, now), _newest_missing(s, at, message))
 
 
 @inlined
-def _newest_missing(s: State, at: np.uint64, message: np.uint64, row: np.uint64) -> np.uint64:
+def _newest_missing(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
     """Return the message of the highest number that is missing."""
     group, newest, found = s.process[at, HOME], _0, _0
-    for k in range(list_missing(s, at, message, row)):
+    for k in range(list_missing(s, at, message)):
         number = np.uint64(s.numbers[NUMBER, group, s.scratch[LIST, k]])
         if number > newest:
             newest, found = number, s.scratch[LIST, k]
@@ -186,15 +178,14 @@ def _release(s: State, at: np.uint64, count: np.uint64, now: np.uint64) -> None:
         node = _lowest(s, at, count)
         count -= _1
         message = np.uint64(s.nodes[node, 2])
-        row = row_at(s, message, s.process[at, HOME])
-        if lacks(s, at, message, row):
-            wait(s, at, node, _newest_missing(s, at, message, row))
+        if lacks(s, at, message):
+            wait(s, at, node, _newest_missing(s, at, message))
             continue
         if s.message[message, SENDER] != at:
             s.process[at, HELD] -= _1
             count_wait(s, message, node, now)
         let_go(s, node)
-        _take(s, at, message, row, now)
+        _take(s, at, message, now)
         count = wake(s, at, message, count)
 
 

@@ -11,8 +11,7 @@ bucket that is open and is settled there before the next arrival.
     hierarchy_sets       sets as bits          hierarchy_super     super peers, TT
     hierarchy_measures   bytes                 hierarchy_outside   the external group
     hierarchy_network    channels, waiting     hierarchy_deliver   deliveries, and IDR beside them
-    hierarchy_samples    storage               hierarchy_judge     deliveries before a cause
-    hierarchy_encoded    bytes on the wire
+    hierarchy_samples    storage               hierarchy_encoded   bytes on the wire
 """
 
 from __future__ import annotations
@@ -55,7 +54,8 @@ _0, _1 = np.uint64(0), np.uint64(1)
 def run(s: State) -> None:
     """Let everything be sent, arrive and be delivered; `s` has the figures then.
 
-    Where at[FULL] is set, `needs` was too small and the run is worth nothing.
+    Where at[FULL] is set, `needs` was too small and the run is worth nothing; where at[EARLY] is,
+    causal order is violated, and what IDR would carry from there on is not known.
     """
     compile_sizes()
     _compiled(s)

@@ -32,8 +32,6 @@ ADDRESS_BITS = np.uint64(32)
 MESSAGE = np.uint64(2**32 - 1)
 ACKNOWLEDGES = np.uint64(2**31)
 """In place of a message: this and the place of an acknowledgement."""
-LOOSE_BIT = np.uint64(2**31)
-"""In what a node waits for: not for the delivery of this message, but for its number in I."""
 
 
 # -- channels -----------------------------------------------------------------------------------
@@ -169,13 +167,12 @@ def let_go(s: State, node: np.uint64) -> None:
 
 @inlined
 def wait(s: State, at: np.uint64, node: np.uint64, reason: np.uint64) -> None:
-    """Let a node wait at a process for a message (or with LOOSE_BIT, its number)."""
+    """Let a node wait at a process for a message."""
     place = reason & np.uint64(s.head.shape[1] - 1)
     s.nodes[node, 0] = s.head[at, place]
     s.nodes[node, 1] = reason
     s.head[at, place] = node
-    if reason & LOOSE_BIT == _0:
-        add(s, AWAITED, at, reason)
+    add(s, AWAITED, at, reason)
 
 
 @inlined

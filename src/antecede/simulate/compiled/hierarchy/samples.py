@@ -87,7 +87,7 @@ def _at_internal(s: State, at: np.uint64) -> np.uint64:
 @njit
 def _at_external(s: State, at: np.uint64, outside: np.uint64) -> np.uint64:
     """Return the bytes of VTx and CI."""
-    size = _4 * outside + ci_bytes(s, list_member(s, KEPT, at), _0)
+    size = _4 * outside + ci_bytes(s, list_member(s, KEPT, at))
     for group in range(np.uint64(len(s.group) - 1)):
         size += vtx_bytes(s, place_of(s, at), at, np.uint64(group))
     return np.uint64(size)

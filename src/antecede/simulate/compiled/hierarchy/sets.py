@@ -25,9 +25,7 @@ from antecede.simulate.compiled.hierarchy.columns import (
     KEPT,
     LIST,
     LOW,
-    PUBLISHED,
-    ROW_IN,
-    ROW_OUT,
+    ROW,
     ROWS,
     SHADOW,
     USED,
@@ -77,9 +75,9 @@ def add_come(s: State, place: np.uint64, message: np.uint64) -> None:
 
 
 @inlined
-def lacks(s: State, at: np.uint64, message: np.uint64, row: np.uint64) -> bool:
+def lacks(s: State, at: np.uint64, message: np.uint64) -> bool:
     """Tell whether a process misses anything that a message needs."""
-    found = _0
+    found, row = _0, np.uint64(s.message[message, ROW])
     block = np.uint64(s.message[message, BOTTOM])
     for k in range(np.uint64(s.message[message, ROWS])):
         for word in range(8):
@@ -90,12 +88,12 @@ def lacks(s: State, at: np.uint64, message: np.uint64, row: np.uint64) -> bool:
 
 
 @inlined
-def imply(s: State, at: np.uint64, message: np.uint64, row: np.uint64) -> np.uint64:
+def imply(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
     """Let what a message needs be implied by it: Listing 6 lines 3 to 5, Listing 12.
 
     Returns 0 when everything that IDR carries is there.
     """
-    early = _0
+    early, row = _0, np.uint64(s.message[message, ROW])
     block = np.uint64(s.message[message, BOTTOM])
     for k in range(np.uint64(s.message[message, ROWS])):
         for word in range(8):
@@ -136,8 +134,6 @@ def _is_empty(s: State, at: np.uint64, block: np.uint64) -> bool:
 @inlined
 def trim(s: State, at: np.uint64) -> None:
     """Pass over blocks in which a process has nothing any more."""
-    if s.pruning == PUBLISHED:  # `exact` may have something there
-        return
     while s.process[at, LOW] < s.process[at, HIGH] and _is_empty(s, at, s.process[at, LOW]):
         s.process[at, LOW] += _1
 
@@ -158,7 +154,7 @@ def stamp(s: State, at: np.uint64, message: np.uint64) -> None:
             s.sets[first + k, at, KEPT, word] = _0
             s.sets[first + k, at, SHADOW, word] = _0
     s.at[USED] += count
-    s.message[message, ROW_IN] = s.message[message, ROW_OUT] = row
+    s.message[message, ROW] = row
     s.message[message, BOTTOM] = first
     s.message[message, ROWS] = count
     s.process[at, LOW] = s.process[at, HIGH]
@@ -169,7 +165,7 @@ def follow_own(s: State, message: np.uint64) -> None:
     """Let a message need its sender's message before it, too."""
     if s.message[message, BEFORE] != 0:
         before = np.uint64(s.message[message, BEFORE]) - _1
-        bottom, row = np.uint64(s.message[message, BOTTOM]), np.uint64(s.message[message, ROW_IN])
+        bottom, row = np.uint64(s.message[message, BOTTOM]), np.uint64(s.message[message, ROW])
         block = before >> _9
         if bottom <= block < bottom + np.uint64(s.message[message, ROWS]):
             word = (before >> _6) & _7
@@ -177,22 +173,6 @@ def follow_own(s: State, message: np.uint64) -> None:
             s.needs[row + block - bottom, 1, word] |= bit(before)
         else:
             s.message[message, FAR] = s.message[message, BEFORE]
-
-
-@njit
-def copy_rows(s: State, message: np.uint64) -> None:
-    """Give a message rows of its own for the processes outside of its sender's group."""
-    count, row = np.uint64(s.message[message, ROWS]), s.at[USED]
-    if row + count >= np.uint64(len(s.needs)):
-        s.at[FULL] = _1
-        return
-    old = np.uint64(s.message[message, ROW_IN])
-    for k in range(count):
-        for word in range(8):
-            s.needs[row + k, 0, word] = s.needs[old + k, 0, word]
-            s.needs[row + k, 1, word] = s.needs[old + k, 1, word]
-    s.message[message, ROW_OUT] = row
-    s.at[USED] += count
 
 
 # -- sets as lists ------------------------------------------------------------------------------
@@ -209,12 +189,12 @@ def _append(s: State, word: np.uint64, first: np.uint64, count: np.uint64) -> np
 
 
 @njit
-def list_needs(s: State, message: np.uint64, row: np.uint64, which: np.uint64) -> np.uint64:
+def list_needs(s: State, message: np.uint64, which: np.uint64) -> np.uint64:
     """Put what a message names into `list`, without its sender's message before; return how many.
 
     `which`: 0 by the protocol, 1 by IDR.
     """
-    count = _0
+    count, row = _0, np.uint64(s.message[message, ROW])
     bottom = np.uint64(s.message[message, BOTTOM])
     for k in range(np.uint64(s.message[message, ROWS])):
         for word in range(_0, np.uint64(8)):
@@ -236,9 +216,9 @@ def _without(s: State, count: np.uint64, message: np.uint64) -> np.uint64:
 
 
 @inlined
-def list_missing(s: State, at: np.uint64, message: np.uint64, row: np.uint64) -> np.uint64:
+def list_missing(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
     """Put what a process misses of what a message needs into `list`; return how many."""
-    count = _0
+    count, row = _0, np.uint64(s.message[message, ROW])
     bottom = np.uint64(s.message[message, BOTTOM])
     for k in range(np.uint64(s.message[message, ROWS])):
         for word in range(_0, np.uint64(8)):

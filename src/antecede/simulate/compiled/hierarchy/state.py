@@ -74,11 +74,11 @@ class State(NamedTuple):
     process: Words
     """[N, 24] columns of `hierarchy.columns`; the last ones are not used."""
     message: Small
-    """[M, 16] columns; the last is not used."""
+    """[M, 16] columns; the last ones are not used."""
     group: Words
     """[G + 1, 9] columns above."""
     sets: Words
-    """[B, N, 4, 8] sets of each process; [B, N, 5, 8] where pruning is "published"."""
+    """[B, N, 4, 8] sets of each process."""
     come: Words
     """[B, E, 8] what arrived in the external group; of its own group, at a super peer, what is
     held."""
@@ -86,14 +86,8 @@ class State(NamedTuple):
     """[rows, 2, 8] blocks of what a message needs: by the protocol, and by IDR."""
     numbers: Small
     """[2, G, M + 1] rows above."""
-    heirs: Small
-    """[3, G, M + 1] rows above ("published"), else [3, 1, 1]."""
     vtx: Small
     """[2, E, G] rows above."""
-    loose: Small
-    """[..] messages that TT had forgotten when they were named ("published")."""
-    loose_waiting: Words
-    """[E] held messages that wait for the number of a forgotten one."""
     head: Small
     """[N, hash] first node of those that wait."""
     nodes: Small
@@ -101,9 +95,7 @@ class State(NamedTuple):
     acks: Words
     """[acks, 3] peer, its last message's number, floor; of unused ones the next unused."""
     scratch: Words
-    """[4, M + 2] rows above."""
-    debts: Small
-    """[.., 2] process and message: in the past of what was delivered there, and missing."""
+    """[3, M + 2] rows above."""
     log: Ints
     """[deliveries, 3] member, message, time; [0, 3]: not kept."""
     carried: Ints
@@ -128,7 +120,6 @@ class Size(NamedTuple):
     """Copies under way or held back at once, at most."""
     longest_us: int
     fifo: bool
-    published: bool
     log: bool
 
     @property
@@ -156,9 +147,8 @@ def shapes(size: Size) -> dict[str, tuple[tuple[int, ...], type]]:
     """Return shape and type of every array that begins empty."""
     n, g, e, m = size.addresses, size.groups, size.place, size.messages
     word, small, signed = np.uint64, np.uint32, np.int64
-    heirs = (3, g, m + 1) if size.published else (3, 1, 1)
     return {
-        "at": ((20,), word),
+        "at": ((17,), word),
         "sizes": ((4, 4), signed),
         "entropy": ((1,), np.float64),
         "stored": ((size.samples, 6, 2), signed),
@@ -168,19 +158,15 @@ def shapes(size: Size) -> dict[str, tuple[tuple[int, ...], type]]:
         "process": ((n, 24), word),
         "message": ((m, 16), small),
         "group": ((g + 1, 9), word),
-        "sets": ((size.blocks, n, 5 if size.published else 4, 8), word),
+        "sets": ((size.blocks, n, 4, 8), word),
         "come": ((size.blocks, e, 8), word),
         "needs": ((size.rows + 1, 2, 8), word),
         "numbers": ((2, g, m + 1), small),
-        "heirs": (heirs, small),
         "vtx": ((2, e, g), small),
-        "loose": ((8 * size.rows if size.published else 1,), small),
-        "loose_waiting": ((e,), word),
         "head": ((n, size.hash), small),
         "nodes": ((size.most + 2, 4), small),
         "acks": ((size.most + 2, 3), word),
-        "scratch": ((4, m + 2), word),
-        "debts": ((size.rows // 8 + 1024, 2), small),
+        "scratch": ((3, m + 2), word),
         "log": ((size.logged, 3), signed),
         "carried": (((g + 3) * m if size.log else 0, 5), signed),
         "windows": ((g + 1, m // 64 + 2), word),

@@ -9,32 +9,22 @@ from antecede.simulate.compiled.hierarchy.accounting import (
     count_bytes,
     entropy,
     group_of,
-    is_forgotten,
     list_inside,
     span_bytes,
     span_inside,
-    widen,
 )
 from antecede.simulate.compiled.hierarchy.columns import (
     ACK_FREE,
     AFTER,
     BEFORE,
-    BOTTOM,
-    CO_HEIR,
     EXTERNAL,
     FIRST,
     FLOOR,
     FLOORS,
-    FULL,
     GIVEN,
     HAVE,
-    HEIR,
-    HEIRS,
     INTERNAL,
     LIST,
-    LOOSE,
-    LOOSE_COUNT,
-    LOOSE_FIRST,
     LOWEST,
     NONE,
     NOWHERE,
@@ -43,9 +33,6 @@ from antecede.simulate.compiled.hierarchy.columns import (
     OWN,
     OWN_FIRST,
     OWNED,
-    PUBLISHED,
-    ROW_IN,
-    ROW_OUT,
     SENDER,
     SEQ,
     TAKEN,
@@ -58,8 +45,6 @@ from antecede.simulate.compiled.hierarchy.network import carry, send_inside, sen
 from antecede.simulate.compiled.hierarchy.sets import (
     add,
     add_come,
-    bit,
-    copy_rows,
     has_come,
     list_needs,
 )
@@ -134,8 +119,6 @@ def _send_inside(s: State, at: np.uint64, message: np.uint64, now: np.uint64) ->
         if message >= s.warm:
             s.entropy[0] += entropy(highest - lowest + _1, count)
     encoded = downward_encoded(s, at, message, count)
-    if s.pruning == PUBLISHED and group_of(s, message) != at:
-        _inherit_inward(s, at, message, count)
     if message >= s.warm:
         count_bytes(s, INTERNAL, size, encoded)
     carry(s, at, message, s.group[at, FIRST], size, encoded)
@@ -147,49 +130,22 @@ def _outward(
     s: State, at: np.uint64, message: np.uint64, before: np.uint64, number: np.uint64
 ) -> tuple[np.uint64, np.uint64]:
     """Listing 14: return the bytes of CI and I, and all encoded; `before`: the last own number."""
-    count = list_needs(s, message, np.uint64(s.message[message, ROW_IN]), _0)
-    lowest, highest, kept, touched = NOWHERE, _0, _0, _0
+    count = list_needs(s, message, _0)
+    lowest, highest = NOWHERE, _0
     if before + _1 < number:
         lowest, highest = before + _1, number - _1
     for k in range(count):
         other = s.scratch[LIST, k]
-        if is_forgotten(s, at, other):
-            touched = widen(s, at, np.uint64(s.numbers[NUMBER, at, other]), touched)
-            _loosen(s, message, other)
-            continue
-        s.scratch[LIST, kept] = other
-        kept += _1
         if group_of(s, other) != at:
             out = np.uint64(s.numbers[NUMBER, at, other])
             lowest, highest = min(lowest, out), max(highest, out)
-            _inherit(s, at, out, number)
     if s.message[message, BEFORE] != 0:
-        s.scratch[LIST, kept] = np.uint64(s.message[message, BEFORE]) - _1
-        kept += _1
+        s.scratch[LIST, count] = np.uint64(s.message[message, BEFORE]) - _1
+        count += _1
     s.message[message, TOP_TOLD] = highest
-    encoded = external_encoded(s, at, message, kept, touched, before)
-    size = ci_bytes(s, kept, touched)
+    encoded = external_encoded(s, at, message, count, before)
+    size = ci_bytes(s, count)
     return size + span_bytes(lowest, highest) if highest != _0 else size, encoded
-
-
-@njit
-def _loosen(s: State, message: np.uint64, other: np.uint64) -> None:
-    """TT has forgotten a message that is named: its number goes out as if it were an own one."""
-    if s.message[message, ROW_IN] == s.message[message, ROW_OUT]:
-        copy_rows(s, message)
-        s.message[message, LOOSE_FIRST] = s.at[LOOSE]
-    if s.at[LOOSE] == np.uint64(len(s.loose)) or s.at[FULL] != _0:
-        s.at[FULL] = _1
-        return
-    s.loose[s.at[LOOSE]] = other
-    s.at[LOOSE] += _1
-    s.message[message, LOOSE_COUNT] += 1
-    row = (
-        np.uint64(s.message[message, ROW_OUT])
-        + (other >> _9)
-        - np.uint64(s.message[message, BOTTOM])
-    )
-    s.needs[row, 0, (other >> _6) & _7] &= ~bit(other)
 
 
 @njit
@@ -201,27 +157,6 @@ def translate(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> No
 
 
 # -- pruning --------------------------------------------------------------------------------------
-
-
-@inlined
-def _inherit(s: State, at: np.uint64, out: np.uint64, number: np.uint64) -> None:
-    """Let the first number that names an entry of TT be its heir ("published")."""
-    if s.pruning == PUBLISHED and s.heirs[HEIR, at, out] == 0:
-        s.heirs[HEIR, at, out] = number
-        s.heirs[CO_HEIR, at, out] = s.heirs[HEIRS, at, number]
-        s.heirs[HEIRS, at, number] = out
-
-
-@njit
-def _inherit_inward(s: State, at: np.uint64, message: np.uint64, count: np.uint64) -> None:
-    number = np.uint64(s.numbers[NUMBER, at, message])
-    for k in range(count):
-        if group_of(s, s.scratch[LIST, k]) != at:
-            _inherit(s, at, np.uint64(s.numbers[NUMBER, at, s.scratch[LIST, k]]), number)
-    if group_of(s, message) == NOWHERE and s.message[message, BEFORE] != 0:
-        last = np.uint64(s.message[message, BEFORE]) - _1
-        if not is_forgotten(s, at, last):
-            _inherit(s, at, np.uint64(s.numbers[NUMBER, at, last]), number)
 
 
 @njit
@@ -242,20 +177,15 @@ def learn(s: State, at: np.uint64, peer: np.uint64, floor: np.uint64) -> None:
 
 @inlined
 def _forget(s: State, at: np.uint64, number: np.uint64) -> None:
-    if s.pruning == PUBLISHED:
-        out = np.uint64(s.heirs[HEIRS, at, number])
-        while out != _0:
-            s.group[at, TRANSLATED] -= _1
-            out = np.uint64(s.heirs[CO_HEIR, at, out])
-    elif group_of(s, np.uint64(s.numbers[ORDER, at, number])) != at:
+    if group_of(s, np.uint64(s.numbers[ORDER, at, number])) != at:
         s.group[at, TRANSLATED] -= _1
 
 
 @njit
 def take_acknowledgement(s: State, at: np.uint64, ack: np.uint64) -> None:
-    """Believe a peer's floor; with safe pruning not when it overtook a message of the peer."""
+    """Believe a peer's floor, but not when it overtook a message of the peer."""
     peer, seq, floor = s.acks[ack, 0], s.acks[ack, 1], s.acks[ack, 2]
     s.acks[ack, 0] = s.at[ACK_FREE]
     s.at[ACK_FREE] = ack
-    if s.pruning == PUBLISHED or seq <= s.process[peer, TAKEN]:
+    if seq <= s.process[peer, TAKEN]:
         learn(s, at, peer, floor)
