@@ -12,7 +12,6 @@ import pytest
 
 from antecede.errors import ScenarioError
 from antecede.simulate.compiled.hierarchy import loop as hierarchy_loop
-from antecede.simulate.compiled.hierarchy.columns import EARLY, HIGH, SENDER, SHADOW
 from antecede.simulate.compiled.hierarchy.engine import (
     can_run_hierarchy,
     hierarchy_bytes,
@@ -21,6 +20,7 @@ from antecede.simulate.compiled.hierarchy.engine import (
     result_of,
     run_hierarchy,
 )
+from antecede.simulate.compiled.hierarchy.records import SHADOW
 from antecede.simulate.delays import Delay
 from antecede.simulate.outputs.recording import DELIVERED, Recording
 from antecede.simulate.outputs.result import Result
@@ -141,11 +141,11 @@ def test_a_delivery_before_a_cause_is_seen_by_the_idr_beside_and_never_a_figure(
     """IDR names a message that the protocol does not wait for: the run is refused."""
     scenario = skewed((2, 2))
     s = prepared(scenario, 1)
-    first, last = int(s.message[0, int(SENDER)]), len(s.message) - 1
+    first, last = int(s.message["sender"][0]), len(s.message) - 1
     s.sets[0, first, int(SHADOW), last >> 6] = np.uint64(1 << (last & 63))
-    s.process[first, int(HIGH)] = 1
+    s.process["high"][first] = 1
     hierarchy_loop.run(s)
-    assert s.at[EARLY] > 0
+    assert s.at.early > 0
     with pytest.raises(ScenarioError, match="before a cause"):
         result_of(scenario, 1, s)
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from antecede.simulate.compiled.hierarchy.columns import (
-    COUNTED,
-    DELIVERIES,
-    EARLY,
-    HAVE,
-    LOGGED,
-)
 from antecede.simulate.compiled.hierarchy.jit import inlined
 from antecede.simulate.compiled.hierarchy.network import MESSAGE
+from antecede.simulate.compiled.hierarchy.records import (
+    HAVE,
+)
 from antecede.simulate.compiled.hierarchy.sets import add, imply, note
 from antecede.simulate.compiled.hierarchy.state import WAIT_BINS, State
 
@@ -28,23 +24,23 @@ def deliver(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None
     IDR carries is there at every delivery, no delivery came before a cause.
     """
     if imply(s, at, message) != _0:
-        s.at[EARLY] += _1
+        s.at.early += _1
     add(s, HAVE, at, message)
     note(s, at, message)
-    s.at[DELIVERIES] += _1
+    s.at.deliveries += _1
     if message >= s.warm:
-        s.at[COUNTED] += _1
+        s.at.counted += _1
     if len(s.log) != 0:
-        line = s.at[LOGGED]
+        line = s.at.logged
         s.log[line, 0], s.log[line, 1], s.log[line, 2] = at, message, now
-        s.at[LOGGED] += _1
+        s.at.logged += _1
 
 
 @inlined
 def count_wait(s: State, message: np.uint64, node: np.uint64, now: np.uint64) -> None:
     """Count how long a message was held back that is delivered now."""
-    waited = (now - np.uint64(s.nodes[node, 3])) & MESSAGE
+    waited = (now - np.uint64(s.nodes[node].since)) & MESSAGE
     if message >= s.warm and waited != _0:
         s.wait_us[min(waited, _LAST_BIN)] += _1
-        s.wait_sum[0] += np.int64(waited)
-        s.wait_sum[1] = max(s.wait_sum[1], np.int64(waited))
+        s.at.waited_us += waited
+        s.at.longest_wait_us = max(s.at.longest_wait_us, waited)

@@ -22,21 +22,10 @@ from antecede.simulate.compiled.hierarchy.accounting import (
     span_inside,
     widen,
 )
-from antecede.simulate.compiled.hierarchy.columns import (
-    BEFORE,
-    FIRST,
-    FLOOR,
-    HIGHEST_BIT,
-    HOME,
-    LIST,
-    LOWEST_BIT,
-    NOWHERE,
-    NUMBER,
-    SENDER,
-    SEQ,
-    TOUCHED,
-)
 from antecede.simulate.compiled.hierarchy.jit import inlined, njit
+from antecede.simulate.compiled.hierarchy.records import (
+    NOWHERE,
+)
 from antecede.simulate.compiled.hierarchy.sets import bit, list_needs
 from antecede.simulate.compiled.hierarchy.state import State
 from antecede.simulate.compiled.sizes import (
@@ -83,9 +72,9 @@ def idr_encoded(s: State, message: np.uint64) -> np.uint64:
     """Return the bytes of IDR's message. Before `follow_own`."""
     count = list_needs(s, message, _1)
     for k in range(count):
-        _name(s, s.scratch[LIST, k])
+        _name(s, s.listed[k])
     pairs = _pairs(s, np.uint64(len(s.group) - 1))
-    sender, seq = s.message[message, SENDER], s.message[message, SEQ]
+    sender, seq = s.message[message].sender, s.message[message].seq
     return np.uint64(
         pairs_message_size(_int(sender), _int(seq), s.named[1], s.named[2], _int(pairs))
     )
@@ -94,8 +83,8 @@ def idr_encoded(s: State, message: np.uint64) -> np.uint64:
 @inlined
 def _name(s: State, message: np.uint64) -> None:
     """Let the sender of a message be named with its number; of several the last."""
-    sender = s.message[message, SENDER]
-    s.named[0, sender] = max(s.named[0, sender], np.int64(s.message[message, SEQ]))
+    sender = s.message[message].sender
+    s.named[0, sender] = max(s.named[0, sender], np.int64(s.message[message].seq))
 
 
 @inlined
@@ -118,12 +107,12 @@ def _pairs(s: State, first: np.uint64) -> np.uint64:
 def upward_encoded(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
     """Return the bytes of a message from an internal peer to its super peer."""
     count = list_needs(s, message, _0)
-    group = s.process[at, HOME]
+    group = s.process[at].home
     low, high = _set_list(s, group, count)
     size = upward_size(
         _int(at),
-        _int(s.message[message, SEQ]),
-        _int(s.message[message, FLOOR]),
+        _int(s.message[message].seq),
+        _int(s.message[message].floor),
         _int(low << _6),
         s.windows[group, low:high],
     )
@@ -137,11 +126,11 @@ def downward_encoded(s: State, at: np.uint64, message: np.uint64, count: np.uint
     if not _is_measured(s, message):
         return _0
     own = group_of(s, message) == at
-    sender = np.uint64(s.message[message, SENDER]) if own else at
+    sender = np.uint64(s.message[message].sender) if own else at
     low, high = _set_list(s, at, count)
     size = downward_size(
         _int(sender),
-        _int(s.numbers[NUMBER, at, message]),
+        _int(s.number[at, message]),
         _int(_last(s, at, message, own)),
         _int(low << _6),
         s.windows[at, low:high],
@@ -153,11 +142,11 @@ def downward_encoded(s: State, at: np.uint64, message: np.uint64, count: np.uint
 @inlined
 def _last(s: State, at: np.uint64, message: np.uint64, own: bool) -> np.uint64:
     """Return the number of the sender's message before; 0 where DV says it, or TT forgot it."""
-    if s.message[message, BEFORE] == 0:
+    if s.message[message].before == 0:
         return _0
-    before = np.uint64(s.message[message, BEFORE]) - _1
+    before = np.uint64(s.message[message].before) - _1
     if own or (group_of(s, message) == NOWHERE and not is_forgotten(s, at, before)):
-        return np.uint64(s.numbers[NUMBER, at, before])
+        return np.uint64(s.number[at, before])
     return _0
 
 
@@ -168,7 +157,7 @@ def _set_list(s: State, group: np.uint64, count: np.uint64) -> tuple[np.uint64, 
         return _0, _0
     lowest, highest = span_inside(s, group, count)
     for k in range(count):
-        _set(s, group, np.uint64(s.numbers[NUMBER, group, s.scratch[LIST, k]]))
+        _set(s, group, np.uint64(s.number[group, s.listed[k]]))
     return _words(lowest, highest)
 
 
@@ -207,7 +196,7 @@ def external_encoded(
         return _0
     groups, touched = np.uint64(len(s.group) - 1), _0
     for k in range(count):
-        other = s.scratch[LIST, k]
+        other = s.listed[k]
         group = group_of(s, other)
         if group == NOWHERE:
             _name(s, other)
@@ -215,19 +204,19 @@ def external_encoded(
             touched = _set_wide(s, group, other, touched)
     vectors = _vectors(s, touched)
     for k in range(touched):
-        s.group[s.group[k, TOUCHED], HIGHEST_BIT] = _0
-    pairs = _int(_pairs(s, s.group[groups, FIRST]))
-    translated, seq = 1, _int(s.message[message, SEQ])
+        s.group[s.group[k].touched].highest_bit = _0
+    pairs = _int(_pairs(s, s.group[groups].first))
+    translated, seq = 1, _int(s.message[message].seq)
     if at < groups:
         translated = _translated(s, at, message, count, before)
-        seq = _int(s.numbers[NUMBER, at, message])
+        seq = _int(s.number[at, message])
     counters = counters_size(s.named[1], s.named[2], pairs)
     return np.uint64(external_size(_int(at), seq, counters, vectors, _int(touched), translated))
 
 
 @inlined
 def _set_wide(s: State, group: np.uint64, message: np.uint64, touched: np.uint64) -> np.uint64:
-    number = np.uint64(s.numbers[NUMBER, group, message])
+    number = np.uint64(s.number[group, message])
     _set(s, group, number)
     return widen(s, group, number, touched)
 
@@ -237,8 +226,8 @@ def _vectors(s: State, touched: np.uint64) -> int:
     """Return the bytes of CI's bit vectors, and empty these."""
     total = 0
     for k in range(touched):
-        group = s.group[k, TOUCHED]
-        low, high = _words(s.group[group, LOWEST_BIT], s.group[group, HIGHEST_BIT])
+        group = s.group[k].touched
+        low, high = _words(s.group[group].lowest_bit, s.group[group].highest_bit)
         total += vector_entry_size(_int(group), _int(low << _6), s.windows[group, low:high])
         _clear(s, group, low, high)
     return total
@@ -249,15 +238,15 @@ def _translated(
     s: State, at: np.uint64, message: np.uint64, count: np.uint64, before: np.uint64
 ) -> int:
     """Return the bytes of I: numbers since the last own message, and those that DV named."""
-    row, number = np.uint64(len(s.group) - 1), np.uint64(s.numbers[NUMBER, at, message])
+    row, number = np.uint64(len(s.group) - 1), np.uint64(s.number[at, message])
     lowest, highest = number, _0
     for fresh in range(before + _1, number):
         _set(s, row, np.uint64(fresh))
         lowest, highest = before + _1, number - _1
     for k in range(count):
-        other = s.scratch[LIST, k]
+        other = s.listed[k]
         if group_of(s, other) != at:
-            out = np.uint64(s.numbers[NUMBER, at, other])
+            out = np.uint64(s.number[at, other])
             _set(s, row, out)
             lowest, highest = min(lowest, out), max(highest, out)
     if lowest == number:

@@ -23,35 +23,24 @@ from antecede.protocols.hierarchical.roles import ACK_AFTER
 from antecede.protocols.hierarchical.super_peer import FLUSH_AFTER
 from antecede.protocols.registry import entry
 from antecede.simulate.compiled.hierarchy import loop as hierarchy
-from antecede.simulate.compiled.hierarchy.columns import (
-    AFTER,
-    BEFORE,
-    CARRIED,
-    EARLY,
-    FIRST,
-    FULL,
-    HOME,
-    KIND,
-    LOGGED,
+from antecede.simulate.compiled.hierarchy.figures import figures, series
+from antecede.simulate.compiled.hierarchy.records import (
     NONE,
     NOWHERE,
-    OWN_FIRST,
     SAFE,
-    SENDER,
-    SEQ,
-    STAND,
+    Group,
+    Message,
+    Process,
 )
-from antecede.simulate.compiled.hierarchy.figures import figures, series
 from antecede.simulate.compiled.hierarchy.state import (
     BLOCK,
     FOREVER,
     Size,
-    Small,
     State,
-    Words,
     new_arrays,
     state_bytes,
 )
+from antecede.simulate.compiled.records import Rows
 from antecede.simulate.delays import US
 from antecede.simulate.network import channels
 from antecede.simulate.outputs.figures import sample_times
@@ -124,7 +113,7 @@ def run_hierarchy(scenario: Scenario, seed: int) -> Result:
 def record_hierarchy(scenario: Scenario, seed: int) -> Recorded:
     """Run a scenario and keep its deliveries and transmissions. Raises ScenarioError."""
     s = _run(scenario, seed, log=True)
-    deliveries, carried = s.log[: int(s.at[LOGGED])], s.carried[: int(s.at[CARRIED])]
+    deliveries, carried = s.log[: int(s.at.logged)], s.carried[: int(s.at.carried)]
     return Recorded(result_of(scenario, seed, s), deliveries, carried)
 
 
@@ -134,9 +123,9 @@ def result_of(scenario: Scenario, seed: int, s: State) -> Result:
     Raises ScenarioError where a delivery came before a cause: neither pruning allows that, and
     what IDR would carry from there on is not known.
     """
-    if s.at[EARLY]:
+    if s.at.early:
         raise ScenarioError(
-            f"the compiled engine of a hierarchy has found {int(s.at[EARLY]):,} deliveries before "
+            f"the compiled engine of a hierarchy has found {int(s.at.early):,} deliveries before "
             "a cause, and does not know what follows from these: --engine readable does"
         )
     found = figures(s)
@@ -189,7 +178,7 @@ def _longest_us(scenario: Scenario) -> int:
 def _run(scenario: Scenario, seed: int, log: bool) -> State:
     s = prepared(scenario, seed, log)
     hierarchy.run(s)
-    assert not s.at[FULL], "the bound on rows of `needs` does not hold"
+    assert not s.at.full, "the bound on rows of `needs` does not hold"
     return s
 
 
@@ -272,35 +261,35 @@ def _state(scenario: Scenario, seed: int, sends: Schedule, size: Size) -> State:
     )
 
 
-def _messages(message: Small, sends: Schedule) -> None:
+def _messages(message: Rows[Message], sends: Schedule) -> None:
     """Fill in the schedule, and for each message its neighbours among its sender's."""
     count = len(message)
     order = np.lexsort((np.arange(count), sends.sender))
     sender = sends.sender[order]
     same = sender[1:] == sender[:-1]
-    message[order[:-1][same], int(AFTER)] = order[1:][same] + 1
-    message[order[1:][same], int(BEFORE)] = order[:-1][same] + 1
+    message["after"][order[:-1][same]] = order[1:][same] + 1
+    message["before"][order[1:][same]] = order[:-1][same] + 1
     new = np.append(True, ~same)[:count]
     begin = np.maximum.accumulate(np.where(new, np.arange(count), 0))
-    message[order, int(SEQ)] = np.arange(count) - begin + 1
-    message[:, int(SENDER)] = sends.sender
+    message["seq"][order] = np.arange(count) - begin + 1
+    message["sender"] = sends.sender
 
 
-def _processes(process: Words, scenario: Scenario) -> None:
+def _processes(process: Rows[Process], scenario: Scenario) -> None:
     topology, of = scenario.topology, channels(scenario.topology, scenario.links)
     assert isinstance(topology, Hierarchy)
     groups = len(topology.groups)
     inside = np.repeat(np.arange(groups), topology.groups)
-    process[:, int(HOME)] = NOWHERE
-    process[:groups, int(HOME)] = np.arange(groups)
-    process[groups : groups + len(inside), int(HOME)] = inside
-    process[:, int(KIND)] = of.kind
-    process[:, int(STAND)] = np.arange(len(process)) % len(of.places)
+    process["home"] = NOWHERE
+    process["home"][:groups] = np.arange(groups)
+    process["home"][groups : groups + len(inside)] = inside
+    process["kind"] = of.kind
+    process["stand"] = np.arange(len(process)) % len(of.places)
 
 
-def _groups(group: Words, scenario: Scenario, sends: Schedule) -> None:
+def _groups(group: Rows[Group], scenario: Scenario, sends: Schedule) -> None:
     topology = scenario.topology
     assert isinstance(topology, Hierarchy)
     first = len(topology.groups) + np.cumsum([0, *topology.groups])
-    group[:, int(FIRST)] = first
-    group[:, int(OWN_FIRST)] = np.searchsorted(np.sort(sends.sender), first)
+    group["first"] = first
+    group["own_first"] = np.searchsorted(np.sort(sends.sender), first)

@@ -9,24 +9,6 @@ from antecede.simulate.compiled.hierarchy.accounting import (
     count_bytes,
     group_of,
 )
-from antecede.simulate.compiled.hierarchy.columns import (
-    BEFORE,
-    DONE,
-    DS,
-    EXTERNAL,
-    HAVE,
-    HEARD,
-    HELD,
-    HOME,
-    LIST,
-    NOWHERE,
-    NUMBER,
-    READY,
-    SENDER,
-    SEQ,
-    TOP,
-    TOP_TOLD,
-)
 from antecede.simulate.compiled.hierarchy.deliver import count_wait, deliver
 from antecede.simulate.compiled.hierarchy.encoded import external_encoded
 from antecede.simulate.compiled.hierarchy.internal import count_idr
@@ -39,6 +21,10 @@ from antecede.simulate.compiled.hierarchy.network import (
     send_outside,
     wait,
     wake,
+)
+from antecede.simulate.compiled.hierarchy.records import (
+    HAVE,
+    NOWHERE,
 )
 from antecede.simulate.compiled.hierarchy.sets import (
     add,
@@ -60,7 +46,7 @@ NOTHING = np.uint64(2**64 - 1)
 @njit
 def send_external(s: State, message: np.uint64, now: np.uint64) -> None:
     """Let an external peer send (Listing 9)."""
-    at = s.message[message, SENDER]
+    at = np.uint64(s.message[message].sender)
     stamp(s, at, message)
     count_idr(s, message)
     count = list_needs(s, message, _0)
@@ -68,8 +54,8 @@ def send_external(s: State, message: np.uint64, now: np.uint64) -> None:
     size = ci_bytes(s, count)
     follow_own(s, message)
     if message >= s.warm:
-        count_bytes(s, EXTERNAL, size, encoded)
-        count_bytes(s, DS, _8 * s.process[at, HEARD], _0)
+        count_bytes(s.external, size, encoded)
+        count_bytes(s.ds, _8 * s.process[at].heard, _0)
     add(s, HAVE, at, message)
     carry(s, at, message, _0, size, encoded)
     send_outside(s, message, at, now)
@@ -81,18 +67,18 @@ def arrive_outside(s: State, at: np.uint64, message: np.uint64, now: np.uint64) 
     place, group = place_of(s, at), group_of(s, message)
     if group != NOWHERE:
         add_come(s, place, message)
-        s.vtx[TOP, place, group] = max(
-            np.uint64(s.vtx[TOP, place, group]), np.uint64(s.message[message, TOP_TOLD])
+        s.vtx[place, group].top = max(
+            np.uint64(s.vtx[place, group].top), np.uint64(s.message[message].top_told)
         )
     if lacks(s, at, message):
-        s.process[at, HELD] += _1
+        s.process[at].held += _1
         wait(s, at, hold(s, message, now), _first_missing(s, at, message))
         return
     _take(s, at, place, message, now)
-    s.scratch[DONE, _0] = message
+    s.done[_0] = message
     k, total = _0, _1
     while k < total:
-        woken = wake(s, at, s.scratch[DONE, k], _0)
+        woken = wake(s, at, s.done[k], _0)
         if woken != _0:
             total = _retry(s, at, place, woken, total, now)
         k += _1
@@ -102,12 +88,12 @@ def arrive_outside(s: State, at: np.uint64, message: np.uint64, now: np.uint64) 
 def _take(s: State, at: np.uint64, place: np.uint64, message: np.uint64, now: np.uint64) -> None:
     group = group_of(s, message)
     if group != NOWHERE:
-        number = np.uint64(s.numbers[NUMBER, group, message])
-        s.vtx[TOP, place, group] = max(np.uint64(s.vtx[TOP, place, group]), number)
-    if s.process[at, HOME] == NOWHERE:
+        number = np.uint64(s.number[group, message])
+        s.vtx[place, group].top = max(np.uint64(s.vtx[place, group].top), number)
+    if s.process[at].home == NOWHERE:
         deliver(s, at, message, now)
-        if group == NOWHERE and s.message[message, SEQ] == 1:
-            s.process[at, HEARD] += _1
+        if group == NOWHERE and s.message[message].seq == 1:
+            s.process[at].heard += _1
     else:
         translate(s, at, message, now)
 
@@ -127,17 +113,17 @@ def _retry(
     """
     _sort(s, count)
     for k in range(count):
-        node = s.scratch[READY, k]
-        message = np.uint64(s.nodes[node, 2])
+        node = s.ready[k]
+        message = np.uint64(s.nodes[node].message)
         if lacks(s, at, message):
             wait(s, at, node, _first_missing(s, at, message))
             continue
-        s.process[at, HELD] -= _1
-        if s.process[at, HOME] == NOWHERE:
+        s.process[at].held -= _1
+        if s.process[at].home == NOWHERE:
             count_wait(s, message, node, now)
         let_go(s, node)
         _take(s, at, place, message, now)
-        s.scratch[DONE, total] = message
+        s.done[total] = message
         total += _1
     return total
 
@@ -145,22 +131,22 @@ def _retry(
 @inlined
 def _key(s: State, node: np.uint64) -> np.uint64:
     """Return the sender in the external group and its number, as one word."""
-    message = np.uint64(s.nodes[node, 2])
+    message = np.uint64(s.nodes[node].message)
     group = group_of(s, message)
     if group == NOWHERE:
-        return np.uint64((s.message[message, SENDER] << _32) | np.uint64(s.message[message, SEQ]))
-    return np.uint64((group << _32) | np.uint64(s.numbers[NUMBER, group, message]))
+        return np.uint64((s.message[message].sender << _32) | np.uint64(s.message[message].seq))
+    return np.uint64((group << _32) | np.uint64(s.number[group, message]))
 
 
 @inlined
 def _sort(s: State, count: np.uint64) -> None:
     for k in range(_1, count):
-        node = s.scratch[READY, k]
+        node = s.ready[k]
         key, place = _key(s, node), np.uint64(k)
-        while place > _0 and _key(s, s.scratch[READY, place - _1]) > key:
-            s.scratch[READY, place] = s.scratch[READY, place - _1]
+        while place > _0 and _key(s, s.ready[place - _1]) > key:
+            s.ready[place] = s.ready[place - _1]
             place -= _1
-        s.scratch[READY, place] = node
+        s.ready[place] = node
 
 
 # -- what is missing ------------------------------------------------------------------------------
@@ -173,8 +159,8 @@ def _first_missing(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
     """
     group, found, least = group_of(s, message), NOTHING, NOTHING
     for k in range(list_missing(s, at, message)):
-        other = s.scratch[LIST, k]
-        if group == NOWHERE and other + _1 == np.uint64(s.message[message, BEFORE]):
+        other = s.listed[k]
+        if group == NOWHERE and other + _1 == np.uint64(s.message[message].before):
             return np.uint64(other)
         rank = _rank(s, other, group_of(s, other))
         if rank < least:
@@ -186,6 +172,6 @@ def _first_missing(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
 def _rank(s: State, message: np.uint64, group: np.uint64) -> np.uint64:
     """Return a word that orders what is missing: external peers, super peers newest first."""
     if group == NOWHERE:
-        return np.uint64(s.message[message, SENDER])
-    number = np.uint64(s.numbers[NUMBER, group, message])
+        return np.uint64(s.message[message].sender)
+    number = np.uint64(s.number[group, message])
     return np.uint64(_VECTOR + (group << _40) + (_HIGH - number))

@@ -24,17 +24,11 @@ from antecede.errors import ScenarioError
 from antecede.protocols.base import Relation
 from antecede.simulate.compiled.mesh import loop as mesh
 from antecede.simulate.compiled.mesh.state import (
-    ARRIVALS,
     BLOCK_BITS,
-    COUNTED,
-    DELIVERIES,
     DIFFERENCES,
-    EARLY,
-    EARLY_BY_RECEIPT,
     FOREVER,
     IMMEDIATE,
     NUMBER,
-    OVERTAKING,
     VECTOR,
     Size,
     State,
@@ -226,7 +220,7 @@ def _control_bytes(scenario: Scenario, s: State) -> Ints:
 
 
 def _result(scenario: Scenario, seed: int, s: State) -> Result:
-    arrivals, deliveries = int(s.at[ARRIVALS]), int(s.at[DELIVERIES])
+    arrivals, deliveries = int(s.at.arrivals), int(s.at.deliveries)
     stored, series = _samples_of(scenario, s)
     figures = {
         "sent": len(s.sender),
@@ -249,9 +243,9 @@ def _judged(scenario: Scenario, s: State) -> dict[str, float]:
     """Return deliveries before a cause; nothing where they were not looked for."""
     if not len(s.done):
         return {}
-    by_delivery = int(s.at[EARLY])
-    kept = by_delivery if _carries(scenario) != NUMBER else int(s.at[OVERTAKING])
-    found = kept, by_delivery, int(s.at[EARLY_BY_RECEIPT]), int(s.at[DELIVERIES])
+    by_delivery = int(s.at.early)
+    kept = by_delivery if _carries(scenario) != NUMBER else int(s.at.overtaking)
+    found = kept, by_delivery, int(s.at.early_by_receipt), int(s.at.deliveries)
     return dict(zip(JUDGED, found, strict=True))
 
 
@@ -276,7 +270,9 @@ def _samples_of(
     members = scenario.topology.size
     if not len(s.sample):
         return {}, {}
-    pairs, most, held, most_held = s.sample.astype(np.int64).T
+    pairs, most, held, most_held = (
+        s.sample[name].astype(np.int64) for name in ("pairs", "most_pairs", "held", "most_held")
+    )
     vector = INTEGER_BYTES * members * (2 if scenario.variant == "differences" else 1)
     each = PAIR_BYTES if scenario.protocol == "idr" else 0
     total = vector * members + each * pairs
@@ -297,7 +293,7 @@ def _samples_of(
 def _waits(s: State) -> dict[str, float]:
     """Return mean, quantiles and maximum in ms, exact to the microsecond."""
     counts = s.wait_us.astype(np.int64)
-    total = int(s.at[COUNTED])
+    total = int(s.at.counted)
     if not total:
         return {}
     counts[0] += total - int(counts.sum())  # what was never held did not wait
