@@ -22,6 +22,7 @@ from antecede.simulate.compiled.hierarchy.engine import (
 )
 from antecede.simulate.compiled.hierarchy.records import SHADOW
 from antecede.simulate.delays import Delay
+from antecede.simulate.outputs.measures import NOTHING, Measures
 from antecede.simulate.outputs.recording import DELIVERED, Recording
 from antecede.simulate.outputs.result import Result
 from antecede.simulate.reference_engine import run_readable
@@ -199,6 +200,27 @@ def test_recording_changes_nothing_and_two_runs_are_one() -> None:
     assert figures == record_hierarchy(scenario, 3).result.figures
     assert figures == run_hierarchy(scenario, 3).figures
     assert figures != run_hierarchy(scenario, 4).figures
+
+
+OF_MEASURE = {
+    "sizes": "internal.overhead_bytes",
+    "encoded": "external.encoded_bytes",
+    "causes": "idr.overhead_bytes",
+    "ds": "ds.overhead_bytes",
+    "storage": "super.storage_bytes",
+}
+
+
+@pytest.mark.parametrize("only", Measures._fields)
+def test_a_measure_alone_gives_the_figures_that_all_together_give(only: str) -> None:
+    everything = run_hierarchy(skewed((2, 3)), 3)
+    bare = run_hierarchy(skewed((2, 3)), 3, NOTHING)
+    some = run_hierarchy(skewed((2, 3)), 3, NOTHING._replace(**{only: True}))
+    assert set(OF_MEASURE.values()) & set(some.figures) == {OF_MEASURE[only]}
+    assert bare.figures.keys() < some.figures.keys() < everything.figures.keys()
+    assert {name: everything.figures[name] for name in some.figures} == some.figures
+    assert ("violations" in some.caveats) == (only != "causes")
+    assert bool(some.series) == (only == "storage")
 
 
 def test_memory_of_the_largest_group_of_the_figures() -> None:

@@ -21,7 +21,9 @@ def engines(why: str | None) -> object:
         return SimpleNamespace(
             **{
                 f"can_run_{name}": lambda scenario: why,
-                f"run_{name}": lambda scenario, seed: Result(scenario, seed, "compiled", {}),
+                f"run_{name}": lambda scenario, seed, measures: Result(
+                    scenario, seed, "compiled", {}
+                ),
             }
         )
 

@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 from antecede.errors import ScenarioError
+from antecede.simulate.outputs.measures import EVERYTHING, Measures
 from antecede.simulate.outputs.result import Result
 from antecede.simulate.reference_engine import run_readable
 from antecede.simulate.scenario.compatibility import readable_only
@@ -17,11 +18,14 @@ _COMPILED = ("mesh", "hierarchy")
 """Compiled engines: `compiled.NAME.engine` has `can_run_NAME` and `run_NAME`."""
 
 
-def simulate(scenario: Scenario, seed: int, engine: str = AUTO) -> Result:
+def simulate(
+    scenario: Scenario, seed: int, engine: str = AUTO, measures: Measures = EVERYTHING
+) -> Result:
     """Run a scenario and return its figures; `seed` is any integer from 0.
 
     "auto" takes a compiled engine where one can run the scenario. Raises ScenarioError for what
-    cannot run, and for "compiled" where no compiled engine can, with the reasons.
+    cannot run, and for "compiled" where no compiled engine can, with the reasons. `measures`: what
+    a compiled engine counts.
     """
     if engine not in ENGINES:
         raise ScenarioError(f"engine: {engine!r} is none of {', '.join(ENGINES)}")
@@ -33,7 +37,7 @@ def simulate(scenario: Scenario, seed: int, engine: str = AUTO) -> Result:
         found = _engine(name)
         reason = getattr(found, f"can_run_{name}")(scenario)
         if reason is None:
-            result: Result = getattr(found, f"run_{name}")(scenario, seed)
+            result: Result = getattr(found, f"run_{name}")(scenario, seed, measures)
             return result
         reasons.append(f"{name}: {reason}")
     if engine == COMPILED:

@@ -9,7 +9,7 @@ from antecede.simulate.compiled.hierarchy.network import MESSAGE
 from antecede.simulate.compiled.hierarchy.records import (
     HAVE,
 )
-from antecede.simulate.compiled.hierarchy.sets import add, imply, note
+from antecede.simulate.compiled.hierarchy.sets import add, imply, imply_by_idr, note
 from antecede.simulate.compiled.hierarchy.state import WAIT_BINS, State
 
 _0, _1 = np.uint64(0), np.uint64(1)
@@ -23,7 +23,8 @@ def deliver(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None
     It is held against IDR, which is kept beside the protocol from deliveries alone: where all that
     IDR carries is there at every delivery, no delivery came before a cause.
     """
-    if imply(s, at, message) != _0:
+    imply(s, at, message)
+    if s.measures.causes and imply_by_idr(s, at, message) != _0:
         s.at.early += _1
     add(s, HAVE, at, message)
     note(s, at, message)

@@ -61,7 +61,7 @@ def _int(word: np.uint64) -> int:
 
 @inlined
 def _is_measured(s: State, message: np.uint64) -> bool:
-    return bool(message >= s.warm or len(s.carried) != 0)
+    return bool((s.measures.encoded and message >= s.warm) or len(s.carried) != 0)
 
 
 # -- IDR ------------------------------------------------------------------------------------------
@@ -70,6 +70,8 @@ def _is_measured(s: State, message: np.uint64) -> bool:
 @njit
 def idr_encoded(s: State, message: np.uint64) -> np.uint64:
     """Return the bytes of IDR's message. Before `follow_own`."""
+    if not _is_measured(s, message):
+        return _0
     count = list_needs(s, message, _1)
     for k in range(count):
         _name(s, s.listed[k])

@@ -44,7 +44,8 @@ from antecede.simulate.compiled.records import Rows
 from antecede.simulate.delays import US
 from antecede.simulate.network import channels
 from antecede.simulate.outputs.figures import sample_times
-from antecede.simulate.outputs.result import Result
+from antecede.simulate.outputs.measures import EVERYTHING, NOT_ASKED, Measures
+from antecede.simulate.outputs.result import JUDGED, Result
 from antecede.simulate.random_streams import Ints, Stream, key
 from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.schedule import Schedule
@@ -102,17 +103,18 @@ def hierarchy_bytes(scenario: Scenario, seed: int = 0) -> int:
     Raises ScenarioError.
     """
     _check(scenario)
-    return state_bytes(_size(scenario, Traffic(scenario, seed).schedule, log=False))
+    sends = Traffic(scenario, seed).schedule
+    return state_bytes(_size(scenario, sends, EVERYTHING, log=False))
 
 
-def run_hierarchy(scenario: Scenario, seed: int) -> Result:
+def run_hierarchy(scenario: Scenario, seed: int, measures: Measures = EVERYTHING) -> Result:
     """Run a scenario; raises ScenarioError where `can_run_hierarchy` says why not."""
-    return result_of(scenario, seed, _run(scenario, seed, log=False))
+    return result_of(scenario, seed, _run(scenario, seed, measures))
 
 
 def record_hierarchy(scenario: Scenario, seed: int) -> Recorded:
     """Run a scenario and keep its deliveries and transmissions. Raises ScenarioError."""
-    s = _run(scenario, seed, log=True)
+    s = _run(scenario, seed, EVERYTHING, log=True)
     deliveries, carried = s.log[: int(s.at.logged)], s.carried[: int(s.at.carried)]
     return Recorded(result_of(scenario, seed, s), deliveries, carried)
 
@@ -130,6 +132,8 @@ def result_of(scenario: Scenario, seed: int, s: State) -> Result:
         )
     found = figures(s)
     caveats = {"early.by_receipt": NOT_BY_RECEIPT}
+    if not s.measures.causes:
+        caveats = dict.fromkeys(JUDGED, NOT_ASKED)
     if "wait_ms.mean" in found:
         caveats |= {name: LONG_WAITS for name in QUANTILES if name not in found}
     return Result(scenario, seed, "compiled", found, series(s), Relation.BY_DELIVERY, caveats)
@@ -175,25 +179,27 @@ def _longest_us(scenario: Scenario) -> int:
     return int(of.quantiles.max()) + int(of.places.max())
 
 
-def _run(scenario: Scenario, seed: int, log: bool) -> State:
-    s = prepared(scenario, seed, log)
+def _run(scenario: Scenario, seed: int, measures: Measures, log: bool = False) -> State:
+    s = prepared(scenario, seed, measures, log)
     hierarchy.run(s)
     assert not s.at.full, "the bound on rows of `needs` does not hold"
     return s
 
 
-def prepared(scenario: Scenario, seed: int, log: bool = False) -> State:
+def prepared(
+    scenario: Scenario, seed: int, measures: Measures = EVERYTHING, log: bool = False
+) -> State:
     """Return the state of a run in which nothing has happened yet. Raises ScenarioError."""
     _check(scenario)
     sends = Traffic(scenario, seed).schedule
     _check_silence(scenario, sends)
-    return _state(scenario, seed, sends, _size(scenario, sends, log))
+    return _state(scenario, seed, sends, _size(scenario, sends, measures, log), measures)
 
 
 # -- how large ------------------------------------------------------------------------------------
 
 
-def _size(scenario: Scenario, sends: Schedule, log: bool) -> Size:
+def _size(scenario: Scenario, sends: Schedule, measures: Measures, log: bool) -> Size:
     topology = scenario.topology
     assert isinstance(topology, Hierarchy)
     longest = _longest_us(scenario)
@@ -204,12 +210,13 @@ def _size(scenario: Scenario, sends: Schedule, log: bool) -> Size:
         groups=groups,
         place=groups + topology.external,
         messages=len(sent),
-        samples=len(_samples(scenario)),
+        samples=len(_samples(scenario)) if measures.storage else 0,
         rows=_rows(sent, HOPS * longest),
         most=int(recent.max(initial=0)) * (topology.size + sum(topology.groups)),
         longest_us=longest,
         fifo=scenario.links.fifo,
         log=log,
+        causes=measures.causes,
     )
 
 
@@ -234,7 +241,7 @@ def _us(seconds: float) -> int:
 # -- the arrays -----------------------------------------------------------------------------------
 
 
-def _state(scenario: Scenario, seed: int, sends: Schedule, size: Size) -> State:
+def _state(scenario: Scenario, seed: int, sends: Schedule, size: Size, measures: Measures) -> State:
     options = _options(scenario)
     pruning = PRUNINGS[options.get("pruning", "safe")]
     ack_after = options.get("ack_after")
@@ -247,8 +254,9 @@ def _state(scenario: Scenario, seed: int, sends: Schedule, size: Size) -> State:
     _groups(arrays["group"], scenario, sends)
     return State(
         **arrays,
+        measures=measures,
         time_us=np.append(sends.time_us, FOREVER).astype(np.uint64),
-        sample_us=np.array([*_samples(scenario), FOREVER], np.uint64),
+        sample_us=np.array([*_samples(scenario)[: size.samples], FOREVER], np.uint64),
         warm=np.uint64(np.searchsorted(sends.time_us, _us(scenario.warm_s))),
         pruning=pruning,
         ack_after=np.uint64(0 if pruning == NONE else ack_after),

@@ -48,17 +48,26 @@ def send_external(s: State, message: np.uint64, now: np.uint64) -> None:
     """Let an external peer send (Listing 9)."""
     at = np.uint64(s.message[message].sender)
     stamp(s, at, message)
-    count_idr(s, message)
+    if s.measures.causes and message >= s.warm:
+        count_idr(s, message)
+    if s.measures.sizes or s.measures.encoded:
+        _count_external(s, at, message)
+    if s.measures.ds and message >= s.warm:
+        count_bytes(s.ds, _8 * s.process[at].heard, _0)
+    follow_own(s, message)
+    add(s, HAVE, at, message)
+    send_outside(s, message, at, now)
+
+
+@inlined
+def _count_external(s: State, at: np.uint64, message: np.uint64) -> None:
+    """Count what a message of an external peer carries. Before `follow_own`."""
     count = list_needs(s, message, _0)
     encoded = external_encoded(s, at, message, count, _0)
     size = ci_bytes(s, count)
-    follow_own(s, message)
     if message >= s.warm:
         count_bytes(s.external, size, encoded)
-        count_bytes(s.ds, _8 * s.process[at].heard, _0)
-    add(s, HAVE, at, message)
     carry(s, at, message, _0, size, encoded)
-    send_outside(s, message, at, now)
 
 
 @inlined

@@ -31,11 +31,7 @@ def figures(s: State) -> dict[str, float]:
         "held_at_end": int(s.process["held"][len(s.group) - 1 :].sum()),
         "lost": 0,
         "duplicates": 0,
-        "violations": int(s.at.early),
-        "early.by_delivery": int(s.at.early),  # what it promises
-        "violations.checked": int(s.at.deliveries),
-        "lemma3.missing": int(s.at.missing),
-        "lemma3.extra": int(s.at.extra),
+        **_judged(s),
         **_sizes(s),
         **_storage(s),
         **_waits(s),
@@ -46,18 +42,30 @@ def figures(s: State) -> dict[str, float]:
     return found | ({"undelivered": owed} if owed else {})
 
 
+def _judged(s: State) -> dict[str, float]:
+    if not s.measures.causes:
+        return {}
+    return {
+        "violations": int(s.at.early),
+        "early.by_delivery": int(s.at.early),  # what it promises
+        "violations.checked": int(s.at.deliveries),
+        "lemma3.missing": int(s.at.missing),
+        "lemma3.extra": int(s.at.extra),
+    }
+
+
 def _sizes(s: State) -> dict[str, float]:
     found: dict[str, float] = {}
     for role in ROLES:
         sums = getattr(s, role)
         count, total, squares = int(sums.count), int(sums.total), int(sums.squares)
-        if count:
+        if count and (s.measures.sizes or role in ("idr", "ds")):
             found[f"{role}.overhead_bytes"] = total / count
             found[f"{role}.overhead_bytes_sd"] = math.sqrt(count * squares - total**2) / count
-            if role != "ds":  # nobody sends it
-                found[f"{role}.encoded_bytes"] = int(sums.encoded) / count
+        if count and s.measures.encoded and role != "ds":  # nobody sends it
+            found[f"{role}.encoded_bytes"] = int(sums.encoded) / count
     messages = int(s.internal.count)
-    if messages:
+    if messages and s.measures.sizes:
         found["internal.entropy_bytes"] = float(s.entropy[0]) / messages
     return found
 
@@ -70,7 +78,7 @@ def _members(s: State) -> dict[str, tuple[int, int]]:
         "internal.storage_bytes": (AT_INTERNAL, inside),
         "external.storage_bytes": (AT_EXTERNAL, outside),
         "super.storage_bytes": (AT_SUPER, groups),
-        "idr.storage_bytes": (AT_IDR, inside + outside),
+        "idr.storage_bytes": (AT_IDR, (inside + outside) * s.measures.causes),
         "held": (AT_HELD, inside + outside),
         "tt": (AT_TT, groups),
     }

@@ -47,9 +47,11 @@ _0, _1, _4, _8 = (np.uint64(k) for k in (0, 1, 4, 8))
 def send_internal(s: State, message: np.uint64, now: np.uint64) -> None:
     """Let an internal peer send (Listing 4)."""
     at = np.uint64(s.message[message].sender)
-    _compare(s, at)
+    if s.measures.causes:
+        _compare(s, at)
     stamp(s, at, message)
-    count_idr(s, message)
+    if s.measures.causes and message >= s.warm:
+        count_idr(s, message)
     follow_own(s, message)
     s.message[message].floor = s.process[at].told = prefix(s, at)
     s.process[at].silent = _0
@@ -67,8 +69,7 @@ def count_idr(s: State, message: np.uint64) -> None:
     for k in range(np.uint64(s.message[message].rows)):
         for word in range(8):
             pairs += ones(s.needs[row + k, 1, word])
-    if message >= s.warm:
-        count_bytes(s.idr, _8 * pairs, idr_encoded(s, message))
+    count_bytes(s.idr, _8 * pairs, idr_encoded(s, message))
 
 
 @inlined

@@ -10,9 +10,9 @@ NOWHERE = np.uint64(2**32 - 1)
 """In place of a group: an external peer."""
 SAFE, NONE = np.uint64(0), np.uint64(1)
 
-HAVE, KEPT, SHADOW, AWAITED = (np.uint64(k) for k in range(4))
+HAVE, KEPT, AWAITED, SHADOW = (np.uint64(k) for k in range(4))
 """Sets of a process: RV, what was delivered or sent, or what a super peer numbered; DV or CI; what
-IDR's CI would be; what held messages wait for."""
+held messages wait for; what IDR's CI would be, where `Measures.causes` is asked for."""
 AT_INTERNAL, AT_EXTERNAL, AT_SUPER, AT_IDR, AT_HELD, AT_TT = (np.uint64(k) for k in range(6))
 """Columns of `State.stored`."""
 

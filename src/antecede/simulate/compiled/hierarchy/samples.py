@@ -51,8 +51,9 @@ def sample(s: State) -> None:
             _count(s, row, AT_EXTERNAL, _at_external(s, at, outside))
         else:
             _count(s, row, AT_INTERNAL, _at_internal(s, at))
-        pairs = count_member(s, SHADOW, at)
-        _count(s, row, AT_IDR, _4 * (addresses - groups) + _8 * pairs)
+        if s.measures.causes:
+            pairs = count_member(s, SHADOW, at)
+            _count(s, row, AT_IDR, _4 * (addresses - groups) + _8 * pairs)
         _count(s, row, AT_HELD, s.process[at].held)
 
 

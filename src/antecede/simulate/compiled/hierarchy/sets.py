@@ -78,22 +78,28 @@ def lacks(s: State, at: np.uint64, message: np.uint64) -> bool:
 
 
 @inlined
-def imply(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
-    """Let what a message needs be implied by it: Listing 6 lines 3 to 5, Listing 12.
+def imply(s: State, at: np.uint64, message: np.uint64) -> None:
+    """Let what a message needs be implied by it: Listing 6 lines 3 to 5, Listing 12."""
+    row, block = np.uint64(s.message[message].row), np.uint64(s.message[message].bottom)
+    for k in range(np.uint64(s.message[message].rows)):
+        for word in range(8):
+            s.sets[block + k, at, KEPT, word] &= ~s.needs[row + k, 0, word]
+    if s.message[message].far != 0:
+        drop(s, KEPT, at, np.uint64(s.message[message].far) - _1)
 
-    Returns 0 when everything that IDR carries is there.
-    """
+
+@inlined
+def imply_by_idr(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
+    """Do the same for IDR's CI; return 0 when everything that IDR carries is there."""
     early, row = _0, np.uint64(s.message[message].row)
     block = np.uint64(s.message[message].bottom)
     for k in range(np.uint64(s.message[message].rows)):
         for word in range(8):
-            s.sets[block + k, at, KEPT, word] &= ~s.needs[row + k, 0, word]
             named = s.needs[row + k, 1, word]
             s.sets[block + k, at, SHADOW, word] &= ~named
             early |= named & ~s.sets[block + k, at, HAVE, word]
     if s.message[message].far != 0:
         before = np.uint64(s.message[message].far) - _1
-        drop(s, KEPT, at, before)
         drop(s, SHADOW, at, before)
         early |= _1 - has(s, HAVE, at, before)
     return early
@@ -103,7 +109,8 @@ def imply(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
 def note(s: State, at: np.uint64, message: np.uint64) -> None:
     """Let a delivered message be an immediate dependency of the next one."""
     add(s, KEPT, at, message)
-    add(s, SHADOW, at, message)
+    if s.measures.causes:
+        add(s, SHADOW, at, message)
     block = message >> _9
     if s.process[at].low == s.process[at].high:
         s.process[at].low = block
@@ -117,7 +124,10 @@ def note(s: State, at: np.uint64, message: np.uint64) -> None:
 def _is_empty(s: State, at: np.uint64, block: np.uint64) -> bool:
     some = _0
     for word in range(8):
-        some |= s.sets[block, at, KEPT, word] | s.sets[block, at, SHADOW, word]
+        some |= s.sets[block, at, KEPT, word]
+    if s.measures.causes:
+        for word in range(8):
+            some |= s.sets[block, at, SHADOW, word]
     return bool(some == _0)
 
 
@@ -140,9 +150,11 @@ def stamp(s: State, at: np.uint64, message: np.uint64) -> None:
     for k in range(count):
         for word in range(8):
             s.needs[row + k, 0, word] = s.sets[first + k, at, KEPT, word]
-            s.needs[row + k, 1, word] = s.sets[first + k, at, SHADOW, word]
             s.sets[first + k, at, KEPT, word] = _0
-            s.sets[first + k, at, SHADOW, word] = _0
+        if s.measures.causes:
+            for word in range(8):
+                s.needs[row + k, 1, word] = s.sets[first + k, at, SHADOW, word]
+                s.sets[first + k, at, SHADOW, word] = _0
     s.at.used += count
     s.message[message].row = row
     s.message[message].bottom = first
@@ -160,7 +172,8 @@ def follow_own(s: State, message: np.uint64) -> None:
         if bottom <= block < bottom + np.uint64(s.message[message].rows):
             word = (before >> _6) & _7
             s.needs[row + block - bottom, 0, word] |= bit(before)
-            s.needs[row + block - bottom, 1, word] |= bit(before)
+            if s.measures.causes:
+                s.needs[row + block - bottom, 1, word] |= bit(before)
         else:
             s.message[message].far = s.message[message].before
 

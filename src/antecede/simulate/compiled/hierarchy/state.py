@@ -31,6 +31,7 @@ from antecede.simulate.compiled.hierarchy.records import (
 )
 from antecede.simulate.compiled.queue import Queue, new_queue, queue_bytes
 from antecede.simulate.compiled.records import Rows, layout, one
+from antecede.simulate.outputs.measures import Measures
 
 Words = npt.NDArray[np.uint64]
 Small = npt.NDArray[np.uint32]
@@ -49,6 +50,7 @@ class State(NamedTuple):
     """
 
     queue: Queue
+    measures: Measures
     at: Counters
     internal: Sums
     external: Sums
@@ -135,6 +137,8 @@ class Size(NamedTuple):
     longest_us: int
     fifo: bool
     log: bool
+    causes: bool
+    """Whether IDR runs beside."""
 
     @property
     def blocks(self) -> int:
@@ -171,9 +175,9 @@ def shapes(size: Size) -> dict[str, tuple[tuple[int, ...], Any]]:
         "process": ((n,), layout(Process)),
         "message": ((m,), layout(Message, LINE)),
         "group": ((g + 1,), layout(Group)),
-        "sets": ((size.blocks, n, 4, 8), word),
+        "sets": ((size.blocks, n, 4 if size.causes else 3, 8), word),
         "come": ((size.blocks, e, 8), word),
-        "needs": ((size.rows + 1, 2, 8), word),
+        "needs": ((size.rows + 1, 2 if size.causes else 1, 8), word),
         "number": ((g, m + 1), small),
         "order": ((g, m + 1), small),
         "vtx": ((e, g), layout(Known)),

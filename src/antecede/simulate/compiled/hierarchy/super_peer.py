@@ -51,19 +51,19 @@ def forward(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None
     """Listing 8: number a message of the own group, send it into the group and outside."""
     peer = np.uint64(s.message[message].sender)
     s.process[peer].taken += _1
-    number = _give_number(s, at, message)
+    _give_number(s, at, message)
     place = s.group[at].own_first + s.group[at].owned
     before = _0
     if s.group[at].owned != _0:
         before = np.uint64(s.number[at, np.uint64(s.message[place - _1].own)])
     s.message[place].own = message
     s.group[at].owned += _1
-    _send_inside(s, at, message, now)
-    size, encoded = _outward(s, at, message, before, number)
+    if s.measures.sizes or s.measures.encoded:
+        _count_inward(s, at, message)
+    send_inside(s, message, at, now)
+    if s.measures.sizes or s.measures.encoded or s.measures.storage:
+        _count_outward(s, at, message, before)
     if len(s.vtx) > 1:
-        if message >= s.warm:
-            count_bytes(s.external, size, encoded)
-        carry(s, at, message, _first_other(s, at), size, encoded)
         send_outside(s, message, at, now)
     learn(s, at, peer, np.uint64(s.message[message].floor))
 
@@ -78,18 +78,17 @@ def _first_other(s: State, at: np.uint64) -> np.uint64:
 
 
 @inlined
-def _give_number(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
+def _give_number(s: State, at: np.uint64, message: np.uint64) -> None:
     number = s.group[at].given + _1
     s.group[at].given = number
     s.number[at, message] = number
     s.order[at, number] = message
     add(s, HAVE, at, message)
-    return np.uint64(number)
 
 
-@inlined
-def _send_inside(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None:
-    """Send a message with DV into the group; `list` has DV afterwards."""
+@njit
+def _count_inward(s: State, at: np.uint64, message: np.uint64) -> None:
+    """Count what a message into the group carries: DV."""
     count = list_inside(s, at, message)
     size = _0
     if count != _0:
@@ -101,15 +100,12 @@ def _send_inside(s: State, at: np.uint64, message: np.uint64, now: np.uint64) ->
     if message >= s.warm:
         count_bytes(s.internal, size, encoded)
     carry(s, at, message, s.group[at].first, size, encoded)
-    send_inside(s, message, at, now)
 
 
 @njit
-def _outward(
-    s: State, at: np.uint64, message: np.uint64, before: np.uint64, number: np.uint64
-) -> tuple[np.uint64, np.uint64]:
-    """Listing 14: return the bytes of CI and I, and all encoded; `before`: the last own number."""
-    count = list_needs(s, message, _0)
+def _count_outward(s: State, at: np.uint64, message: np.uint64, before: np.uint64) -> None:
+    """Listing 14: count the bytes of CI and I, and all encoded; `before`: the last own number."""
+    count, number = list_needs(s, message, _0), np.uint64(s.number[at, message])
     lowest, highest = NOWHERE, _0
     if before + _1 < number:
         lowest, highest = before + _1, number - _1
@@ -124,7 +120,12 @@ def _outward(
     s.message[message].top_told = highest
     encoded = external_encoded(s, at, message, count, before)
     size = ci_bytes(s, count)
-    return size + span_bytes(lowest, highest) if highest != _0 else size, encoded
+    if highest != _0:
+        size += span_bytes(lowest, highest)
+    if len(s.vtx) > 1:
+        if message >= s.warm:
+            count_bytes(s.external, size, encoded)
+        carry(s, at, message, _first_other(s, at), size, encoded)
 
 
 @njit
@@ -132,7 +133,9 @@ def translate(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> No
     """Listings 13 and 15: number a message of the external group and send it into the group."""
     _give_number(s, at, message)
     s.group[at].translated += _1
-    _send_inside(s, at, message, now)
+    if s.measures.sizes or s.measures.encoded:
+        _count_inward(s, at, message)
+    send_inside(s, message, at, now)
 
 
 # -- pruning --------------------------------------------------------------------------------------

@@ -93,7 +93,8 @@ def _send(s: State, message: np.uint64) -> None:
     recycle(s, slot)
     stamp(s, member, slot)
     s.pairs[message] = write_causes(s, member, slot)
-    s.encoded[message] = _encoded(s, member, message)
+    if len(s.encoded) != 0:
+        s.encoded[message] = _encoded(s, member, message)
     if s.carries == DIFFERENCES:
         for other in range(len(s.changed)):
             s.changed[member, other] = 0

@@ -149,7 +149,7 @@ class State(NamedTuple):
     pairs: Small
     """[M] members that a message names."""
     encoded: Small
-    """[M] bytes of its control information on the wire."""
+    """[M] bytes of its control information on the wire; [0]: not counted."""
     sample: Rows[Sample]
     past: Small
     """[2, W, P] newest of each sender in the past of a slot's message, by delivery and by receipt;
@@ -178,6 +178,8 @@ class Size(NamedTuple):
     """Greatest number of copies under way or held back."""
     judged: bool = True
     """Whether deliveries before a cause are counted."""
+    encoded: bool = True
+    """Whether bytes on the wire are."""
 
     @property
     def judged_bytes(self) -> int:
@@ -231,7 +233,7 @@ def new_arrays(size: Size, carries: np.uint64, fifo: bool, log: bool) -> dict[st
         "causes": np.zeros(members, np.int64),
         "wait_us": np.zeros(size.longest_us + 1, np.uint32),
         "pairs": np.zeros(messages, np.uint32),
-        "encoded": np.zeros(messages, np.uint32),
+        "encoded": np.zeros(messages if size.encoded else 0, np.uint32),
         "sample": np.zeros(size.samples, layout(Sample)),
         "past": np.zeros((2, window if judged else 0, judged), np.uint32),
         "knows": np.zeros((2, judged, judged), np.uint32),
