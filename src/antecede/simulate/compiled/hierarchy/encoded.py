@@ -2,7 +2,7 @@
 
 Theory of operation
 -------------------
-What a message carries is a list of messages when it is sent (`measures`, `sets`), and only then:
+What a message carries is a list of messages when it is sent (`accounting`, `sets`), and only then:
 TT forgets. Here the list becomes what `compiled.sizes` measures. Positions of bit vectors are set
 in a row of `windows`, integers of CI stand in a row of `named` by address, and both are 0 again
 afterwards. Only messages that count for the means, and those of a run that is recorded, are

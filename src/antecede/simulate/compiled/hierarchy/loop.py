@@ -7,11 +7,13 @@ Events come in the order of the contract (`simulate.world`): by time, then sampl
 then arrivals in the order of their tickets. What a super peer relays without delay lands in the
 bucket that is open and is settled there before the next arrival.
 
-    hierarchy_state      the arrays            hierarchy_inside    internal peers
-    hierarchy_sets       sets as bits          hierarchy_super     super peers, TT
-    hierarchy_measures   bytes                 hierarchy_outside   the external group
-    hierarchy_network    channels, waiting     hierarchy_deliver   deliveries, and IDR beside them
-    hierarchy_samples    storage               hierarchy_encoded   bytes on the wire
+    state, records   the arrays              internal      internal peers
+    sets             sets as bits            super_peer    super peers, TT
+    accounting       bytes                   external      the external group
+    network          channels, waiting       deliver       deliveries, and IDR beside them
+    samples          storage                 encoded       bytes on the wire
+
+What is counted beside deliveries and waits, `State.measures` says; the rest costs nothing.
 """
 
 from __future__ import annotations

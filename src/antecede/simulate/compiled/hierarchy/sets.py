@@ -2,12 +2,12 @@
 
 A message needs what was in DV or CI at its sender, and its sender's message before it (`Last`,
 Listing 14 line 4, FIFO order of external peers): one bit more, so that FIFO and causal order are
-one AND-NOT. Where that bit lies outside of a message's rows it stands in `far` alone. Beside these
-bits stand what IDR would carry; deliveries are held against that.
+one AND-NOT. Where that bit lies outside of a message's rows it stands in `far` alone. Where it is
+asked for, what IDR would carry stands beside these bits, and deliveries are held against that.
 
 The bits that a super peer's TT has forgotten are kept here: with safe pruning every peer of the
 group has delivered these messages and has none of them in DV, so they change nothing but bytes,
-which are counted without them (`measures`).
+which are counted without them (`accounting`).
 """
 
 from __future__ import annotations

@@ -90,12 +90,13 @@ class State(NamedTuple):
     group: Rows[Group]
     """[G + 1]"""
     sets: Words
-    """[B, N, 4, 8] sets of each process."""
+    """[B, N, 4, 8] sets of each process; [B, N, 3, 8] without IDR beside."""
     come: Words
     """[B, E, 8] what arrived in the external group; of its own group, at a super peer, what is
     held."""
     needs: Words
-    """[rows, 2, 8] blocks of what a message needs: by the protocol, and by IDR."""
+    """[rows, 2, 8] blocks of what a message needs: by the protocol, and by IDR; else
+    [rows, 1, 8]."""
     number: Small
     """[G, M + 1] number of a message at a super peer."""
     order: Small
