@@ -20,6 +20,7 @@ from antecede.simulate.compiled.mesh.engine import (
     run_mesh,
 )
 from antecede.simulate.delays import KINDS, Delay
+from antecede.simulate.outputs.measures import NOTHING
 from antecede.simulate.outputs.result import JUDGED
 from antecede.simulate.reference_engine import run_readable
 from antecede.simulate.scenario.model import Links, Partition, Scenario, Special, Workload
@@ -217,3 +218,21 @@ def test_memory_of_the_largest_group_of_000() -> None:
     for protocol in ("idr", "bss"):
         given = Scenario(Mesh(900), protocol, links=Links(Delay(0.0, 0.05)), duration_s=10.0)
         assert mesh_bytes(given) < 1 << 27
+
+
+OF_MEASURE = {
+    "sizes": "peer.overhead_bytes",
+    "encoded": "peer.encoded_bytes",
+    "causes": "violations",
+    "storage": "peer.storage_bytes",
+}
+
+
+@pytest.mark.parametrize("only", OF_MEASURE)
+def test_a_measure_alone_gives_the_figures_that_all_together_give(only: str) -> None:
+    given = Scenario(Mesh(7), "idr")
+    everything, bare = run_mesh(given, 3), run_mesh(given, 3, NOTHING)
+    some = run_mesh(given, 3, NOTHING._replace(**{only: True}))
+    assert set(OF_MEASURE.values()) & set(some.figures) == {OF_MEASURE[only]}
+    assert bare.figures.keys() < some.figures.keys() < everything.figures.keys()
+    assert {name: everything.figures[name] for name in some.figures} == some.figures

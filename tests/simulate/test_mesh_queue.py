@@ -49,11 +49,11 @@ def test_order_of_a_heap_by_time_and_ticket(first: list[int], follow: list[list[
     found, expected = [], []
     bucket, done = 0, 0
     at = queue.at
-    while int(at[sim_queue.LEFT]) or heap:
+    while int(at.left) or heap:
         sim_queue.open_bucket(queue, np.uint64(bucket))
-        while at[sim_queue.NEXT] < at[sim_queue.END]:
-            time, cargo = _entry(queue, queue.now[at[sim_queue.NEXT]])
-            at[sim_queue.NEXT] += np.uint64(1)
+        while at.next < at.end:
+            time, cargo = _entry(queue, queue.now[at.next])
+            at.next += np.uint64(1)
             found.append((int(time), int(cargo)))
             expected.append(heapq.heappop(heap))
             for delay in follow[done] if done < len(follow) else ():
@@ -79,6 +79,6 @@ def test_chunks_are_used_again() -> None:
                     _put(queue, np.uint64(time), np.uint64(k))
                     put.setdefault(bucket + ahead, []).append((time, k))
         sim_queue.open_bucket(queue, np.uint64(bucket))
-        found = [_entry(queue, entry) for entry in queue.now[: int(queue.at[sim_queue.END])]]
+        found = [_entry(queue, entry) for entry in queue.now[: int(queue.at.end)]]
         assert found == sorted(put.pop(bucket), key=lambda entry: entry[0])
-    assert int(queue.at[6]) <= len(queue.pool)
+    assert int(queue.at.fresh) <= len(queue.pool)

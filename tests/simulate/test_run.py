@@ -17,12 +17,13 @@ from tests.simulate.scenes import scenario_of
 
 
 def engines(why: str | None) -> object:
-    def found(module: str) -> object:
-        name = module.split(".")[1]
+    def found(name: str) -> object:
         return SimpleNamespace(
             **{
                 f"can_run_{name}": lambda scenario: why,
-                f"run_{name}": lambda scenario, seed: Result(scenario, seed, "compiled", {}),
+                f"run_{name}": lambda scenario, seed, measures: Result(
+                    scenario, seed, "compiled", {}
+                ),
             }
         )
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from antecede.formatting import table
+from antecede.simulate.outputs.measures import Measures
 from antecede.simulate.run import simulate
 from antecede.studies.hierarchy.paper import DELAYS, QUANTITIES
 from antecede.studies.hierarchy.study import scenario_of
@@ -32,7 +33,11 @@ class Measured(NamedTuple):
 
 def evaluate() -> list[Measured]:
     """Simulate the groups and return what a message carries, on average."""
-    figures = [simulate(scenario_of(DELAY, peers, MEASURED_S), SEED).figures for peers in PEERS]
+    asked = Measures(encoded=False, ds=False, storage=False)
+    figures = [
+        simulate(scenario_of(DELAY, peers, MEASURED_S), SEED, measures=asked).figures
+        for peers in PEERS
+    ]
     return list(_measured(figures))
 
 

@@ -8,6 +8,8 @@
 | all others                        | Mesh        | everybody gets every message                 |
 
 Errors name the key as scenario files do ("protocol.name: ...").
+
+What runs through the protocols' classes only, in no compiled engine, `readable_only` says.
 """
 
 from __future__ import annotations
@@ -53,6 +55,18 @@ def check_fit(scenario: Scenario) -> None:
     _check_topology(found, scenario.topology)
     _check_options(found, scenario)
     _check_workload(found, scenario)
+
+
+def readable_only(scenario: Scenario) -> str | None:
+    """Return why no compiled engine may run a scenario, None: one may, if it can."""
+    if scenario.workload.kind == "replay":
+        return "answers of a replay wait for what is delivered"
+    if is_file_target(scenario.protocol) or scenario.protocol not in ENTRIES:
+        return None
+    options = {**_entry(scenario.protocol).options(scenario.variant), **scenario.options}
+    if options.get("pruning") == "published":
+        return "the published pruning violates causal order, which only the classes follow"
+    return None
 
 
 def topologies_of(name: str) -> tuple[str, ...]:

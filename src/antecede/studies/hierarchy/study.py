@@ -27,6 +27,8 @@ MEASURED_S, QUICK_S = 1.0, 0.3
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
 PER_SECOND = 4e6
 """Deliveries that a core simulates in a second, about; for estimates only."""
+READABLE_PER_SECOND = 2e4
+"""The same of the readable engine, which alone runs the published pruning."""
 PASSIVE = ((100, 0), (300, 200))
 """Peers, and how many of them are silent."""
 LAST_PEERS, QUICK_LAST_PEERS = (200, 300, 400), (100, 200)
@@ -190,7 +192,9 @@ def _run(part: str, scenario: Scenario, seed: int, **parameters: object) -> Run:
     load = scenario.workload
     active = peers - load.silent
     rate = load.total_hz or active / load.interval.mean_s
-    cost_s = 0.05 + rate * scenario.duration_s * peers / PER_SECOND
+    readable = parameters.get("pruning") == "published"
+    per_second = READABLE_PER_SECOND if readable else PER_SECOND
+    cost_s = 0.05 + rate * scenario.duration_s * peers / per_second
     words = [f"{name} {value}" for name, value in parameters.items()]
     key = "/".join([part, *words, f"seed {seed}"])
     return simulation(key, scenario, seed, cost_s, part, **parameters)

@@ -2,7 +2,7 @@
 
 Theory of operation
 -------------------
-What a message carries is a list of messages when it is sent (`measures`, `sets`), and only then:
+What a message carries is a list of messages when it is sent (`accounting`, `sets`), and only then:
 TT forgets. Here the list becomes what `compiled.sizes` measures. Positions of bit vectors are set
 in a row of `windows`, integers of CI stand in a row of `named` by address, and both are 0 again
 afterwards. Only messages that count for the means, and those of a run that is recorded, are
@@ -22,24 +22,10 @@ from antecede.simulate.compiled.hierarchy.accounting import (
     span_inside,
     widen,
 )
-from antecede.simulate.compiled.hierarchy.columns import (
-    BEFORE,
-    FIRST,
-    FLOOR,
-    HIGHEST_BIT,
-    HOME,
-    LIST,
-    LOOSE_COUNT,
-    LOOSE_FIRST,
-    LOWEST_BIT,
-    NOWHERE,
-    NUMBER,
-    ROW_IN,
-    SENDER,
-    SEQ,
-    TOUCHED,
-)
 from antecede.simulate.compiled.hierarchy.jit import inlined, njit
+from antecede.simulate.compiled.hierarchy.records import (
+    NOWHERE,
+)
 from antecede.simulate.compiled.hierarchy.sets import bit, list_needs
 from antecede.simulate.compiled.hierarchy.state import State
 from antecede.simulate.compiled.sizes import (
@@ -75,7 +61,7 @@ def _int(word: np.uint64) -> int:
 
 @inlined
 def _is_measured(s: State, message: np.uint64) -> bool:
-    return bool(message >= s.warm or len(s.carried) != 0)
+    return bool((s.measures.encoded and message >= s.warm) or len(s.carried) != 0)
 
 
 # -- IDR ------------------------------------------------------------------------------------------
@@ -84,11 +70,13 @@ def _is_measured(s: State, message: np.uint64) -> bool:
 @njit
 def idr_encoded(s: State, message: np.uint64) -> np.uint64:
     """Return the bytes of IDR's message. Before `follow_own`."""
-    count = list_needs(s, message, np.uint64(s.message[message, ROW_IN]), _1)
+    if not _is_measured(s, message):
+        return _0
+    count = list_needs(s, message, _1)
     for k in range(count):
-        _name(s, s.scratch[LIST, k])
+        _name(s, s.listed[k])
     pairs = _pairs(s, np.uint64(len(s.group) - 1))
-    sender, seq = s.message[message, SENDER], s.message[message, SEQ]
+    sender, seq = s.message[message].sender, s.message[message].seq
     return np.uint64(
         pairs_message_size(_int(sender), _int(seq), s.named[1], s.named[2], _int(pairs))
     )
@@ -97,8 +85,8 @@ def idr_encoded(s: State, message: np.uint64) -> np.uint64:
 @inlined
 def _name(s: State, message: np.uint64) -> None:
     """Let the sender of a message be named with its number; of several the last."""
-    sender = s.message[message, SENDER]
-    s.named[0, sender] = max(s.named[0, sender], np.int64(s.message[message, SEQ]))
+    sender = s.message[message].sender
+    s.named[0, sender] = max(s.named[0, sender], np.int64(s.message[message].seq))
 
 
 @inlined
@@ -120,13 +108,13 @@ def _pairs(s: State, first: np.uint64) -> np.uint64:
 @njit
 def upward_encoded(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
     """Return the bytes of a message from an internal peer to its super peer."""
-    count = list_needs(s, message, np.uint64(s.message[message, ROW_IN]), _0)
-    group = s.process[at, HOME]
+    count = list_needs(s, message, _0)
+    group = s.process[at].home
     low, high = _set_list(s, group, count)
     size = upward_size(
         _int(at),
-        _int(s.message[message, SEQ]),
-        _int(s.message[message, FLOOR]),
+        _int(s.message[message].seq),
+        _int(s.message[message].floor),
         _int(low << _6),
         s.windows[group, low:high],
     )
@@ -140,11 +128,11 @@ def downward_encoded(s: State, at: np.uint64, message: np.uint64, count: np.uint
     if not _is_measured(s, message):
         return _0
     own = group_of(s, message) == at
-    sender = np.uint64(s.message[message, SENDER]) if own else at
+    sender = np.uint64(s.message[message].sender) if own else at
     low, high = _set_list(s, at, count)
     size = downward_size(
         _int(sender),
-        _int(s.numbers[NUMBER, at, message]),
+        _int(s.number[at, message]),
         _int(_last(s, at, message, own)),
         _int(low << _6),
         s.windows[at, low:high],
@@ -156,11 +144,11 @@ def downward_encoded(s: State, at: np.uint64, message: np.uint64, count: np.uint
 @inlined
 def _last(s: State, at: np.uint64, message: np.uint64, own: bool) -> np.uint64:
     """Return the number of the sender's message before; 0 where DV says it, or TT forgot it."""
-    if s.message[message, BEFORE] == 0:
+    if s.message[message].before == 0:
         return _0
-    before = np.uint64(s.message[message, BEFORE]) - _1
+    before = np.uint64(s.message[message].before) - _1
     if own or (group_of(s, message) == NOWHERE and not is_forgotten(s, at, before)):
-        return np.uint64(s.numbers[NUMBER, at, before])
+        return np.uint64(s.number[at, before])
     return _0
 
 
@@ -171,7 +159,7 @@ def _set_list(s: State, group: np.uint64, count: np.uint64) -> tuple[np.uint64, 
         return _0, _0
     lowest, highest = span_inside(s, group, count)
     for k in range(count):
-        _set(s, group, np.uint64(s.numbers[NUMBER, group, s.scratch[LIST, k]]))
+        _set(s, group, np.uint64(s.number[group, s.listed[k]]))
     return _words(lowest, highest)
 
 
@@ -200,41 +188,37 @@ def external_encoded(
     at: np.uint64,
     message: np.uint64,
     count: np.uint64,
-    touched: np.uint64,
     before: np.uint64,
 ) -> np.uint64:
-    """Return the bytes of an External message; CI is the first `count` of `list`, and what TT had
-    forgotten. `touched`: as for `ci_bytes`, which must come after. `before`: the number of a super
-    peer's last own message.
+    """Return the bytes of an External message; CI is the first `count` of `list`.
+
+    `before`: the number of a super peer's last own message.
     """
     if not _is_measured(s, message):
         return _0
-    groups, given = np.uint64(len(s.group) - 1), touched
+    groups, touched = np.uint64(len(s.group) - 1), _0
     for k in range(count):
-        other = s.scratch[LIST, k]
+        other = s.listed[k]
         group = group_of(s, other)
         if group == NOWHERE:
             _name(s, other)
         else:
             touched = _set_wide(s, group, other, touched)
-    first = np.uint64(s.message[message, LOOSE_FIRST])
-    for k in range(first, first + np.uint64(s.message[message, LOOSE_COUNT])):
-        touched = _set_wide(s, at, np.uint64(s.loose[k]), touched)
     vectors = _vectors(s, touched)
-    for k in range(given, touched):
-        s.group[s.group[k, TOUCHED], HIGHEST_BIT] = _0
-    pairs = _int(_pairs(s, s.group[groups, FIRST]))
-    translated, seq = 1, _int(s.message[message, SEQ])
+    for k in range(touched):
+        s.group[s.group[k].touched].highest_bit = _0
+    pairs = _int(_pairs(s, s.group[groups].first))
+    translated, seq = 1, _int(s.message[message].seq)
     if at < groups:
         translated = _translated(s, at, message, count, before)
-        seq = _int(s.numbers[NUMBER, at, message])
+        seq = _int(s.number[at, message])
     counters = counters_size(s.named[1], s.named[2], pairs)
     return np.uint64(external_size(_int(at), seq, counters, vectors, _int(touched), translated))
 
 
 @inlined
 def _set_wide(s: State, group: np.uint64, message: np.uint64, touched: np.uint64) -> np.uint64:
-    number = np.uint64(s.numbers[NUMBER, group, message])
+    number = np.uint64(s.number[group, message])
     _set(s, group, number)
     return widen(s, group, number, touched)
 
@@ -244,8 +228,8 @@ def _vectors(s: State, touched: np.uint64) -> int:
     """Return the bytes of CI's bit vectors, and empty these."""
     total = 0
     for k in range(touched):
-        group = s.group[k, TOUCHED]
-        low, high = _words(s.group[group, LOWEST_BIT], s.group[group, HIGHEST_BIT])
+        group = s.group[k].touched
+        low, high = _words(s.group[group].lowest_bit, s.group[group].highest_bit)
         total += vector_entry_size(_int(group), _int(low << _6), s.windows[group, low:high])
         _clear(s, group, low, high)
     return total
@@ -256,15 +240,15 @@ def _translated(
     s: State, at: np.uint64, message: np.uint64, count: np.uint64, before: np.uint64
 ) -> int:
     """Return the bytes of I: numbers since the last own message, and those that DV named."""
-    row, number = np.uint64(len(s.group) - 1), np.uint64(s.numbers[NUMBER, at, message])
+    row, number = np.uint64(len(s.group) - 1), np.uint64(s.number[at, message])
     lowest, highest = number, _0
     for fresh in range(before + _1, number):
         _set(s, row, np.uint64(fresh))
         lowest, highest = before + _1, number - _1
     for k in range(count):
-        other = s.scratch[LIST, k]
+        other = s.listed[k]
         if group_of(s, other) != at:
-            out = np.uint64(s.numbers[NUMBER, at, other])
+            out = np.uint64(s.number[at, other])
             _set(s, row, out)
             lowest, highest = min(lowest, out), max(highest, out)
     if lowest == number:

@@ -6,8 +6,7 @@ Theory of operation
 512 messages the dependencies of all messages take is worked out from the send times. With D the
 longest delay of any channel, a message is delivered everywhere 3 D after its sending (up, across,
 down), for its whole past was sent before it. The first message f that is sent later than that has
-it in its past, so 3 D after f nobody's DV or CI has it. Where pruning is "published" this does not
-hold; there the run is made again with more room when it finds too little.
+it in its past, so 3 D after f nobody's DV or CI has it.
 
 The figures are those of the readable engine; a test holds them together.
 """
@@ -24,46 +23,36 @@ from antecede.protocols.hierarchical.roles import ACK_AFTER
 from antecede.protocols.hierarchical.super_peer import FLUSH_AFTER
 from antecede.protocols.registry import entry
 from antecede.simulate.compiled.hierarchy import loop as hierarchy
-from antecede.simulate.compiled.hierarchy.columns import (
-    AFTER,
-    BEFORE,
-    CARRIED,
-    FIRST,
-    FULL,
-    HOME,
-    KIND,
-    LOGGED,
+from antecede.simulate.compiled.hierarchy.figures import figures, series
+from antecede.simulate.compiled.hierarchy.records import (
     NONE,
     NOWHERE,
-    OWN_FIRST,
-    PUBLISHED,
     SAFE,
-    SENDER,
-    SEQ,
-    STAND,
+    Group,
+    Message,
+    Process,
 )
-from antecede.simulate.compiled.hierarchy.figures import figures, series
 from antecede.simulate.compiled.hierarchy.state import (
     BLOCK,
     FOREVER,
     Size,
-    Small,
     State,
-    Words,
     new_arrays,
     state_bytes,
 )
+from antecede.simulate.compiled.records import Rows
 from antecede.simulate.delays import US
 from antecede.simulate.network import channels
 from antecede.simulate.outputs.figures import sample_times
-from antecede.simulate.outputs.result import Result
+from antecede.simulate.outputs.measures import EVERYTHING, NOT_ASKED, Measures
+from antecede.simulate.outputs.result import JUDGED, Result
 from antecede.simulate.random_streams import Ints, Stream, key
 from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.schedule import Schedule
 from antecede.simulate.topology import Hierarchy
 from antecede.simulate.workload import Traffic
 
-PRUNINGS = {"safe": SAFE, "none": NONE, "published": PUBLISHED}
+PRUNINGS = {"safe": SAFE, "none": NONE}
 LONGEST_US = 1 << 26
 HOPS = 3
 
@@ -114,24 +103,37 @@ def hierarchy_bytes(scenario: Scenario, seed: int = 0) -> int:
     Raises ScenarioError.
     """
     _check(scenario)
-    return state_bytes(_size(scenario, Traffic(scenario, seed).schedule, log=False))
+    sends = Traffic(scenario, seed).schedule
+    return state_bytes(_size(scenario, sends, EVERYTHING, log=False))
 
 
-def run_hierarchy(scenario: Scenario, seed: int) -> Result:
+def run_hierarchy(scenario: Scenario, seed: int, measures: Measures = EVERYTHING) -> Result:
     """Run a scenario; raises ScenarioError where `can_run_hierarchy` says why not."""
-    return _result(scenario, seed, _run(scenario, seed, log=False))
+    return result_of(scenario, seed, _run(scenario, seed, measures))
 
 
 def record_hierarchy(scenario: Scenario, seed: int) -> Recorded:
     """Run a scenario and keep its deliveries and transmissions. Raises ScenarioError."""
-    s = _run(scenario, seed, log=True)
-    deliveries, carried = s.log[: int(s.at[LOGGED])], s.carried[: int(s.at[CARRIED])]
-    return Recorded(_result(scenario, seed, s), deliveries, carried)
+    s = _run(scenario, seed, EVERYTHING, log=True)
+    deliveries, carried = s.log[: int(s.at.logged)], s.carried[: int(s.at.carried)]
+    return Recorded(result_of(scenario, seed, s), deliveries, carried)
 
 
-def _result(scenario: Scenario, seed: int, s: State) -> Result:
+def result_of(scenario: Scenario, seed: int, s: State) -> Result:
+    """Return the figures of a state that has run.
+
+    Raises ScenarioError where a delivery came before a cause: neither pruning allows that, and
+    what IDR would carry from there on is not known.
+    """
+    if s.at.early:
+        raise ScenarioError(
+            f"the compiled engine of a hierarchy has found {int(s.at.early):,} deliveries before "
+            "a cause, and does not know what follows from these: --engine readable does"
+        )
     found = figures(s)
     caveats = {"early.by_receipt": NOT_BY_RECEIPT}
+    if not s.measures.causes:
+        caveats = dict.fromkeys(JUDGED, NOT_ASKED)
     if "wait_ms.mean" in found:
         caveats |= {name: LONG_WAITS for name in QUANTILES if name not in found}
     return Result(scenario, seed, "compiled", found, series(s), Relation.BY_DELIVERY, caveats)
@@ -177,23 +179,27 @@ def _longest_us(scenario: Scenario) -> int:
     return int(of.quantiles.max()) + int(of.places.max())
 
 
-def _run(scenario: Scenario, seed: int, log: bool) -> State:
+def _run(scenario: Scenario, seed: int, measures: Measures, log: bool = False) -> State:
+    s = prepared(scenario, seed, measures, log)
+    hierarchy.run(s)
+    assert not s.at.full, "the bound on rows of `needs` does not hold"
+    return s
+
+
+def prepared(
+    scenario: Scenario, seed: int, measures: Measures = EVERYTHING, log: bool = False
+) -> State:
+    """Return the state of a run in which nothing has happened yet. Raises ScenarioError."""
     _check(scenario)
     sends = Traffic(scenario, seed).schedule
     _check_silence(scenario, sends)
-    size = _size(scenario, sends, log)
-    while True:
-        s = _state(scenario, seed, sends, size)
-        hierarchy.run(s)
-        if not s.at[FULL]:
-            return s
-        size = size._replace(rows=4 * size.rows)
+    return _state(scenario, seed, sends, _size(scenario, sends, measures, log), measures)
 
 
 # -- how large ------------------------------------------------------------------------------------
 
 
-def _size(scenario: Scenario, sends: Schedule, log: bool) -> Size:
+def _size(scenario: Scenario, sends: Schedule, measures: Measures, log: bool) -> Size:
     topology = scenario.topology
     assert isinstance(topology, Hierarchy)
     longest = _longest_us(scenario)
@@ -204,13 +210,13 @@ def _size(scenario: Scenario, sends: Schedule, log: bool) -> Size:
         groups=groups,
         place=groups + topology.external,
         messages=len(sent),
-        samples=len(_samples(scenario)),
+        samples=len(_samples(scenario)) if measures.storage else 0,
         rows=_rows(sent, HOPS * longest),
         most=int(recent.max(initial=0)) * (topology.size + sum(topology.groups)),
         longest_us=longest,
         fifo=scenario.links.fifo,
-        published=_options(scenario).get("pruning") == "published",
         log=log,
+        causes=measures.causes,
     )
 
 
@@ -235,12 +241,12 @@ def _us(seconds: float) -> int:
 # -- the arrays -----------------------------------------------------------------------------------
 
 
-def _state(scenario: Scenario, seed: int, sends: Schedule, size: Size) -> State:
+def _state(scenario: Scenario, seed: int, sends: Schedule, size: Size, measures: Measures) -> State:
     options = _options(scenario)
     pruning = PRUNINGS[options.get("pruning", "safe")]
     ack_after = options.get("ack_after")
     if ack_after is None:
-        ack_after = 1 if pruning == PUBLISHED else ACK_AFTER
+        ack_after = ACK_AFTER
     of = channels(scenario.topology, scenario.links)
     arrays = new_arrays(size)
     _messages(arrays["message"], sends)
@@ -248,8 +254,9 @@ def _state(scenario: Scenario, seed: int, sends: Schedule, size: Size) -> State:
     _groups(arrays["group"], scenario, sends)
     return State(
         **arrays,
+        measures=measures,
         time_us=np.append(sends.time_us, FOREVER).astype(np.uint64),
-        sample_us=np.array([*_samples(scenario), FOREVER], np.uint64),
+        sample_us=np.array([*_samples(scenario)[: size.samples], FOREVER], np.uint64),
         warm=np.uint64(np.searchsorted(sends.time_us, _us(scenario.warm_s))),
         pruning=pruning,
         ack_after=np.uint64(0 if pruning == NONE else ack_after),
@@ -262,35 +269,35 @@ def _state(scenario: Scenario, seed: int, sends: Schedule, size: Size) -> State:
     )
 
 
-def _messages(message: Small, sends: Schedule) -> None:
+def _messages(message: Rows[Message], sends: Schedule) -> None:
     """Fill in the schedule, and for each message its neighbours among its sender's."""
     count = len(message)
     order = np.lexsort((np.arange(count), sends.sender))
     sender = sends.sender[order]
     same = sender[1:] == sender[:-1]
-    message[order[:-1][same], int(AFTER)] = order[1:][same] + 1
-    message[order[1:][same], int(BEFORE)] = order[:-1][same] + 1
+    message["after"][order[:-1][same]] = order[1:][same] + 1
+    message["before"][order[1:][same]] = order[:-1][same] + 1
     new = np.append(True, ~same)[:count]
     begin = np.maximum.accumulate(np.where(new, np.arange(count), 0))
-    message[order, int(SEQ)] = np.arange(count) - begin + 1
-    message[:, int(SENDER)] = sends.sender
+    message["seq"][order] = np.arange(count) - begin + 1
+    message["sender"] = sends.sender
 
 
-def _processes(process: Words, scenario: Scenario) -> None:
+def _processes(process: Rows[Process], scenario: Scenario) -> None:
     topology, of = scenario.topology, channels(scenario.topology, scenario.links)
     assert isinstance(topology, Hierarchy)
     groups = len(topology.groups)
     inside = np.repeat(np.arange(groups), topology.groups)
-    process[:, int(HOME)] = NOWHERE
-    process[:groups, int(HOME)] = np.arange(groups)
-    process[groups : groups + len(inside), int(HOME)] = inside
-    process[:, int(KIND)] = of.kind
-    process[:, int(STAND)] = np.arange(len(process)) % len(of.places)
+    process["home"] = NOWHERE
+    process["home"][:groups] = np.arange(groups)
+    process["home"][groups : groups + len(inside)] = inside
+    process["kind"] = of.kind
+    process["stand"] = np.arange(len(process)) % len(of.places)
 
 
-def _groups(group: Words, scenario: Scenario, sends: Schedule) -> None:
+def _groups(group: Rows[Group], scenario: Scenario, sends: Schedule) -> None:
     topology = scenario.topology
     assert isinstance(topology, Hierarchy)
     first = len(topology.groups) + np.cumsum([0, *topology.groups])
-    group[:, int(FIRST)] = first
-    group[:, int(OWN_FIRST)] = np.searchsorted(np.sort(sends.sender), first)
+    group["first"] = first
+    group["own_first"] = np.searchsorted(np.sort(sends.sender), first)

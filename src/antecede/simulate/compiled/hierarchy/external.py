@@ -8,36 +8,12 @@ from antecede.simulate.compiled.hierarchy.accounting import (
     ci_bytes,
     count_bytes,
     group_of,
-    is_known,
-)
-from antecede.simulate.compiled.hierarchy.columns import (
-    BEFORE,
-    DONE,
-    DS,
-    EXTERNAL,
-    HAVE,
-    HEARD,
-    HELD,
-    HOME,
-    LIST,
-    LOOSE_COUNT,
-    LOOSE_FIRST,
-    NOWHERE,
-    NUMBER,
-    READY,
-    ROW_IN,
-    ROW_OUT,
-    SENDER,
-    SEQ,
-    TOP,
-    TOP_TOLD,
 )
 from antecede.simulate.compiled.hierarchy.deliver import count_wait, deliver
 from antecede.simulate.compiled.hierarchy.encoded import external_encoded
 from antecede.simulate.compiled.hierarchy.internal import count_idr
 from antecede.simulate.compiled.hierarchy.jit import inlined, njit
 from antecede.simulate.compiled.hierarchy.network import (
-    LOOSE_BIT,
     carry,
     hold,
     let_go,
@@ -45,6 +21,10 @@ from antecede.simulate.compiled.hierarchy.network import (
     send_outside,
     wait,
     wake,
+)
+from antecede.simulate.compiled.hierarchy.records import (
+    HAVE,
+    NOWHERE,
 )
 from antecede.simulate.compiled.hierarchy.sets import (
     add,
@@ -66,46 +46,48 @@ NOTHING = np.uint64(2**64 - 1)
 @njit
 def send_external(s: State, message: np.uint64, now: np.uint64) -> None:
     """Let an external peer send (Listing 9)."""
-    at = s.message[message, SENDER]
+    at = np.uint64(s.message[message].sender)
     stamp(s, at, message)
-    count_idr(s, message)
-    count = list_needs(s, message, np.uint64(s.message[message, ROW_IN]), _0)
-    encoded = external_encoded(s, at, message, count, _0, _0)
-    size = ci_bytes(s, count, _0)
+    if s.measures.causes and message >= s.warm:
+        count_idr(s, message)
+    if s.measures.sizes or s.measures.encoded:
+        _count_external(s, at, message)
+    if s.measures.ds and message >= s.warm:
+        count_bytes(s.ds, _8 * s.process[at].heard, _0)
     follow_own(s, message)
-    if message >= s.warm:
-        count_bytes(s, EXTERNAL, size, encoded)
-        count_bytes(s, DS, _8 * s.process[at, HEARD], _0)
     add(s, HAVE, at, message)
-    carry(s, at, message, _0, size, encoded)
     send_outside(s, message, at, now)
+
+
+@inlined
+def _count_external(s: State, at: np.uint64, message: np.uint64) -> None:
+    """Count what a message of an external peer carries. Before `follow_own`."""
+    count = list_needs(s, message, _0)
+    encoded = external_encoded(s, at, message, count, _0)
+    size = ci_bytes(s, count)
+    if message >= s.warm:
+        count_bytes(s.external, size, encoded)
+    carry(s, at, message, _0, size, encoded)
 
 
 @inlined
 def arrive_outside(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None:
     """Deliver a message of the external group, and what waited for it, or hold it."""
     place, group = place_of(s, at), group_of(s, message)
-    woken = total = _0
     if group != NOWHERE:
         add_come(s, place, message)
-        s.vtx[TOP, place, group] = max(
-            np.uint64(s.vtx[TOP, place, group]), np.uint64(s.message[message, TOP_TOLD])
+        s.vtx[place, group].top = max(
+            np.uint64(s.vtx[place, group].top), np.uint64(s.message[message].top_told)
         )
-        if s.loose_waiting[place] != _0:
-            woken = _wake_told(s, at, place, group)
-    reason = _missing(s, at, place, message)
-    if reason == NOTHING:
-        _take(s, at, place, message, now)
-        s.scratch[DONE, _0] = message
-        total = _1
-    else:
-        s.process[at, HELD] += _1
-        _wait(s, at, place, hold(s, message, now), reason)
-    if woken != _0:
-        total = _retry(s, at, place, woken, total, now)
-    k = _0
+    if lacks(s, at, message):
+        s.process[at].held += _1
+        wait(s, at, hold(s, message, now), _first_missing(s, at, message))
+        return
+    _take(s, at, place, message, now)
+    s.done[_0] = message
+    k, total = _0, _1
     while k < total:
-        woken = wake(s, at, s.scratch[DONE, k], _0)
+        woken = wake(s, at, s.done[k], _0)
         if woken != _0:
             total = _retry(s, at, place, woken, total, now)
         k += _1
@@ -115,21 +97,14 @@ def arrive_outside(s: State, at: np.uint64, message: np.uint64, now: np.uint64) 
 def _take(s: State, at: np.uint64, place: np.uint64, message: np.uint64, now: np.uint64) -> None:
     group = group_of(s, message)
     if group != NOWHERE:
-        number = np.uint64(s.numbers[NUMBER, group, message])
-        s.vtx[TOP, place, group] = max(np.uint64(s.vtx[TOP, place, group]), number)
-    if s.process[at, HOME] == NOWHERE:
-        deliver(s, at, message, np.uint64(s.message[message, ROW_OUT]), now)
-        if group == NOWHERE and s.message[message, SEQ] == 1:
-            s.process[at, HEARD] += _1
+        number = np.uint64(s.number[group, message])
+        s.vtx[place, group].top = max(np.uint64(s.vtx[place, group].top), number)
+    if s.process[at].home == NOWHERE:
+        deliver(s, at, message, now)
+        if group == NOWHERE and s.message[message].seq == 1:
+            s.process[at].heard += _1
     else:
         translate(s, at, message, now)
-
-
-@inlined
-def _wait(s: State, at: np.uint64, place: np.uint64, node: np.uint64, reason: np.uint64) -> None:
-    wait(s, at, node, reason)
-    if reason & LOOSE_BIT != _0:
-        s.loose_waiting[place] += _1
 
 
 @inlined
@@ -147,18 +122,17 @@ def _retry(
     """
     _sort(s, count)
     for k in range(count):
-        node = s.scratch[READY, k]
-        message = np.uint64(s.nodes[node, 2])
-        reason = _missing(s, at, place, message)
-        if reason != NOTHING:
-            _wait(s, at, place, node, reason)
+        node = s.ready[k]
+        message = np.uint64(s.nodes[node].message)
+        if lacks(s, at, message):
+            wait(s, at, node, _first_missing(s, at, message))
             continue
-        s.process[at, HELD] -= _1
-        if s.process[at, HOME] == NOWHERE:
+        s.process[at].held -= _1
+        if s.process[at].home == NOWHERE:
             count_wait(s, message, node, now)
         let_go(s, node)
         _take(s, at, place, message, now)
-        s.scratch[DONE, total] = message
+        s.done[total] = message
         total += _1
     return total
 
@@ -166,59 +140,40 @@ def _retry(
 @inlined
 def _key(s: State, node: np.uint64) -> np.uint64:
     """Return the sender in the external group and its number, as one word."""
-    message = np.uint64(s.nodes[node, 2])
+    message = np.uint64(s.nodes[node].message)
     group = group_of(s, message)
     if group == NOWHERE:
-        return np.uint64((s.message[message, SENDER] << _32) | np.uint64(s.message[message, SEQ]))
-    return np.uint64((group << _32) | np.uint64(s.numbers[NUMBER, group, message]))
+        return np.uint64((s.message[message].sender << _32) | np.uint64(s.message[message].seq))
+    return np.uint64((group << _32) | np.uint64(s.number[group, message]))
 
 
 @inlined
 def _sort(s: State, count: np.uint64) -> None:
     for k in range(_1, count):
-        node = s.scratch[READY, k]
+        node = s.ready[k]
         key, place = _key(s, node), np.uint64(k)
-        while place > _0 and _key(s, s.scratch[READY, place - _1]) > key:
-            s.scratch[READY, place] = s.scratch[READY, place - _1]
+        while place > _0 and _key(s, s.ready[place - _1]) > key:
+            s.ready[place] = s.ready[place - _1]
             place -= _1
-        s.scratch[READY, place] = node
+        s.ready[place] = node
 
 
 # -- what is missing ------------------------------------------------------------------------------
 
 
 @inlined
-def _missing(s: State, at: np.uint64, place: np.uint64, message: np.uint64) -> np.uint64:
-    """Return what a message waits for by Listing 11, or NOTHING."""
-    row = np.uint64(s.message[message, ROW_OUT])
-    if s.message[message, LOOSE_COUNT] == 0 and not lacks(s, at, message, row):
-        return NOTHING
-    return _first_missing(s, at, place, message, row)
-
-
-@inlined
-def _first_missing(
-    s: State, at: np.uint64, place: np.uint64, message: np.uint64, row: np.uint64
-) -> np.uint64:
-    """Return the sender's message before, or the missing one of the first external peer, or of
-    the first super peer the newest, or a forgotten message with LOOSE_BIT.
+def _first_missing(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
+    """Return what a message waits for by Listing 11: the sender's message before, or the missing
+    one of the first external peer, or of the first super peer the newest.
     """
     group, found, least = group_of(s, message), NOTHING, NOTHING
-    for k in range(list_missing(s, at, message, row)):
-        other = s.scratch[LIST, k]
-        if group == NOWHERE and other + _1 == np.uint64(s.message[message, BEFORE]):
+    for k in range(list_missing(s, at, message)):
+        other = s.listed[k]
+        if group == NOWHERE and other + _1 == np.uint64(s.message[message].before):
             return np.uint64(other)
         rank = _rank(s, other, group_of(s, other))
         if rank < least:
             least, found = rank, other
-    if group == at:
-        return found
-    first = np.uint64(s.message[message, LOOSE_FIRST])
-    for k in range(first, first + np.uint64(s.message[message, LOOSE_COUNT])):
-        other = np.uint64(s.loose[k])
-        rank = _rank(s, other, group)
-        if rank < least and not is_known(s, place, group, other):
-            least, found = rank, other | LOOSE_BIT
     return found
 
 
@@ -226,30 +181,6 @@ def _first_missing(
 def _rank(s: State, message: np.uint64, group: np.uint64) -> np.uint64:
     """Return a word that orders what is missing: external peers, super peers newest first."""
     if group == NOWHERE:
-        return np.uint64(s.message[message, SENDER])
-    number = np.uint64(s.numbers[NUMBER, group, message])
+        return np.uint64(s.message[message].sender)
+    number = np.uint64(s.number[group, message])
     return np.uint64(_VECTOR + (group << _40) + (_HIGH - number))
-
-
-@njit
-def _wake_told(s: State, at: np.uint64, place: np.uint64, group: np.uint64) -> np.uint64:
-    """Put the nodes that wait for a number that I has brought into `ready`; return how many."""
-    count = _0
-    for list_ in range(np.uint64(s.head.shape[1])):
-        node, before = np.uint64(s.head[at, list_]), _0
-        while node != _0:
-            after, reason = np.uint64(s.nodes[node, 0]), np.uint64(s.nodes[node, 1])
-            waiter = np.uint64(s.nodes[node, 2])
-            told = reason & LOOSE_BIT != _0 and group_of(s, waiter) == group
-            if told and is_known(s, place, group, reason ^ LOOSE_BIT):
-                s.scratch[READY, count] = node
-                count += _1
-                s.loose_waiting[place] -= _1
-                if before == _0:
-                    s.head[at, list_] = after
-                else:
-                    s.nodes[before, 0] = after
-            else:
-                before = node
-            node = after
-    return count

@@ -7,83 +7,78 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from antecede.simulate.compiled.hierarchy.columns import (
-    ARRIVALS,
+from antecede.simulate.compiled.hierarchy.records import (
     AT_EXTERNAL,
     AT_HELD,
     AT_IDR,
     AT_INTERNAL,
     AT_SUPER,
     AT_TT,
-    COUNTED,
-    DELIVERIES,
-    DS,
-    EARLY,
-    EXTERNAL,
-    EXTRA,
-    FIRST,
-    HELD,
-    IDR,
-    INTERNAL,
-    MISSING,
-    NOTES,
 )
-from antecede.simulate.compiled.hierarchy.state import State
+from antecede.simulate.compiled.hierarchy.state import ROLES, State
 from antecede.simulate.delays import US
 
 MS_US = US // 1000
 ACK_BYTES = 4
-ROLES = {"internal": INTERNAL, "external": EXTERNAL, "idr": IDR, "ds": DS}
 
 
 def figures(s: State) -> dict[str, float]:
     """Return the figures of `simulate.outputs.result`, and `ds.overhead_bytes`."""
     found: dict[str, float] = {
         "sent": len(s.message),
-        "arrivals": int(s.at[ARRIVALS]),
-        "deliveries": int(s.at[DELIVERIES]),
-        "held_at_end": int(s.process[len(s.group) - 1 :, int(HELD)].sum()),
+        "arrivals": int(s.at.arrivals),
+        "deliveries": int(s.at.deliveries),
+        "held_at_end": int(s.process["held"][len(s.group) - 1 :].sum()),
         "lost": 0,
         "duplicates": 0,
-        "violations": int(s.at[EARLY]),
-        "early.by_delivery": int(s.at[EARLY]),  # what it promises
-        "violations.checked": int(s.at[DELIVERIES]),
-        "lemma3.missing": int(s.at[MISSING]),
-        "lemma3.extra": int(s.at[EXTRA]),
+        **_judged(s),
         **_sizes(s),
         **_storage(s),
         **_waits(s),
     }
-    if s.at[NOTES]:
-        found |= {"notes": int(s.at[NOTES]), "note_bytes": ACK_BYTES * int(s.at[NOTES])}
+    if s.at.notes:
+        found |= {"notes": int(s.at.notes), "note_bytes": ACK_BYTES * int(s.at.notes)}
     owed = found["sent"] * (len(s.process) - len(s.group)) - found["deliveries"]
     return found | ({"undelivered": owed} if owed else {})
 
 
+def _judged(s: State) -> dict[str, float]:
+    if not s.measures.causes:
+        return {}
+    return {
+        "violations": int(s.at.early),
+        "early.by_delivery": int(s.at.early),  # what it promises
+        "violations.checked": int(s.at.deliveries),
+        "lemma3.missing": int(s.at.missing),
+        "lemma3.extra": int(s.at.extra),
+    }
+
+
 def _sizes(s: State) -> dict[str, float]:
     found: dict[str, float] = {}
-    for role, row in ROLES.items():
-        count, total, squares, encoded = (int(value) for value in s.sizes[int(row)])
-        if count:
+    for role in ROLES:
+        sums = getattr(s, role)
+        count, total, squares = int(sums.count), int(sums.total), int(sums.squares)
+        if count and (s.measures.sizes or role in ("idr", "ds")):
             found[f"{role}.overhead_bytes"] = total / count
             found[f"{role}.overhead_bytes_sd"] = math.sqrt(count * squares - total**2) / count
-            if row != DS:  # nobody sends it
-                found[f"{role}.encoded_bytes"] = encoded / count
-    messages = int(s.sizes[int(INTERNAL), 0])
-    if messages:
+        if count and s.measures.encoded and role != "ds":  # nobody sends it
+            found[f"{role}.encoded_bytes"] = int(sums.encoded) / count
+    messages = int(s.internal.count)
+    if messages and s.measures.sizes:
         found["internal.entropy_bytes"] = float(s.entropy[0]) / messages
     return found
 
 
 def _members(s: State) -> dict[str, tuple[int, int]]:
     """Return column of `stored` and number of members by name."""
-    groups, inside = len(s.group) - 1, int(s.group[-1, int(FIRST)]) - len(s.group) + 1
+    groups, inside = len(s.group) - 1, int(s.group["first"][-1]) - len(s.group) + 1
     outside = len(s.process) - groups - inside
     roles = {
         "internal.storage_bytes": (AT_INTERNAL, inside),
         "external.storage_bytes": (AT_EXTERNAL, outside),
         "super.storage_bytes": (AT_SUPER, groups),
-        "idr.storage_bytes": (AT_IDR, inside + outside),
+        "idr.storage_bytes": (AT_IDR, (inside + outside) * s.measures.causes),
         "held": (AT_HELD, inside + outside),
         "tt": (AT_TT, groups),
     }
@@ -95,9 +90,9 @@ def _storage(s: State) -> dict[str, float]:
     samples = len(s.stored)
     for name, (column, count) in _members(s).items() if samples else ():
         bytes_ = name.endswith("bytes")
-        mean = int(s.stored[:, column, 0].sum()) / (samples * count)
+        mean = int(s.stored["total"][:, column].sum()) / (samples * count)
         found[name if bytes_ else f"{name}.mean"] = mean
-        most = int(s.stored[:, column, 1].max())
+        most = int(s.stored["most"][:, column].max())
         found[f"{name}_max" if bytes_ else f"{name}.max"] = most
     return found
 
@@ -109,26 +104,26 @@ def series(s: State) -> dict[str, Sequence[float]]:
     found: dict[str, Sequence[float]] = {"time_s": (s.sample_us[:-1] / US).tolist()}
     for name, (column, count) in _members(s).items():
         if name != "tt":
-            found[name] = (s.stored[:, column, 0] / count).tolist()
+            found[name] = (s.stored["total"][:, column] / count).tolist()
     return found
 
 
 def _waits(s: State) -> dict[str, float]:
     """Return the figures of waits in ms, exact; quantiles above 2^20 us are left out."""
-    count = int(s.at[COUNTED])
+    count = int(s.at.counted)
     if not count:
         return {}
     bins = s.wait_us.astype(np.int64)
     bins[0] = count - int(bins.sum())
     reached = np.cumsum(bins)
-    longest = int(s.wait_sum[1])
+    longest = int(s.at.longest_wait_us)
 
     places = {
         f"wait_ms.p{hundredths}": int(np.searchsorted(reached, -(-hundredths * count // 100)))
         for hundredths in (50, 99)
     }
     return {
-        "wait_ms.mean": int(s.wait_sum[0]) / count / MS_US,
+        "wait_ms.mean": int(s.at.waited_us) / count / MS_US,
         # The last bin has all that waited longer, so it names no wait.
         **{name: place / MS_US for name, place in places.items() if place < len(bins) - 1},
         "wait_ms.max": longest / MS_US,

@@ -6,35 +6,7 @@ import numpy as np
 
 from antecede.kernels.bits import ones
 from antecede.simulate.compiled.hierarchy.accounting import count_bytes, span_bytes, span_inside
-from antecede.simulate.compiled.hierarchy.columns import (
-    EXACT,
-    EXTRA,
-    FLOOR,
-    HAVE,
-    HELD,
-    HIGH,
-    HOME,
-    IDR,
-    KEPT,
-    LIST,
-    LOW,
-    MISSING,
-    NEWEST,
-    NUMBER,
-    ORDER,
-    PREFIX,
-    PUBLISHED,
-    READY,
-    ROW_IN,
-    ROWS,
-    SAFE,
-    SENDER,
-    SHADOW,
-    SILENT,
-    SPOKEN,
-    TOLD,
-)
-from antecede.simulate.compiled.hierarchy.deliver import count_wait, deliver, row_at
+from antecede.simulate.compiled.hierarchy.deliver import count_wait, deliver
 from antecede.simulate.compiled.hierarchy.encoded import idr_encoded, upward_encoded
 from antecede.simulate.compiled.hierarchy.jit import inlined, njit
 from antecede.simulate.compiled.hierarchy.network import (
@@ -45,6 +17,12 @@ from antecede.simulate.compiled.hierarchy.network import (
     send_up,
     wait,
     wake,
+)
+from antecede.simulate.compiled.hierarchy.records import (
+    HAVE,
+    KEPT,
+    SAFE,
+    SHADOW,
 )
 from antecede.simulate.compiled.hierarchy.sets import (
     add,
@@ -68,66 +46,62 @@ _0, _1, _4, _8 = (np.uint64(k) for k in (0, 1, 4, 8))
 @njit
 def send_internal(s: State, message: np.uint64, now: np.uint64) -> None:
     """Let an internal peer send (Listing 4)."""
-    at = s.message[message, SENDER]
-    _compare(s, at)
+    at = np.uint64(s.message[message].sender)
+    if s.measures.causes:
+        _compare(s, at)
     stamp(s, at, message)
-    count_idr(s, message)
+    if s.measures.causes and message >= s.warm:
+        count_idr(s, message)
     follow_own(s, message)
-    s.message[message, FLOOR] = s.process[at, TOLD] = prefix(s, at)
-    s.process[at, SILENT] = _0
-    s.process[at, SPOKEN] += _1
+    s.message[message].floor = s.process[at].told = prefix(s, at)
+    s.process[at].silent = _0
+    s.process[at].spoken += _1
     if len(s.carried) != 0:
         size, encoded = _upward_bytes(s, at, message), upward_encoded(s, at, message)
-        carry(s, at, message, s.process[at, HOME], size, encoded)
+        carry(s, at, message, s.process[at].home, size, encoded)
     send_up(s, message, at, now)
 
 
 @njit
 def count_idr(s: State, message: np.uint64) -> None:
     """Count what IDR would carry."""
-    pairs, row = _0, np.uint64(s.message[message, ROW_IN])
-    for k in range(np.uint64(s.message[message, ROWS])):
+    pairs, row = _0, np.uint64(s.message[message].row)
+    for k in range(np.uint64(s.message[message].rows)):
         for word in range(8):
             pairs += ones(s.needs[row + k, 1, word])
-    if message >= s.warm:
-        count_bytes(s, IDR, _8 * pairs, idr_encoded(s, message))
+    count_bytes(s.idr, _8 * pairs, idr_encoded(s, message))
 
 
 @inlined
 def _compare(s: State, at: np.uint64) -> None:
     """Hold DV against the immediate dependencies (Lemma 3 of Evropeytsev et al. 2016)."""
-    published = s.pruning == PUBLISHED
-    for block in range(s.process[at, LOW], s.process[at, HIGH]):
+    for block in range(s.process[at].low, s.process[at].high):
         for word in range(8):
-            wanted = (
-                s.sets[block, at, EXACT, word] if published else s.sets[block, at, SHADOW, word]
-            )
-            s.at[MISSING] += ones(wanted & ~s.sets[block, at, KEPT, word])
-            s.at[EXTRA] += ones(s.sets[block, at, KEPT, word] & ~wanted)
-            if published:
-                s.sets[block, at, EXACT, word] = _0
+            wanted = s.sets[block, at, SHADOW, word]
+            s.at.missing += ones(wanted & ~s.sets[block, at, KEPT, word])
+            s.at.extra += ones(s.sets[block, at, KEPT, word] & ~wanted)
 
 
 @njit
 def _upward_bytes(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
-    count = list_needs(s, message, np.uint64(s.message[message, ROW_IN]), _0)
+    count = list_needs(s, message, _0)
     floor = _4 if s.pruning == SAFE else _0
     if count == _0:
         return floor
-    lowest, highest = span_inside(s, s.process[at, HOME], count)
+    lowest, highest = span_inside(s, s.process[at].home, count)
     return np.uint64(floor + span_bytes(lowest, highest))
 
 
 @inlined
 def prefix(s: State, at: np.uint64) -> np.uint64:
     """Return the number up to which an internal peer has all: RV's leading ones."""
-    group, found = s.process[at, HOME], s.process[at, PREFIX]
+    group, found = s.process[at].home, s.process[at].prefix
     while (
-        found < s.process[at, NEWEST]
-        and has(s, HAVE, at, np.uint64(s.numbers[ORDER, group, found + _1])) == _1
+        found < s.process[at].newest
+        and has(s, HAVE, at, np.uint64(s.order[group, found + _1])) == _1
     ):
         found += _1
-    s.process[at, PREFIX] = found
+    s.process[at].prefix = found
     return np.uint64(found)
 
 
@@ -137,45 +111,44 @@ def prefix(s: State, at: np.uint64) -> np.uint64:
 @inlined
 def arrive_inside(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None:
     """Deliver a message from the super peer, and what waited for it, or hold it (Listings 5, 6)."""
-    row = row_at(s, message, s.process[at, HOME])
-    if lacks(s, at, message, row):
-        _hold(s, at, message, row, now)
+    if lacks(s, at, message):
+        _hold(s, at, message, now)
         return
-    _take(s, at, message, row, now)
+    _take(s, at, message, now)
     count = wake(s, at, message, _0)
     if count != _0:
         _release(s, at, count, now)
-    if s.ack_after != _0 and s.process[at, SILENT] >= s.ack_after:
+    if s.ack_after != _0 and s.process[at].silent >= s.ack_after:
         _acknowledge(s, at, now)
 
 
 @inlined
-def _take(s: State, at: np.uint64, message: np.uint64, row: np.uint64, now: np.uint64) -> None:
-    s.process[at, NEWEST] = max(
-        s.process[at, NEWEST], np.uint64(s.numbers[NUMBER, s.process[at, HOME], message])
+def _take(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None:
+    s.process[at].newest = max(
+        s.process[at].newest, np.uint64(s.number[s.process[at].home, message])
     )
-    s.process[at, SILENT] += _1
-    if s.message[message, SENDER] == at:
+    s.process[at].silent += _1
+    if s.message[message].sender == at:
         add(s, HAVE, at, message)
     else:
-        deliver(s, at, message, row, now)
+        deliver(s, at, message, now)
 
 
 @inlined
-def _hold(s: State, at: np.uint64, message: np.uint64, row: np.uint64, now: np.uint64) -> None:
-    if s.message[message, SENDER] != at:
-        s.process[at, HELD] += _1
-    wait(s, at, hold(s, message, now), _newest_missing(s, at, message, row))
+def _hold(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None:
+    if s.message[message].sender != at:
+        s.process[at].held += _1
+    wait(s, at, hold(s, message, now), _newest_missing(s, at, message))
 
 
 @inlined
-def _newest_missing(s: State, at: np.uint64, message: np.uint64, row: np.uint64) -> np.uint64:
+def _newest_missing(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
     """Return the message of the highest number that is missing."""
-    group, newest, found = s.process[at, HOME], _0, _0
-    for k in range(list_missing(s, at, message, row)):
-        number = np.uint64(s.numbers[NUMBER, group, s.scratch[LIST, k]])
+    group, newest, found = s.process[at].home, _0, _0
+    for k in range(list_missing(s, at, message)):
+        number = np.uint64(s.number[group, s.listed[k]])
         if number > newest:
-            newest, found = number, s.scratch[LIST, k]
+            newest, found = number, s.listed[k]
     return found
 
 
@@ -185,43 +158,42 @@ def _release(s: State, at: np.uint64, count: np.uint64, now: np.uint64) -> None:
     while count != _0:
         node = _lowest(s, at, count)
         count -= _1
-        message = np.uint64(s.nodes[node, 2])
-        row = row_at(s, message, s.process[at, HOME])
-        if lacks(s, at, message, row):
-            wait(s, at, node, _newest_missing(s, at, message, row))
+        message = np.uint64(s.nodes[node].message)
+        if lacks(s, at, message):
+            wait(s, at, node, _newest_missing(s, at, message))
             continue
-        if s.message[message, SENDER] != at:
-            s.process[at, HELD] -= _1
+        if s.message[message].sender != at:
+            s.process[at].held -= _1
             count_wait(s, message, node, now)
         let_go(s, node)
-        _take(s, at, message, row, now)
+        _take(s, at, message, now)
         count = wake(s, at, message, count)
 
 
 @inlined
 def _lowest(s: State, at: np.uint64, count: np.uint64) -> np.uint64:
     """Take the node with the lowest number out of the first `count` of `ready`."""
-    group, best, least = s.process[at, HOME], _0, np.uint64(2**32)
+    group, best, least = s.process[at].home, _0, np.uint64(2**32)
     for k in range(count):
-        number = np.uint64(s.numbers[NUMBER, group, np.uint64(s.nodes[s.scratch[READY, k], 2])])
+        number = np.uint64(s.number[group, np.uint64(s.nodes[s.ready[k]].message)])
         if number < least:
             best, least = np.uint64(k), number
-    node = s.scratch[READY, best]
-    s.scratch[READY, best] = s.scratch[READY, count - _1]
+    node = s.ready[best]
+    s.ready[best] = s.ready[count - _1]
     return np.uint64(node)
 
 
 @njit
 def _acknowledge(s: State, at: np.uint64, now: np.uint64) -> None:
     """Tell the floor, if it has risen."""
-    s.process[at, SILENT] = _0
+    s.process[at].silent = _0
     floor = prefix(s, at)
     if s.pruning == SAFE:
         trim(s, at)
         count = list_member(s, KEPT, at)
         if count != _0:
-            lowest, _ = span_inside(s, s.process[at, HOME], count)
+            lowest, _ = span_inside(s, s.process[at].home, count)
             floor = min(floor, lowest - _1)
-    if floor > s.process[at, TOLD]:
-        s.process[at, TOLD] = floor
-        acknowledge(s, at, s.process[at, SPOKEN], floor, now)
+    if floor > s.process[at].told:
+        s.process[at].told = floor
+        acknowledge(s, at, s.process[at].spoken, floor, now)

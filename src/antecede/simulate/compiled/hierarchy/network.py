@@ -4,23 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from antecede.simulate.compiled.hierarchy.columns import (
-    ACK_FREE,
-    ACK_FRESH,
-    AWAITED,
-    CARRIED,
-    FIRST,
-    FREE,
-    FRESH,
-    HOME,
-    KIND,
-    NEWEST_DOWN,
-    NEWEST_UP,
-    NOTES,
-    READY,
-    STAND,
-)
 from antecede.simulate.compiled.hierarchy.jit import inlined
+from antecede.simulate.compiled.hierarchy.records import (
+    AWAITED,
+)
 from antecede.simulate.compiled.hierarchy.sets import add, drop, has
 from antecede.simulate.compiled.hierarchy.state import State
 from antecede.simulate.compiled.queue import put
@@ -32,8 +19,6 @@ ADDRESS_BITS = np.uint64(32)
 MESSAGE = np.uint64(2**32 - 1)
 ACKNOWLEDGES = np.uint64(2**31)
 """In place of a message: this and the place of an acknowledgement."""
-LOOSE_BIT = np.uint64(2**31)
-"""In what a node waits for: not for the delivery of this message, but for its number in I."""
 
 
 # -- channels -----------------------------------------------------------------------------------
@@ -41,9 +26,9 @@ LOOSE_BIT = np.uint64(2**31)
 
 @inlined
 def _arrival(s: State, word: np.uint64, at: np.uint64, to: np.uint64, now: np.uint64) -> np.uint64:
-    table = s.quantiles[s.table[s.process[at, KIND], s.process[to, KIND]]]
+    table = s.quantiles[s.table[s.process[at].kind, s.process[to].kind]]
     return np.uint64(
-        now + s.base[s.process[at, STAND], s.process[to, STAND]] + np.uint64(pick(table, word))
+        now + s.base[s.process[at].stand, s.process[to].stand] + np.uint64(pick(table, word))
     )
 
 
@@ -51,13 +36,13 @@ def _arrival(s: State, word: np.uint64, at: np.uint64, to: np.uint64, now: np.ui
 def send_inside(s: State, message: np.uint64, at: np.uint64, now: np.uint64) -> None:
     """Put a message on the channels from a super peer to all peers of its group."""
     addresses = np.uint64(len(s.process))
-    for peer in range(s.group[at, FIRST], s.group[at + _1, FIRST]):
+    for peer in range(s.group[at].first, s.group[at + _1].first):
         to = np.uint64(peer)
         word = draw(s.delay_key, message, at * addresses + to)
         time = _arrival(s, word, at, to, now)
         if s.fifo != _0:
-            time = max(time, s.process[to, NEWEST_DOWN])
-            s.process[to, NEWEST_DOWN] = time
+            time = max(time, s.process[to].newest_down)
+            s.process[to].newest_down = time
         put(s.queue, time, (to << ADDRESS_BITS) | message)
 
 
@@ -67,7 +52,7 @@ def place_of(s: State, at: np.uint64) -> np.uint64:
     groups = np.uint64(len(s.group) - 1)
     if at < groups:
         return at
-    return np.uint64(at - (s.group[groups, FIRST] - groups))
+    return np.uint64(at - (s.group[groups].first - groups))
 
 
 @inlined
@@ -77,7 +62,7 @@ def send_outside(s: State, message: np.uint64, at: np.uint64, now: np.uint64) ->
     for other in range(groups):
         if other != at:
             _put_outside(s, message, at, np.uint64(other), now)
-    for other in range(s.group[groups, FIRST], addresses):
+    for other in range(s.group[groups].first, addresses):
         if other != at:
             _put_outside(s, message, at, np.uint64(other), now)
 
@@ -98,31 +83,31 @@ def _put_outside(
 @inlined
 def send_up(s: State, message: np.uint64, at: np.uint64, now: np.uint64) -> None:
     """Put a message on the channel from an internal peer to its super peer."""
-    word = draw(s.delay_key, message, at * np.uint64(len(s.process)) + s.process[at, HOME])
+    word = draw(s.delay_key, message, at * np.uint64(len(s.process)) + s.process[at].home)
     _put_up(s, word, message, at, now)
 
 
 @inlined
 def _put_up(s: State, word: np.uint64, cargo: np.uint64, at: np.uint64, now: np.uint64) -> None:
-    time = _arrival(s, word, at, s.process[at, HOME], now)
+    time = _arrival(s, word, at, s.process[at].home, now)
     if s.fifo != _0:
-        time = max(time, s.process[at, NEWEST_UP])
-        s.process[at, NEWEST_UP] = time
-    put(s.queue, time, (s.process[at, HOME] << ADDRESS_BITS) | cargo)
+        time = max(time, s.process[at].newest_up)
+        s.process[at].newest_up = time
+    put(s.queue, time, (s.process[at].home << ADDRESS_BITS) | cargo)
 
 
 @inlined
 def acknowledge(s: State, at: np.uint64, seq: np.uint64, floor: np.uint64, now: np.uint64) -> None:
     """Let an internal peer tell its floor alone."""
-    ack = s.at[ACK_FREE]
+    ack = s.at.ack_free
     if ack == _0:
-        ack = s.at[ACK_FRESH]
-        s.at[ACK_FRESH] += _1
+        ack = s.at.ack_fresh
+        s.at.ack_fresh += _1
     else:
-        s.at[ACK_FREE] = s.acks[ack, 0]
-    s.acks[ack, 0], s.acks[ack, 1], s.acks[ack, 2] = at, seq, floor
-    word = draw(s.note_key, s.at[NOTES], at * np.uint64(len(s.process)) + s.process[at, HOME])
-    s.at[NOTES] += _1
+        s.at.ack_free = s.acks[ack].peer
+    s.acks[ack].peer, s.acks[ack].seq, s.acks[ack].floor = at, seq, floor
+    word = draw(s.note_key, s.at.notes, at * np.uint64(len(s.process)) + s.process[at].home)
+    s.at.notes += _1
     _put_up(s, word, ACKNOWLEDGES | ack, at, now)
 
 
@@ -137,10 +122,10 @@ def carry(
 ) -> None:
     """Log a transmission, where transmissions are kept."""
     if len(s.carried) != 0:
-        row = s.at[CARRIED]
+        row = s.at.carried
         s.carried[row, 0], s.carried[row, 1] = at, message
         s.carried[row, 2], s.carried[row, 3], s.carried[row, 4] = to, size, encoded
-        s.at[CARRIED] += _1
+        s.at.carried += _1
 
 
 # -- messages that wait ---------------------------------------------------------------------------
@@ -149,33 +134,32 @@ def carry(
 @inlined
 def hold(s: State, message: np.uint64, now: np.uint64) -> np.uint64:
     """Return a node for a message that is held back from now on."""
-    node = s.at[FREE]
+    node = s.at.free
     if node == _0:
-        node = s.at[FRESH]
-        s.at[FRESH] += _1
+        node = s.at.fresh
+        s.at.fresh += _1
     else:
-        s.at[FREE] = np.uint64(s.nodes[node, 0])
-    s.nodes[node, 2] = message
-    s.nodes[node, 3] = now & MESSAGE
+        s.at.free = np.uint64(s.nodes[node].after)
+    s.nodes[node].message = message
+    s.nodes[node].since = now & MESSAGE
     return np.uint64(node)
 
 
 @inlined
 def let_go(s: State, node: np.uint64) -> None:
     """Give a node back."""
-    s.nodes[node, 0] = s.at[FREE]
-    s.at[FREE] = node
+    s.nodes[node].after = s.at.free
+    s.at.free = node
 
 
 @inlined
 def wait(s: State, at: np.uint64, node: np.uint64, reason: np.uint64) -> None:
-    """Let a node wait at a process for a message (or with LOOSE_BIT, its number)."""
+    """Let a node wait at a process for a message."""
     place = reason & np.uint64(s.head.shape[1] - 1)
-    s.nodes[node, 0] = s.head[at, place]
-    s.nodes[node, 1] = reason
+    s.nodes[node].after = s.head[at, place]
+    s.nodes[node].reason = reason
     s.head[at, place] = node
-    if reason & LOOSE_BIT == _0:
-        add(s, AWAITED, at, reason)
+    add(s, AWAITED, at, reason)
 
 
 @inlined
@@ -187,14 +171,14 @@ def wake(s: State, at: np.uint64, reason: np.uint64, count: np.uint64) -> np.uin
         node = np.uint64(s.head[at, place])
         before = _0
         while node != _0:
-            after = np.uint64(s.nodes[node, 0])
-            if s.nodes[node, 1] == reason:
-                s.scratch[READY, count] = node
+            after = np.uint64(s.nodes[node].after)
+            if s.nodes[node].reason == reason:
+                s.ready[count] = node
                 count += _1
                 if before == _0:
                     s.head[at, place] = after
                 else:
-                    s.nodes[before, 0] = after
+                    s.nodes[before].after = after
             else:
                 before = node
             node = after

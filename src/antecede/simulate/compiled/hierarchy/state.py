@@ -18,8 +18,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from antecede.simulate.compiled.hierarchy.columns import ACK_FRESH, FRESH
+from antecede.simulate.compiled.hierarchy.records import (
+    Ack,
+    Counters,
+    Group,
+    Known,
+    Message,
+    Node,
+    Process,
+    Stored,
+    Sums,
+)
 from antecede.simulate.compiled.queue import Queue, new_queue, queue_bytes
+from antecede.simulate.compiled.records import Rows, layout, one
+from antecede.simulate.outputs.measures import Measures
 
 Words = npt.NDArray[np.uint64]
 Small = npt.NDArray[np.uint32]
@@ -38,18 +50,18 @@ class State(NamedTuple):
     """
 
     queue: Queue
-    at: Words
-    """Counters, see above."""
-    sizes: Ints
-    """[4, 4] of messages that count: number, sum and sum of squares of bytes, encoded bytes."""
+    measures: Measures
+    at: Counters
+    internal: Sums
+    external: Sums
+    idr: Sums
+    ds: Sums
     entropy: Floats
     """[1] sum over bit vectors sent into groups."""
-    stored: Ints
-    """[samples, 6, 2] sum over members, and largest."""
+    stored: Rows[Stored]
+    """[samples, 6] columns of `hierarchy.records`."""
     wait_us: Words
     """[bins] how many counted deliveries waited so long; the last: that long or longer."""
-    wait_sum: Ints
-    """[2] sum and maximum of waits in us."""
     time_us: Words
     """[M + 1] when messages are sent, and FOREVER."""
     sample_us: Words
@@ -71,39 +83,36 @@ class State(NamedTuple):
     fifo: np.uint64
     newest_out: Words
     """[E, E] arrival of what was put last on a FIFO channel of the external group; else [1, 1]."""
-    process: Words
-    """[N, 24] columns of `hierarchy.columns`; the last ones are not used."""
-    message: Small
-    """[M, 16] columns; the last is not used."""
-    group: Words
-    """[G + 1, 9] columns above."""
+    process: Rows[Process]
+    """[N]"""
+    message: Rows[Message]
+    """[M]"""
+    group: Rows[Group]
+    """[G + 1]"""
     sets: Words
-    """[B, N, 4, 8] sets of each process; [B, N, 5, 8] where pruning is "published"."""
+    """[B, N, 4, 8] sets of each process; [B, N, 3, 8] without IDR beside."""
     come: Words
     """[B, E, 8] what arrived in the external group; of its own group, at a super peer, what is
     held."""
     needs: Words
-    """[rows, 2, 8] blocks of what a message needs: by the protocol, and by IDR."""
-    numbers: Small
-    """[2, G, M + 1] rows above."""
-    heirs: Small
-    """[3, G, M + 1] rows above ("published"), else [3, 1, 1]."""
-    vtx: Small
-    """[2, E, G] rows above."""
-    loose: Small
-    """[..] messages that TT had forgotten when they were named ("published")."""
-    loose_waiting: Words
-    """[E] held messages that wait for the number of a forgotten one."""
+    """[rows, 2, 8] blocks of what a message needs: by the protocol, and by IDR; else
+    [rows, 1, 8]."""
+    number: Small
+    """[G, M + 1] number of a message at a super peer."""
+    order: Small
+    """[G, M + 1] message of a number."""
+    vtx: Rows[Known]
+    """[E, G]"""
     head: Small
     """[N, hash] first node of those that wait."""
-    nodes: Small
-    """[nodes, 4] next node or 0, what it waits for, its message, arrival in us (modulo 2^32)."""
-    acks: Words
-    """[acks, 3] peer, its last message's number, floor; of unused ones the next unused."""
-    scratch: Words
-    """[4, M + 2] rows above."""
-    debts: Small
-    """[.., 2] process and message: in the past of what was delivered there, and missing."""
+    nodes: Rows[Node]
+    acks: Rows[Ack]
+    listed: Words
+    """[M + 2] a set as a list."""
+    ready: Words
+    """[M + 2] nodes to look at again."""
+    done: Words
+    """[M + 2] messages of the external group that one arrival lets go."""
     log: Ints
     """[deliveries, 3] member, message, time; [0, 3]: not kept."""
     carried: Ints
@@ -128,8 +137,9 @@ class Size(NamedTuple):
     """Copies under way or held back at once, at most."""
     longest_us: int
     fifo: bool
-    published: bool
     log: bool
+    causes: bool
+    """Whether IDR runs beside."""
 
     @property
     def blocks(self) -> int:
@@ -148,39 +158,36 @@ class Size(NamedTuple):
 
 
 WAIT_BINS = 1 << 20
+ROLES = "internal", "external", "idr", "ds"
+"""Fields of a state that are sums over messages."""
 LINE = 64
 """Bytes of a line of the cache."""
 
 
-def shapes(size: Size) -> dict[str, tuple[tuple[int, ...], type]]:
+def shapes(size: Size) -> dict[str, tuple[tuple[int, ...], Any]]:
     """Return shape and type of every array that begins empty."""
     n, g, e, m = size.addresses, size.groups, size.place, size.messages
     word, small, signed = np.uint64, np.uint32, np.int64
-    heirs = (3, g, m + 1) if size.published else (3, 1, 1)
     return {
-        "at": ((20,), word),
-        "sizes": ((4, 4), signed),
         "entropy": ((1,), np.float64),
-        "stored": ((size.samples, 6, 2), signed),
+        "stored": ((size.samples, 6), layout(Stored)),
         "wait_us": ((WAIT_BINS + 1,), word),
-        "wait_sum": ((2,), signed),
         "newest_out": ((e, e) if size.fifo else (1, 1), word),
-        "process": ((n, 24), word),
-        "message": ((m, 16), small),
-        "group": ((g + 1, 9), word),
-        "sets": ((size.blocks, n, 5 if size.published else 4, 8), word),
+        "process": ((n,), layout(Process)),
+        "message": ((m,), layout(Message, LINE)),
+        "group": ((g + 1,), layout(Group)),
+        "sets": ((size.blocks, n, 4 if size.causes else 3, 8), word),
         "come": ((size.blocks, e, 8), word),
-        "needs": ((size.rows + 1, 2, 8), word),
-        "numbers": ((2, g, m + 1), small),
-        "heirs": (heirs, small),
-        "vtx": ((2, e, g), small),
-        "loose": ((8 * size.rows if size.published else 1,), small),
-        "loose_waiting": ((e,), word),
+        "needs": ((size.rows + 1, 2 if size.causes else 1, 8), word),
+        "number": ((g, m + 1), small),
+        "order": ((g, m + 1), small),
+        "vtx": ((e, g), layout(Known)),
         "head": ((n, size.hash), small),
-        "nodes": ((size.most + 2, 4), small),
-        "acks": ((size.most + 2, 3), word),
-        "scratch": ((4, m + 2), word),
-        "debts": ((size.rows // 8 + 1024, 2), small),
+        "nodes": ((size.most + 2,), layout(Node)),
+        "acks": ((size.most + 2,), layout(Ack)),
+        "listed": ((m + 2,), word),
+        "ready": ((m + 2,), word),
+        "done": ((m + 2,), word),
         "log": ((size.logged, 3), signed),
         "carried": (((g + 3) * m if size.log else 0, 5), signed),
         "windows": ((g + 1, m // 64 + 2), word),
@@ -190,18 +197,22 @@ def shapes(size: Size) -> dict[str, tuple[tuple[int, ...], type]]:
 
 def state_bytes(size: Size) -> int:
     """Return the memory of a run at most; what is never needed of it is never touched."""
-    arrays = sum(int(np.prod(shape)) * np.dtype(of).itemsize for shape, of in shapes(size).values())
+    arrays: int = sum(
+        math.prod(shape) * np.dtype(of).itemsize for shape, of in shapes(size).values()
+    )
     return arrays + 8 * size.messages + queue_bytes(size.longest_us, size.most)
 
 
 def new_arrays(size: Size) -> dict[str, Any]:
     """Return the queue and all arrays of a state that begin empty."""
     made: dict[str, Any] = {name: _zeros(shape, of) for name, (shape, of) in shapes(size).items()}
-    made["at"][[FRESH, ACK_FRESH]] = 1
+    made["at"] = one(Counters)
+    made["at"].fresh = made["at"].ack_fresh = 1
+    made |= {role: one(Sums) for role in ROLES}
     return {"queue": new_queue(size.longest_us, size.most), **made}
 
 
-def _zeros(shape: tuple[int, ...], of: type) -> Any:
+def _zeros(shape: tuple[int, ...], of: Any) -> Any:
     """Return zeros that begin with a line of the cache: a block of 8 words is one line then."""
     size = math.prod(shape) * np.dtype(of).itemsize
     raw = np.zeros(size + LINE, np.uint8)

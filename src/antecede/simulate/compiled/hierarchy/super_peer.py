@@ -9,57 +9,21 @@ from antecede.simulate.compiled.hierarchy.accounting import (
     count_bytes,
     entropy,
     group_of,
-    is_forgotten,
     list_inside,
     span_bytes,
     span_inside,
-    widen,
-)
-from antecede.simulate.compiled.hierarchy.columns import (
-    ACK_FREE,
-    AFTER,
-    BEFORE,
-    BOTTOM,
-    CO_HEIR,
-    EXTERNAL,
-    FIRST,
-    FLOOR,
-    FLOORS,
-    FULL,
-    GIVEN,
-    HAVE,
-    HEIR,
-    HEIRS,
-    INTERNAL,
-    LIST,
-    LOOSE,
-    LOOSE_COUNT,
-    LOOSE_FIRST,
-    LOWEST,
-    NONE,
-    NOWHERE,
-    NUMBER,
-    ORDER,
-    OWN,
-    OWN_FIRST,
-    OWNED,
-    PUBLISHED,
-    ROW_IN,
-    ROW_OUT,
-    SENDER,
-    SEQ,
-    TAKEN,
-    TOP_TOLD,
-    TRANSLATED,
 )
 from antecede.simulate.compiled.hierarchy.encoded import downward_encoded, external_encoded
 from antecede.simulate.compiled.hierarchy.jit import inlined, njit
 from antecede.simulate.compiled.hierarchy.network import carry, send_inside, send_outside
+from antecede.simulate.compiled.hierarchy.records import (
+    HAVE,
+    NONE,
+    NOWHERE,
+)
 from antecede.simulate.compiled.hierarchy.sets import (
     add,
     add_come,
-    bit,
-    copy_rows,
     has_come,
     list_needs,
 )
@@ -71,37 +35,37 @@ _0, _1, _6, _7, _9 = (np.uint64(k) for k in (0, 1, 6, 7, 9))
 @njit
 def take_upward(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None:
     """Forward a message of an internal peer, and those that waited for it; or hold it."""
-    peer = s.message[message, SENDER]
-    if s.message[message, SEQ] != s.process[peer, TAKEN] + _1:
+    peer = np.uint64(s.message[message].sender)
+    if s.message[message].seq != s.process[peer].taken + _1:
         add_come(s, at, message)
         return
     forward(s, at, message, now)
-    following = np.uint64(s.message[message, AFTER])
+    following = np.uint64(s.message[message].after)
     while following != _0 and has_come(s, at, following - _1) == _1:
         forward(s, at, following - _1, now)
-        following = np.uint64(s.message[following - _1, AFTER])
+        following = np.uint64(s.message[following - _1].after)
 
 
 @njit
 def forward(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None:
     """Listing 8: number a message of the own group, send it into the group and outside."""
-    peer = s.message[message, SENDER]
-    s.process[peer, TAKEN] += _1
-    number = _give_number(s, at, message)
-    place = s.group[at, OWN_FIRST] + s.group[at, OWNED]
+    peer = np.uint64(s.message[message].sender)
+    s.process[peer].taken += _1
+    _give_number(s, at, message)
+    place = s.group[at].own_first + s.group[at].owned
     before = _0
-    if s.group[at, OWNED] != _0:
-        before = np.uint64(s.numbers[NUMBER, at, np.uint64(s.message[place - _1, OWN])])
-    s.message[place, OWN] = message
-    s.group[at, OWNED] += _1
-    _send_inside(s, at, message, now)
-    size, encoded = _outward(s, at, message, before, number)
-    if s.vtx.shape[1] > 1:
-        if message >= s.warm:
-            count_bytes(s, EXTERNAL, size, encoded)
-        carry(s, at, message, _first_other(s, at), size, encoded)
+    if s.group[at].owned != _0:
+        before = np.uint64(s.number[at, np.uint64(s.message[place - _1].own)])
+    s.message[place].own = message
+    s.group[at].owned += _1
+    if s.measures.sizes or s.measures.encoded:
+        _count_inward(s, at, message)
+    send_inside(s, message, at, now)
+    if s.measures.sizes or s.measures.encoded or s.measures.storage:
+        _count_outward(s, at, message, before)
+    if len(s.vtx) > 1:
         send_outside(s, message, at, now)
-    learn(s, at, peer, np.uint64(s.message[message, FLOOR]))
+    learn(s, at, peer, np.uint64(s.message[message].floor))
 
 
 @inlined
@@ -110,22 +74,21 @@ def _first_other(s: State, at: np.uint64) -> np.uint64:
     groups = np.uint64(len(s.group) - 1)
     if at != _0:
         return _0
-    return _1 if groups > _1 else np.uint64(s.group[groups, FIRST])
+    return _1 if groups > _1 else np.uint64(s.group[groups].first)
 
 
 @inlined
-def _give_number(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
-    number = s.group[at, GIVEN] + _1
-    s.group[at, GIVEN] = number
-    s.numbers[NUMBER, at, message] = number
-    s.numbers[ORDER, at, number] = message
+def _give_number(s: State, at: np.uint64, message: np.uint64) -> None:
+    number = s.group[at].given + _1
+    s.group[at].given = number
+    s.number[at, message] = number
+    s.order[at, number] = message
     add(s, HAVE, at, message)
-    return np.uint64(number)
 
 
-@inlined
-def _send_inside(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None:
-    """Send a message with DV into the group; `list` has DV afterwards."""
+@njit
+def _count_inward(s: State, at: np.uint64, message: np.uint64) -> None:
+    """Count what a message into the group carries: DV."""
     count = list_inside(s, at, message)
     size = _0
     if count != _0:
@@ -134,128 +97,77 @@ def _send_inside(s: State, at: np.uint64, message: np.uint64, now: np.uint64) ->
         if message >= s.warm:
             s.entropy[0] += entropy(highest - lowest + _1, count)
     encoded = downward_encoded(s, at, message, count)
-    if s.pruning == PUBLISHED and group_of(s, message) != at:
-        _inherit_inward(s, at, message, count)
     if message >= s.warm:
-        count_bytes(s, INTERNAL, size, encoded)
-    carry(s, at, message, s.group[at, FIRST], size, encoded)
-    send_inside(s, message, at, now)
+        count_bytes(s.internal, size, encoded)
+    carry(s, at, message, s.group[at].first, size, encoded)
 
 
 @njit
-def _outward(
-    s: State, at: np.uint64, message: np.uint64, before: np.uint64, number: np.uint64
-) -> tuple[np.uint64, np.uint64]:
-    """Listing 14: return the bytes of CI and I, and all encoded; `before`: the last own number."""
-    count = list_needs(s, message, np.uint64(s.message[message, ROW_IN]), _0)
-    lowest, highest, kept, touched = NOWHERE, _0, _0, _0
+def _count_outward(s: State, at: np.uint64, message: np.uint64, before: np.uint64) -> None:
+    """Listing 14: count the bytes of CI and I, and all encoded; `before`: the last own number."""
+    count, number = list_needs(s, message, _0), np.uint64(s.number[at, message])
+    lowest, highest = NOWHERE, _0
     if before + _1 < number:
         lowest, highest = before + _1, number - _1
     for k in range(count):
-        other = s.scratch[LIST, k]
-        if is_forgotten(s, at, other):
-            touched = widen(s, at, np.uint64(s.numbers[NUMBER, at, other]), touched)
-            _loosen(s, message, other)
-            continue
-        s.scratch[LIST, kept] = other
-        kept += _1
+        other = s.listed[k]
         if group_of(s, other) != at:
-            out = np.uint64(s.numbers[NUMBER, at, other])
+            out = np.uint64(s.number[at, other])
             lowest, highest = min(lowest, out), max(highest, out)
-            _inherit(s, at, out, number)
-    if s.message[message, BEFORE] != 0:
-        s.scratch[LIST, kept] = np.uint64(s.message[message, BEFORE]) - _1
-        kept += _1
-    s.message[message, TOP_TOLD] = highest
-    encoded = external_encoded(s, at, message, kept, touched, before)
-    size = ci_bytes(s, kept, touched)
-    return size + span_bytes(lowest, highest) if highest != _0 else size, encoded
-
-
-@njit
-def _loosen(s: State, message: np.uint64, other: np.uint64) -> None:
-    """TT has forgotten a message that is named: its number goes out as if it were an own one."""
-    if s.message[message, ROW_IN] == s.message[message, ROW_OUT]:
-        copy_rows(s, message)
-        s.message[message, LOOSE_FIRST] = s.at[LOOSE]
-    if s.at[LOOSE] == np.uint64(len(s.loose)) or s.at[FULL] != _0:
-        s.at[FULL] = _1
-        return
-    s.loose[s.at[LOOSE]] = other
-    s.at[LOOSE] += _1
-    s.message[message, LOOSE_COUNT] += 1
-    row = (
-        np.uint64(s.message[message, ROW_OUT])
-        + (other >> _9)
-        - np.uint64(s.message[message, BOTTOM])
-    )
-    s.needs[row, 0, (other >> _6) & _7] &= ~bit(other)
+    if s.message[message].before != 0:
+        s.listed[count] = np.uint64(s.message[message].before) - _1
+        count += _1
+    s.message[message].top_told = highest
+    encoded = external_encoded(s, at, message, count, before)
+    size = ci_bytes(s, count)
+    if highest != _0:
+        size += span_bytes(lowest, highest)
+    if len(s.vtx) > 1:
+        if message >= s.warm:
+            count_bytes(s.external, size, encoded)
+        carry(s, at, message, _first_other(s, at), size, encoded)
 
 
 @njit
 def translate(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None:
     """Listings 13 and 15: number a message of the external group and send it into the group."""
     _give_number(s, at, message)
-    s.group[at, TRANSLATED] += _1
-    _send_inside(s, at, message, now)
+    s.group[at].translated += _1
+    if s.measures.sizes or s.measures.encoded:
+        _count_inward(s, at, message)
+    send_inside(s, message, at, now)
 
 
 # -- pruning --------------------------------------------------------------------------------------
 
 
-@inlined
-def _inherit(s: State, at: np.uint64, out: np.uint64, number: np.uint64) -> None:
-    """Let the first number that names an entry of TT be its heir ("published")."""
-    if s.pruning == PUBLISHED and s.heirs[HEIR, at, out] == 0:
-        s.heirs[HEIR, at, out] = number
-        s.heirs[CO_HEIR, at, out] = s.heirs[HEIRS, at, number]
-        s.heirs[HEIRS, at, number] = out
-
-
-@njit
-def _inherit_inward(s: State, at: np.uint64, message: np.uint64, count: np.uint64) -> None:
-    number = np.uint64(s.numbers[NUMBER, at, message])
-    for k in range(count):
-        if group_of(s, s.scratch[LIST, k]) != at:
-            _inherit(s, at, np.uint64(s.numbers[NUMBER, at, s.scratch[LIST, k]]), number)
-    if group_of(s, message) == NOWHERE and s.message[message, BEFORE] != 0:
-        last = np.uint64(s.message[message, BEFORE]) - _1
-        if not is_forgotten(s, at, last):
-            _inherit(s, at, np.uint64(s.numbers[NUMBER, at, last]), number)
-
-
 @njit
 def learn(s: State, at: np.uint64, peer: np.uint64, floor: np.uint64) -> None:
     """Note what a peer says of itself; forget what nobody needs."""
-    before = s.process[peer, FLOORS]
+    before = s.process[peer].floor
     if s.pruning == NONE or floor <= before:
         return
-    s.process[peer, FLOORS] = floor
-    if before == s.group[at, LOWEST]:
+    s.process[peer].floor = floor
+    if before == s.group[at].lowest:
         lowest = floor
-        for other in range(s.group[at, FIRST], s.group[at + _1, FIRST]):
-            lowest = min(lowest, s.process[other, FLOORS])
+        for other in range(s.group[at].first, s.group[at + _1].first):
+            lowest = min(lowest, s.process[other].floor)
         for number in range(before + _1, lowest + _1):
             _forget(s, at, np.uint64(number))
-        s.group[at, LOWEST] = lowest
+        s.group[at].lowest = lowest
 
 
 @inlined
 def _forget(s: State, at: np.uint64, number: np.uint64) -> None:
-    if s.pruning == PUBLISHED:
-        out = np.uint64(s.heirs[HEIRS, at, number])
-        while out != _0:
-            s.group[at, TRANSLATED] -= _1
-            out = np.uint64(s.heirs[CO_HEIR, at, out])
-    elif group_of(s, np.uint64(s.numbers[ORDER, at, number])) != at:
-        s.group[at, TRANSLATED] -= _1
+    if group_of(s, np.uint64(s.order[at, number])) != at:
+        s.group[at].translated -= _1
 
 
 @njit
 def take_acknowledgement(s: State, at: np.uint64, ack: np.uint64) -> None:
-    """Believe a peer's floor; with safe pruning not when it overtook a message of the peer."""
-    peer, seq, floor = s.acks[ack, 0], s.acks[ack, 1], s.acks[ack, 2]
-    s.acks[ack, 0] = s.at[ACK_FREE]
-    s.at[ACK_FREE] = ack
-    if s.pruning == PUBLISHED or seq <= s.process[peer, TAKEN]:
+    """Believe a peer's floor, but not when it overtook a message of the peer."""
+    peer, seq, floor = s.acks[ack].peer, s.acks[ack].seq, s.acks[ack].floor
+    s.acks[ack].peer = s.at.ack_free
+    s.at.ack_free = ack
+    if seq <= s.process[peer].taken:
         learn(s, at, peer, floor)

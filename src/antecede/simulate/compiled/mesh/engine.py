@@ -24,17 +24,11 @@ from antecede.errors import ScenarioError
 from antecede.protocols.base import Relation
 from antecede.simulate.compiled.mesh import loop as mesh
 from antecede.simulate.compiled.mesh.state import (
-    ARRIVALS,
     BLOCK_BITS,
-    COUNTED,
-    DELIVERIES,
     DIFFERENCES,
-    EARLY,
-    EARLY_BY_RECEIPT,
     FOREVER,
     IMMEDIATE,
     NUMBER,
-    OVERTAKING,
     VECTOR,
     Size,
     State,
@@ -44,6 +38,7 @@ from antecede.simulate.compiled.mesh.state import (
 from antecede.simulate.delays import US
 from antecede.simulate.network import channels
 from antecede.simulate.outputs.figures import MS_US, sample_times
+from antecede.simulate.outputs.measures import EVERYTHING, NOT_ASKED, Measures
 from antecede.simulate.outputs.result import JUDGED, Result
 from antecede.simulate.random_streams import Ints, Stream, key
 from antecede.simulate.scenario.model import Scenario
@@ -112,19 +107,21 @@ def mesh_bytes(scenario: Scenario, seed: int = 0) -> int:
     """Return the memory that a run needs at most. Raises ScenarioError."""
     _check(scenario)
     times = Traffic(scenario, seed).schedule
-    return state_bytes(_size(scenario, times), _carries(scenario), scenario.links.fifo, log=False)
+    return state_bytes(
+        _size(scenario, times, EVERYTHING), _carries(scenario), scenario.links.fifo, log=False
+    )
 
 
-def run_mesh(scenario: Scenario, seed: int) -> Result:
+def run_mesh(scenario: Scenario, seed: int, measures: Measures = EVERYTHING) -> Result:
     """Run a scenario; raises ScenarioError where `can_run_mesh` says why not."""
-    return _result(scenario, seed, _run(scenario, seed, log=False))
+    return _result(scenario, seed, _run(scenario, seed, measures), measures)
 
 
 def record_mesh(scenario: Scenario, seed: int) -> Recorded:
     """Run a scenario and keep its deliveries: 24 bytes each. Raises ScenarioError."""
-    s = _run(scenario, seed, log=True)
+    s = _run(scenario, seed, EVERYTHING, log=True)
     sizes = _control_bytes(scenario, s), s.encoded.astype(np.int64)
-    return Recorded(_result(scenario, seed, s), s.log, s.log_at, *sizes)
+    return Recorded(_result(scenario, seed, s, EVERYTHING), s.log, s.log_at, *sizes)
 
 
 def _check(scenario: Scenario) -> None:
@@ -137,23 +134,25 @@ def _carries(scenario: Scenario) -> np.uint64:
     return PROTOCOLS[scenario.protocol, scenario.variant]
 
 
-def _run(scenario: Scenario, seed: int, log: bool) -> State:
+def _run(scenario: Scenario, seed: int, measures: Measures, log: bool = False) -> State:
     _check(scenario)
     times = Traffic(scenario, seed).schedule
-    s = _state(scenario, seed, times, log)
+    s = _state(scenario, seed, times, measures, log)
     mesh.run(s)
     return s
 
 
-def _state(scenario: Scenario, seed: int, times: Schedule, log: bool) -> State:
+def _state(scenario: Scenario, seed: int, times: Schedule, measures: Measures, log: bool) -> State:
     of = channels(scenario.topology, scenario.links)
-    size = _size(scenario, times)
+    size = _size(scenario, times, measures)
     arrays = new_arrays(size, _carries(scenario), scenario.links.fifo, log)
     return State(
         **arrays,  # type: ignore[arg-type]
         time_us=np.append(times.time_us.astype(np.uint64), np.uint64(FOREVER)),
         sender=times.sender.astype(np.uint64),
-        sample_us=np.append(_samples(scenario).astype(np.uint64), np.uint64(FOREVER)),
+        sample_us=np.append(
+            _samples(scenario)[: size.samples].astype(np.uint64), np.uint64(FOREVER)
+        ),
         key=np.uint64(key(seed, Stream.DELAY)),
         kind=of.kind.astype(np.uint64),
         table=of.table.astype(np.uint64),
@@ -175,7 +174,7 @@ def _samples(scenario: Scenario) -> Ints:
     return np.array(times, dtype=np.int64)
 
 
-def _size(scenario: Scenario, times: Schedule) -> Size:
+def _size(scenario: Scenario, times: Schedule, measures: Measures) -> Size:
     of = channels(scenario.topology, scenario.links)
     members = scenario.topology.size
     longest = int(of.quantiles.max()) + int(of.places.max())
@@ -184,11 +183,12 @@ def _size(scenario: Scenario, times: Schedule) -> Size:
     return Size(
         members=members,
         messages=len(sent),
-        samples=len(_samples(scenario)),
+        samples=len(_samples(scenario)) if measures.storage else 0,
         window=_window(sent, longest),
         longest_us=longest,
         most=int(recent.max(initial=0)) * (members - 1),
-        judged=members <= MOST_JUDGED,
+        judged=measures.causes and members <= MOST_JUDGED,
+        encoded=measures.encoded,
     )
 
 
@@ -225,8 +225,8 @@ def _control_bytes(scenario: Scenario, s: State) -> Ints:
     return np.full(len(s.sender), each, dtype=np.int64)
 
 
-def _result(scenario: Scenario, seed: int, s: State) -> Result:
-    arrivals, deliveries = int(s.at[ARRIVALS]), int(s.at[DELIVERIES])
+def _result(scenario: Scenario, seed: int, s: State, measures: Measures) -> Result:
+    arrivals, deliveries = int(s.at.arrivals), int(s.at.deliveries)
     stored, series = _samples_of(scenario, s)
     figures = {
         "sent": len(s.sender),
@@ -235,13 +235,14 @@ def _result(scenario: Scenario, seed: int, s: State) -> Result:
         "held_at_end": arrivals - deliveries,
         "lost": 0,
         "duplicates": 0,
-        **_sizes(scenario, s),
+        **_sizes(scenario, s, measures),
         **stored,
         **_waits(s),
         **_judged(scenario, s),
     }
     relation = Relation.FIFO if _carries(scenario) == NUMBER else Relation.BY_DELIVERY
-    caveats = {} if len(s.done) else dict.fromkeys(JUDGED, NOT_JUDGED)
+    why = NOT_JUDGED if measures.causes else NOT_ASKED
+    caveats = {} if len(s.done) else dict.fromkeys(JUDGED, why)
     return Result(scenario, seed, "compiled", figures, series, relation, caveats)
 
 
@@ -249,24 +250,26 @@ def _judged(scenario: Scenario, s: State) -> dict[str, float]:
     """Return deliveries before a cause; nothing where they were not looked for."""
     if not len(s.done):
         return {}
-    by_delivery = int(s.at[EARLY])
-    kept = by_delivery if _carries(scenario) != NUMBER else int(s.at[OVERTAKING])
-    found = kept, by_delivery, int(s.at[EARLY_BY_RECEIPT]), int(s.at[DELIVERIES])
+    by_delivery = int(s.at.early)
+    kept = by_delivery if _carries(scenario) != NUMBER else int(s.at.overtaking)
+    found = kept, by_delivery, int(s.at.early_by_receipt), int(s.at.deliveries)
     return dict(zip(JUDGED, found, strict=True))
 
 
-def _sizes(scenario: Scenario, s: State) -> dict[str, float]:
+def _sizes(scenario: Scenario, s: State, measures: Measures) -> dict[str, float]:
     """Return means over counted messages: sums of integers, divided once."""
     control = _control_bytes(scenario, s)[int(s.warm) :]
     count, total = len(control), int(control.sum())
     if not count or scenario.topology.size == 1:  # who is alone transmits nothing
         return {}
     squares = int((control * control).sum())
-    return {
-        "peer.overhead_bytes": total / count,
-        "peer.overhead_bytes_sd": math.sqrt(count * squares - total * total) / count,
-        "peer.encoded_bytes": int(s.encoded[int(s.warm) :].sum()) / count,
-    }
+    found: dict[str, float] = {}
+    if measures.sizes:
+        deviation = math.sqrt(count * squares - total * total) / count
+        found |= {"peer.overhead_bytes": total / count, "peer.overhead_bytes_sd": deviation}
+    if measures.encoded:
+        found["peer.encoded_bytes"] = int(s.encoded[int(s.warm) :].sum()) / count
+    return found
 
 
 def _samples_of(
@@ -276,7 +279,9 @@ def _samples_of(
     members = scenario.topology.size
     if not len(s.sample):
         return {}, {}
-    pairs, most, held, most_held = s.sample.astype(np.int64).T
+    pairs, most, held, most_held = (
+        s.sample[name].astype(np.int64) for name in ("pairs", "most_pairs", "held", "most_held")
+    )
     vector = INTEGER_BYTES * members * (2 if scenario.variant == "differences" else 1)
     each = PAIR_BYTES if scenario.protocol == "idr" else 0
     total = vector * members + each * pairs
@@ -297,7 +302,7 @@ def _samples_of(
 def _waits(s: State) -> dict[str, float]:
     """Return mean, quantiles and maximum in ms, exact to the microsecond."""
     counts = s.wait_us.astype(np.int64)
-    total = int(s.at[COUNTED])
+    total = int(s.at.counted)
     if not total:
         return {}
     counts[0] += total - int(counts.sum())  # what was never held did not wait

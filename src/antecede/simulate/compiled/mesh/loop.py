@@ -33,23 +33,13 @@ from antecede.simulate.compiled.mesh.sets import (
     write_causes,
 )
 from antecede.simulate.compiled.mesh.state import (
-    ARRIVALS,
     DIFFERENCES,
-    FREE,
-    FRESH,
-    HELD,
-    LOGGED,
     NUMBER,
-    SAMPLED,
-    SENT,
     State,
 )
 from antecede.simulate.compiled.mesh.violations import judge_arrival, judge_send
 from antecede.simulate.compiled.queue import (
     BUCKET_BITS,
-    END,
-    LEFT,
-    NEXT,
     entry_cargo,
     entry_time,
     open_bucket,
@@ -76,14 +66,14 @@ def run(s: State) -> None:
 def _run(s: State) -> None:
     messages = np.uint64(len(s.sender))
     bucket = _0
-    while s.at[SENT] < messages or s.queue.at[LEFT] != _0:
-        if s.queue.at[LEFT] == _0:
-            bucket = max(bucket, s.time_us[s.at[SENT]] >> BUCKET_BITS)
+    while s.at.sent < messages or s.queue.at.left != _0:
+        if s.queue.at.left == _0:
+            bucket = max(bucket, s.time_us[s.at.sent] >> BUCKET_BITS)
         open_bucket(s.queue, bucket)
         bucket += _1
         end = bucket << BUCKET_BITS
         while True:
-            send_us, sample_us = s.time_us[s.at[SENT]], s.sample_us[s.at[SAMPLED]]
+            send_us, sample_us = s.time_us[s.at.sent], s.sample_us[s.at.sampled]
             until = min(end, send_us, sample_us)
             _arrivals(s, until)
             if until == end:
@@ -91,8 +81,8 @@ def _run(s: State) -> None:
             if sample_us <= send_us:
                 _sample(s)
             else:
-                _send(s, s.at[SENT])
-    while s.at[SAMPLED] < np.uint64(len(s.sample)):
+                _send(s, s.at.sent)
+    while s.at.sampled < np.uint64(len(s.sample)):
         _sample(s)
 
 
@@ -103,7 +93,8 @@ def _send(s: State, message: np.uint64) -> None:
     recycle(s, slot)
     stamp(s, member, slot)
     s.pairs[message] = write_causes(s, member, slot)
-    s.encoded[message] = _encoded(s, member, message)
+    if len(s.encoded) != 0:
+        s.encoded[message] = _encoded(s, member, message)
     if s.carries == DIFFERENCES:
         for other in range(len(s.changed)):
             s.changed[member, other] = 0
@@ -112,9 +103,9 @@ def _send(s: State, message: np.uint64) -> None:
     if len(s.done) != 0:
         judge_send(s, member, slot)
     if len(s.log_at) != 0:
-        s.log_at[message] = s.at[LOGGED]
+        s.log_at[message] = s.at.logged
     _transmit(s, member, message, slot)
-    s.at[SENT] += _1
+    s.at.sent += _1
     settle(s.queue)
 
 
@@ -145,19 +136,19 @@ def _transmit(s: State, member: np.uint64, message: np.uint64, slot: np.uint64) 
 def _arrivals(s: State, until: np.uint64) -> None:
     """Let everything of the open bucket arrive that comes before a time."""
     queue = s.queue
-    while queue.at[NEXT] < queue.at[END]:
-        entry = queue.now[queue.at[NEXT]]
+    while queue.at.next < queue.at.end:
+        entry = queue.now[queue.at.next]
         time = entry_time(queue, entry)
         if time >= until:
             break
-        queue.at[NEXT] += _1
+        queue.at.next += _1
         cargo = entry_cargo(entry)
         _arrive(s, cargo >> _SLOT_BITS, cargo & _SLOT, time)
 
 
 @inlined
 def _arrive(s: State, member: np.uint64, slot: np.uint64, time: np.uint64) -> None:
-    s.at[ARRIVALS] += _1
+    s.at.arrivals += _1
     if len(s.done) != 0:
         judge_arrival(s, member, slot)
     lacks = missing(s, member, slot, s.top[slot])
@@ -170,16 +161,16 @@ def _arrive(s: State, member: np.uint64, slot: np.uint64, time: np.uint64) -> No
 @inlined
 def _hold(s: State, member: np.uint64, slot: np.uint64, time: np.uint64) -> np.uint64:
     """Return a node for a message that is held back from now on."""
-    node = s.at[FREE]
+    node = s.at.free
     if node == _0:
-        node = s.at[FRESH]
-        s.at[FRESH] += _1
+        node = s.at.fresh
+        s.at.fresh += _1
     else:
-        s.at[FREE] = np.uint64(s.nodes[node, 0])
-    s.nodes[node, 1] = slot
-    s.nodes[node, 2] = time & _LOW
+        s.at.free = np.uint64(s.nodes[node].after)
+    s.nodes[node].slot = slot
+    s.nodes[node].since = time & _LOW
     s.held[member] += _1
-    s.at[HELD] += _1
+    s.at.held += _1
     return np.uint64(node)
 
 
@@ -188,7 +179,7 @@ def _wait(s: State, member: np.uint64, slot: np.uint64, node: np.uint64) -> None
     """Let a node wait at a member for the message of a slot."""
     mark = s.awaited[member, slot >> _6] & bit(slot)
     place = slot & np.uint64(s.head.shape[1] - 1)
-    s.nodes[node, 0] = s.head[member, place] if mark != _0 else np.uint32(0)
+    s.nodes[node].after = np.uint64(s.head[member, place]) if mark != _0 else _0
     s.head[member, place] = node
     s.awaited[member, slot >> _6] |= bit(slot)
 
@@ -215,7 +206,7 @@ def _wake(
     node = np.uint64(s.head[member, slot & np.uint64(s.head.shape[1] - 1)])
     first = count
     while node != _0:
-        after, waiter = np.uint64(s.nodes[node, 0]), np.uint64(s.nodes[node, 1])
+        after, waiter = np.uint64(s.nodes[node].after), np.uint64(s.nodes[node].slot)
         lacks = missing(s, member, waiter, slot >> _9)
         if lacks == NOTHING:
             _let_go(s, member, waiter, node, time)
@@ -229,11 +220,11 @@ def _wake(
 @inlined
 def _let_go(s: State, member: np.uint64, slot: np.uint64, node: np.uint64, time: np.uint64) -> None:
     if s.number[slot] >= s.warm:
-        s.wait_us[(time - np.uint64(s.nodes[node, 2])) & _LOW] += _1
+        s.wait_us[(time - np.uint64(s.nodes[node].since)) & _LOW] += _1
     s.held[member] -= _1
-    s.at[HELD] -= _1
-    s.nodes[node, 0] = s.at[FREE]
-    s.at[FREE] = node
+    s.at.held -= _1
+    s.nodes[node].after = s.at.free
+    s.at.free = node
 
 
 @inlined
@@ -250,12 +241,12 @@ def _insert(s: State, first: np.uint64, count: np.uint64, slot: np.uint64) -> np
 
 @inlined
 def _sample(s: State) -> None:
-    row = s.at[SAMPLED]
-    s.at[SAMPLED] += _1
-    s.sample[row, 2] = s.at[HELD]
+    row = s.at.sampled
+    s.at.sampled += _1
+    s.sample[row].held = s.at.held
     for one in range(len(s.fresh)):
         member = np.uint64(one)
         pairs = immediate(s, member)
-        s.sample[row, 0] += pairs
-        s.sample[row, 1] = max(s.sample[row, 1], pairs)
-        s.sample[row, 3] = max(s.sample[row, 3], s.held[member])
+        s.sample[row].pairs += pairs
+        s.sample[row].most_pairs = max(s.sample[row].most_pairs, pairs)
+        s.sample[row].most_held = max(s.sample[row].most_held, s.held[member])

@@ -13,11 +13,8 @@ import numpy as np
 from antecede.kernels.bits import highest, ones
 from antecede.kernels.jit import inlined_lent as inlined
 from antecede.simulate.compiled.mesh.state import (
-    COUNTED,
-    DELIVERIES,
     DIFFERENCES,
     IMMEDIATE,
-    LOGGED,
     NUMBER,
     VECTOR,
     State,
@@ -84,17 +81,17 @@ def deliver(s: State, member: np.uint64, slot: np.uint64, time: np.uint64) -> No
     s.have[member, slot >> _9, (slot >> _6) & _7] |= bit(slot)
     if len(s.done) != 0:
         judge_delivery(s, member, slot)
-    s.at[DELIVERIES] += _1
+    s.at.deliveries += _1
     number = s.number[slot]
-    s.at[COUNTED] += np.uint64(number >= s.warm)
+    s.at.counted += np.uint64(number >= s.warm)
     if s.carries >= VECTOR:
         s.counts[member, s.sender[number]] = s.seq[number]
         if s.carries == DIFFERENCES:
             s.changed[member, s.sender[number]] = 1
     if len(s.log) != 0:
-        log = s.at[LOGGED]
+        log = s.at.logged
         s.log[log, 0], s.log[log, 1], s.log[log, 2] = member, number, time
-        s.at[LOGGED] += _1
+        s.at.logged += _1
 
 
 @inlined

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from antecede.simulate.compiled.queue import Queue, new_queue, queue_bytes
+from antecede.simulate.compiled.records import Half, Rows, layout, one
 
 Words = npt.NDArray[np.uint64]
 Small = npt.NDArray[np.uint32]
@@ -21,27 +22,6 @@ Ints = npt.NDArray[np.int64]
 BLOCK_BITS = 512
 FOREVER = 2**63
 """The time after all times that ends `time_us` and `sample_us`."""
-
-ARRIVALS = np.uint64(0)
-"""Places in `State.at`: copies that arrived."""
-DELIVERIES = np.uint64(1)
-COUNTED = np.uint64(2)
-"""Deliveries of messages from `warm` on."""
-HELD = np.uint64(3)
-"""Messages held back now, by anybody."""
-SENT = np.uint64(4)
-SAMPLED = np.uint64(5)
-LOGGED = np.uint64(6)
-FREE = np.uint64(7)
-"""First unused node, 0: none."""
-FRESH = np.uint64(8)
-"""First node that was never used."""
-EARLY = np.uint64(9)
-"""Deliveries before a cause, by delivery; see `mesh.violations`."""
-EARLY_BY_RECEIPT = np.uint64(10)
-OVERTAKING = np.uint64(11)
-"""Deliveries that are not of their sender's next message."""
-COUNTERS = 12
 
 NUMBER = np.uint64(0)
 """What messages carry: their number alone (and only the order of a sender is kept), ..."""
@@ -53,12 +33,58 @@ DIFFERENCES = np.uint64(3)
 """... or what of that changed since the sender's message before."""
 
 
+class Counters:
+    """Scalars of a run."""
+
+    arrivals: np.uint64
+    """Copies that arrived."""
+    deliveries: np.uint64
+    counted: np.uint64
+    """Deliveries of messages from `warm` on."""
+    held: np.uint64
+    """Messages held back now, by anybody."""
+    sent: np.uint64
+    sampled: np.uint64
+    logged: np.uint64
+    free: np.uint64
+    """First unused node, 0: none."""
+    fresh: np.uint64
+    """First node that was never used."""
+    early: np.uint64
+    """Deliveries before a cause, by delivery; see `mesh.violations`."""
+    early_by_receipt: np.uint64
+    overtaking: np.uint64
+    """Deliveries that are not of their sender's next message."""
+
+
+class Node:
+    """A message that is held back."""
+
+    after: Half
+    """Next node or 0."""
+    slot: Half
+    since: Half
+    """Arrival in us, modulo 2^32."""
+
+
+class Sample:
+    """What members keep at one time."""
+
+    pairs: np.uint64
+    """In all CI, ..."""
+    most_pairs: np.uint64
+    """... and in the largest."""
+    held: np.uint64
+    """Messages held by all, ..."""
+    most_held: np.uint64
+    """... and by one at most."""
+
+
 class State(NamedTuple):
     """Everything about a run; P members, W slots, B = W / 512 blocks, M messages."""
 
     queue: Queue
-    at: Words
-    """[COUNTERS] see above."""
+    at: Counters
     time_us: Words
     """[M + 1] when messages are sent, and FOREVER."""
     sender: Words
@@ -105,8 +131,7 @@ class State(NamedTuple):
     """[P, R] first node of those that wait for a slot modulo R; only where `awaited`.
 
     R: a power of two, not under the number of messages that can be missing somewhere at once."""
-    nodes: Small
-    """[nodes, 4] next node or 0, slot, time of arrival (modulo 2^32)."""
+    nodes: Rows[Node]
     held: Words
     """[P] messages held back."""
     ready: Words
@@ -124,9 +149,8 @@ class State(NamedTuple):
     pairs: Small
     """[M] members that a message names."""
     encoded: Small
-    """[M] bytes of its control information on the wire."""
-    sample: Words
-    """[samples, 4] pairs in all CI and in the largest; messages held by all and by one at most."""
+    """[M] bytes of its control information on the wire; [0]: not counted."""
+    sample: Rows[Sample]
     past: Small
     """[2, W, P] newest of each sender in the past of a slot's message, by delivery and by receipt;
     [2, 0, 0]: not judged."""
@@ -154,6 +178,8 @@ class Size(NamedTuple):
     """Greatest number of copies under way or held back."""
     judged: bool = True
     """Whether deliveries before a cause are counted."""
+    encoded: bool = True
+    """Whether bytes on the wire are."""
 
     @property
     def judged_bytes(self) -> int:
@@ -184,8 +210,8 @@ def new_arrays(size: Size, carries: np.uint64, fifo: bool, log: bool) -> dict[st
     def words(*shape: int) -> Words:
         return np.zeros(shape, np.uint64)
 
-    at = words(COUNTERS)
-    at[FRESH] = np.uint64(1)
+    at = one(Counters)
+    at.fresh = 1
     return {
         "queue": new_queue(size.longest_us, size.most),
         "at": at,
@@ -199,7 +225,7 @@ def new_arrays(size: Size, carries: np.uint64, fifo: bool, log: bool) -> dict[st
         "before": words(members),
         "awaited": words(members, window // 64),
         "head": np.zeros((members, _recent(size)), np.uint32),
-        "nodes": np.empty((size.most + 2, 4), np.uint32),
+        "nodes": np.empty(size.most + 2, layout(Node, 16)),
         "held": words(members),
         "ready": words(window),
         "counts": np.zeros(among if carries >= VECTOR else (1, 1), np.int64),
@@ -207,8 +233,8 @@ def new_arrays(size: Size, carries: np.uint64, fifo: bool, log: bool) -> dict[st
         "causes": np.zeros(members, np.int64),
         "wait_us": np.zeros(size.longest_us + 1, np.uint32),
         "pairs": np.zeros(messages, np.uint32),
-        "encoded": np.zeros(messages, np.uint32),
-        "sample": words(size.samples, 4),
+        "encoded": np.zeros(messages if size.encoded else 0, np.uint32),
+        "sample": np.zeros(size.samples, layout(Sample)),
         "past": np.zeros((2, window if judged else 0, judged), np.uint32),
         "knows": np.zeros((2, judged, judged), np.uint32),
         "done": np.zeros((judged, judged), np.uint32),

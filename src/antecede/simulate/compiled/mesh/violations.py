@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from antecede.kernels.jit import inlined_lent as inlined
-from antecede.simulate.compiled.mesh.state import EARLY, EARLY_BY_RECEIPT, OVERTAKING, State
+from antecede.simulate.compiled.mesh.state import State
 
 
 @inlined
@@ -40,11 +40,11 @@ def judge_arrival(s: State, member: np.uint64, slot: np.uint64) -> None:
 @inlined
 def judge_delivery(s: State, member: np.uint64, slot: np.uint64) -> None:
     """Count a delivery that lacks something of its message's past."""
-    s.at[EARLY] += _lacks(s, 0, member, slot)
-    s.at[EARLY_BY_RECEIPT] += _lacks(s, 1, member, slot)
+    s.at.early += _lacks(s, 0, member, slot)
+    s.at.early_by_receipt += _lacks(s, 1, member, slot)
     message = s.number[slot]
     number = np.uint32(s.seq[message])
-    s.at[OVERTAKING] += np.uint64(s.done[member, s.sender[message]] + np.uint32(1) != number)
+    s.at.overtaking += np.uint64(s.done[member, s.sender[message]] + np.uint32(1) != number)
     s.done[member, s.sender[message]] = number
     _learn(s, 0, member, slot)
 
