@@ -20,13 +20,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from antecede.kernels.jit import njit
+from antecede.kernels.jit import njit_lent as njit
 from antecede.simulate.compiled.hierarchy.accounting import group_of
 from antecede.simulate.compiled.hierarchy.encoded import compile_sizes
 from antecede.simulate.compiled.hierarchy.external import arrive_outside, send_external
 from antecede.simulate.compiled.hierarchy.internal import arrive_inside, send_internal
 from antecede.simulate.compiled.hierarchy.jit import inlined
-from antecede.simulate.compiled.hierarchy.jit import njit as uncached
 from antecede.simulate.compiled.hierarchy.network import ACKNOWLEDGES, ADDRESS_BITS, MESSAGE
 from antecede.simulate.compiled.hierarchy.records import (
     NOWHERE,
@@ -52,15 +51,10 @@ def run(s: State) -> None:
     causal order is violated, and what IDR would carry from there on is not known.
     """
     compile_sizes()
-    _compiled(s)
-
-
-@njit
-def _compiled(s: State) -> None:
     _run(s)
 
 
-@uncached
+@njit
 def _run(s: State) -> None:
     messages = np.uint64(len(s.message))
     bucket = _0
