@@ -93,7 +93,9 @@ def validation_section(results: Results) -> Section | None:
         f"{said[0].upper()}{said[1:]}, in {len(found):,} runs.",
         rows([asked]),
         about="Every delivery of every run is held against an IDR that runs beside, as in the "
-        "source: what the protocol delivers, its causes have to come before.",
+        "source: what the protocol delivers, its causes have to come before. The compiled engine "
+        "takes what both carry from the same deliveries, so that this can find a delivery before a "
+        "cause and no wrong set of causes: for these it runs in lockstep with the classes.",
         reads=("violations", "violations.checked"),
         claims=[
             claim(
