@@ -30,13 +30,6 @@ def carried_out(tmp_path_factory: pytest.TempPathFactory) -> Carried:
 
 @pytest.fixture(scope="session")
 def source() -> Callable[[str], str]:
-    """Return a function: number of a source -> its text; skip where it is absent."""
-    folder = Path(__file__).resolve().parents[3] / "shared" / "sources"
-
-    def text(number: str) -> str:
-        found = sorted(folder.glob(f"{number}_*.txt"))
-        if not found:
-            pytest.skip("no ../shared/sources beside this clone: papers are not part of it")
-        return found[0].read_text(encoding="utf-8")
-
-    return text
+    """Return a function: name of a source -> the passages of it that tests read (tests/papers)."""
+    folder = Path(__file__).resolve().parents[1] / "papers"
+    return lambda name: (folder / f"{name}.txt").read_text(encoding="utf-8")

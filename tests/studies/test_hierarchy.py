@@ -54,7 +54,7 @@ def test_values_at_the_largest_number_of_peers(delay: str, source: Source) -> No
     """
     said = re.search(
         rf"or {LARGEST[delay]} peers, each internal peer(.*)",
-        part_of(source("000"), FIGURES[delay]),
+        part_of(source("evropeytsev_2016"), FIGURES[delay]),
     )
     assert said is not None
     place = list(DELAYS).index(delay)
@@ -66,7 +66,7 @@ def test_values_at_the_largest_number_of_peers(delay: str, source: Source) -> No
 def test_slopes(delay: str, source: Source) -> None:
     """Evropeytsev et al. 2016, section 3.2: least-squares slopes of overheads and storage."""
     text, place = (
-        part_of(source("000"), FIGURES[delay]),
+        part_of(source("evropeytsev_2016"), FIGURES[delay]),
         list(DELAYS).index(delay),
     )
     ours = {one.quantity: one.slopes[place] for one in QUANTITIES}
@@ -88,7 +88,7 @@ def test_slopes(delay: str, source: Source) -> None:
 
 def test_how_many_times_lower(delay: str, source: Source) -> None:
     """Evropeytsev et al. 2016, section 3.2: "is 18.3 times lower than"; "similar" is once."""
-    text = part_of(source("000"), FIGURES[delay]).partition("Scalability Analysis")[0]
+    text = part_of(source("evropeytsev_2016"), FIGURES[delay]).partition("Scalability Analysis")[0]
     said = [
         WORDS.get(word) or float(word)
         for word in re.findall(r"(\w+(?:\.\d+)?) times (?:lower|less)", text)
@@ -100,7 +100,7 @@ def test_how_many_times_lower(delay: str, source: Source) -> None:
 
 def test_slopes_at_fixed_rates(delay: str, source: Source) -> None:
     """Evropeytsev et al. 2016, Scalability Analysis: slopes of the linear part, by total rate."""
-    text = part_of(source("000"), RATE_FIGURES[delay])
+    text = part_of(source("evropeytsev_2016"), RATE_FIGURES[delay])
     said = [
         {int(rate): float(value.replace("−", "-")) for value, rate in pairs}
         for sentence in re.findall(r"the slopes are ([^:]*?)(?:\. In|while|\.\n)", text)

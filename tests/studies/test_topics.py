@@ -23,7 +23,7 @@ def test_the_system_of_the_source(source: Callable[[str], str]) -> None:
     """Nakayama 2017, section 3: peers, largest delays, clock offset and length, as its text has
     them.
     """
-    text = source("004")
+    text = source("nakayama_2017")
     given = scenario_of(**USUAL)
     delays = re.search(r"n = (\d+), maxd = (\d+) in LAN, maxd = (\d+) in WAN", text)
     assert delays is not None
