@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from antecede.errors import InputError
+from antecede.simulate.compiled.hierarchy.engine import hierarchy_bytes
+from antecede.simulate.compiled.mesh.engine import mesh_bytes
 from antecede.simulate.delays import Delay
 from antecede.simulate.free_memory import free_bytes
 from antecede.simulate.memory import check_memory, messages_of, needed_bytes, readable_need
 from antecede.simulate.reference_engine import run_readable
+from antecede.simulate.run import READABLE
 from antecede.simulate.scenario.model import Links, Scenario, Workload
 from antecede.simulate.schedule import schedule
 from antecede.simulate.topology import Hierarchy, Mesh, PubSub
@@ -112,6 +116,20 @@ def machine(root: Path, **files: Any) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(str(text))
     return root
+
+
+@pytest.mark.parametrize(
+    ("scenario", "exact"),
+    [
+        (Scenario(Mesh(50), "idr"), mesh_bytes),
+        (Scenario(Hierarchy((20,), 20), "hierarchical"), hierarchy_bytes),
+    ],
+)
+def test_a_compiled_run_needs_what_its_engine_asks_for(
+    scenario: Scenario, exact: Callable[[Scenario, int], int]
+) -> None:
+    assert needed_bytes(scenario, seed=3) == exact(scenario, 3)
+    assert needed_bytes(scenario, READABLE) == readable_need(scenario).total != exact(scenario, 3)
 
 
 def test_the_machine_says_what_is_free(tmp_path: Path) -> None:

@@ -166,8 +166,10 @@ def _compiled_bytes(scenario: Scenario, seed: int) -> int | None:
         if not isinstance(scenario.topology, kind):
             continue
         try:
-            module = importlib.import_module(f"antecede.simulate.{name}_engine")
-        except ModuleNotFoundError:
+            module = importlib.import_module(f"antecede.simulate.compiled.{name}.engine")
+        except ModuleNotFoundError as error:
+            if error.name != "numba":
+                raise
             return None
         if getattr(module, f"can_run_{name}")(scenario) is None:
             return int(getattr(module, f"{name}_bytes")(scenario, seed))
