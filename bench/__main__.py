@@ -9,7 +9,7 @@ from bench import (
     groups,
     large_groups,
     matrix_merge,
-    matrix_traffic,
+    matrix_time,
     meter,
     receive_path,
     silent_group,
@@ -37,7 +37,7 @@ def main() -> None:
     print("\nthe matrix of SENT beside numpy: microseconds\n")
     matrix_merge.main()
     print("\nmatrix time beside numpy\n")
-    matrix_traffic.main()
+    matrix_time.main()
     print(f"\norder and audit of {engines.ROWS:,} rows in {engines.GROUPS:,} groups\n")
     engines.main()
     print("\ntraces of an awkward shape: seconds of processor time\n")

@@ -26,7 +26,8 @@ from antecede.protocols.base import Deliver, Protocol, Transmit
 from antecede.protocols.timed.linear_physical import LinearPhysical
 from antecede.protocols.vector.bss import Bss
 from antecede.protocols.vector.idr import Idr
-from bench import counting_traffic, large_groups, sb_traffic
+from bench import large_groups
+from bench.traffic import Family, made, running
 
 MEMBERS = (10, 100, 300)
 MESSAGES = 3000
@@ -55,16 +56,10 @@ class Traffic(NamedTuple):
 Messages = tuple[Protocol, list[tuple[int, Any]]]
 
 
-def counting(make: counting_traffic.Make, members: int) -> Messages:
-    """Return a warm member of a mesh, and what arrives there."""
-    ((protocol, stream),) = counting_traffic.traffic(make, members, MESSAGES, (0.0,))
-    return protocol, [(number, message) for number, message in enumerate(stream)]
-
-
-def answers(members: int) -> Messages:
-    """Return a member of a group with semantic order, and what arrives there."""
-    protocol, stream = sb_traffic.traffic(members, MESSAGES)
-    return protocol, list(enumerate(stream))
+def counted(family: Family, members: int) -> Messages:
+    """Return a warm member of a group without clocks, and what arrives there."""
+    stream = family(members, MESSAGES)
+    return stream.make(), list(enumerate(stream.messages))
 
 
 def clocked(members: int) -> Messages:
@@ -74,9 +69,9 @@ def clocked(members: int) -> Messages:
 
 
 ENTRIES: dict[str, Callable[[int], Messages]] = {
-    "bss": partial(counting, Bss),
-    "idr": partial(counting, Idr),
-    "sb": answers,
+    "bss": partial(counted, partial(running.counting, Bss)),
+    "idr": partial(counted, partial(running.counting, Idr)),
+    "sb": partial(counted, made.replies),
     "linear-physical": clocked,
 }
 

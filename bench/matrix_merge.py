@@ -21,7 +21,7 @@ import numpy as np
 from antecede.clocks.lanes import guards, merge, pack
 from antecede.protocols.multicast.rst import Rst
 from antecede.protocols.multicast.rst_messages import MatrixBytes
-from bench import addressed_traffic
+from bench.traffic import made
 
 MEMBERS = (10, 30, 100, 300)
 REPEATS = 51
@@ -64,9 +64,10 @@ def _numpy_us(members: int) -> list[float]:
 
 def _arrival_us(members: int, *, anew: bool = False) -> tuple[float, float]:
     """Return what decoding and receiving take; anew: where no row is the same as before."""
-    ((observer, stream),) = addressed_traffic.traffic(addressed_traffic.sent, members, 100, (0.0,))
+    stream = made.sent(members, 100)
+    observer = stream.make()
     assert isinstance(observer, Rst)
-    controls = iter([observer.encode(message) for message in stream])
+    controls = iter([observer.encode(message) for message in stream.messages])
     decoded: list[Any] = []
 
     def decode() -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,65 +26,43 @@ from antecede.protocols.topics.protocols import Htbc, Tv, TvLt, TvPt, TvVt
 from antecede.protocols.vector.bss import Bss
 from antecede.protocols.vector.ds import Ds
 from antecede.protocols.vector.idr import Idr
-from bench import (
-    addressed_traffic,
-    clock_traffic,
-    counting_traffic,
-    hierarchical_traffic,
-    matrix_traffic,
-    sb_traffic,
-    topic_traffic,
-)
+from bench.traffic import Family, made, running, traffic
 
 MEMBERS = (100, 300)
 MESSAGES = 3000
 SHARES = (0.0, 0.1)
 REPEATS = 9
 
-Traffic = tuple[Protocol, list[Any]]
-
 
 class Entry(NamedTuple):
-    """One protocol: a name, and its traffic by members, number of messages and shares."""
+    """One protocol: a name, and what arrives."""
 
     name: str
-    traffic: Callable[[int, int, tuple[float, ...]], list[Traffic]]
-
-
-def counting(make: counting_traffic.Make) -> Callable[[int, int, tuple[float, ...]], list[Traffic]]:
-    """Return the traffic of a protocol that runs as a mesh of peers."""
-    return partial(counting_traffic.traffic, make)
-
-
-def each_share(
-    traffic: Callable[[int, int, float], tuple[Protocol, list[Any]]],
-) -> Callable[[int, int, tuple[float, ...]], list[Traffic]]:
-    """Return the traffic of a generator that makes one share at a time."""
-    return lambda members, messages, shares: [traffic(members, messages, s) for s in shares]
+    family: Family
 
 
 ENTRIES = [
-    Entry("unordered", counting(Unordered)),
-    Entry("fifo", counting(Fifo)),
-    Entry("bss", counting(Bss)),
-    Entry("bss by differences", counting(partial(Bss, differences=True))),
-    Entry("idr", counting(Idr)),
-    Entry("ds", counting(Ds)),
-    Entry("matrix", each_share(matrix_traffic.traffic)),
-    Entry("hierarchical internal", each_share(hierarchical_traffic.traffic)),
-    Entry("sb", each_share(sb_traffic.traffic)),
-    Entry("linear", partial(clock_traffic.traffic, Linear, "null")),
-    Entry("linear, bound", partial(clock_traffic.traffic, Linear, "bound")),
-    Entry("physical", partial(clock_traffic.traffic, Physical, "null")),
-    Entry("physical, bound", partial(clock_traffic.traffic, Physical, "bound")),
-    Entry("linear-physical", partial(clock_traffic.traffic, LinearPhysical, "null")),
-    Entry("ses", partial(addressed_traffic.traffic, addressed_traffic.ses)),
-    Entry("sent", partial(addressed_traffic.traffic, addressed_traffic.sent)),
-    Entry("tv", partial(topic_traffic.traffic, Tv)),
-    Entry("tv-lt", partial(topic_traffic.traffic, TvLt)),
-    Entry("tv-pt", partial(topic_traffic.traffic, TvPt)),
-    Entry("htbc", partial(topic_traffic.traffic, Htbc)),
-    Entry("tv-vt", partial(topic_traffic.traffic, TvVt)),
+    Entry("unordered", partial(running.counting, Unordered)),
+    Entry("fifo", partial(running.counting, Fifo)),
+    Entry("bss", partial(running.counting, Bss)),
+    Entry("bss by differences", partial(running.counting, partial(Bss, differences=True))),
+    Entry("idr", partial(running.counting, Idr)),
+    Entry("ds", partial(running.counting, Ds)),
+    Entry("matrix", made.matrix),
+    Entry("hierarchical internal", made.downward),
+    Entry("sb", made.replies),
+    Entry("linear", partial(running.clocks, Linear, "null")),
+    Entry("linear, bound", partial(running.clocks, Linear, "bound")),
+    Entry("physical", partial(running.clocks, Physical, "null")),
+    Entry("physical, bound", partial(running.clocks, Physical, "bound")),
+    Entry("linear-physical", partial(running.clocks, LinearPhysical, "null")),
+    Entry("ses", made.ses),
+    Entry("sent", made.sent),
+    Entry("tv", partial(running.topics, Tv)),
+    Entry("tv-lt", partial(running.topics, TvLt)),
+    Entry("tv-pt", partial(running.topics, TvPt)),
+    Entry("htbc", partial(running.topics, Htbc)),
+    Entry("tv-vt", partial(running.topics, TvVt)),
 ]
 
 
@@ -97,9 +74,9 @@ def main(names: list[str]) -> None:
         if names and not entry.name.startswith(tuple(names)):
             continue
         for members in MEMBERS:
-            runs = entry.traffic(members, MESSAGES, SHARES)
+            runs = traffic(entry.family, members, MESSAGES, SHARES)
             size, held = _wire_bytes(*runs[0]), _held(*runs[1])
-            receive = [_median_us(protocol, arrivals) for protocol, arrivals in runs]
+            receive = [receive_us(protocol, arrivals) for protocol, arrivals in runs]
             print(f"{entry.name:22}{members:8}{size:8.0f}{held:7.0%}{'':16}", end="")
             print(f"{receive[0]:10.2f}{receive[1]:10.2f}{_decode_us(*runs[0]):9.2f}", flush=True)
 
@@ -118,7 +95,8 @@ def _held(protocol: Protocol, arrivals: list[Any]) -> float:
     return held / len(arrivals)
 
 
-def _median_us(protocol: Protocol, arrivals: list[Any]) -> float:
+def receive_us(protocol: Protocol, arrivals: list[Any]) -> float:
+    """Return the median of some runs over the same messages."""
     start = protocol.snapshot()
     spent = []
     for _ in range(REPEATS):

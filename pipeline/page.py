@@ -13,7 +13,7 @@ from antecede.order.baselines import BaselineOutcome
 from antecede.report.drawing import inlined
 from antecede.report.plots import draw_plot, slots_of
 from antecede.report.study import look
-from antecede.studies.frame.findings import Plot, Series
+from antecede.report.values import Plot, Series
 from pipeline import courier, spark_job
 from pipeline.check import Verdict
 from pipeline.figures import Figures, Steps

@@ -37,8 +37,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Grouped(config, log)
 
 
+_OWN_PROCESSES = (
+    "tests/spark/test_random_kills.py",
+    "tests/spark/test_session_java.py",
+    "tests/spark/test_shipped.py",
+    "tests/spark/test_study_cluster.py",
+    "tests/spark/test_study_kill.py",
+)
+"""Files of Spark whose tests start sessions of their own: they need not wait for the shared one."""
+
+
 def group_of(nodeid: str) -> str:
-    """Return the group of a test: Spark's session, the pipeline, a study carried out, or itself."""
+    """Return the group of a test: Spark's session, others' processes, a study, or itself."""
+    if nodeid.startswith(_OWN_PROCESSES):
+        return "processes"
     if nodeid.startswith("tests/spark/"):
         return "spark"
     if nodeid.startswith("tests/pipeline/"):

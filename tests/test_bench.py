@@ -15,7 +15,7 @@ from bench import (
     groups,
     large_groups,
     matrix_merge,
-    matrix_traffic,
+    matrix_time,
     receive_path,
     silent_group,
     stream_shard,
@@ -41,7 +41,7 @@ SMALL: dict[ModuleType, tuple[Mapping[str, Any], Callable[[], None]]] = {
     groups: ({"MEMBERS": (5,), "MESSAGES": 30, "REPEATS": 1}, lambda: groups.main([])),
     large_groups: ({"MEMBERS": (5, 10), "MESSAGES": 40, "REPEATS": 1}, large_groups.main),
     matrix_merge: ({"MEMBERS": (5,), "REPEATS": 1}, matrix_merge.main),
-    matrix_traffic: ({"SIDES": (5,), "MESSAGES": 20, "REPEATS": 1}, matrix_traffic.main),
+    matrix_time: ({"SIDES": (5,), "REPEATS": 1}, matrix_time.main),
     silent_group: ({"MESSAGES": 400, "STEP": 100}, lambda: silent_group.main([])),
     stream_shard: (
         {"SMALL": 10, "LARGE": 40, "GROUPS": 5, "STEPS": 2},
@@ -51,6 +51,7 @@ SMALL: dict[ModuleType, tuple[Mapping[str, Any], Callable[[], None]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", SMALL, ids=lambda module: module.__name__)
 def test_the_bench_of(
     module: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -67,6 +67,7 @@ def test_the_core_needs_nothing_but_the_standard_library() -> None:
     assert "PASS" in done.stdout
 
 
+@pytest.mark.slow
 def test_compile_fills_an_empty_cache(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "antecede", "compile", "order"]
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}

@@ -323,6 +323,7 @@ def test_what_cannot_be_written_is_refused_before_any_work(
     assert {p: p.stat().st_mtime_ns for p in folder.rglob("*")} == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_who_is_asked_to_end_while_it_writes_leaves_no_draft(
     how: signal.Signals, code: int, tmp_path: Path

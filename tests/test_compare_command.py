@@ -357,7 +357,7 @@ def test_intervals_come_from_the_seeds_or_from_batches(capsys: pytest.CaptureFix
         (("bss", "--topology", "pubsub"), "bss runs on --topology 'mesh', not on 'pubsub', where"),
         (("hierarchical", "--topology", "hierarchy", "--members", "1"), "peers inside and outside"),
         (("physical", "--delay", "0-50"), "physical: physical time alone cannot order members"),
-        (("bss", "--members", "100000"), "Lower --seconds, --rate or --members"),
+        (("bss", "--members", "100000"), "bss: member numbers are 0 to 65535"),
     ],
 )
 def test_wrong_questions_are_refused(

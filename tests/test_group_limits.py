@@ -52,6 +52,7 @@ def taken(group: Group, wire: bytes, now: float) -> Any:
         return type(error), str(error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 @given(seed=st.integers(0, 2**32), most=st.integers(1, 4))
 def test_the_quick_look_refuses_what_a_trial_would(order: str, seed: int, most: int) -> None:
@@ -187,6 +188,7 @@ def test_no_message_is_larger_than_the_estimate(order: str, seed: int, restarts:
                     groups[other].receive(packet.wire, now=now)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [order for order in ORDERS if order not in TOPICS])
 def test_the_estimate_holds_in_a_large_group(order: str) -> None:
     """Sixty members with long names, some of whom have heard of all."""

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "notebooks"
 
@@ -17,12 +19,14 @@ def checked(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_notebooks_print_what_stands_in_them() -> None:
     done = checked(FOLDER)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(".ipynb") == len([*FOLDER.glob("*.ipynb")]) >= 3
 
 
+@pytest.mark.slow
 def test_a_notebook_that_prints_something_else_is_found(tmp_path: Path) -> None:
     kept = (FOLDER / "peers.ipynb").read_text()
     assert kept.count("carol reads 'lunch?' from alice") == 1

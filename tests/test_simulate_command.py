@@ -15,6 +15,7 @@ import pytest
 from antecede.cli import main
 from antecede.cli.simulate.command import TEMPLATES, template
 from antecede.cli.simulate.report import report
+from antecede.simulate import memory
 from antecede.simulate.outputs.result import Result
 from antecede.simulate.outputs.unnecessary_waits import wait_counts
 from antecede.simulate.reference_engine import run_readable
@@ -315,14 +316,35 @@ def test_a_wrong_key_is_named_with_its_file(
     )
 
 
-def test_a_run_too_large_is_refused_before_it_starts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_compiled_run_too_large_is_refused_before_it_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "run.toml"
-    path.write_text(SMALL.replace("peers = 4", "peers = 1000000"), encoding="utf-8")
-    assert simulate(path, "--engine", "readable") == 2
+    path.write_text(SMALL, encoding="utf-8")
+    monkeypatch.setattr(memory, "free_bytes", lambda: 1 << 10)
+    assert simulate(path, "--engine", "compiled") == 2
     said = capsys.readouterr().err
-    assert re.search(r"run\.toml: this run would need about .* GiB .* Lower run\.duration_s", said)
+    assert re.search(r"run\.toml: this run would need .* MiB .* Lower run\.duration_s", said)
+
+
+def test_what_auto_leaves_to_the_readable_engine_ends_before_memory_does(tmp_path: Path) -> None:
+    """Orders by clocks have no compiled engine, whatever their size."""
+    path = tmp_path / "run.toml"
+    large = SMALL.replace("peers = 4", "peers = 30").replace("duration_s = 1", "duration_s = 15")
+    path.write_text(f'{large}[protocol]\nname = "linear"\n', encoding="utf-8")
+    program = f"""
+import sys
+from antecede.cli.simulate import command
+from antecede.cli import main
+from antecede.simulate import memory
+command.SMALL, memory.free_bytes = 0, lambda: 32 << 20
+sys.exit(main(["simulate", {str(path)!r}]))
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 2, ended
+    assert re.search(r"took all of the 32 MiB .* after \d+% of its sending time", ended.stderr)
 
 
 @pytest.mark.parametrize(

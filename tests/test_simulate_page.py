@@ -45,6 +45,7 @@ def test_no_field_of_a_scenario_is_left_out_of_its_file() -> None:
     assert {field.name for field in dataclasses.fields(Workload)} == set(keys.WORKLOAD)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "shown"), SHOWN, ids=[command for command, _ in SHOWN])
 def test_compare_prints_what_the_page_shows(
     command: str, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -161,6 +161,7 @@ def lines(points: list[Point], feed: str) -> list[Point]:
     return [p for p in points if p.feed == feed]
 
 
+@pytest.mark.slow
 def test_the_mailing_lists_give_the_table_again() -> None:
     if not LORE.is_dir():
         pytest.skip("the archives of the mailing lists are not here (../shared/data/lore)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 _UNITS = (
     (0.001, 0.000001, "ns"),
@@ -56,13 +56,28 @@ def duration(milliseconds: float | None) -> str:
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
     """Return aligned columns: the first to the left, all others to the right."""
-    lines = [list(header), *(list(row) for row in rows)]
-    widths = [max(len(line[k]) for line in lines) for k in range(len(header))]
-    return "\n".join(
-        indent
-        + "  ".join(
-            cell.ljust(width) if k == 0 else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
+    lines = [header, *rows]
+    words = [k == 0 for k in range(len(header))]
+    return "\n".join(aligned(lines, words, indent=indent))
+
+
+def aligned(
+    lines: Sequence[Sequence[str]],
+    words: Sequence[bool],
+    *,
+    indent: str = "",
+    within: int | None = None,
+) -> Iterator[str]:
+    """Yield lines of cells [lines, columns] as columns: words to the left, the rest to the right.
+
+    Columns stand two blanks apart, or one where they would be wider than `within` characters.
+    """
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    wide = within is not None and sum(widths) + 2 * (len(widths) - 1) + len(indent) > within
+    gap = " " if wide else "  "
+    for line in lines:
+        cells = (
+            cell.ljust(width) if left else cell.rjust(width)
+            for cell, width, left in zip(line, widths, words, strict=True)
+        )
+        yield (indent + gap.join(cells)).rstrip()

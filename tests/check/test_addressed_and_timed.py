@@ -41,6 +41,7 @@ def first_failure(toy: type) -> tuple[GroupUnderTest, str] | None:
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("toy", [toys.Post, toys.Patient, toys.Topical])
 def test_correct_ones_pass(toy: type) -> None:
     assert first_failure(toy) is None
@@ -129,6 +130,7 @@ def compare(
     assert (broken.what if broken is not None else None) == what, run.actions
 
 
+@pytest.mark.slow
 def test_a_chain_of_three_messages_through_four_members_is_found() -> None:
     """The explorer's groups are too small for it."""
     failure = conform(

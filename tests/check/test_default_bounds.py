@@ -75,6 +75,7 @@ class DueTooSoon(Htbc):
         return super().due_ns(waiting) - NS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", [SeparationTooLarge, ClocksBelieved, WaitTooShort, DueTooSoon])
 def test_orders_by_clocks_that_are_too_wide_are_refuted(cls: type) -> None:
     found = (
@@ -93,6 +94,7 @@ def test_clocks_are_at_their_limits_in_every_combination() -> None:
     assert all({abs(sign) for sign in one} == {1} and len(set(one)) == 2 for one in signs)
 
 
+@pytest.mark.slow
 def test_what_was_explored_stands_in_the_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "tv-pt", "--members", "2"]) == 0
     printed = capsys.readouterr().out

@@ -63,6 +63,7 @@ def test_hierarchical_with_two_messages() -> None:
     assert found.states > 3_000
 
 
+@pytest.mark.slow
 def test_hierarchical_with_three_messages() -> None:
     group = hierarchy("hierarchical", hierarchical, Topology, (2,), 2)
     found = explore(group, SearchLimits(3))

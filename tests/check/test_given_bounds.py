@@ -72,11 +72,13 @@ def what_is_found(cls: type, given: str) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", GIVEN)
 def test_the_condition_as_it_is_keeps_its_promise(given: str) -> None:
     assert what_is_found(Bound, given) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", GIVEN)
 @pytest.mark.parametrize("cls", [DueAtTheLimit, SeparationTooLarge])
 def test_a_condition_that_is_off_by_one_nanosecond_is_refuted(cls: type, given: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from antecede.check.check import run_check
 from antecede.check.explorer.explorer import explore
 from antecede.check.loader import load_class
@@ -71,6 +73,7 @@ class WideClocks(toys_timed.Patient):
         return {"bounds": Bounds(accuracy_s=2, least_s=3, most_s=4)}
 
 
+@pytest.mark.slow
 def test_somebody_can_answer_however_long_the_least_delay_is() -> None:
     """With sends in the first 2 s alone there was no causal pair of two members to be seen."""
     target = Target("wide", WideClocks)

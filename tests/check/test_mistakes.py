@@ -168,6 +168,7 @@ def test_whatever_the_class_raises_is_a_counterexample_with_its_line(
     assert failure.lines()[-1].startswith("arrive")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "line", "place"),
     [
@@ -189,6 +190,7 @@ def test_a_call_that_does_not_return_is_a_counterexample_with_its_line(
     assert place in failure.detail
 
 
+@pytest.mark.slow
 def test_a_tick_that_does_not_return(tmp_path: Path) -> None:
     failure = found(tmp_path, limit_s=0.3, receive="pass" + TICK)
     assert failure.what == HUNG
@@ -205,6 +207,7 @@ BLOCKED = """
         """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "what", "words"),
     [
@@ -247,6 +250,7 @@ def test_effects_without_end_are_bounded(tmp_path: Path) -> None:
     assert "more than 10,000 effects" in failure.detail
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["while True: pass", "raise SystemExit"])
 def test_a_constructor_that_fails_on_trial_is_named(tmp_path: Path, line: str) -> None:
     with pytest.raises(InputError, match=r"mine\.py:2\d: Mine\(me, members\) fails: "):

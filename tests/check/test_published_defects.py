@@ -213,6 +213,7 @@ def test_the_smallest_counterexample_is_the_golden_one(
         assert failure.label in {one.label for one in run.held}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.file)
 def test_the_repaired_rule_is_clean_within_the_same_limits(defect: Defect) -> None:
     entry = registry.entry(defect.group.protocol)

@@ -50,6 +50,7 @@ def small(company: GroupUnderTest, failure: Failure) -> GroupFailure:
     return shrink(company, failure, replay, SuitePlan().replays)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "variant"), sorted(MEMBERS.keys() - SLOW))
 def test_it_has_no_more_members_than_the_one_of_the_explorer(name: str, variant: str) -> None:
     company, failure = found_by_the_network(name, variant)
@@ -65,6 +66,7 @@ def everybody(found: Failure) -> int:
     return len(peers) + len(found.setup.external) + len(found.setup.members) + joined
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "variant"), sorted(MEMBERS.keys() - SLOW))
 def test_nothing_more_can_be_left_out_and_it_still_fails(name: str, variant: str) -> None:
     company, failure = found_by_the_network(name, variant)
@@ -79,6 +81,7 @@ def test_nothing_more_can_be_left_out_and_it_still_fails(name: str, variant: str
             assert GroupFailure(one.group, other).size >= found.size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("toy", "least"),
     [(toys.Eager, 2), (toys.Replies, 2), (timed.Forgetful, 3), (timed.Hearsay, 4)],

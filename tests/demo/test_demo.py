@@ -148,6 +148,7 @@ class _Tags(HTMLParser):
         self.links += [value or "" for name, value in attrs if name in ("href", "src")]
 
 
+@pytest.mark.slow
 def test_the_tour_of_a_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "tour"
     assert main(["demo", "--engine", "local", "--seconds", "1.5", "-o", str(out)]) == 0

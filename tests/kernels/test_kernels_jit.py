@@ -47,6 +47,7 @@ def run(package: Path, cache: Path | str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_second_process_loads_machine_code_and_an_edit_of_a_callee_is_seen(
     package: Path, tmp_path: Path
 ) -> None:
@@ -58,6 +59,7 @@ def test_second_process_loads_machine_code_and_an_edit_of_a_callee_is_seen(
     assert run(package, cache) == ["70", "0", "True"]
 
 
+@pytest.mark.slow
 def test_a_zip_file_shares_the_cache_of_an_installation_and_of_its_copies(
     package: Path, tmp_path: Path
 ) -> None:
@@ -97,6 +99,7 @@ def test_one_process_of_many_compiles_while_the_others_wait(tmp_path: Path) -> N
     assert all(float(words[1]) >= float(said[2][2]) for words in said[:2])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners of folders here")
 def test_where_a_user_has_no_folder_sparks_own_serves_if_nobody_else_writes_there(
     package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from antecede.clocks import counters, lanes, windows
 from antecede.clocks.bits import trim
 from antecede.protocols.hierarchical.messages import (
-    Acknowledgement,
     Downward,
     External,
     Upward,
@@ -69,8 +68,6 @@ def test_internal_messages(sender: int, seq: int, other: int, base: int, window:
     assert sim_sizes.downward_size(sender, seq, other, base, words(window)) == len(down)
     up = encode(Upward(sender, seq, dv, other, None))
     assert sim_sizes.upward_size(sender, seq, other, base, words(window)) == len(up)
-    note = encode(Acknowledgement(sender, seq, other, None))
-    assert sim_sizes.acknowledgement_size(sender, seq, other) == len(note)
 
 
 @given(

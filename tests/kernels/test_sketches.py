@@ -51,6 +51,7 @@ def keys(chance: np.random.Generator, n: int) -> Ints:
     return chance.integers(-(2**63), 2**63 - 1, n, dtype=np.int64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [16, 128])
 @pytest.mark.parametrize("name", SHAPES)
 def test_intervals_hold_as_often_as_they_say(name: str, ranks: int) -> None:

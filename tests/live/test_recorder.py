@@ -35,6 +35,7 @@ def test_no_member_delivered_an_effect_before_its_cause(recording: Recording) ->
     assert history.faults("delivery") == []
 
 
+@pytest.mark.slow
 def test_without_order_effects_come_before_causes() -> None:
     chaos = record(4, 2.5, order="none", seed=3)
     assert History(chaos.events).early("delivery"), (
@@ -59,6 +60,7 @@ def test_causes_of_a_receipt_are_those_of_the_sending(recording: Recording) -> N
     assert all(sorted(e.parents) == sorted(sent[e.id]) for e in receipts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["reply", "linear", "matrix", "htbc", "total"])
 def test_every_order_is_driven_so_that_all_is_delivered(order: str) -> None:
     of = record(8, 1.5, order=order, seed=3)
@@ -68,6 +70,7 @@ def test_every_order_is_driven_so_that_all_is_delivered(order: str) -> None:
     assert of.undelivered == ()
 
 
+@pytest.mark.slow
 def test_an_answer_names_what_it_answers() -> None:
     of = record(8, 2.5, order="reply", seed=3)
     words = {e.id: e.text for e in of.events if e.kind == SEND}

@@ -176,6 +176,7 @@ def test_forged_bytes_never_raise(seed: int, data: st.DataObject) -> None:
     assert made["status"].null_count == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", [spec for spec in flat_specs() if spec.values[0].told_time])
 @settings(max_examples=8)
 @given(seed=st.integers(0, 2**20))
@@ -250,6 +251,7 @@ def test_a_time_bound_protocol_delivers_at_the_tick_after_the_bound() -> None:
     assert kept(cut, {"held"}).num_rows > 0, "without time after the last row, some stay held"
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**20), every=st.integers(1, 5))
 @pytest.mark.parametrize(
     "spec",

@@ -48,6 +48,7 @@ def killed_and_right(ran: Ran, folder: Path) -> None:
     assert spark_pids(folder) == []
 
 
+@pytest.mark.slow
 def test_over_files_while_an_executor_and_the_driver_are_killed(tmp_path: Path) -> None:
     machine()
     folder = fresh(tmp_path / "run")

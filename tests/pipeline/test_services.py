@@ -72,6 +72,7 @@ def judged(folder: Path, rows: list[dict[str, Any]]) -> Verdict:
     return judge(truth(folder, TOPICS), table.to_pylist())
 
 
+@pytest.mark.slow
 def test_what_the_services_sent_comes_out_in_order_and_once(folder: Path) -> None:
     verdict = judged(folder, lake(folder))
     assert verdict.ok, verdict

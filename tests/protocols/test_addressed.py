@@ -22,12 +22,12 @@ from antecede.protocols.base import (
     Discard,
     Hold,
     MessageId,
-    Transmit,
 )
 from antecede.protocols.multicast.base import NOT_ADDRESSED
 from antecede.protocols.multicast.rst import Rst
 from antecede.protocols.multicast.ses import Ses
-from tests.protocols.addressed_network import Make, Network, play, play_with_churn
+from tests.network import Make, Network, play, play_with_churn
+from tests.protocols.sending import sent
 from tests.protocols.wire_checks import (
     damage_is_refused_whole_or_read_as_another,
     longer_and_shorter_is_refused,
@@ -36,13 +36,6 @@ from tests.protocols.wire_checks import (
 
 MAKES: dict[str, Make] = {"ses": Ses, "sent": Rst}
 every = pytest.mark.parametrize("name", MAKES)
-
-
-def sent(protocol: Any, payload: object = None, to: Any = None) -> Any:
-    (effect,) = protocol.send(payload, to=to)
-    assert isinstance(effect, Transmit)
-    assert effect.to == effect.message.to
-    return effect.message
 
 
 def group(name: str, members: int) -> list[Any]:
@@ -72,8 +65,8 @@ def test_the_network_is_adversarial(name: str) -> None:
     """The properties above are worth something: holds, duplicates, strays, narrow messages."""
     networks = [play(MAKES[name], seed) for seed in range(10)]
     assert sum(network.holds for network in networks) > 40
-    assert sum(network.duplicates for network in networks) > 20
-    assert sum(network.strays for network in networks) > 2
+    assert sum(network.discards[DUPLICATE] for network in networks) > 20
+    assert sum(network.discards[NOT_ADDRESSED] for network in networks) > 2
     widths = {len(m.to) for network in networks for m in network.sent.values()}
     assert widths == {1, 2, 3}
 
@@ -96,8 +89,8 @@ def test_the_judge_of_these_tests_sees_the_printed_rules_fail(
 def test_both_hold_and_deliver_the_same(seed: int) -> None:
     """Each is exact, so on one run of the network they can not differ."""
     one, other = play(Ses, seed), play(Rst, seed)
-    assert one.delivered == other.delivered
-    assert (one.holds, one.duplicates, one.strays) == (other.holds, other.duplicates, other.strays)
+    assert one.truth.delivered == other.truth.delivered
+    assert (one.holds, one.discards) == (other.holds, other.discards)
 
 
 # -- refusals and discards -------------------------------------------------------------------
@@ -411,13 +404,12 @@ def test_bytes_left_over_or_cut_short_are_refused(name: str) -> None:
 def test_renumbered_members_behave_as_before(name: str, seed: int) -> None:
     """A group with other numbers does what the first did, message by message."""
     numbers = {0: 1, 1: 3, 2: 4, 3: 9}
-    network = Network(MAKES[name], 4, seed)
-    network.run(40)
+    network = Network(MAKES[name], 4, seed).steps(40)
     other = MAKES[name](numbers[0], numbers.values())
     one = MAKES[name](0, range(4))
     for key, message in network.sent.items():
         assert set(one.mentions(message)) <= numbers.keys()
-        if key[0] == 0 or any(sender == 0 for sender, _ in network.past[key]):
+        if key[0] == 0 or any(sender == 0 for sender, _ in network.truth.past[key]):
             continue
         moved = other.renumber(message, numbers)
         assert other.mentions(moved) == tuple(sorted(numbers[k] for k in one.mentions(message)))

@@ -10,20 +10,14 @@ import pytest
 
 from antecede.clocks.lanes import unpack
 from antecede.errors import LocalError
-from antecede.protocols.base import Deliver, Hold, MessageId, Transmit
+from antecede.protocols.base import Deliver, Hold, MessageId
 from antecede.protocols.vector.bss import Bss, BssMessage
-from tests.protocols.flat_tools import Network
+from tests.network import Network
+from tests.protocols.sending import sent
 
 Kind = dict[str, bool]
 WHOLE: Kind = {}
 DIFFERENCES: Kind = {"differences": True}
-
-
-def sent(member: Bss, payload: object = None) -> BssMessage:
-    (effect,) = member.send(payload)
-    assert isinstance(effect, Transmit)
-    message: BssMessage = effect.message
-    return message
 
 
 def timestamp(message: BssMessage, members: int) -> tuple[int, ...]:
@@ -87,7 +81,7 @@ def test_the_judge_of_these_tests_sees_the_printed_rule_fail() -> None:
 
     network = Network(make, 3, seed=1)
     with pytest.raises(AssertionError, match=r"early|need|released"):
-        network.run(200)
+        network.steps(200)
 
 
 def test_the_printed_rule_needs_whole_vectors() -> None:

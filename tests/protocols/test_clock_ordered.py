@@ -22,11 +22,12 @@ from antecede.protocols.base import (
     Transmit,
 )
 from antecede.protocols.timed.base import ClockOrdered
+from antecede.protocols.timed.channel import OVERRUN
 from antecede.protocols.timed.linear import Linear
 from antecede.protocols.timed.linear_physical import LinearPhysical
-from antecede.protocols.timed.messages import NullMessage, StampedMessage
+from antecede.protocols.timed.messages import NullMessage, Request, StampedMessage
 from antecede.protocols.timed.physical import Physical
-from tests.protocols.clock_network import Network
+from tests.network import Network
 from tests.protocols.seconds import s
 
 NEAR: Bounds[int] = Bounds(accuracy_s=0.5, least_s=0.25, most_s=2)
@@ -43,6 +44,8 @@ KINDS: dict[str, tuple[type[ClockOrdered], Bounds[int]]] = {
     "physical": (Physical, FAR),
     "linear-physical": (LinearPhysical, NEAR),
 }
+TALK = 1 / 6
+"""The share of sendings among all that happens, ticks too: some four messages a second."""
 every = pytest.mark.parametrize("name", KINDS)
 both = pytest.mark.parametrize("delivery", ["null", "bound"])
 
@@ -71,9 +74,8 @@ def test_order_is_kept_and_everything_comes(
     name: str, delivery: str, seed: int, members: int, selective: bool
 ) -> None:
     make, bounds = maker(name, delivery=delivery), KINDS[name][1]
-    network = Network(make, members, seed, bounds, selective=selective)
-    network.talk(25)
-    network.finish()
+    network = Network(make, members, seed, bounds, narrow=0.6 * selective)
+    network.steps(150, sends=TALK).finish()
 
 
 @every
@@ -82,10 +84,10 @@ def test_order_is_kept_and_everything_comes(
 @settings(max_examples=25)
 def test_clocks_and_channels_may_be_unlike(name: str, delivery: str, seed: int) -> None:
     network = Network(maker(name, UNLIKE, delivery=delivery), 4, seed, UNLIKE)
-    network.talk(25)
-    network.finish()
+    network.steps(150, sends=TALK).finish()
 
 
+@pytest.mark.slow
 @every
 @given(seed=st.integers(0, 2**32), limit=st.sampled_from([None, 1, 2, 3]))
 @settings(max_examples=25)
@@ -97,44 +99,39 @@ def test_what_is_lost_or_overruns_the_buffer_is_recovered(
     """
     make = maker(name, retry_s=1.0, buffer_limit=limit)
     network = Network(make, 3, seed, KINDS[name][1], losses=0.3)
-    network.talk(15)
+    network.steps(90, sends=TALK)
     network.losses = 0.0
     network.finish(120)
 
 
+@pytest.mark.slow
 @every
 @both
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=25)
 def test_members_come_and_go(name: str, delivery: str, seed: int) -> None:
     network = Network(maker(name, delivery=delivery), 3, seed, KINDS[name][1])
-    network.talk(8)
-    network.join(3, network.random.choice(sorted(network.members)))
-    network.run(2)
-    network.talk(8)
-    network.leave(network.random.choice(sorted(network.members)))
-    network.talk(8)
-    network.run(2)
-    network.join(4, network.random.choice(sorted(network.members)))
-    network.run(2)
-    network.talk(8)
-    network.finish()
+    network.steps(48, sends=TALK)
+    network.join(3, network.anyone())
+    network.steps(48, sends=TALK)
+    network.leave(network.anyone())
+    network.steps(48, sends=TALK).run(2)
+    network.join(4, network.anyone())
+    network.steps(48, sends=TALK).finish()
 
 
 @every
 def test_the_network_is_adversarial(name: str) -> None:
     """The properties above are worth something."""
-    holds = requests = overruns = 0
-    for seed in range(4):
-        make = maker(name, retry_s=1.0, buffer_limit=2)
-        network = Network(make, 3, seed, KINDS[name][1], losses=0.3)
-        network.talk(15)
-        network.finish(120) if not network.losses else network.run(20)
-        holds, requests = holds + network.holds, requests + network.requests
-        overruns += network.overruns
-    assert holds > 20
-    assert requests > 20
-    assert overruns > 5
+    make, bounds = maker(name, retry_s=1.0, buffer_limit=2), KINDS[name][1]
+    networks = [
+        Network(make, 3, seed, bounds, losses=0.3).steps(90, sends=TALK).run(20)
+        for seed in range(4)
+    ]
+    requests = [m for network in networks for _, m in network.carried if isinstance(m, Request)]
+    assert sum(network.holds for network in networks) > 20
+    assert len(requests) > 20
+    assert sum(network.discards[OVERRUN] for network in networks) > 5
 
 
 # -- when a message may go -------------------------------------------------------------------------
@@ -298,7 +295,7 @@ def test_under_loss_the_bound_holds_when_the_budget_is_enough(name: str, seed: i
     """Half of all copies lost in the first seconds, none of the repetitions after."""
     make = maker(name, delivery="bound", retry_s=1.0, recovery_s=20.0)
     network = Network(make, 3, seed, KINDS[name][1], losses=0.4)
-    network.talk(6, pace_s=0.5)
+    network.steps(24, sends=0.25)
     network.losses = 0.0
     network.finish(120)
 

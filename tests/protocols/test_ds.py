@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import random
-from typing import Any
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.clocks.intervals import Intervals
-from antecede.protocols.base import Deliver, Hold, MessageId, Transmit
+from antecede.protocols.base import Deliver, Hold, MessageId
 from antecede.protocols.vector.bss import Bss
-from antecede.protocols.vector.ds import Ds, DsMessage
-from tests.protocols.flat_tools import Network
-
-
-def sent(member: Ds, payload: object = None) -> DsMessage:
-    (effect,) = member.send(payload)
-    assert isinstance(effect, Transmit)
-    message: DsMessage = effect.message
-    return message
+from antecede.protocols.vector.ds import Ds
+from tests.network import Network, play
+from tests.protocols.sending import sent
 
 
 @given(seed=st.integers(0, 2**32), members=st.integers(2, 6))
@@ -27,11 +18,10 @@ def test_sequences_are_the_send_numbers_of_the_past(seed: int, members: int) -> 
     """Evropeytsev et al. 2016, section 3.2, in one-peer groups: one sequence a process, from 1, and
     none is missing.
     """
-    network = Network(Ds, members, seed)
-    network.run(50)
+    network = Network(Ds, members, seed).steps(50)
     for key, message in network.sent.items():
-        past = network.past[key]
-        sequences = network.members[0].sequences(message)  # type: ignore[attr-defined]
+        past = network.truth.past[key]
+        sequences = network.members[0].sequences(message)
         exact = {
             k: Intervals.of(seq for sender, seq in past if sender == k) for k in range(members)
         }
@@ -43,21 +33,12 @@ def test_sequences_are_the_send_numbers_of_the_past(seed: int, members: int) -> 
 
 @given(seed=st.integers(0, 2**32), members=st.integers(2, 5))
 def test_bytes_and_deliveries_are_those_of_bss(seed: int, members: int) -> None:
-    draw = random.Random(seed)
-    ds = [Ds(k, range(members)) for k in range(members)]
-    bss = [Bss(k, range(members)) for k in range(members)]
-    flight: list[tuple[int, tuple[Any, Any]]] = []
-    for _ in range(60):
-        if flight and draw.random() < 0.7:
-            target, (one, other) = flight.pop(draw.randrange(len(flight)))
-            answers = ds[target].receive(one), bss[target].receive(other)
-            shown = [[(type(e), *e.message[:3]) for e in answer] for answer in answers]
-            assert shown[0] == shown[1]
-        else:
-            at = draw.randrange(members)
-            pair = ds[at].send(None)[0].message, bss[at].send(None)[0].message
-            assert ds[at].encode(pair[0]) == bss[at].encode(pair[1])
-            flight += [(target, pair) for target in range(members) if target != at]
+    """On one run of the network, where each says exactly what it holds, and why."""
+    one, other = play(Ds, seed, members=members), play(Bss, seed, members=members)
+    assert one.truth.delivered == other.truth.delivered
+    assert (one.holds, one.discards) == (other.holds, other.discards)
+    for key, message in one.sent.items():
+        assert one.members[0].encode(message) == other.members[0].encode(other.sent[key])
 
 
 def test_who_said_nothing_is_not_named() -> None:

@@ -82,6 +82,7 @@ def test_order_is_kept_for_all_bounds_and_epochs(order: str, settings: dict[str,
     assert question_and_answer(order, settings, 1000) == [b"question", b"answer"]
 
 
+@pytest.mark.slow
 @every
 def test_the_settings_in_which_rounding_lost_the_order(order: str) -> None:
     """With seconds as floats the answer came first in 165 of these by the three orders."""

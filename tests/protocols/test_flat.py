@@ -14,13 +14,13 @@ from antecede.clocks.wire import varint
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError, UnknownMemberError
 from antecede.protocols.base import (
     AFTER_LEAVE,
+    DUPLICATE,
     OWN,
     Deliver,
     Discard,
     Hold,
     MessageId,
     Protocol,
-    Transmit,
 )
 from antecede.protocols.matrix.matrix import Matrix
 from antecede.protocols.plain.fifo import Fifo
@@ -28,7 +28,8 @@ from antecede.protocols.plain.unordered import Unordered
 from antecede.protocols.vector.bss import Bss
 from antecede.protocols.vector.ds import Ds
 from antecede.protocols.vector.idr import Idr
-from tests.protocols.flat_tools import Make, play, play_with_churn
+from tests.network import Make, play, play_with_churn
+from tests.protocols.sending import sent
 from tests.protocols.wire_checks import (
     damage_is_refused_whole_or_read_as_another,
     longer_and_shorter_is_refused,
@@ -68,12 +69,6 @@ ordered = pytest.mark.parametrize("name", ORDERED)
 causal = pytest.mark.parametrize("name", CAUSAL)
 
 
-def sent(protocol: Protocol, payload: object = None) -> Any:
-    (effect,) = protocol.send(payload, now=0)
-    assert isinstance(effect, Transmit)
-    return effect.message
-
-
 @every
 @given(seed=st.integers(0, 2**32), members=st.integers(2, 6))
 def test_an_adversarial_network(name: str, seed: int, members: int) -> None:
@@ -91,7 +86,7 @@ def test_the_network_is_adversarial(name: str) -> None:
     """The properties above are worth something: messages are held, copies are doubled."""
     networks = [play(MAKES[name], seed) for seed in range(5)]
     assert sum(network.holds for network in networks) > 20
-    assert sum(network.duplicates for network in networks) > 5
+    assert sum(network.discards[DUPLICATE] for network in networks) > 5
 
 
 @every

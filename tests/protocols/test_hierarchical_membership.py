@@ -16,7 +16,8 @@ from antecede.protocols.hierarchical.messages import External, Upward
 from antecede.protocols.hierarchical.roles import Topology, hierarchical
 from antecede.protocols.hierarchical.super_peer import SuperPeer
 from antecede.protocols.hierarchical.translation import SAFE, Translation
-from tests.protocols.hierarchical_network import Network
+from tests.network import FOREVER_S
+from tests.protocols.hierarchical_network import HierarchicalNetwork, skewed
 
 TOPOLOGY = Topology({1: (10, 11), 2: (20, 21)}, (30, 31, 32))
 
@@ -24,13 +25,13 @@ TOPOLOGY = Topology({1: (10, 11), 2: (20, 21)}, (30, 31, 32))
 class Changing:
     """Lets peers join and leave a network at random; every group keeps a peer."""
 
-    def __init__(self, network: Network, pruning: str) -> None:
+    def __init__(self, network: HierarchicalNetwork, pruning: str) -> None:
         self.network = network
         self.pruning = pruning
         self.next = 100
         self.joined = self.left = 0
 
-    def __call__(self, number: int) -> None:
+    def change(self) -> None:
         draw = self.network.random.random()
         if draw < 0.1:
             self.join()
@@ -65,21 +66,23 @@ class Changing:
         return member.group
 
 
-def changing(seed: int, pruning: str) -> tuple[Network, Changing]:
+def changing(seed: int, pruning: str) -> tuple[HierarchicalNetwork, Changing]:
     rng = random.Random(seed)
     skew = {at: rng.choice((0.2, 1.0, 5.0)) for at in range(400)}
     members = hierarchical(TOPOLOGY, pruning=pruning, ack_after=0 if pruning == "none" else 2)
-    network = Network(members, seed, slow=lambda a, b: skew[(a * 7 + b) % 400], copies=0.1)
-    change = Changing(network, pruning)
-    network.chatter(50, rate=2.0, between=change)
-    return network, change
+    network = HierarchicalNetwork(members, seed, delay=skewed(lambda a, b: skew[(a * 7 + b) % 400]))
+    changing = Changing(network, pruning)
+    for _ in range(50):
+        changing.change()
+        network.send(network.anyone())
+        network.steps(network.random.randrange(20), sends=0.0)
+    return network, changing
 
 
 @given(seed=st.integers(0, 2**32), pruning=st.sampled_from(("safe", "none")))
 def test_joins_and_leaves_keep_the_order_and_lose_nothing(seed: int, pruning: str) -> None:
     network, _ = changing(seed, pruning)
-    assert network.early == []
-    assert network.stuck() == []
+    assert network.finish().early == []
 
 
 def test_joins_and_leaves_do_happen() -> None:
@@ -173,9 +176,12 @@ def test_snapshot_and_restore_at_any_point_change_nothing(seed: int, pruning: st
     def fresh() -> dict[int, Protocol]:
         return hierarchical(TOPOLOGY, pruning=pruning, ack_after=0 if pruning == "none" else 2)
 
-    plain, restored = Network(fresh(), seed, copies=0.2), Network(fresh(), seed, copies=0.2)
-
-    def replace(number: int) -> None:
+    tolerant = pruning == "published"
+    plain, restored = (
+        HierarchicalNetwork(fresh(), seed, copies=0.2, tolerant=tolerant) for _ in range(2)
+    )
+    for _ in range(25):
+        plain.steps(12, sends=0.08)
         for at, member in restored.members.items():
             state = member.snapshot()
             hash(state)
@@ -183,10 +189,8 @@ def test_snapshot_and_restore_at_any_point_change_nothing(seed: int, pruning: st
             other.restore(state)
             assert other.snapshot() == state
             restored.members[at] = other
-
-    plain.chatter(25, rate=3.0)
-    restored.chatter(25, rate=3.0, between=replace)
-    assert plain.order == restored.order
+        restored.steps(12, sends=0.08)
+    assert plain.run(FOREVER_S).truth.delivered == restored.run(FOREVER_S).truth.delivered
     for at, member in plain.members.items():
         assert member.snapshot() == restored.members[at].snapshot()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from antecede.protocols.timed.linear_physical import LinearPhysical
 from antecede.protocols.timed.messages import Gone, NullMessage, StampedMessage
 from antecede.protocols.timed.physical import Physical
 from antecede.protocols.topics.protocols import Htbc, Tv, TvLt, TvPt, TvVt
-from tests.protocols.clock_network import Network
+from tests.network import Network
 from tests.protocols.seconds import s
 from tests.protocols.topic_tools import GROUPS, TopicNetwork
 
@@ -156,6 +157,7 @@ def test_any_messages_whatever_their_times(
     pair.tick(now + s(50))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delivery", ["null", "bound"])
 @pytest.mark.parametrize("cls", [Linear, LinearPhysical])
 @given(seed=st.integers(0, 2**32))
@@ -166,11 +168,11 @@ def test_whole_runs_with_loss_and_recovery(
     options: Any = {"bounds": GOOD, "delivery": delivery, "retry_s": 1.0}
     options |= {"recovery_s": 30.0} if delivery == "bound" else {}
     orders = []
-    for kind in (cls, readable(cls)):
-        network = Network(lambda k, m, c=kind: c(k, m, **options), 4, seed, GOOD, losses=0.1)  # type: ignore[misc]
-        network.talk(30, pace_s=0.3)
-        network.run(60)
-        orders.append(network.delivered)
+    kinds: tuple[Any, Any] = cls, readable(cls)
+    for kind in kinds:
+        network = Network(partial(kind, **options), 4, seed, GOOD, losses=0.1)
+        network.steps(120, sends=0.25).run(60)
+        orders.append(network.truth.delivered)
     assert orders[0] == orders[1]
 
 
@@ -182,13 +184,12 @@ def test_topics_over_random_runs(cls: Any, group: str, seed: int, published: boo
     orders = []
     published &= cls is not Tv  # of which nothing is printed otherwise
     for kind in (cls, readable(cls)):
-        network = TopicNetwork(kind, seed, bounds=GROUPS[group], as_published=published)
+        network = TopicNetwork(kind, seed, GROUPS[group], as_published=published)
         for _ in range(12):
-            network.second()
+            network.steps(12, sends=0.2)
             if network.random.random() < 0.3:
                 network.change()
-        network.run(30, 0)
-        orders.append(network.delivered)
+        orders.append(network.run(30).truth.delivered)
     assert orders[0] == orders[1]
 
 

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.clocks.lanes import items, unpack
-from antecede.protocols.base import Deliver, Transmit
+from antecede.protocols.base import Deliver
 from antecede.protocols.vector.idr import Idr, IdrMessage
-from tests.protocols.flat_tools import Network
-
-
-def sent(member: Idr, payload: object = None) -> IdrMessage:
-    (effect,) = member.send(payload)
-    assert isinstance(effect, Transmit)
-    message: IdrMessage = effect.message
-    return message
+from tests.network import Network
+from tests.protocols.sending import sent
 
 
 class BySets:
@@ -67,22 +60,16 @@ def test_ci_is_that_of_the_rule_with_sets(seed: int, members: int) -> None:
 @given(seed=st.integers(0, 2**32))
 def test_what_travels_is_exactly_the_immediate_dependencies(seed: int) -> None:
     """No carried message is in the past of another; together they imply the whole past."""
-
-    def make(me: int, members: Any) -> Idr:
-        return Idr(me, members)
-
-    network = Network(make, 4, seed)
-    for _ in range(60):
-        network.step()
+    network = Network(Idr, 4, seed).steps(60)
     for key, message in network.sent.items():
         carried = set(items(message.causes))
         own = {(key[0], key[1] - 1)} if key[1] > 1 else set()
-        past = network.past[key]
-        immediate = {p for p in past if not any(p in network.past[q] for q in past)}
+        past = network.truth.past[key]
+        immediate = {p for p in past if not any(p in network.truth.past[q] for q in past)}
         assert immediate - own <= carried
         assert carried <= past
         for one in carried:
-            assert not any(one in network.past[other] for other in carried)
+            assert not any(one in network.truth.past[other] for other in carried)
 
 
 def test_a_chain_carries_one_pair() -> None:

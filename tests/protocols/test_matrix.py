@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,11 +23,13 @@ from antecede.protocols.base import (
 from antecede.protocols.matrix.matrix import Matrix
 from antecede.protocols.matrix.messages import Heartbeat, Request
 from antecede.protocols.matrix.stable_buffer import StableBuffer
-from tests.protocols.flat_tools import Network
-from tests.protocols.matrix_tools import group, sent
+from tests.network import Network
+from tests.protocols import sending
 from tests.protocols.seconds import s
+from tests.protocols.sending import sent
 
 Id = tuple[int, int]
+group = partial(sending.group, Matrix)
 
 
 # -- order and stability ---------------------------------------------------------------------
@@ -46,14 +49,13 @@ def test_the_matrix_says_exactly_what_deliveries_imply(
 
     Differences say the same: what a message leaves out is known from the one before it.
     """
-    network = Network(make, members, seed)
-    network.run(50)
+    network = Network(make, members, seed).steps(50)
     for me, member in network.members.items():
         assert isinstance(member, Matrix)
-        done = network.delivered[me]
+        done = network.truth.has[me]
         for i in range(members):
             newest = max((key for key in done if key[0] == i), default=None)
-            had = {*done} if i == me else set() if newest is None else {*network.past[newest]}
+            had = done if i == me else set() if newest is None else {*network.truth.past[newest]}
             had |= {newest} if newest else set()
             for k in range(members):
                 exact = sum(sender == k for sender, _ in had)
@@ -67,12 +69,12 @@ def test_the_matrix_says_exactly_what_deliveries_imply(
 def test_nothing_is_forgotten_that_a_member_lacks(seed: int) -> None:
     network = Network(Matrix, 4, seed)
     for _ in range(60):
-        network.step()
+        network.steps(1)
         for at, member in network.members.items():
             assert isinstance(member, Matrix)
             kept = {tuple(key) for key in member.buffer}
-            for key in network.delivered[at]:
-                lacking = [k for k in network.members if key not in network.delivered[k]]
+            for key in network.truth.has[at]:
+                lacking = [k for k in network.members if key not in network.truth.has[k]]
                 assert key in kept or not lacking
             assert {tuple(key) for key in member.unstable()} <= kept
 

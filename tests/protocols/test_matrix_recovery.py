@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from antecede.clocks.bounds import Bounds
 from antecede.clocks.lanes import pack
 from antecede.clocks.matrix import MAX_SIDE
 from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError
@@ -24,94 +25,18 @@ from antecede.protocols.base import (
 )
 from antecede.protocols.matrix.matrix import LATE_NOTE, LOST, TRIES, Matrix
 from antecede.protocols.matrix.messages import Heartbeat, MatrixMessage, Request
-from tests.protocols.matrix_tools import group, sent
+from tests.network import Network
+from tests.protocols import sending
 from tests.protocols.seconds import s
+from tests.protocols.sending import sent
 
-Id = tuple[int, int]
+group = partial(sending.group, Matrix)
+NEAR = Bounds[int](accuracy_s=0, least_s=0, most_s=0.5)
 
 
-class Lossy:
-    """Members on a network that loses copies; the oracle is plain sets of ids."""
-
-    def __init__(self, size: int, seed: int, losses: float, **options: Any) -> None:
-        self.random = random.Random(seed)
-        self.losses = losses
-        self.options = {"recovering": True, **options}
-        self.members = {k: Matrix(k, range(size), **self.options) for k in range(size)}
-        self.done: dict[int, list[Id]] = {k: [] for k in self.members}
-        self.past: dict[Id, frozenset[Id]] = {}
-        self.flight: list[tuple[int, Any]] = []
-        self.now = 0
-        self.discarded: list[str] = []
-
-    def carry_out(self, at: int, effects: Any) -> None:
-        for effect in effects:
-            if isinstance(effect, Transmit):
-                control = self.members[at].encode(effect.message)
-                read = self.members[at].decode(control, effect.message.payload)
-                assert read == effect.message
-                for target in effect.to:
-                    assert target != at
-                    if self.random.random() >= self.losses:
-                        self.flight.append((target, read))
-            elif isinstance(effect, Deliver):
-                key = effect.message[:2]
-                assert key not in self.done[at]
-                assert self.past[key] <= {*self.done[at]}
-                self.done[at].append(key)
-            elif isinstance(effect, Discard):
-                self.discarded.append(effect.reason)
-
-    def send(self, at: int) -> None:
-        effects = self.members[at].send(b"", now=self.now)
-        assert isinstance(effects[0], Transmit)
-        key: Id = effects[0].message[:2]
-        self.past[key] = frozenset(self.done[at])
-        self.done[at].append(key)
-        self.carry_out(at, effects)
-
-    def step(self) -> None:
-        draw = self.random.random()
-        if draw < 0.2:
-            self.send(self.random.choice(list(self.members)))
-        elif draw < 0.3:
-            self.tick(s(0.5))
-        elif self.flight:
-            target, message = self.flight.pop(self.random.randrange(len(self.flight)))
-            if target in self.members:
-                self.carry_out(target, self.members[target].receive(message, now=self.now))
-
-    def tick(self, ns: int) -> None:
-        self.now += ns
-        for at in list(self.members):
-            state = self.members[at].snapshot()
-            fresh = Matrix(at, self.members, **self.options)
-            fresh.restore(state)
-            assert fresh.snapshot() == state
-            self.members[at] = fresh
-            self.carry_out(at, fresh.tick(self.now))
-
-    def settle(self, rounds: int) -> None:
-        for _ in range(rounds):
-            self.tick(s(1.0))
-            while self.flight:
-                target, message = self.flight.pop(self.random.randrange(len(self.flight)))
-                if target in self.members:
-                    self.carry_out(target, self.members[target].receive(message, now=self.now))
-
-    def join(self, newcomer: int, sponsor: int) -> None:
-        fresh = Matrix(newcomer, [newcomer], **self.options)
-        fresh.adopt(self.members[sponsor].frontier())
-        self.done[newcomer] = list(self.done[sponsor])
-        for member in self.members.values():
-            member.join(newcomer)
-        self.members[newcomer] = fresh
-
-    def leave(self, member: int) -> None:
-        del self.members[member]
-        last = max((seq for sender, seq in self.past if sender == member), default=0)
-        for at, other in self.members.items():
-            self.carry_out(at, other.leave(member, last))
+def lossy(size: int, seed: int, losses: float, **options: Any) -> Network:
+    make = partial(Matrix, recovering=True, **options)
+    return Network(make, size, seed, NEAR, losses=losses)
 
 
 @pytest.mark.parametrize("differences", [False, True])
@@ -119,16 +44,12 @@ class Lossy:
 def test_whatever_is_lost_is_recovered_and_then_forgotten(
     differences: bool, seed: int, size: int, losses: float
 ) -> None:
-    network = Lossy(size, seed, losses, differences=differences)
-    for _ in range(40):
-        network.step()
+    network = lossy(size, seed, losses, differences=differences).steps(60, sends=0.2)
     network.losses = min(losses, 0.3)
-    network.settle(6)
+    network.run(6)
     network.losses = 0.0
-    network.settle(14)
-    for at, member in network.members.items():
-        assert {*network.done[at]} == {*network.past}
-        assert member.blocked_on() == ()
+    network.finish(20)
+    for member in network.members.values():
         assert member.unstable() == ()
         assert len(member.buffer) == 0
         assert member.lacking() == {}
@@ -137,30 +58,25 @@ def test_whatever_is_lost_is_recovered_and_then_forgotten(
 
 @given(seed=st.integers(0, 2**32))
 def test_members_who_stay_agree_on_what_departed_members_sent(seed: int) -> None:
-    network = Lossy(3, seed, 0.4)
+    network = lossy(3, seed, 0.4)
     for newcomer in (3, 4, 5):
-        for _ in range(15):
-            network.step()
-        network.join(newcomer, network.random.choice(list(network.members)))
-        for _ in range(15):
-            network.step()
-        network.leave(network.random.choice(list(network.members)))
-    network.settle(4)
+        network.steps(20, sends=0.2)
+        network.join(newcomer, network.anyone())
+        network.steps(20, sends=0.2)
+        network.leave(network.anyone())
+        network.tell()
+    network.run(4)
     network.losses = 0.0
-    network.settle(24)
-    first, *others = ({*network.done[at]} for at in network.members)
-    assert all(done == first for done in others)
-    for at, member in network.members.items():
-        assert member.blocked_on() == ()
-        mine = {key for key in network.past if key[0] in network.members}
-        assert mine <= {*network.done[at]}
+    network.run(40)
+    first, *others = (network.truth.has[at] for at in network.members)
+    assert all(has == first for has in others)
+    assert {key for key in network.truth.past if key[0] in network.members} <= first
+    assert not any(member.blocked_on() for member in network.members.values())
 
 
 def test_losses_are_what_these_tests_are_about() -> None:
-    network = Lossy(3, 1, 0.5)
-    for _ in range(60):
-        network.step()
-    assert any({*network.done[at]} != {*network.past} for at in network.members)
+    network = lossy(3, 1, 0.5).steps(90, sends=0.2)
+    assert any(network.truth.owes(at, network.truth.past) for at in network.members)
     assert any(member.blocked_on() for member in network.members.values())
 
 

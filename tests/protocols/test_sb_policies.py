@@ -100,6 +100,7 @@ def test_release_of_a_cycle_ends() -> None:
     assert not a.blocked_on()
 
 
+@pytest.mark.slow
 def test_release_of_a_deep_thread_in_reverse_and_on_a_cycle() -> None:
     """Every message has run out of patience at once: still one step a message."""
     depth = 50_000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,7 +14,7 @@ from antecede.check.script.run import run_script
 from antecede.clocks.lanes import MAX_VALUE, get, pack
 from antecede.clocks.wire import Reader
 from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError
-from antecede.protocols.base import Deliver, Hold, MessageId, Transmit
+from antecede.protocols.base import Deliver, Hold, MessageId
 from antecede.protocols.multicast.rst import Rst
 from antecede.protocols.multicast.rst_messages import (
     MAX_SIDE,
@@ -25,7 +24,8 @@ from antecede.protocols.multicast.rst_messages import (
     lane,
     rows_of,
 )
-from tests.protocols.addressed_network import Network
+from tests.network import Network
+from tests.protocols.sending import sent
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
 
@@ -36,13 +36,6 @@ def at(rows: Sequence[int], sender: int, target: int) -> int:
 
 def rows(entries: dict[tuple[int, int], int]) -> tuple[int, ...]:
     return rows_of((k, d, count) for (k, d), count in entries.items())
-
-
-def sent(member: Rst, payload: object = None, to: Any = None) -> RstMessage:
-    (effect,) = member.send(payload, to=to)
-    assert isinstance(effect, Transmit)
-    message: RstMessage = effect.message
-    return message
 
 
 # -- the matrix ------------------------------------------------------------------------------
@@ -63,22 +56,20 @@ def test_entry_is_the_inverse_of_lane(sender: int, target: int) -> None:
 @given(seed=st.integers(0, 2**32), members=st.integers(2, 5))
 def test_the_matrix_counts_what_was_sent_to_whom_in_the_past(seed: int, members: int) -> None:
     """SENT_m[k, l] is the number of k's messages to l in the causal past of m, exactly."""
-    network = Network(Rst, members, seed)
-    network.run(50)
+    network = Network(Rst, members, seed).steps(50)
     for key, message in network.sent.items():
         for k in range(members):
             for d in range(members):
-                past = [q for q in network.past[key] if q[0] == k and d in network.sent[q].to]
+                past = [q for q in network.truth.past[key] if q[0] == k and d in network.sent[q].to]
                 assert at(message.matrix, k, d) == len(past)
 
 
 @given(seed=st.integers(0, 2**32), members=st.integers(2, 5))
 def test_deliv_is_the_members_column_and_counts_deliveries(seed: int, members: int) -> None:
-    network = Network(Rst, members, seed)
-    network.run(50)
+    network = Network(Rst, members, seed).steps(50)
     for here, member in network.members.items():
         for k in set(range(members)) - {here}:
-            delivered = sum(sender == k for sender, _ in network.delivered[here])
+            delivered = sum(sender == k for sender, _ in network.truth.delivered[here])
             assert member.delivered[k] == delivered == get(member.matrix[k], here)
 
 
@@ -86,10 +77,10 @@ def test_deliv_is_the_members_column_and_counts_deliveries(seed: int, members: i
 def test_missing_are_the_newest_messages_to_me_by_their_number_in_the_channel(seed: int) -> None:
     network = Network(Rst, 4, seed)
     for _ in range(40):
-        network.run(1)
+        network.steps(1)
         for at in network.members:
-            for key, missing in network.lines(at).items():
-                owed = network.owed(at, key)
+            for key, missing in network.held(at).items():
+                owed = network.lacks(at, key)
                 expected = set()
                 for sender in {sender for sender, _ in owed}:
                     newest = max(number for k, number in owed if k == sender)
@@ -138,10 +129,10 @@ def test_the_example_of_001_with_d_before_b() -> None:
     its name.
     """
     p1, p2, p3 = (Rst(k, range(3)) for k in range(3))
-    p2.receive(sent(p3, "a", [1]))
-    b = sent(p2, "b", [0])
-    p3.receive(sent(p1, "c", [2]))
-    d = sent(p2, "d", [0])
+    p2.receive(sent(p3, "a", to=[1]))
+    b = sent(p2, "b", to=[0])
+    p3.receive(sent(p1, "c", to=[2]))
+    d = sent(p2, "d", to=[0])
     assert p1.receive(d) == (Hold(d, (MessageId(1, 1),)),)
     assert list(p1.receive(b)) == [Deliver(b), Deliver(d)]
 

@@ -18,19 +18,13 @@ from antecede.clocks.compact import encode_compact
 from antecede.clocks.lanes import MAX_MEMBER, get, pack, unpack
 from antecede.clocks.wire import varint
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError, UnknownMemberError
-from antecede.protocols.base import Deliver, Discard, Hold, MessageId, Transmit
+from antecede.protocols.base import Deliver, Discard, Hold, MessageId
 from antecede.protocols.multicast.ses import Ses
 from antecede.protocols.multicast.ses_messages import SesMessage
-from tests.protocols.addressed_network import Network, play
+from tests.network import Network, play
+from tests.protocols.sending import sent
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
-
-
-def sent(member: Ses, payload: object = None, to: Any = None) -> SesMessage:
-    (effect,) = member.send(payload, to=to)
-    assert isinstance(effect, Transmit)
-    message: SesMessage = effect.message
-    return message
 
 
 def entries(message: SesMessage, members: int) -> dict[int, tuple[int, ...]]:
@@ -46,12 +40,12 @@ def example(**kind: bool) -> tuple[list[Ses], dict[str, SesMessage]]:
     way.
     """
     p1, p2, p3 = group = [Ses(k, range(3), **kind) for k in range(3)]
-    a = sent(p3, "a", [1])
+    a = sent(p3, "a", to=[1])
     p2.receive(a)
-    b = sent(p2, "b", [0])
-    c = sent(p1, "c", [2])
+    b = sent(p2, "b", to=[0])
+    c = sent(p1, "c", to=[2])
     p3.receive(c)
-    return group, {"a": a, "b": b, "c": c, "d": sent(p2, "d", [0])}
+    return group, {"a": a, "b": b, "c": c, "d": sent(p2, "d", to=[0])}
 
 
 def test_the_timestamps_of_the_example() -> None:
@@ -122,20 +116,19 @@ def test_stamps_and_entries_are_those_of_the_definition(seed: int, members: int)
     It is at or above t of every message to d in the past that is in the past of no message of d
     there, and never above the maximum over all to d. Co-destinations are what makes it hold.
     """
-    network = Network(Ses, members, seed)
-    network.run(50)
+    network = Network(Ses, members, seed).steps(50)
 
     def most(ids: Iterable[tuple[int, int]]) -> tuple[int, ...]:
         stamps = [unpack(network.sent[key].stamp, members) for key in ids]
         return tuple(map(max, zip(*stamps, (0,) * members, strict=True)))
 
     for key, message in network.sent.items():
-        past = network.past[key]
+        past = network.truth.past[key]
         counts = [sum(sender == k for sender, _ in past | {key}) for k in range(members)]
         assert unpack(message.stamp, members) == tuple(counts)
         for d in set(range(members)) - {key[0]}:
             to_d = {k for k in past if d in network.sent[k].to}
-            told = {k for k in to_d if any(k in network.past[q] for q in past if q[0] == d)}
+            told = {k for k in to_d if any(k in network.truth.past[q] for q in past if q[0] == d)}
             found = entries(message, members).get(d, (0,) * members)
             for least, value, largest in zip(most(to_d - told), found, most(to_d), strict=True):
                 assert least <= value <= largest
@@ -146,14 +139,15 @@ def test_missing_are_sends_whose_news_has_not_come(seed: int) -> None:
     """All are in the past of the held message, and unknown here; one at least is for me."""
     network = Network(Ses, 4, seed)
     for _ in range(40):
-        network.run(1)
+        network.steps(1)
         for at in network.members:
-            for key, missing in network.lines(at).items():
+            for key, missing in network.held(at).items():
                 assert missing
-                assert set(missing) <= network.past[key] - network.past_of[at]
-                newest = {k: max(n for s, n in network.past[key] if s == k) for k, _ in missing}
+                past = network.truth.past[key]
+                assert set(missing) <= past - network.truth.known[at]
+                newest = {k: max(n for s, n in past if s == k) for k, _ in missing}
                 assert all(number <= newest[sender] for sender, number in missing)
-                for sender, number in network.owed(at, key):
+                for sender, number in network.lacks(at, key):
                     assert any(s == sender and n >= number for s, n in missing)
 
 
@@ -169,7 +163,7 @@ def test_a_copy_is_known_by_the_clock_alone() -> None:
     network = play(Ses, 7, steps=120)
     for at, member in network.members.items():
         assert member.printed_arrivals == {}
-        for key in network.delivered[at]:
+        for key in network.truth.delivered[at]:
             assert isinstance(member.receive(network.sent[key])[0], Discard)
 
 

@@ -13,6 +13,7 @@ from antecede.errors import (
     LocalError,
 )
 from antecede.protocols.base import (
+    DUPLICATE,
     Addressing,
     Deliver,
     Discard,
@@ -47,8 +48,7 @@ groups = pytest.mark.parametrize("group", GROUPS)
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=25)
 def test_a_network_that_keeps_the_bounds(name: str, group: str, seed: int) -> None:
-    network = TopicNetwork(CLASSES[name], seed, bounds=GROUPS[group]).run(20).finish()
-    assert network.early == []
+    assert TopicNetwork(CLASSES[name], seed, GROUPS[group]).publish(24).finish().early == []
 
 
 @every
@@ -56,16 +56,16 @@ def test_a_network_that_keeps_the_bounds(name: str, group: str, seed: int) -> No
 def test_members_come_and_go_and_subscribe_anew(name: str, seed: int, reading: str) -> None:
     network = TopicNetwork(CLASSES[name], seed, reading=reading)
     for _ in range(12):
-        network.run(network.random.randrange(4))
+        network.publish(network.random.randrange(5))
         network.change()
     assert network.finish().early == []
 
 
 def test_the_network_is_adversarial() -> None:
     """The properties above are worth something: events are held, copies are doubled."""
-    networks = [TopicNetwork(Htbc, seed).run(30).finish() for seed in range(5)]
+    networks = [TopicNetwork(Htbc, seed).publish(36).finish() for seed in range(5)]
     assert sum(network.holds for network in networks) > 100
-    assert sum(network.duplicates for network in networks) > 10
+    assert sum(network.discards[DUPLICATE] for network in networks) > 10
     assert sum(len(network.needed(3, key)) for network in networks for key in network.sent) > 100
 
 
@@ -87,8 +87,8 @@ def test_as_published_causes_are_overtaken_where_mind_is_less_than_twice_epsilon
     bounds = GROUPS["alike, clocks off by a delay"]
     early = 0
     for seed in range(20):
-        network = TopicNetwork(CLASSES[name], seed, bounds=bounds, as_published=True)
-        early += len(network.run(20).finish().early)
+        network = TopicNetwork(CLASSES[name], seed, bounds, as_published=True)
+        early += len(network.publish(24).finish().early)
     assert early > 0
 
 

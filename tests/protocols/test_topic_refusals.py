@@ -119,14 +119,14 @@ def test_random_bytes_decode_or_are_refused(name: str, data: bytes) -> None:
 def test_a_damaged_event_is_refused_whole_or_read_as_another(
     name: str, where: float, byte: int
 ) -> None:
-    network = TopicNetwork(CLASSES[name], 5).run(5)
+    network = TopicNetwork(CLASSES[name], 5).publish(6)
     newest = list(network.sent.values())[-3:]
     damage_is_refused_whole_or_read_as_another(network.members[0], newest, where, byte)
 
 
 @every
 def test_bytes_left_over_or_cut_short_are_refused(name: str) -> None:
-    network = TopicNetwork(CLASSES[name], 5).run(5)
+    network = TopicNetwork(CLASSES[name], 5).publish(6)
     longer_and_shorter_is_refused(network.members[0], network.sent.values())
 
 

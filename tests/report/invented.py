@@ -4,7 +4,7 @@ results.
 
 from __future__ import annotations
 
-from antecede.studies.frame.findings import Findings, Plot, Row, Section, Series
+from antecede.report.values import Findings, Plot, Row, Section, Series
 
 PEERS = (50, 100, 200, 300, 500, 700, 900)
 COSTS = {

@@ -46,6 +46,7 @@ def test_text_is_text_and_the_file_is_xml(tmp_path: Path) -> None:
     assert {"bytes", "time", "measured", "bound", "flat", "members", "5", "10", "50"} <= texts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["matplotlib", "jinja2"])
 def test_without_the_extra_the_error_names_it(package: str) -> None:
     code = (

@@ -23,7 +23,7 @@ from antecede.report.plots import (
     in_words,
     slots_of,
 )
-from antecede.studies.frame.findings import Plot, Series
+from antecede.report.values import Plot, Series
 from tests.report.invented import encoded, growth, overhead
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -17,7 +17,7 @@ pytest.importorskip("jinja2")
 from antecede.errors import LocalError
 from antecede.report.overview import write_overview
 from antecede.report.study import FOLDED, MARKS, mark_of, ratio_words, write_study
-from antecede.studies.frame.findings import Findings, Plot, Row, Section, Series
+from antecede.report.values import Findings, Plot, Row, Section, Series
 from tests.report.invented import beside, invented, overhead
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}

@@ -13,8 +13,8 @@ import pytest
 from antecede.errors import ScenarioError
 from antecede.simulate.compiled.hierarchy import loop as hierarchy_loop
 from antecede.simulate.compiled.hierarchy.engine import (
+    bytes_hierarchy,
     can_run_hierarchy,
-    hierarchy_bytes,
     prepared,
     record_hierarchy,
     result_of,
@@ -227,7 +227,7 @@ def test_memory_of_the_largest_group_of_the_figures() -> None:
     """900 peers and 10 s stay below 1 GiB."""
     links = Links(delay=Delay(0.0, 0.05))
     scenario = Scenario(Hierarchy((450,), 450), "hierarchical", links=links, duration_s=10.0)
-    assert 100e6 < hierarchy_bytes(scenario) < 2**30
+    assert 100e6 < bytes_hierarchy(scenario) < 2**30
 
 
 @pytest.mark.parametrize(

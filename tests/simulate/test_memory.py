@@ -1,8 +1,11 @@
-"""What a run needs is told before it starts: held against what runs took, and refused."""
+"""A run that needs too much memory is refused where that is known, and ended where it is not."""
 
 from __future__ import annotations
 
-import tracemalloc
+import re
+import resource
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,46 +13,16 @@ from typing import Any
 import pytest
 
 from antecede.errors import InputError
-from antecede.simulate.compiled.hierarchy.engine import hierarchy_bytes
-from antecede.simulate.compiled.mesh.engine import mesh_bytes
-from antecede.simulate.delays import Delay
+from antecede.simulate.compiled.hierarchy.engine import bytes_hierarchy
+from antecede.simulate.compiled.mesh.engine import bytes_mesh
 from antecede.simulate.free_memory import free_bytes
-from antecede.simulate.memory import check_memory, messages_of, needed_bytes, readable_need
-from antecede.simulate.reference_engine import run_readable
+from antecede.simulate.memory import check_memory, compiled_bytes, within_memory
 from antecede.simulate.run import READABLE
-from antecede.simulate.scenario.model import Links, Scenario, Workload
-from antecede.simulate.schedule import schedule
-from antecede.simulate.topology import Hierarchy, Mesh, PubSub
+from antecede.simulate.scenario.model import Scenario, Workload
+from antecede.simulate.schedule import expected_messages, schedule
+from antecede.simulate.topology import Hierarchy, Mesh
 
 MIB = 1 << 20
-
-
-@pytest.mark.parametrize(
-    "scenario",
-    [
-        Scenario(Mesh(20), "fifo", duration_s=1.5),
-        Scenario(Mesh(5), "bss", workload=Workload("poisson", rate_hz=100.0), duration_s=4.0),
-        Scenario(Mesh(12), "linear", duration_s=1.5),
-        Scenario(Mesh(25), "matrix", duration_s=0.5),
-        Scenario(Mesh(20), "ses", duration_s=0.5),
-        Scenario(PubSub((6, 6), 5), "htbc", duration_s=1.0),
-        Scenario(Hierarchy((8,), 8), "hierarchical", duration_s=1.5),
-        Scenario(Mesh(12), "bss", links=Links(duplicate=0.1), duration_s=1.5),
-    ],
-    ids=lambda scenario: scenario.protocol,
-)
-def test_the_estimate_holds_what_a_run_takes(scenario: Scenario) -> None:
-    """And is not several times of it, beyond the constant part."""
-    run_readable(Scenario(scenario.topology, scenario.protocol, duration_s=0.1), 0)  # imports
-    tracemalloc.start()
-    try:
-        run_readable(scenario, 0)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    need = readable_need(scenario)
-    assert peak <= need.total
-    assert sum(need) <= 8 * peak
 
 
 @pytest.mark.parametrize(
@@ -66,46 +39,62 @@ def test_the_estimate_holds_what_a_run_takes(scenario: Scenario) -> None:
 def test_messages_are_counted_before_they_are_drawn(workload: Workload) -> None:
     scenario = Scenario(Mesh(20), workload=workload, duration_s=10.0)
     sent = len(schedule(scenario, 0).time_us)
-    assert messages_of(scenario) == pytest.approx(sent, rel=0.05)
+    assert expected_messages(scenario) == pytest.approx(sent, rel=0.05)
+
+
+IMPORTS = """
+from antecede.simulate.memory import Reached, within_memory
+from antecede.simulate.reference_engine import run_readable
+from antecede.simulate.scenario.model import Scenario, Workload
+from antecede.simulate.topology import Mesh, PubSub
+"""
+
+
+def run(scenario: str, *names: str) -> subprocess.CompletedProcess[str]:
+    """Run a scenario in a process of its own, that has 64 MiB for it."""
+    loosen = dict(zip(names[::2], names[1::2], strict=True))
+    program = f"""{IMPORTS}
+reached = Reached()
+with within_memory({scenario}, free=64 << 20, loosen={loosen}, reached=reached):
+    run_readable({scenario}, 0, progress=reached)
+"""
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.parametrize(
     ("scenario", "says"),
     [
-        (Scenario(Mesh(1000), duration_s=100.0),
-         r"what happens. Lower run\.duration_s, workload\.interval .*or topology\.peers$"),
-        (Scenario(Mesh(2), workload=Workload("poisson", rate_hz=1e6), duration_s=1000.0),
-         r"Lower run\.duration_s, workload\.rate_hz or topology\.peers$"),
-        (Scenario(Mesh(2), workload=Workload("random", messages=10**9)),
-         r"Lower workload\.messages$"),
-        (Scenario(Mesh(4000), "matrix", workload=Workload("random", messages=1)),
-         r"what members keep of each other. Lower topology\.peers$"),
-        (Scenario(Mesh(100), "ses", links=Links(Delay(10, 20)), workload=Workload(total_hz=9e3)),
-         r"what is under way. Lower workload\.total_hz or topology\.peers$"),
-        (Scenario(Hierarchy((9000,), 9000), "hierarchical"), r"or topology\.groups$"),
-        (Scenario(PubSub((9000,), 5), "tv"), r"or topology\.subgroups$"),
-        (Scenario(PubSub((2, 2), 10**9), "tv"), r"Lower topology\.topics or topology\.subgroups$"),
-        (Scenario(Mesh(2), workload=Workload(interval=Delay(1e-6, 1.0)), duration_s=1e6),
-         r"the schedule|what happens"),
+        ("Scenario(Mesh(60), duration_s=100.0)",
+         r"after \d+% of its sending time\. Lower run\.duration_s, workload\.interval .* or "
+         r"topology\.peers$"),
+        ("Scenario(Mesh(2), workload=Workload('poisson', rate_hz=1e6), duration_s=1000.0)",
+         r"were free\. Lower run\.duration_s, workload\.rate_hz or topology\.peers$"),
+        ("Scenario(Mesh(2), workload=Workload('random', messages=10**9))",
+         r"Lower workload\.messages or topology\.peers$"),
+        ("Scenario(Mesh(900), 'matrix', workload=Workload('random', messages=50))",
+         r"Lower workload\.messages or topology\.peers$"),
+        ("Scenario(PubSub((2, 2), 10**7), 'tv')",
+         r"workload\.interval .*, topology\.topics or topology\.subgroups$"),
     ],
 )  # fmt: skip
-def test_a_run_too_large_is_refused_and_says_what_to_lower(scenario: Scenario, says: str) -> None:
-    with pytest.raises(InputError, match=r"would need about .*iB of memory and 1\.0 GiB") as caught:
-        check_memory(scenario, "readable", free=1 << 30)
-    assert caught.match(says)
+def test_a_run_ends_before_it_takes_more_than_is_free(scenario: str, says: str) -> None:
+    ended = run(scenario)
+    assert re.search(rf"InputError: this run took all of the 64 MiB .*{says}", ended.stderr, re.M)
 
 
 def test_options_can_stand_in_place_of_keys() -> None:
-    names = {"topology": "--members", "workload": "--rate", "run": "--seconds"}
-    with pytest.raises(InputError, match="Lower --seconds, --rate or --members"):
-        check_memory(Scenario(Mesh(1000), duration_s=100.0), "readable", free=1, loosen=names)
+    ended = run("Scenario(Mesh(60), duration_s=100.0)", "topology", "--members", "run", "--seconds")
+    assert "Lower --seconds, workload.interval (a longer one) or --members" in ended.stderr
 
 
-def test_what_fits_is_not_refused() -> None:
-    scenario = Scenario(Mesh(5))
-    check_memory(scenario, "readable", free=needed_bytes(scenario, "readable"))
-    with pytest.raises(InputError):
-        check_memory(scenario, "readable", free=needed_bytes(scenario, "readable") - 1)
+def test_the_limit_is_that_of_the_run_alone() -> None:
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    with within_memory(Scenario(Mesh(3)), free=1 << 40):
+        inside = resource.getrlimit(resource.RLIMIT_AS)
+    assert inside[0] != resource.RLIM_INFINITY
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
 
 
 def machine(root: Path, **files: Any) -> Path:
@@ -121,15 +110,20 @@ def machine(root: Path, **files: Any) -> Path:
 @pytest.mark.parametrize(
     ("scenario", "exact"),
     [
-        (Scenario(Mesh(50), "idr"), mesh_bytes),
-        (Scenario(Hierarchy((20,), 20), "hierarchical"), hierarchy_bytes),
+        (Scenario(Mesh(50), "idr"), bytes_mesh),
+        (Scenario(Hierarchy((20,), 20), "hierarchical"), bytes_hierarchy),
     ],
 )
 def test_a_compiled_run_needs_what_its_engine_asks_for(
     scenario: Scenario, exact: Callable[[Scenario, int], int]
 ) -> None:
-    assert needed_bytes(scenario, seed=3) == exact(scenario, 3)
-    assert needed_bytes(scenario, READABLE) == readable_need(scenario).total != exact(scenario, 3)
+    need = exact(scenario, 0)
+    assert compiled_bytes(scenario, seed=3) == exact(scenario, 3)
+    check_memory(scenario, free=need)
+    with pytest.raises(InputError, match=r"would need .* and .* are free. Lower run\.duration_s"):
+        check_memory(scenario, free=need - 1)
+    assert compiled_bytes(scenario, READABLE) is None
+    check_memory(scenario, READABLE, free=0)  # nothing is known beforehand
 
 
 def test_the_machine_says_what_is_free(tmp_path: Path) -> None:

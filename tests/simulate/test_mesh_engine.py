@@ -14,8 +14,8 @@ from antecede.errors import ScenarioError
 from antecede.simulate.compiled.mesh.engine import (
     MOST_JUDGED,
     PROTOCOLS,
+    bytes_mesh,
     can_run_mesh,
-    mesh_bytes,
     record_mesh,
     run_mesh,
 )
@@ -95,6 +95,7 @@ def test_lockstep_over_random_scenarios(seed: int) -> None:
     assert_same(scenario(seed), seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", PROTOCOLS)
 def test_lockstep_of_each_protocol_while_much_is_held(pair: tuple[str, str]) -> None:
     """Delays of 0 to 300 ms and 2,500 messages a second: the ring goes round twice and more."""
@@ -146,7 +147,7 @@ def test_a_mesh_too_large_to_judge_says_so() -> None:
     found = run_mesh(given, 0)
     assert not found.figures.keys() & set(JUDGED)
     assert set(found.caveats) == set(JUDGED)
-    assert mesh_bytes(given) > 0
+    assert bytes_mesh(given) > 0
 
 
 def early(given: Scenario, seed: int, deliveries: Sequence[Any], log_at: Sequence[int]) -> int:
@@ -217,7 +218,7 @@ def test_memory_of_the_largest_group_of_000() -> None:
     """900 peers and 10 simulated seconds need less than 1 GiB."""
     for protocol in ("idr", "bss"):
         given = Scenario(Mesh(900), protocol, links=Links(Delay(0.0, 0.05)), duration_s=10.0)
-        assert mesh_bytes(given) < 1 << 27
+        assert bytes_mesh(given) < 1 << 27
 
 
 OF_MEASURE = {

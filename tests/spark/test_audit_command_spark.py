@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from antecede.cli import main
 from antecede.spark.sources.event_tables import typed
+from tests.spark.sampling import sampled
 from tests.spark.test_order_files_on_spark import events
 
 pa: Any = pyarrow
@@ -69,7 +70,8 @@ def same(local: dict[str, Any], spark: dict[str, Any]) -> list[str]:
     return left_out
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", sampled(range(4), {1, 3}))
 def test_folders_of_declared_causes(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
 ) -> None:
@@ -106,6 +108,7 @@ def test_patterns_of_csv_with_clocks(
     assert same(reports[0], reports[1]) == []
 
 
+@pytest.mark.slow
 def test_the_text_is_the_local_one_where_nothing_is_left_out(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

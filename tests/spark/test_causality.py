@@ -154,6 +154,7 @@ for name in ("happened_before", "concurrent"):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="Spark Connect needs grpcio")
 def test_connect(tmp_path: Path) -> None:
     done = subprocess.run(

@@ -39,6 +39,7 @@ def test_examples_of_order_and_register(spark: SparkSession) -> None:
         assert (failed, tried > 1) == (0, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPARK)
 def test_examples_on_frames(name: str, spark: SparkSession) -> None:
     failed, tried = examples(f"antecede.spark.{name}", spark=spark)

@@ -63,6 +63,7 @@ def line():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not all(map(importlib.util.find_spec, ("grpc", "yaml"))),
     reason="declarative pipelines need grpcio and pyyaml",

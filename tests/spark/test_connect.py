@@ -129,6 +129,7 @@ def test_workers_get_antecede_as_an_artifact(tmp_path: Path) -> None:
     assert sorted(map(repr, got.to_pylist())) == sorted(map(repr, want.to_pylist()))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="Spark Connect needs grpcio")
 def test_order_of_tables_and_streams_through_connect(tmp_path: Path) -> None:
     table = history(90, seed=6)
@@ -150,6 +151,7 @@ def test_order_of_tables_and_streams_through_connect(tmp_path: Path) -> None:
     assert said["repartition"].startswith("SetupError: through Spark Connect the tasks of a stream")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="Spark Connect needs grpcio")
 def test_audit_meter_past_and_studies_through_connect(tmp_path: Path) -> None:
     events = _events()

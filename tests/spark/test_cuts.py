@@ -19,6 +19,7 @@ from tests.causality.test_stamps import table_of
 from tests.spark.test_causality import frame_of, rows_of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ways", [DECLARED, CLOCK])
 def test_frames_and_tables_say_the_same(
     spark: SparkSession, tmp_path: Path, ways: dict[str, Any]

@@ -64,6 +64,7 @@ def by_order(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: row["file_order"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", LOGS)
 @pytest.mark.parametrize("told", [True, False])
 def test_formats_read_as_locally(
@@ -97,6 +98,7 @@ def test_bad_records_end_the_query_unless_told(source: SparkSession, tmp_path: P
     assert "include" in str(info.value)
 
 
+@pytest.mark.slow
 def test_options_and_details(source: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("key,why,when\na,,1700000000\nb,a;c,nonsense\n")
     given = {"id": "key", "after": "why", "time": "when", "separator": ";"}
@@ -122,6 +124,7 @@ def test_options_and_details(source: SparkSession, tmp_path: Path) -> None:
         source.read.format("antecede").load(str(tmp_path / "nothing")).collect()
 
 
+@pytest.mark.slow
 def test_parquet_is_read_by_row_groups(
     source: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +137,7 @@ def test_parquet_is_read_by_row_groups(
     assert found.rdd.getNumPartitions() == 2
 
 
+@pytest.mark.slow
 def test_a_stream_takes_each_file_once(source: SparkSession, tmp_path: Path) -> None:
     logs, out = tmp_path / "in", tmp_path / "out"
     logs.mkdir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from antecede.order.replay.table import deliver_table
@@ -12,6 +13,7 @@ from tests.spark.killing import FILES, survive_a_kill
 from tests.spark.stream_child import DELIVER
 
 
+@pytest.mark.slow
 def test_every_row_once_and_as_in_the_batch_through_a_kill(
     spark: SparkSession, tmp_path: Path
 ) -> None:

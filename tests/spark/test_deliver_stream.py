@@ -77,6 +77,7 @@ def test_batch_on_spark_is_the_local_engine_bit_for_bit(
     assert rows_of(on_spark.toArrow()) == rows_of(local)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("spec", "more"), SPECS)
 def test_stream_delivers_what_the_batch_delivers(
     rocks: SparkSession, tmp_path: Path, spec: DeliverSpec, more: set[str]
@@ -125,6 +126,7 @@ CHANGED: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 def test_a_stream_of_deliveries_started_again_as_another_one_is_refused(
     rocks: SparkSession, tmp_path: Path
 ) -> None:

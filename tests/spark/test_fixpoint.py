@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from antecede.order.table import order_table
 from antecede.spark.fixpoint import ordering as fixpoint
 from antecede.spark.fixpoint.tables import Limits
 from antecede.spark.ordering import ordering
+from tests.spark.sampling import sampled
 from tests.spark.test_odd_values import IDS
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -93,25 +94,22 @@ DECLARED = OrderSpec(
 )
 
 
-SAMPLED = {"bytes", "decimals"}
-"""Of the cases that take half a minute each `make check` has these, and `make soak` all."""
-
-
-def sampled(cases: Iterable[str], some: Collection[str] = SAMPLED) -> list[Any]:
-    return [c if c in some else pytest.param(c, marks=pytest.mark.soak) for c in cases]
-
-
-@pytest.mark.parametrize("case", sampled(sorted({*IDS} - {"text", "days", "flags"})))
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "case", sampled(sorted({*IDS} - {"text", "days", "flags"}), {"bytes", "decimals"})
+)
 def test_odd_ids_in_many_groups(spark: SparkSession, case: str) -> None:
     local = compare(spark, declared(case, seed=len(case)), DECLARED, "after")
     assert len(statuses(local)) >= 6
 
 
+@pytest.mark.slow
 def test_odd_ids_in_parts(spark: SparkSession, parts: None) -> None:
     local = compare(spark, declared("text", seed=7), DECLARED, "after")
     assert {"cycle", "conflict", "missing_cause"} <= statuses(local)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limits", "timed"),
     [
@@ -194,12 +192,14 @@ def clocked(seed: int, shape: str) -> pa.Table:
 CLOCKED = OrderSpec(clock="clock", member="host", group="group", time="at", content=("note",))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", sampled(["map", "pairs", "numbers"], {"map"}))
 def test_odd_vectors(spark: SparkSession, shape: str) -> None:
     local = compare(spark, clocked(5, shape), CLOCKED)
     assert {"bad_clock", "null_key", "missing_cause", "cycle"} <= statuses(local)
 
 
+@pytest.mark.slow
 def test_odd_vectors_in_parts(spark: SparkSession, parts: None) -> None:
     compare(spark, clocked(6, "pairs"), replace(CLOCKED, group=None))
 
@@ -231,6 +231,7 @@ def numbered(seed: int) -> pa.Table:
 NUMBERED = OrderSpec(sender="from", seq="n", first_seq=3, time="at", group="group")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limits", "group"), [(PARTS, "group"), (Limits(), None)])
 def test_odd_numbers(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limits: Limits, group: str | None
@@ -248,23 +249,24 @@ CHAINS: dict[str, Callable[[int], Any]] = {
 }
 
 
-@pytest.mark.parametrize("limits", [replace(PARTS, task=150), Limits()])
+@pytest.mark.slow
+@pytest.mark.parametrize("limits", [replace(PARTS, task=80), Limits()])
 def test_long_chains_and_large_cycles(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limits: Limits
 ) -> None:
     """Longer than any bound on rounds; and two cycles, a row between them, and a long tail."""
     monkeypatch.setattr(fixpoint, "LIMITS", limits)
-    count = 150
+    count = 80
     rows: Rows = [
         {"g": case, "id": k, "after": [k - 1] if k else [], "at": at(k)}
         for case, at in CHAINS.items()
         for k in range(count)
     ]
-    cycles: Rows = [{"id": k, "after": [(k + 1) % 60]} for k in range(60)]
+    cycles: Rows = [{"id": k, "after": [(k + 1) % 30]} for k in range(30)]
     cycles += [{"id": 100, "after": [5]}]
-    for k in range(60):
-        cycles += [{"id": 200 + k, "after": [200 + (k + 1) % 60, *([100] * (k == 9))]}]
-        cycles += [{"id": 300 + k, "after": [299 + k if k else 230]}]
+    for k in range(30):
+        cycles += [{"id": 200 + k, "after": [200 + (k + 1) % 30, *([100] * (k == 9))]}]
+        cycles += [{"id": 300 + k, "after": [299 + k if k else 215]}]
     rows += [{"g": "cycles", "at": None, **row} for row in cycles]
     kinds: dict[str, Any] = {
         "g": pa.string(),
@@ -276,10 +278,11 @@ def test_long_chains_and_large_cycles(
     spec = OrderSpec(id="id", after=("after",), group="g", time="at", time_unit="s")
     local = compare(spark, table, spec)
     assert local.column("position").to_pylist()[: 4 * count] == [*range(count)] * 4
-    assert local.column("antecede_status").to_pylist().count("cycle") == 120
+    assert local.column("antecede_status").to_pylist().count("cycle") == 60
     assert local.column("antecede_status").to_pylist().count("missing_cause") == 2
 
 
+@pytest.mark.slow
 def test_beyond_every_bound_there_is_an_error_that_tells_the_way_out(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,6 +317,7 @@ def plan_of(df: DataFrame) -> str:
 KERNEL, JOINS = "antecede_order_a_group_a_task", "__antecede_fixpoint"
 
 
+@pytest.mark.slow
 def test_giant_groups_and_small_ones_come_out_as_one(spark: SparkSession) -> None:
     """The threshold counts rows of a group; the plan says which way is gone."""
     df = unknown_size(spark)
@@ -357,6 +361,7 @@ def test_intermediate_tables_are_freed(spark: SparkSession) -> None:
     assert len(set(context._jsc.getPersistentRDDs()) - before) == 1  # the answer itself
 
 
+@pytest.mark.slow
 def test_rows_that_change_between_two_readings_are_an_error(spark: SparkSession) -> None:
     """A wrong row would be worse."""
     changing = f.udf(lambda: random.random(), "double").asNondeterministic()
@@ -366,6 +371,7 @@ def test_rows_that_change_between_two_readings_are_an_error(spark: SparkSession)
         done.toArrow()
 
 
+@pytest.mark.slow
 def test_payload_is_not_read_where_nobody_asks(spark: SparkSession, tmp_path: Any) -> None:
     df = two_sizes(spark).withColumn("payload", f.lit("x"))
     df.write.parquet(str(tmp_path / "rows"))

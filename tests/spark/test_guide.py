@@ -39,6 +39,7 @@ def _cell(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_an_example_gives_what_the_guide_shows(spark: SparkSession, name: str) -> None:
     part = PAGE.partition(f"(../examples/guide/{name}.py)")[2]

@@ -50,6 +50,7 @@ def odd(seed: int) -> dict[str, Any]:
     return pa.Table.from_pylist(chosen, rows.schema).to_pydict()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_runs_of_receipts_and_deliveries(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
@@ -85,6 +86,7 @@ def test_declared_causes_with_circles_and_gaps(
     assert "causes go in a circle" in found["left_out"]
 
 
+@pytest.mark.slow
 def test_refusals_are_those_of_the_local_engine(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -143,6 +143,7 @@ def scraped(port: int) -> dict[str, float]:
     return {name: float(value) for name, value in pairs}
 
 
+@pytest.mark.slow
 @client
 def test_a_query_is_seen_over_http(
     rocks: SparkSession, tmp_path: Path, example: ModuleType

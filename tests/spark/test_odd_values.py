@@ -79,6 +79,7 @@ def told(table: pa.Table, *more: str) -> list[tuple[str, ...]]:
     return sorted(tuple(repr(row[name]) for name in (*NAMES, *more)) for row in table.to_pylist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", IDS)
 def test_three_engines_say_the_same(rocks: SparkSession, tmp_path: Path, case: str) -> None:
     """In one micro-batch without patience; only the stream's positions go by what it gives up."""

@@ -173,6 +173,7 @@ def test_a_limit_takes_of_what_is_ordered(spark: SparkSession) -> None:
     assert sorted(r[0] for r in positions.union(positions).limit(2).collect()) == [298, 299]
 
 
+@pytest.mark.slow
 def test_every_type_of_payload_comes_through(spark: SparkSession) -> None:
     """Types for which Spark has no way to Python too: they never leave the JVM."""
     df = spark.sql(
@@ -189,6 +190,7 @@ def test_every_type_of_payload_comes_through(spark: SparkSession) -> None:
     assert sorted(statuses) == ["duplicate", "ordered"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [None, ("note",)])
 def test_of_conflicting_rows_every_engine_keeps_the_same(
     spark: SparkSession, content: tuple[str, ...] | None

@@ -20,6 +20,7 @@ def run(*words: str | Path) -> int:
     return command.run(parser.parse_args([str(word) for word in words]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [1, 3])
 def test_both_engines_write_the_same(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], runs: int

@@ -81,6 +81,7 @@ def events(draw: random.Random, n: int, names: str) -> dict[str, list[Any]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_folders_of_parquet(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
@@ -109,6 +110,7 @@ def test_folders_of_parquet(
     assert bad
 
 
+@pytest.mark.slow
 def test_many_batches_and_pieces(
     spark: SparkSession,
     tmp_path: Path,

@@ -16,6 +16,7 @@ from antecede.errors import InputError
 from tests.causality.naive import log
 from tests.causality.test_reach import ks, numbered
 from tests.causality.test_stamps import WAYS, table_of
+from tests.spark.sampling import sampled
 from tests.spark.test_causality import ODD, frame_of
 from tests.spark.test_odd_values import IDS, history
 
@@ -24,6 +25,7 @@ def found(frame: DataFrame) -> list[int]:
     return sorted(row[0] for row in frame.select("k").collect())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_stamps_of_any_way(spark: SparkSession, tmp_path: Path, way: str) -> None:
     table = numbered(table_of(log(11, 80, lost=0.1)))
@@ -39,7 +41,8 @@ def test_stamps_of_any_way(spark: SparkSession, tmp_path: Path, way: str) -> Non
         assert found(vocabulary.future(frame, rows)) == ks(local.future(made, events))
 
 
-@pytest.mark.parametrize("case", IDS)
+@pytest.mark.slow
+@pytest.mark.parametrize("case", sampled(IDS, {"text", "bytes", "decimals", "flags"}))
 def test_stamps_and_edges_over_odd_values(spark: SparkSession, tmp_path: Path, case: str) -> None:
     table = numbered(history(case, seed=3))
     made = local.with_clocks(table, **ODD)
@@ -66,6 +69,7 @@ def frame(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(rows, "id string, after array<string>")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("walk", [vocabulary.past, vocabulary.future])
 def test_events_without_an_answer(frame: DataFrame, walk: Any) -> None:
     edges: dict[str, Any] = {"id": "id", "after": "after"}
@@ -99,6 +103,7 @@ def test_stamps_of_two_calls_fail(frame: DataFrame, walk: Any) -> None:
         walk(stamped, other).collect()
 
 
+@pytest.mark.slow
 def test_a_chain_longer_than_rounds_is_refused(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(k, k - 1) for k in range(9)], "id long, after long")
     with pytest.raises(InputError, match="further than rounds=4 steps"):

@@ -44,6 +44,7 @@ def killed_and_right(stream: Stream, seed: int, undisturbed: pa.Table) -> None:
     check(rows, PARTS, undisturbed)
 
 
+@pytest.mark.slow
 def test_the_rows_of_a_stream_that_is_killed_five_times(
     tmp_path: Path, undisturbed: pa.Table
 ) -> None:

@@ -24,6 +24,7 @@ def rows(*events: tuple[str, str | None, int]) -> pa.Table:
     )
 
 
+@pytest.mark.slow
 def test_the_lines_for_a_stream_run_and_go_on(
     rocks: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,7 @@ def test_names_that_spark_takes_for_one(spark: SparkSession) -> None:
         twice.toDF("id", "after", "__antecede_shard").transform(made)
 
 
+@pytest.mark.slow
 def test_names_with_dots_and_backticks_are_whole_names(rocks: SparkSession, tmp_path: Path) -> None:
     names = ["a.id", "af`ter", "the group.x"]
     values = (["y", "x"], ["x", None], ["g", "g"])
@@ -136,6 +137,7 @@ def table_of(name: str, group: str) -> pa.Table:
     )
 
 
+@pytest.mark.slow
 def test_a_stream_started_again_as_another_one_is_refused(
     rocks: SparkSession, tmp_path: Path
 ) -> None:
@@ -184,6 +186,7 @@ def run_own(path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_session_of_ones_own_works_without_pyspark_python(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -191,6 +194,7 @@ def test_a_session_of_ones_own_works_without_pyspark_python(
     assert "ORDER ['b', 'a']" in done.stdout, done.stderr[-2000:]
 
 
+@pytest.mark.slow
 def test_an_interpreter_without_antecede_is_named_in_one_sentence(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.order.table import order_table
 from antecede.spark import OrderSpec, order
+from tests.spark.sampling import sampled
 from tests.spark.test_stream import SCHEMA_OF_ROWS, START, finish, source
 
 COLUMNS = ["id", "position", "released_at", "waited_ms", "antecede_status"]
@@ -30,7 +31,8 @@ def told(table: pa.Table) -> list[str]:
     return sorted(map(repr, table.select(COLUMNS).to_pylist()))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", sampled(KINDS, {"timestamp", "timestamp_ntz", "bigint", "none"}))
 def test_every_engine_says_when_a_row_was_released(
     rocks: SparkSession, tmp_path: Path, kind: str
 ) -> None:
@@ -50,6 +52,7 @@ def test_every_engine_says_when_a_row_was_released(
     assert sum(known) == (0 if kind in ("int", "none") else 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["released_at", "at"])
 def test_a_window_behind_an_order_loses_nothing_by_the_time_of_release(
     rocks: SparkSession, tmp_path: Path, by: str

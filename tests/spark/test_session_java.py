@@ -140,6 +140,7 @@ def test_without_pyspark_the_extra_is_named() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_session_prints_nothing_and_reads_its_own_parquet(tmp_path: Path) -> None:
     try:
         java.find_java()
@@ -162,6 +163,7 @@ def test_a_session_prints_nothing_and_reads_its_own_parquet(tmp_path: Path) -> N
     assert all(".zstd." in path.name for path in (tmp_path / "out").glob("part-*"))
 
 
+@pytest.mark.slow
 def test_the_module_says_which_java_there_is(tmp_path: Path) -> None:
     """`make` asks this way whether a Java must be brought."""
     words = [sys.executable, "-m", "antecede.spark.java"]

@@ -121,6 +121,7 @@ def as_file(rows: list[dict[str, Any]], path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_three_ways_to_the_same_events(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     rows = spans(seed)

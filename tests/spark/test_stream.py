@@ -103,6 +103,7 @@ def by_id(table: pa.Table) -> dict[str, dict[str, Any]]:
     return {row["id"]: row for row in rows}
 
 
+@pytest.mark.slow
 def test_stream_and_batch_agree_on_all_but_the_position(
     rocks: SparkSession, tmp_path: Path
 ) -> None:
@@ -131,6 +132,7 @@ def test_all_at_once_the_stream_gives_the_very_order_of_the_batch(
     assert by_id(finish(df, tmp_path)) == by_id(order_table(table, spec))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", [pa.int64(), pa.decimal128(12, 2), pa.float64(), pa.string(), pa.date32()]
 )
@@ -148,6 +150,7 @@ def test_ties_are_broken_alike_in_batch_and_stream_whatever_the_type_of_ids(
     }
 
 
+@pytest.mark.slow
 def test_every_type_comes_back_from_the_state_as_it_was(
     rocks: SparkSession, tmp_path: Path
 ) -> None:
@@ -192,6 +195,7 @@ def rows(*items: dict[str, Any]) -> pa.Table:
     return pa.Table.from_pylist(list(items))
 
 
+@pytest.mark.slow
 def test_repeats_and_null_keys_are_marked_and_no_row_is_lost(
     rocks: SparkSession, tmp_path: Path
 ) -> None:
@@ -225,6 +229,7 @@ def test_repeats_and_null_keys_are_marked_and_no_row_is_lost(
     assert {r["waited_ms"] for r in got} == {None}
 
 
+@pytest.mark.slow
 def test_sender_and_number(rocks: SparkSession, tmp_path: Path) -> None:
     numbers = [4, 2, 5, 1, 3, 3, 8]
     batches = [rows({"who": who, "n": n}) for n in numbers for who in ("a", "b")]
@@ -262,6 +267,7 @@ def test_vector_clock(rocks: SparkSession, tmp_path: Path) -> None:
     assert [r["antecede_status"] for r in got if r["position"] is None] == ["bad_clock"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("missing", "statuses"),
     [
@@ -365,6 +371,7 @@ def test_order_takes_a_stream_as_it_takes_a_table(rocks: SparkSession, tmp_path:
     assert released[1]["waited_ms"] == 2000.0
 
 
+@pytest.mark.slow
 def test_what_was_waited_for_and_what_never_came_stand_apart(
     rocks: SparkSession, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from antecede.order.table import order_table
@@ -12,6 +13,7 @@ from tests.spark.stream_child import ORDER
 from tests.spark.test_stream import by_id, history, pieces, settled
 
 
+@pytest.mark.slow
 def test_every_row_once_and_in_order_through_a_kill(spark: SparkSession, tmp_path: Path) -> None:
     table = history(400, seed=3)
     survive_a_kill(tmp_path, "order", pieces(table, FILES))

@@ -42,6 +42,7 @@ def test_a_batch_with_the_settings_that_users_have(busy: SparkSession) -> None:
     assert rows_of(got) == sorted(map(repr, order_table(table, GROUPED).to_pylist()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partitions", [20, pytest.param(200, marks=pytest.mark.soak)])
 def test_a_stream_with_the_settings_that_users_have(
     busy: SparkSession, tmp_path: Path, partitions: int
@@ -54,6 +55,7 @@ def test_a_stream_with_the_settings_that_users_have(
     assert sorted(map(repr, got.to_pylist())) == sorted(map(repr, want))
 
 
+@pytest.mark.slow
 def test_each_micro_batch_has_the_rows_of_a_group_in_order_after_those_before(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -107,6 +109,7 @@ def damaged(checkpoint: Path, how: str) -> None:
         path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["all deleted", "deleted", "cut", "changed"])
 def test_a_damaged_state_fails_the_query_and_gives_no_row(
     spark: SparkSession, tmp_path: Path, how: str

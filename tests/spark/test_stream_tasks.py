@@ -66,6 +66,7 @@ def check(table: pa.Table, got: pa.Table) -> None:
         assert places == list(range(len(places)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compact_every", [10, 2])
 def test_tasks_grow_and_shrink_and_the_stream_goes_on(
     settings: SparkSession, tmp_path: Path, compact_every: int
@@ -85,6 +86,7 @@ def test_tasks_grow_and_shrink_and_the_stream_goes_on(
     assert stream.tasks() == {1}
 
 
+@pytest.mark.slow
 def test_a_session_of_other_partitions_goes_on_with_the_shards_of_the_checkpoint(
     settings: SparkSession, tmp_path: Path
 ) -> None:
@@ -102,6 +104,7 @@ def test_a_session_of_other_partitions_goes_on_with_the_shards_of_the_checkpoint
     check(table, stream.more(spec))
 
 
+@pytest.mark.slow
 def test_tasks_that_cannot_be_are_refused_and_nothing_is_changed(
     settings: SparkSession, tmp_path: Path
 ) -> None:

@@ -6,6 +6,8 @@ import io
 import os
 from pathlib import Path
 
+import pytest
+
 from antecede.studies.frame.execute import run_locally
 from antecede.studies.frame.orchestrate import conduct
 from antecede.studies.frame.study import Run
@@ -14,6 +16,7 @@ from tests.spark.standalone import cluster, snapshot
 from tests.studies import toy
 
 
+@pytest.mark.slow
 def test_a_killed_executor_changes_no_figure(tmp_path: Path) -> None:
     """Two executors hold a run each; one of them dies, and its run is carried out once more."""
     gates = [studying.gate(k, tmp_path, 50.0, closed=True) for k in (1, 2)]

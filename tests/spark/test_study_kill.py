@@ -15,6 +15,7 @@ from tests.spark import studying
 from tests.studies import toy
 
 
+@pytest.mark.slow
 def test_a_killed_driver_loses_only_what_was_under_way(tmp_path: Path) -> None:
     try:
         find_java()

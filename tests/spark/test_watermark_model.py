@@ -113,6 +113,7 @@ def run(spark: SparkSession, folder: Path, rows: list[Arrival], delay_ms: int) -
     return left, dropped
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "delay_ms"), [(1, 1_000), (2, 2_000), (3, 0)])
 def test_spark_drops_and_releases_what_the_model_says(
     rocks: SparkSession, tmp_path: Path, seed: int, delay_ms: int

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
+from antecede.report.values import Claim, Findings
 from antecede.studies.frame.execute import SCHEMA, run_locally
-from antecede.studies.frame.findings import Claim, Findings
 from antecede.studies.frame.orchestrate import conduct
 from antecede.studies.frame.registry import STUDIES, load
 from antecede.studies.frame.results import Results
@@ -161,6 +161,7 @@ def case(
     return Case(str(request.param), carried_out(str(request.param)).results)
 
 
+@pytest.mark.slow
 def test_every_sentence_follows_from_the_figures_that_it_names(case: Case) -> None:
     for place, sentence in case.sentences.items():
         assert bool(sentence.text) == bool(sentence.reads), f"{place}: a sentence without figures"

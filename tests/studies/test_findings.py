@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from antecede.report.values import Plot, Section, Series, filled
 from antecede.studies.frame.execute import SCHEMA
-from antecede.studies.frame.findings import Plot, Section, Series, filled
 from antecede.studies.frame.registry import STUDIES, load
 from antecede.studies.frame.results import Results
 from antecede.studies.frame.study import checked

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from antecede.errors import InputError, LocalError
+from antecede.report.values import Findings, Row, Section
 from antecede.studies.frame.execute import run_locally
-from antecede.studies.frame.findings import Findings, Row, Section
 from antecede.studies.frame.orchestrate import conduct
 from antecede.studies.frame.results import Results
 from antecede.studies.frame.study import Study
@@ -25,7 +25,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "design" / "studies.md"
 HELPER = "FACTOR = 2.0\n"
 MINE = """
 from helper import FACTOR
-from antecede.studies.frame.findings import Findings, Row, Section
+from antecede.report.values import Findings, Row, Section
 from antecede.studies.frame.study import Run, Study
 
 
@@ -57,6 +57,7 @@ def called(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_it_is_found_where_one_stands_and_goes_stale(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "helper.py").write_text(HELPER)
@@ -80,6 +81,7 @@ def test_it_is_found_where_one_stands_and_goes_stale(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_guide_s_own_study_runs(tmp_path: Path) -> None:
     """The example of docs/design/studies.md is complete: imports, fields, functions."""
     (example,) = re.findall(r"```python\n(# loss\.py\n.*?)```", GUIDE.read_text(), re.DOTALL)

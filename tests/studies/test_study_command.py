@@ -17,7 +17,7 @@ from antecede.cli import main
 from antecede.cli.study.command import check_same_study
 from antecede.cli.study.report import report, rows_text
 from antecede.errors import InputError
-from antecede.studies.frame.findings import Findings, Row, Section
+from antecede.report.values import Findings, Row, Section
 from antecede.studies.frame.orchestrate import Conducted
 from antecede.studies.frame.registry import STUDIES, Entry, load
 from antecede.studies.frame.results import Results
@@ -103,6 +103,7 @@ def test_without_a_name_the_studies_are_listed(capsys: pytest.CaptureFixture[str
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(STUDIES)
 
 
+@pytest.mark.slow
 def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
     """Control-C while the second run is under way: the first is kept, and not run again."""
     command = [sys.executable, "-m", "antecede", "study", "tests.studies.toy:GATED"]

@@ -15,9 +15,9 @@ import pytest
 
 from antecede.cli import main
 from antecede.errors import InputError
+from antecede.report.values import Section
 from antecede.studies.frame.code_digest import code_digest, modules_of
 from antecede.studies.frame.execute import outcome, run_locally
-from antecede.studies.frame.findings import Section
 from antecede.studies.frame.processes import Processes
 from antecede.studies.frame.store import opened
 from antecede.studies.frame.study import Run
@@ -167,6 +167,7 @@ def test_what_is_there_is_not_run_again(tmp_path: Path, capsys: pytest.CaptureFi
     assert "runs        3 in " in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("over", "seeds", "said"),
     [
@@ -276,6 +277,7 @@ def test_processes_report_the_run_whose_worker_dies(monkeypatch: pytest.MonkeyPa
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_it_goes_on_where_it_was_stopped(tmp_path: Path, how: signal.Signals) -> None:
     path, folder = scenario(tmp_path), tmp_path / "out"

@@ -33,6 +33,7 @@ def path(tmp_path: Path) -> Path:
     return found
 
 
+@pytest.mark.slow
 def test_what_one_setting_has_no_use_for_is_said_and_the_sweep_runs(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from antecede.errors import ScenarioError
+from antecede.report.values import Findings, Plot, Row, Section
 from antecede.simulate.random_streams import Stream, key, units
-from antecede.studies.frame.findings import Findings, Plot, Row, Section
 from antecede.studies.frame.results import Results
 from antecede.studies.frame.study import Figures, Run, Study
 

@@ -211,6 +211,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tables")
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(seed=st.integers(0, 2**48), given_options=OPTIONS)
 def test_parquet(folder: Path, seed: int, given_options: dict[str, Any]) -> None:
@@ -225,6 +226,7 @@ def test_parquet(folder: Path, seed: int, given_options: dict[str, Any]) -> None
     check(path, given_options, draw.choice([1, 3, 100]))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(seed=st.integers(0, 2**48), given_options=OPTIONS)
 def test_json_lines(folder: Path, seed: int, given_options: dict[str, Any]) -> None:

@@ -93,6 +93,7 @@ def cpu_s(path: Path) -> float:
     return time.process_time() + resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - begin
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_time_grows_with_the_size_of_a_file_and_not_with_its_square(
     name: str, tmp_path: Path
@@ -105,6 +106,7 @@ def test_time_grows_with_the_size_of_a_file_and_not_with_its_square(
     assert cpu_s(large) < 24 * base + 1.0  # linear is 8, quadratic 64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
 def test_the_same_of_a_chat_log_and_its_annotation(name: str, tmp_path: Path) -> None:
     paths = []
@@ -190,6 +192,7 @@ def peak_mib(path: Path) -> tuple[float, Trace | FormatError]:
     return peak / (1 << 20), found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "head", "unit"),
     [

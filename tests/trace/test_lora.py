@@ -259,6 +259,7 @@ def test_damage_in_a_line_costs_that_line(which: int, at: int, gone: int, put: b
         assert trace.quarantine.num_rows or known
 
 
+@pytest.mark.slow
 def test_the_real_files(shared_data: Path) -> None:
     """Counts of the files by `jq`-like loops over the records."""
     expected = {  # uplinks, counter resets, reported again, other records

@@ -56,6 +56,7 @@ def package(folder: Path, value: str) -> Path:
     return folder / "site"
 
 
+@pytest.mark.slow
 def test_the_example_runs(notes: Path) -> None:
     done = run([str(ROOT / "examples" / "own_reader.py"), str(notes)])
     assert done.returncode == 0, done.stderr
@@ -74,6 +75,7 @@ def test_an_installed_package_adds_a_format(notes: Path, tmp_path: Path) -> None
     assert report["details"]["quarantine"] == {"not a note": 1}
 
 
+@pytest.mark.slow
 def test_a_package_that_cannot_be_loaded_stops_nobody_else(notes: Path, tmp_path: Path) -> None:
     site = package(tmp_path, "nowhere_at_all:NotesReader")
     table = tmp_path / "t.csv"

@@ -74,6 +74,7 @@ def shiviz_finds(log: str) -> list[tuple[str, str, str, str]]:
 # --- real logs -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOGS)
 def test_a_real_log_comes_back_with_the_same_counts(
     name: str, shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

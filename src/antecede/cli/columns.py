@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from antecede.formatting import aligned
+
 LEAST_WIDTH, MOST_WIDTH = 40, 120
 
 
@@ -26,14 +28,7 @@ def columns(heads: Sequence[Column], rows: Sequence[Sequence[str]], width: int) 
     """Yield the lines of a table; columns stand closer where the width asks for it."""
     lines = [[head.heading[k] for head in heads] for k in range(len(heads[0].heading))]
     lines += [list(row) for row in rows]
-    widths = [max(len(line[k]) for line in lines) for k in range(len(heads))]
-    gap = "  " if sum(widths) + 2 * (len(widths) - 1) <= width else " "
-    for line in lines:
-        cells = (
-            cell.ljust(size) if head.words else cell.rjust(size)
-            for cell, size, head in zip(line, widths, heads, strict=True)
-        )
-        yield gap.join(cells).rstrip()
+    return aligned(lines, [head.words for head in heads], within=width)
 
 
 def explained(pairs: Sequence[tuple[str, str]], width: int) -> Iterator[str]:

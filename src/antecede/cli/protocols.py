@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from antecede.formatting import aligned
 from antecede.protocols.base import Addressing, Guarantee
 from antecede.protocols.build import promise, relation_of, smallest
 from antecede.protocols.registry import ENTRIES, SYMBOLS, Entry, entry
@@ -107,13 +109,9 @@ def _letters(found: Entry) -> list[str]:
 def listing(facts: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield the table of protocols, the meaning of its columns, and how to go on."""
     header = ("name", "order kept", "to", "a message", "a member keeps", "promise", "group")
-    rows = [header, *(_cells(one) for one in facts)]
-    widths = [max(len(line) for row in rows for line in _lines(row[k])) for k in range(len(header))]
-    for row in rows:
-        cells = [_lines(cell) for cell in row]
-        for number in range(max(map(len, cells))):
-            line = (cell[number] if number < len(cell) else "" for cell in cells)
-            yield "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip()
+    rows = [[_lines(cell) for cell in row] for row in (header, *map(_cells, facts))]
+    lines = [line for row in rows for line in itertools.zip_longest(*row, fillvalue="")]
+    yield from aligned(lines, [True] * len(header))
     yield ""
     yield from _wrapped("promise", _PROMISES)
     letters = {letter: words for one in facts for letter, words in one["symbols"].items()}

@@ -28,9 +28,9 @@ from antecede.cli.study.command import (
 from antecede.cli.study.report import table_text, told_runs, wrapped
 from antecede.errors import InputError
 from antecede.formatting import counted
+from antecede.report.whole_files import write_whole
 from antecede.studies.frame.orchestrate import Conducted, Engine, Interrupted, conduct
 from antecede.studies.frame.processes import Processes, cores
-from antecede.studies.frame.whole_files import write_whole
 from antecede.studies.sweeps.findings import table_csv
 from antecede.studies.sweeps.folder import TABLE, check_same_grid
 from antecede.studies.sweeps.sweep import Sweep, read_sweep, sweep_study

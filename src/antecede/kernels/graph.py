@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from antecede.errors import CycleError
+from antecede.kernels.components import strong_components
 from antecede.kernels.jit import njit
 from antecede.trace.identities import in_run
 from antecede.trace.identities import keys as keys
@@ -103,7 +104,8 @@ def on_cycles(of: Graph) -> Ints:
     """
     if len(_causes_first(of.start, of.parent)) == of.nodes:
         return np.full(of.nodes, -1, dtype=np.int64)
-    component = _strong_components(of.start, of.parent)
+    everywhere = np.ones(of.nodes, dtype=np.bool_)
+    component = strong_components(of.start[:-1], of.start[1:], of.parent, everywhere)
     big = np.bincount(component, minlength=1) > 1
     number = np.cumsum(big) - 1
     return np.where(big[component], number[component], -1)
@@ -157,48 +159,3 @@ def _causes_first(start: Ints, parent: Ints) -> Ints:
                 order[placed] = node
                 placed += 1
     return order
-
-
-@njit
-def _strong_components(start: Ints, parent: Ints) -> Ints:
-    """Tarjan's algorithm without recursion; the number of the component of each node."""
-    n = len(start) - 1
-    component = np.full(n, -1, np.int64)
-    index = np.full(n, -1, np.int64)
-    low = np.zeros(n, np.int64)
-    waiting = np.empty(n, np.int64)
-    stack = np.empty(n, np.int64)
-    position = start[:-1].copy()
-    count = found = waits = 0
-    for root in range(n):
-        if index[root] >= 0:
-            continue
-        stack[0] = root
-        depth = 1
-        while depth > 0:
-            node = stack[depth - 1]
-            if index[node] < 0:
-                index[node] = low[node] = count
-                count += 1
-                waiting[waits] = node
-                waits += 1
-            if position[node] < start[node + 1]:
-                above = parent[position[node]]
-                position[node] += 1
-                if index[above] < 0:
-                    stack[depth] = above
-                    depth += 1
-                elif component[above] < 0:
-                    low[node] = min(low[node], index[above])
-                continue
-            depth -= 1
-            if depth > 0:
-                low[stack[depth - 1]] = min(low[stack[depth - 1]], low[node])
-            if low[node] == index[node]:
-                while True:
-                    waits -= 1
-                    component[waiting[waits]] = found
-                    if waiting[waits] == node:
-                        break
-                found += 1
-    return component

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from antecede.kernels.components import on_cycles, strong_components
 from antecede.kernels.jit import njit
 
 Ints = NDArray[np.int64]
@@ -93,61 +94,8 @@ def topological(offsets: Ints, causes: Ints, alive: Bools) -> Ints:
 
 @njit
 def cycles(offsets: Ints, causes: Ints, alive: Bools) -> Bools:
-    """Return the mask of alive rows on a cycle: strong components of more than one row.
-
-    Tarjan's algorithm with an own stack, so that a chain of any length is fine. An edge of a
-    row to itself is not looked for.
-    """
-    n = len(alive)
-    index = np.full(n, -1, np.int64)
-    low = np.zeros(n, np.int64)
-    on_stack = np.zeros(n, np.bool_)
-    stack = np.empty(n, np.int64)
-    path = np.empty(n, np.int64)
-    edge_at = offsets[:-1].copy()
-    found = np.zeros(n, np.bool_)
-    counter, stacked = 0, 0
-    for root in range(n):
-        if not alive[root] or index[root] >= 0:
-            continue
-        depth = 0
-        path[0] = root
-        while depth >= 0:
-            row = path[depth]
-            if index[row] < 0:
-                index[row] = low[row] = counter
-                counter += 1
-                stack[stacked] = row
-                stacked += 1
-                on_stack[row] = True
-            descended = False
-            while edge_at[row] < offsets[row + 1]:
-                cause = causes[edge_at[row]]
-                edge_at[row] += 1
-                if cause < 0 or not alive[cause]:
-                    continue
-                if index[cause] < 0:
-                    depth += 1
-                    path[depth] = cause
-                    descended = True
-                    break
-                if on_stack[cause]:
-                    low[row] = min(low[row], index[cause])
-            if descended:
-                continue
-            if low[row] == index[row]:
-                single = stack[stacked - 1] == row
-                while True:
-                    stacked -= 1
-                    member = stack[stacked]
-                    on_stack[member] = False
-                    found[member] = not single
-                    if member == row:
-                        break
-            depth -= 1
-            if depth >= 0:
-                low[path[depth]] = min(low[path[depth]], low[row])
-    return found
+    """Return the mask of alive rows on a cycle; an edge of a row to itself is not looked for."""
+    return on_cycles(strong_components(offsets[:-1], offsets[1:], causes, alive))
 
 
 @njit

@@ -31,7 +31,7 @@ from antecede.report.drawing import (
     svg_of,
 )
 from antecede.report.scales import all_x, all_y, set_scales
-from antecede.studies.frame.findings import Plot, Series
+from antecede.report.values import Plot, Series
 
 WIDTH_INCHES = 4.7
 POINTS = 10

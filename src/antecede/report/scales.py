@@ -17,7 +17,7 @@ from matplotlib.ticker import (
 )
 
 from antecede.report.drawing import number
-from antecede.studies.frame.findings import Plot
+from antecede.report.values import Plot
 
 NAMED_TICKS = 9
 """Most values of x that all have a tick on a logarithmic axis."""

@@ -21,8 +21,8 @@ from antecede.errors import LocalError
 from antecede.report.drawing import DARK, LIGHT, PLOT_RULES, declarations, inlined
 from antecede.report.page import render
 from antecede.report.plots import draw_plot, slots_of
-from antecede.studies.frame.findings import Findings, Plot, Row, Section
-from antecede.studies.frame.whole_files import write_whole
+from antecede.report.values import Findings, Plot, Row, Section
+from antecede.report.whole_files import write_whole
 
 FOLDED = 15
 """Most rows of a table that stands open."""

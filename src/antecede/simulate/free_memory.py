@@ -20,7 +20,7 @@ def free_bytes(root: Path = Path("/")) -> int:
     found = [_of_machine(root), *_of_groups(root)]
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft != resource.RLIM_INFINITY:
-        found.append(soft - _own_size(root))
+        found.append(soft - own_size(root))
     return max(0, min(found))
 
 
@@ -32,7 +32,8 @@ def _of_machine(root: Path) -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
-def _own_size(root: Path) -> int:
+def own_size(root: Path = Path("/")) -> int:
+    """Return the bytes of this process's address space; 0 where the system does not say."""
     words = _text(root / "proc/self/statm").split()
     return int(words[0]) * os.sysconf("SC_PAGE_SIZE") if words else 0
 

@@ -85,6 +85,8 @@ def _own(scenario: Scenario, seed: int, of: Channels) -> Mapping[int, Protocol]:
     check_fit(replace(scenario, protocol=stand_in, variant="", options={}))
     try:
         return _flat(made, scenario, {**_given(made, scenario, seed, of), **scenario.options})
+    except MemoryError:
+        raise  # says nothing of the class
     except Exception as error:  # whatever a constructor of somebody's own raises
         file = scenario.protocol.rpartition(":")[0]
         what = str(not_made(made, file, scenario.options, error))

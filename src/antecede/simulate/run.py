@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import Any, NamedTuple
 
 from antecede.errors import ScenarioError
 from antecede.simulate.outputs.measures import EVERYTHING, Measures
@@ -15,7 +15,7 @@ from antecede.simulate.scenario.model import Scenario
 AUTO, READABLE, COMPILED = "auto", "readable", "compiled"
 ENGINES = (AUTO, READABLE, COMPILED)
 _COMPILED = ("mesh", "hierarchy")
-"""Compiled engines: `compiled.NAME.engine` has `can_run_NAME` and `run_NAME`."""
+"""Compiled engines: `compiled.NAME.engine` has `can_run_NAME`, `run_NAME` and `bytes_NAME`."""
 
 
 def simulate(
@@ -31,18 +31,42 @@ def simulate(
         raise ScenarioError(f"engine: {engine!r} is none of {', '.join(ENGINES)}")
     if engine == READABLE:
         return run_readable(scenario, seed)
-    why = readable_only(scenario)
-    reasons = [] if why is None else [why]
-    for name in _COMPILED if why is None else ():
-        found = _engine(name)
-        reason = getattr(found, f"can_run_{name}")(scenario)
-        if reason is None:
-            result: Result = getattr(found, f"run_{name}")(scenario, seed, measures)
-            return result
-        reasons.append(f"{name}: {reason}")
+    found = compiled_engine(scenario)
+    if found.name:
+        result: Result = found.call("run", scenario, seed, measures)
+        return result
     if engine == COMPILED:
-        raise ScenarioError(f"engine: no compiled engine can run this; {'; '.join(reasons)}")
+        reasons = "; ".join(found.reasons)
+        raise ScenarioError(f"engine: no compiled engine can run this; {reasons}")
     return run_readable(scenario, seed)
+
+
+class CompiledEngine(NamedTuple):
+    """The compiled engine that can run a scenario, or why none can."""
+
+    name: str
+    """Empty: there is none."""
+    module: Any = None
+    reasons: tuple[str, ...] = ()
+
+    def call(self, what: str, *arguments: Any) -> Any:
+        """Return what its function `what_NAME` returns."""
+        return getattr(self.module, f"{what}_{self.name}")(*arguments)
+
+
+def compiled_engine(scenario: Scenario) -> CompiledEngine:
+    """Return the compiled engine that "auto" takes for a scenario. Raises ScenarioError."""
+    why = readable_only(scenario)
+    if why is not None:
+        return CompiledEngine("", reasons=(why,))
+    reasons = []
+    for name in _COMPILED:
+        found = CompiledEngine(name, _engine(name))
+        reason = found.call("can_run", scenario)
+        if reason is None:
+            return found
+        reasons.append(f"{name}: {reason}")
+    return CompiledEngine("", reasons=tuple(reasons))
 
 
 def _engine(name: str) -> Any:

@@ -6,6 +6,7 @@ random draw, so the same scenario has the same messages and delays whichever pro
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,9 @@ from antecede.simulate.delays import US, picks
 from antecede.simulate.random_streams import Ints, Stream, draws, key, units
 from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.topology import Topology
+
+BYTES_A_LINE = 40
+"""Of a trace that is replayed, at least."""
 
 
 class Schedule(NamedTuple):
@@ -38,6 +42,21 @@ def schedule(scenario: Scenario, seed: int) -> Schedule:
     who = np.broadcast_to(senders[:, None], times.shape)
     inside = times < round(scenario.duration_s * US)
     return _sorted(times[inside], who[inside])
+
+
+def expected_messages(scenario: Scenario) -> float:
+    """Return how many messages a run sends, about, without drawing them."""
+    workload = scenario.workload
+    senders = len(scenario.topology.senders()) - workload.silent
+    if workload.kind == "random":
+        return float(workload.messages or 0)
+    if workload.kind == "replay":
+        path = Path(workload.path or "")
+        return path.stat().st_size / BYTES_A_LINE if path.is_file() else 0.0
+    if workload.total_hz is not None:
+        return workload.total_hz * scenario.duration_s
+    hz = workload.rate_hz if workload.kind == "poisson" else 1 / max(workload.interval.mean_s, 1e-6)
+    return senders * hz * scenario.duration_s
 
 
 def talking(topology: Topology, silent: int) -> Ints:

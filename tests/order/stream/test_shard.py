@@ -174,14 +174,16 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger.Ledger, "__init__", with_small_fan)
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_lockstep_while_parts_are_merged_all_the_time(
     small_parts: None, data: st.DataObject
 ) -> None:
-    test_kernel_and_reference_go_in_lockstep.hypothesis.inner_test(data)  # type: ignore[attr-defined]
+    test_kernel_and_reference_go_in_lockstep.hypothesis.inner_test(data)
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=400)
 def test_kernel_and_reference_go_in_lockstep(data: st.DataObject) -> None:

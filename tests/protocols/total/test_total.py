@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -32,6 +31,7 @@ from antecede.protocols.total.timestamps import (
     AgreedTimestamps,
     TimedMessage,
 )
+from tests.network import play
 
 MAKES: dict[str, Callable[..., Protocol]] = {
     "total": Sequencer,
@@ -40,70 +40,16 @@ MAKES: dict[str, Callable[..., Protocol]] = {
 both = pytest.mark.parametrize("name", MAKES)
 
 
-class Network:
-    """Members, and copies that arrive in any order, some of them twice."""
-
-    def __init__(self, make: Callable[..., Protocol], size: int, seed: int) -> None:
-        self.random = random.Random(seed)
-        self.make = make
-        self.members = {me: make(me, range(size)) for me in range(size)}
-        self.flight: list[tuple[int, Any]] = []
-        self.orders: dict[int, list[Any]] = {me: [] for me in self.members}
-        self.known: dict[Any, set[Any]] = {}
-        """Payload -> what its sender had sent or delivered before."""
-
-    def carry_out(self, at: int, effects: Sequence[Any]) -> None:
-        for effect in effects:
-            if isinstance(effect, Transmit):
-                assert at not in effect.to
-                self.flight += [(target, effect.message) for target in effect.to]
-            elif isinstance(effect, Deliver):
-                self.orders[at].append(effect.message.payload)
-
-    def send(self, at: int) -> None:
-        payload = f"{at}/{len(self.known)}"
-        mine = {other for other in self.known if other.startswith(f"{at}/")}
-        self.known[payload] = mine | set(self.orders[at])
-        self.carry_out(at, self.members[at].send(payload))
-
-    def arrive(self) -> None:
-        at, message = self.flight.pop(self.random.randrange(len(self.flight)))
-        member = self.members[at]
-        if self.random.random() < 0.2:
-            fresh = self.make(at, range(len(self.members)))
-            fresh.restore(member.snapshot())
-            assert fresh.blocked_on() == member.blocked_on()
-            assert fresh.snapshot() == member.snapshot()
-            self.members[at] = member = fresh
-        wire = member.encode(message)
-        assert member.decode(wire, message.payload) == message
-        self.carry_out(at, member.receive(message))
-        if self.random.random() < 0.2:
-            again = member.receive(message)
-            assert not any(isinstance(effect, Deliver | Transmit) for effect in again)
-            assert member.is_note(message) or again == (Discard(message, DUPLICATE),)
-
-
 @both
 @settings(max_examples=60)
 @given(seed=st.integers(0, 2**32), size=st.integers(1, 5))
 def test_all_deliver_everything_in_one_order_that_respects_causality(
     name: str, seed: int, size: int
 ) -> None:
-    network = Network(MAKES[name], size, seed)
-    for _ in range(60):
-        if not network.flight or network.random.random() < 0.25:
-            network.send(network.random.randrange(size))
-        else:
-            network.arrive()
-    while network.flight:
-        network.arrive()
-    first = network.orders[0]
-    assert sorted(first) == sorted(network.known)
-    assert all(order == first for order in network.orders.values())
-    for payload, known in network.known.items():
-        assert known <= set(first[: first.index(payload)])
-    assert not any(member.blocked_on() for member in network.members.values())
+    network = play(MAKES[name], seed, members=size, copies=0.2, restarts=0.2)
+    orders = list(network.truth.delivered.values())
+    assert set(orders[0]) == network.truth.past.keys()
+    assert all(order == orders[0] for order in orders)
 
 
 def sent(member: Protocol, payload: object = b"") -> Any:

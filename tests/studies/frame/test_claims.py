@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from antecede.report.values import Row
 from antecede.studies.frame.claims import (
     NO_FIGURES,
     Asked,
@@ -16,7 +17,6 @@ from antecede.studies.frame.claims import (
     rows,
     table,
 )
-from antecede.studies.frame.findings import Row
 from tests.studies.frame.test_results import grid
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from antecede.errors import InputError
+from antecede.report.values import Findings
 from antecede.studies.frame import code_digest as sources
 from antecede.studies.frame import orchestrate as conduct_module
 from antecede.studies.frame.execute import run_locally
-from antecede.studies.frame.findings import Findings
 from antecede.studies.frame.orchestrate import Conducted, Interrupted, Watch, conduct
 from antecede.studies.frame.results import Results
 from antecede.studies.frame.study import COST, Run, Study

@@ -9,7 +9,7 @@ import pytest
 
 from antecede import __version__
 from antecede.errors import InputError
-from antecede.studies.frame.findings import Findings, Plot, Row, Section, Series
+from antecede.report.values import Findings, Plot, Row, Section, Series
 from antecede.studies.frame.summary import read_summary, summary, write_summary
 
 ROWS = (

@@ -24,7 +24,7 @@ from antecede.errors import InputError, ScenarioError
 from antecede.progress import Progress
 from antecede.protocols.base import Protocol
 from antecede.simulate.members import make_members
-from antecede.simulate.memory import check_memory
+from antecede.simulate.memory import Reached, within_memory
 from antecede.simulate.outputs.certainty import half_widths
 from antecede.simulate.outputs.unnecessary_waits import delivery_waits
 from antecede.simulate.reference_engine import run_readable
@@ -101,8 +101,6 @@ def run(args: argparse.Namespace) -> int:
         if Path(args.csv).suffix.lower() != ".csv":
             raise InputError("--csv: name a file that ends in .csv", path=args.csv)
     scenarios = {(one, size): scenario_of(one, args, size) for size in sizes for one in asked}
-    for scenario in scenarios.values():
-        check_memory(scenario, "readable", loosen=LOOSEN)
     done = _all_cells(scenarios, args)
     seeds = range(args.seed, args.seed + args.seeds)
     if args.csv is not None:
@@ -155,14 +153,21 @@ def _check_used(
 def _members(scenario: Scenario, seed: int) -> Mapping[int, Protocol]:
     """Make the members once before anything runs: they may refuse delays and clocks."""
     try:
-        return make_members(scenario, seed).members
+        with within_memory(scenario, loosen=LOOSEN, name=_name(scenario)):
+            return make_members(scenario, seed).members
     except ScenarioError as error:
         raise InputError(as_option(error.message)) from error
 
 
+def _name(scenario: Scenario) -> str:
+    return f"{scenario.protocol} with {len(scenario.topology.senders()):,} members"
+
+
 def _ran(scenario: Scenario, seed: int, progress: Progress) -> Ran:
-    result, recording = run_readable(scenario, seed, True, progress)
-    seen = delivery_waits(recording)
-    more = {} if seen is None else seen.counts().figures()
-    halves = half_widths(result, recording, seen)
+    reached = Reached(progress)
+    with within_memory(scenario, loosen=LOOSEN, reached=reached, name=_name(scenario)):
+        result, recording = run_readable(scenario, seed, True, reached)
+        seen = delivery_waits(recording)
+        more = {} if seen is None else seen.counts().figures()
+        halves = half_widths(result, recording, seen)
     return Ran(seed, {**result.figures, **more}, halves, result.caveats)

@@ -21,14 +21,15 @@ from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError, MissingExtraError
 from antecede.interrupt import interruptible
 from antecede.progress import Progress
-from antecede.simulate.memory import check_memory, messages_of
+from antecede.simulate.memory import Reached, check_memory, within_memory
 from antecede.simulate.outputs.result import Result
 from antecede.simulate.outputs.unnecessary_waits import wait_counts
 from antecede.simulate.outputs.violations import FULL
 from antecede.simulate.reference_engine import run_readable
-from antecede.simulate.run import AUTO, COMPILED, ENGINES, READABLE, simulate
+from antecede.simulate.run import AUTO, COMPILED, ENGINES, READABLE, compiled_engine, simulate
 from antecede.simulate.scenario.file import files_read, read_scenario, scenario_mapping
 from antecede.simulate.scenario.model import Scenario
+from antecede.simulate.schedule import expected_messages
 from antecede.trace.tables.writing import format_of
 
 TEMPLATES = ("mesh", "hierarchy", "pubsub")
@@ -75,8 +76,8 @@ def run(args: argparse.Namespace) -> int:
     for out in (args.trace, args.save_plot):
         if out is not None:
             check_writable(Path(out), files_read(args.file, scenario), args.force)
-    engine = _engine(args, scenario)
     with _said_of(args.file):
+        engine = _engine(args, scenario)
         check_memory(scenario, engine)
         results, seconds, compiled = _timed(scenario, args, engine)
     if args.save_plot is not None:
@@ -131,8 +132,12 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _engine(args: argparse.Namespace, scenario: Scenario) -> str:
-    small = messages_of(scenario) * (len(scenario.topology.senders()) - 1) * args.seeds <= SMALL
-    if args.trace is not None or (args.engine == AUTO and small):
+    """Return the engine that runs it; what "auto" would leave to the readable one goes there."""
+    if args.trace is not None:
+        return READABLE
+    receivers = len(scenario.topology.senders()) - 1
+    small = expected_messages(scenario) * receivers * args.seeds <= SMALL
+    if args.engine == AUTO and (small or not compiled_engine(scenario).name):
         return READABLE
     return str(args.engine)
 
@@ -162,7 +167,9 @@ def _results(scenario: Scenario, args: argparse.Namespace, engine: str) -> list[
 
             follow(0)
             if engine == READABLE:
-                results.append(_recorded(scenario, seed, args.trace, follow))
+                reached = Reached(follow)
+                with within_memory(scenario, reached=reached):
+                    results.append(_recorded(scenario, seed, args.trace, reached))
             else:
                 result = interruptible(partial(simulate, scenario, seed, engine))
                 results.append(
@@ -211,7 +218,7 @@ def _plot(result: Result, out: Path) -> None:
         from antecede.report.plots import draw_plot
     except ModuleNotFoundError as error:
         raise MissingExtraError(f"--save-plot ({error.name} is missing)", "report") from error
-    from antecede.studies.frame.findings import Plot, Series
+    from antecede.report.values import Plot, Series
 
     times = result.series.get("time_s", ())
     lines = [

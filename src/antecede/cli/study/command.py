@@ -22,8 +22,8 @@ from antecede.cli.files.output import check_folder
 from antecede.cli.study.report import report
 from antecede.cli.unused import refuse_unused
 from antecede.errors import AntecedeError, InputError, SetupError
+from antecede.report.values import Findings
 from antecede.studies.frame.execute import run_locally
-from antecede.studies.frame.findings import Findings
 from antecede.studies.frame.orchestrate import Engine, Interrupted, conduct
 from antecede.studies.frame.registry import STUDIES, load
 from antecede.studies.frame.study import Run, Study

@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from antecede.formatting import counted, duration, were
-from antecede.studies.frame.findings import Findings, Row
+from antecede.formatting import aligned, counted, duration, were
+from antecede.report.values import Findings, Row
 from antecede.studies.frame.orchestrate import Conducted
 
 SHOWN = 5
@@ -104,12 +104,8 @@ def rows_text(rows: Sequence[Row], width: int = 80) -> str:
         if k in most and over > 0:
             most[k] = max(most[k] - over, LEAST_WORDS)
     lines = [f"  {_cut(common, width - INDENT - 1)}:"] if common else []
-    for line in cells:
-        shown = (
-            line[k].rjust(most[k]) if k in NUMBERS else _cut(line[k], most[k]).ljust(most[k])
-            for k in kept
-        )
-        lines.append(" " * INDENT + (" " * GAP).join(shown).rstrip())
+    shown = [[_cut(line[k], most[k]) for k in kept] for line in cells]
+    lines += aligned(shown, [k not in NUMBERS for k in kept], indent=" " * INDENT)
     return "\n".join(lines)
 
 
@@ -148,11 +144,7 @@ def _part(
         [([""] * (tall - len(heads[k])) + list(heads[k]))[at] for k in chosen] for at in range(tall)
     ]
     lines += [[row[k] for k in chosen] for row in cells]
-    return "\n".join(
-        " " * INDENT
-        + (" " * GAP).join(cell.rjust(widths[k]) for k, cell in zip(chosen, line, strict=True))
-        for line in lines
-    )
+    return "\n".join(aligned(lines, [False] * len(chosen), indent=" " * INDENT))
 
 
 HEADER = ("figure", "quantity", "condition", "paper", "ours", "ratio", "unit", "note")

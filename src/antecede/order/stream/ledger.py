@@ -164,10 +164,6 @@ class Ledger:
                 kept.append(segment)
         self.segments = kept
 
-    def all_entries(self) -> list[Entries]:
-        """Return the entries of every segment, the newest segment first."""
-        return [self._entries(segment) for segment in reversed(self.segments)]
-
     # -- segments ---------------------------------------------------------------------------
 
     def _data(self, segment: Segment) -> Arrays:

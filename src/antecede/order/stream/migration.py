@@ -29,7 +29,8 @@ from antecede.order.stream.kernels.memory import Runs
 from antecede.order.stream.kernels.names import NameTable, Text, take_text
 from antecede.order.stream.kernels.rows import NO_TIME
 from antecede.order.stream.packed import unpack
-from antecede.order.stream.shard import LATE, Shard
+from antecede.order.stream.shard import Shard
+from antecede.order.stream.step import LATE
 
 pa: Any = pyarrow
 Arrays = dict[str, NDArray[Any]]

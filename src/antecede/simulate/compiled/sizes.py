@@ -71,12 +71,6 @@ def upward_size(sender: int, seq: int, floor: int, base: int, words: Words) -> i
 
 
 @njit
-def acknowledgement_size(sender: int, seq: int, floor: int) -> int:
-    """Return the bytes of an Acknowledgement."""
-    return 1 + varint_size(sender) + varint_size(seq) + varint_size(floor)
-
-
-@njit
 def external_size(
     sender: int, seq: int, ci_counters: int, ci_vectors: int, vectors: int, translated: int
 ) -> int:

@@ -36,6 +36,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from antecede.simulate.delays import US
 
@@ -124,6 +125,26 @@ def wait_figures(waits_us: Iterable[int]) -> dict[str, float]:
         "wait_ms.p50": part(50),
         "wait_ms.p99": part(99),
         "wait_ms.max": int(found[-1]) / MS_US,
+    }
+
+
+def binned_wait_figures(
+    bins: npt.NDArray[np.int64], count: int, waited_us: int, longest_us: int
+) -> dict[str, float]:
+    """Return the figures of `count` waits of which `bins[w]` took w microseconds, see `Waits`.
+
+    What is in no bin did not wait. Where the longest wait is beyond the bins, the last one has all
+    that waited longer: it names no wait, so a quantile there is left out.
+    """
+    if not count:
+        return {}
+    reached = np.cumsum(bins) + (count - int(bins.sum()))
+    places = {part: int(np.searchsorted(reached, -(-part * count // 100))) for part in (50, 99)}
+    known = len(bins) - (longest_us >= len(bins))
+    return {
+        "wait_ms.mean": waited_us / count / MS_US,
+        **{f"wait_ms.p{part}": at / MS_US for part, at in places.items() if at < known},
+        "wait_ms.max": longest_us / MS_US,
     }
 
 

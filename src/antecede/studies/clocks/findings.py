@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from antecede.report.values import Claim, Findings, Plot, Section, Series, filled
 from antecede.studies.frame.claims import (
     Asked,
     claim,
@@ -14,7 +15,6 @@ from antecede.studies.frame.claims import (
     table,
 )
 from antecede.studies.frame.compare_paper import listed, undelivered, unmet
-from antecede.studies.frame.findings import Claim, Findings, Plot, Section, Series, filled
 from antecede.studies.frame.results import Results
 
 SHOWN = (

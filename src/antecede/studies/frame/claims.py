@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from antecede.studies.frame.findings import Claim, Row, Series
+from antecede.report.values import Claim, Row, Series
 from antecede.studies.frame.results import Results
 
 Answer: TypeAlias = tuple[str, bool | None] | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from antecede.studies.frame.findings import Row, Section
+from antecede.report.values import Row, Section
 from antecede.studies.frame.results import Results
 
 CLOSE, NEAR = 0.06, 0.10

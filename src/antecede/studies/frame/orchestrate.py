@@ -20,9 +20,9 @@ from antecede.errors import InputError, LocalError
 from antecede.formatting import counted, duration, were
 from antecede.interrupt import Terminated
 from antecede.progress import Progress
+from antecede.report.values import Findings, checked_findings
 from antecede.studies.frame.code_digest import code_digest, modules_of
 from antecede.studies.frame.execute import Failure
-from antecede.studies.frame.findings import Findings, checked_findings
 from antecede.studies.frame.results import Results
 from antecede.studies.frame.store import Store, opened, texts
 from antecede.studies.frame.study import Run, Study, checked, plain_text

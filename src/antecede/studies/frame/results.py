@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from antecede.studies.frame.findings import Series
+from antecede.report.values import Series
 from antecede.studies.frame.study import Run
 
 

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy.typing as npt
 
 from antecede.errors import LocalError
+from antecede.report.values import Findings
 from antecede.simulate.scenario.model import Scenario
-from antecede.studies.frame.findings import Findings
 
 if TYPE_CHECKING:
     from antecede.studies.frame.results import Results

@@ -15,8 +15,8 @@ from typing import Any
 
 from antecede import __version__
 from antecede.errors import InputError
-from antecede.studies.frame.findings import Claim, Findings, Plot, Row, Section, Series
-from antecede.studies.frame.whole_files import write_whole
+from antecede.report.values import Claim, Findings, Plot, Row, Section, Series
+from antecede.report.whole_files import write_whole
 
 
 def summary(findings: Findings) -> dict[str, Any]:

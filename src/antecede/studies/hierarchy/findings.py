@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from antecede.report.values import Claim, Findings, Plot, Row, Section, filled
 from antecede.studies.frame.claims import Asked, claim, rows, table
 from antecede.studies.frame.compare_paper import beyond, compared, listed, tally, unmet, within
-from antecede.studies.frame.findings import Claim, Findings, Plot, Row, Section, filled
 from antecede.studies.frame.results import Results
 from antecede.studies.hierarchy.paper import (
     DELAYS,

@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from antecede.report.values import Claim, Plot, Row, Section
 from antecede.studies.frame.claims import Asked, claim, rows
 from antecede.studies.frame.compare_paper import compared, listed, within
-from antecede.studies.frame.findings import Claim, Plot, Row, Section
 from antecede.studies.frame.results import Results
 from antecede.studies.hierarchy.paper import (
     ALIKE,

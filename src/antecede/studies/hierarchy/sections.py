@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from antecede.report.values import Plot, Section
 from antecede.studies.frame.claims import Asked, Quantity, claim, lines, rows, table
 from antecede.studies.frame.compare_paper import listed
-from antecede.studies.frame.findings import Plot, Section
 from antecede.studies.frame.results import Results
 from antecede.studies.hierarchy.paper import DELAYS, LARGEST
 

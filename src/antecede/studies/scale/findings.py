@@ -4,9 +4,9 @@ simulate.
 
 from __future__ import annotations
 
+from antecede.report.values import Claim, Findings, Plot, Section, filled
 from antecede.studies.frame.claims import Quantity, claim, lines, means, rows
 from antecede.studies.frame.compare_paper import listed, unmet
-from antecede.studies.frame.findings import Claim, Findings, Plot, Section, filled
 from antecede.studies.frame.results import Results
 
 GROUP, TEN = 100, 10

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from antecede.report.values import Claim, Findings, Plot, Row, Section, filled
 from antecede.studies.frame.claims import (
     Asked,
     Quantity,
@@ -18,7 +19,6 @@ from antecede.studies.frame.claims import (
     table,
 )
 from antecede.studies.frame.compare_paper import listed, unmet
-from antecede.studies.frame.findings import Claim, Findings, Plot, Row, Section, filled
 from antecede.studies.frame.results import Results
 from antecede.studies.semantic.grid import (
     LABELS,

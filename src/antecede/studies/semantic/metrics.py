@@ -9,6 +9,7 @@ import numpy as np
 from antecede.protocols.base import MessageId
 from antecede.protocols.reply.messages import SbMessage, control_bytes
 from antecede.simulate.delays import US, Delay, picks
+from antecede.simulate.outputs.figures import wait_figures
 from antecede.simulate.random_streams import Ints, Stream, draws, key
 from antecede.studies.frame.study import Figures
 from antecede.studies.semantic.lists import held_figures, list_figures
@@ -73,15 +74,9 @@ def _waits(order: str, waits: Ints, copies: int) -> dict[str, float]:
     """Return the figures of `waits`, us of those of the copies that waited, ascending."""
     if not copies:
         return {}
-    never = copies - len(waits)
-    ranks = {"p50": -(-copies // 2), "p99": -(-99 * copies // 100), "max": copies}
-    us = {name: int(waits[rank - never - 1]) if rank > never else 0 for name, rank in ranks.items()}
-    named = {f"{order}.wait_ms.{name}": value / 1000 for name, value in us.items()}
-    return {
-        **named,
-        f"{order}.wait_ms.mean": int(waits.sum()) / copies / 1000,
-        f"{order}.waited": len(waits) / copies,
-    }
+    all_us = np.concatenate([np.zeros(copies - len(waits), np.int64), waits])
+    named = {f"{order}.{name}": value for name, value in wait_figures(all_us).items()}
+    return {**named, f"{order}.waited": len(waits) / copies}
 
 
 def _pairs(found: Outcome) -> dict[str, float]:

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from antecede.report.values import Claim, Plot, Row, Section, Series
 from antecede.studies.frame.claims import Asked, Quantity, claim, lines, means, rows, table
 from antecede.studies.frame.compare_paper import listed
-from antecede.studies.frame.findings import Claim, Plot, Row, Section, Series
 from antecede.studies.frame.results import Results
 from antecede.studies.frame.study import Run
 from antecede.studies.semantic.grid import LABELS, TRACE_DELAY, USUAL

@@ -10,8 +10,8 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from antecede.report.values import Findings, Plot, Section, Series, filled
 from antecede.studies.frame.compare_paper import listed
-from antecede.studies.frame.findings import Findings, Plot, Section, Series, filled
 from antecede.studies.frame.results import Results
 from antecede.studies.frame.study import COST, plain_text
 

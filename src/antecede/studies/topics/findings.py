@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from antecede.report.values import Claim, Findings, Plot, Row, Section, Series, filled
 from antecede.studies.frame.claims import Asked, claim, figure_or_dash, rows
 from antecede.studies.frame.compare_paper import listed, unmet
-from antecede.studies.frame.findings import Claim, Findings, Plot, Row, Section, Series, filled
 from antecede.studies.frame.results import Results
 
 USUAL: Mapping[str, Any] = {"events": 2000, "topics": 10, "most": 5, "least": 0.5}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from antecede.report.values import Claim, Findings, Plot, Section, Series, filled
 from antecede.studies.frame.claims import (
     Quantity,
     as_power,
@@ -14,7 +15,6 @@ from antecede.studies.frame.claims import (
     rows,
 )
 from antecede.studies.frame.compare_paper import listed, undelivered, unmet
-from antecede.studies.frame.findings import Claim, Findings, Plot, Section, Series, filled
 from antecede.studies.frame.results import Results
 
 OVERHEAD = "peer.overhead_bytes"

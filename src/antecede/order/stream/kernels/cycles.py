@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from antecede.kernels.components import on_cycles, strong_components
 from antecede.kernels.jit import njit
 from antecede.order.stream.kernels.rows import (
     CYCLE,
@@ -23,7 +24,7 @@ def break_cycles(rows: Rows, tokens: Tokens, wait: Ints, start: Longs, dependent
     """Set aside every pending row that is its own cause by way of others; return how many.
 
     Rows that no cycle can hold back are peeled off first (absent causes count as satisfied);
-    Tarjan's components of the rest, without recursion, are the cycles.
+    the strong components of the rest are the cycles.
     """
     total = len(rows.token)
     inside = np.zeros(total, np.int32)
@@ -64,52 +65,14 @@ def break_cycles(rows: Rows, tokens: Tokens, wait: Ints, start: Longs, dependent
 @njit
 def _components(rows: Rows, tokens: Tokens, inside: Ints, start: Longs, dependents: Ints) -> int:
     total = len(rows.token)
-    number = np.zeros(total, np.int32)
-    low = np.zeros(total, np.int32)
-    on_stack = np.zeros(total, np.uint8)
-    stack = np.empty(total, np.int32)
-    path = np.empty(total, np.int32)
-    edge = np.zeros(total, np.int64)
-    cyclic = np.zeros(total, np.uint8)
-    height = counter = found = 0
-    for root in range(total):
-        if inside[root] <= 0 or number[root]:
-            continue
-        depth = 0
-        path[0] = root
-        while depth >= 0:
-            row = path[depth]
-            token = rows.token[row]
-            if number[row] == 0:
-                counter += 1
-                number[row] = low[row] = counter
-                stack[height] = row
-                height += 1
-                on_stack[row] = 1
-                edge[row] = start[token]
-            if edge[row] < start[token + 1]:
-                other = dependents[edge[row]]
-                edge[row] += 1
-                if inside[other] > 0:
-                    if number[other] == 0:
-                        depth += 1
-                        path[depth] = other
-                    elif on_stack[other]:
-                        low[row] = min(low[row], number[other])
-                continue
-            if low[row] == number[row]:
-                alone = stack[height - 1] == row
-                while True:
-                    height -= 1
-                    member = stack[height]
-                    on_stack[member] = 0
-                    if not alone:
-                        cyclic[member] = 1
-                    if member == row:
-                        break
-            depth -= 1
-            if depth >= 0:
-                low[path[depth]] = min(low[path[depth]], low[row])
+    first = np.empty(total, np.int64)
+    last = np.empty(total, np.int64)
+    for row in range(total):
+        first[row] = start[rows.token[row]]
+        last[row] = start[rows.token[row] + 1]
+    neighbours = dependents.astype(np.int64)
+    cyclic = on_cycles(strong_components(first, last, neighbours, inside > 0))
+    found = 0
     for row in range(total):
         if cyclic[row]:
             set_aside(rows, tokens, row, CYCLE)

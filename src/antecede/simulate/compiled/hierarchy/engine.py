@@ -97,7 +97,7 @@ def can_run_hierarchy(scenario: Scenario) -> str | None:
     return None
 
 
-def hierarchy_bytes(scenario: Scenario, seed: int = 0) -> int:
+def bytes_hierarchy(scenario: Scenario, seed: int = 0) -> int:
     """Return the memory that a run needs at most; much of it is never touched.
 
     Raises ScenarioError.

@@ -17,8 +17,8 @@ from antecede.simulate.compiled.hierarchy.records import (
 )
 from antecede.simulate.compiled.hierarchy.state import ROLES, State
 from antecede.simulate.delays import US
+from antecede.simulate.outputs.figures import binned_wait_figures
 
-MS_US = US // 1000
 ACK_BYTES = 4
 
 
@@ -110,21 +110,7 @@ def series(s: State) -> dict[str, Sequence[float]]:
 
 def _waits(s: State) -> dict[str, float]:
     """Return the figures of waits in ms, exact; quantiles above 2^20 us are left out."""
-    count = int(s.at.counted)
-    if not count:
-        return {}
-    bins = s.wait_us.astype(np.int64)
-    bins[0] = count - int(bins.sum())
-    reached = np.cumsum(bins)
-    longest = int(s.at.longest_wait_us)
-
-    places = {
-        f"wait_ms.p{hundredths}": int(np.searchsorted(reached, -(-hundredths * count // 100)))
-        for hundredths in (50, 99)
-    }
-    return {
-        "wait_ms.mean": int(s.at.waited_us) / count / MS_US,
-        # The last bin has all that waited longer, so it names no wait.
-        **{name: place / MS_US for name, place in places.items() if place < len(bins) - 1},
-        "wait_ms.max": longest / MS_US,
-    }
+    at = s.at
+    return binned_wait_figures(
+        s.wait_us.astype(np.int64), int(at.counted), int(at.waited_us), int(at.longest_wait_us)
+    )

@@ -37,7 +37,7 @@ from antecede.simulate.compiled.mesh.state import (
 )
 from antecede.simulate.delays import US
 from antecede.simulate.network import channels
-from antecede.simulate.outputs.figures import MS_US, sample_times
+from antecede.simulate.outputs.figures import binned_wait_figures, sample_times
 from antecede.simulate.outputs.measures import EVERYTHING, NOT_ASKED, Measures
 from antecede.simulate.outputs.result import JUDGED, Result
 from antecede.simulate.random_streams import Ints, Stream, key
@@ -103,7 +103,7 @@ def can_run_mesh(scenario: Scenario) -> str | None:
     return None
 
 
-def mesh_bytes(scenario: Scenario, seed: int = 0) -> int:
+def bytes_mesh(scenario: Scenario, seed: int = 0) -> int:
     """Return the memory that a run needs at most. Raises ScenarioError."""
     _check(scenario)
     times = Traffic(scenario, seed).schedule
@@ -301,16 +301,8 @@ def _samples_of(
 
 def _waits(s: State) -> dict[str, float]:
     """Return mean, quantiles and maximum in ms, exact to the microsecond."""
-    counts = s.wait_us.astype(np.int64)
-    total = int(s.at.counted)
-    if not total:
-        return {}
-    counts[0] += total - int(counts.sum())  # what was never held did not wait
-    reached = np.cumsum(counts)
-    ranks = {"p50": -(-total // 2), "p99": -(-99 * total // 100), "max": total}
-    found = {
-        f"wait_ms.{name}": int(np.searchsorted(reached, rank)) / MS_US
-        for name, rank in ranks.items()
-    }
-    mean_us = int((counts * np.arange(len(counts))).sum()) / total
-    return {"wait_ms.mean": mean_us / MS_US, **found}
+    bins = s.wait_us.astype(np.int64)
+    waited = np.flatnonzero(bins)
+    total_us = int((bins * np.arange(len(bins))).sum())
+    longest_us = int(waited[-1]) if len(waited) else 0
+    return binned_wait_figures(bins, int(s.at.counted), total_us, longest_us)

@@ -1,0 +1,138 @@
+"""Messages that follow from a rule, where a whole group would take long or tell no more."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from antecede.clocks import lanes
+from antecede.clocks.lanes import pack
+from antecede.protocols.base import MessageId, Protocol
+from antecede.protocols.hierarchical.internal import InternalPeer, follow
+from antecede.protocols.hierarchical.messages import EMPTY, Downward
+from antecede.protocols.matrix.matrix import Matrix
+from antecede.protocols.matrix.messages import MatrixMessage
+from antecede.protocols.multicast.rst import Rst
+from antecede.protocols.multicast.ses import Ses
+from antecede.protocols.reply.messages import SbMessage
+from antecede.protocols.reply.sb import SemanticOrder
+from bench.traffic import Stream
+
+RECENT = 50
+ANSWERS = 0.7
+LANES = 60_000
+"""Messages for some go down as the group grows: a message costs what the lanes cost."""
+MATRICES = 120
+"""At most so many messages with a matrix: for 300 members 90,000 entries each."""
+COUNTS = (100, 120)
+
+
+def replies(members: int, messages: int) -> Stream:
+    """Return messages of which 7 in 10 answer one of the last 50; others begin a thread."""
+    rng = random.Random(1)
+    numbers = [0] * members
+    ids: list[MessageId] = []
+    stream = []
+    for place in range(messages):
+        sender = rng.randrange(1, members)
+        numbers[sender] += 1
+        parents = (rng.choice(ids[-RECENT:]),) if ids and rng.random() < ANSWERS else ()
+        ids.append(MessageId(sender, numbers[sender]))
+        stream.append(SbMessage(*ids[-1], parents, place))
+    return Stream(lambda: SemanticOrder(0, range(members)), stream)
+
+
+def downward(members: int, messages: int) -> Stream:
+    """Return what comes down to peer 1 of an internal group from its super peer 0.
+
+    A sender has delivered all but the last 50 messages of the group; its DV is computed by the
+    rule that real peers follow, from where it stood when it last sent.
+    """
+    rng = random.Random(1)
+    stream: list[Downward] = []
+    last = [0] * (members + 1)
+    seen = [0] * (members + 1)
+    for seq in range(1, messages + 1):
+        sender = rng.randrange(2, members + 1)
+        dv = EMPTY
+        upto = max(0, seq - RECENT)
+        for earlier in stream[max(seen[sender], upto - 4 * members) : upto]:
+            if earlier.sender != sender:
+                dv = follow(dv, earlier)
+        seen[sender] = upto
+        stream.append(Downward(sender, seq, last[sender], dv, seq))
+        last[sender] = seq
+    return Stream(lambda: InternalPeer(1, range(members + 1), 0), stream)
+
+
+def matrix(members: int, messages: int) -> Stream:
+    """Return messages with matrices: each sends once a round, after all that was sent before.
+
+    So a round changes every row. The messages of the first round warm the observer.
+    """
+    rows: tuple[int, ...] = (0,) * members
+    counts, stream = 0, []
+    for k in range(members + min(messages, MATRICES)):
+        sender = 1 + k % (members - 1)
+        seq = lanes.get(counts, sender) + 1
+        causes = lanes.put(counts, sender, 0)
+        counts = lanes.put(counts, sender, seq)
+        others = (*rows[:sender], 0, *rows[sender + 1 :])
+        stream.append(MatrixMessage(sender, seq, None, causes, others))
+        rows = (*rows[:sender], counts, *rows[sender + 1 :])
+
+    def warm() -> Protocol:
+        observer = Matrix(0, range(members))
+        for message in stream[:members]:
+            observer.receive(message)
+        return observer
+
+    return Stream(warm, stream[members:])
+
+
+def sent(members: int, messages: int) -> Stream:
+    """Return messages for some, of members that begin with the same matrix."""
+    rng = random.Random(1)
+    matrix = tuple(
+        pack((d, rng.randint(*COUNTS)) for d in range(members) if d != k) for k in range(members)
+    )
+    count = COUNTS[1] * members
+    return _for_some(lambda me: _begun(Rst(me, range(members)), count, matrix), members, messages)
+
+
+def ses(members: int, messages: int) -> Stream:
+    """Return messages for some, of members that begin with the same C; V is a little behind it."""
+    rng = random.Random(1)
+    clock = [rng.randint(*COUNTS) * members for _ in range(members)]
+    behind = [
+        (d, pack((k, count - rng.randint(0, 3)) for k, count in enumerate(clock)))
+        for d in range(members)
+    ]
+
+    def make(me: int) -> Protocol:
+        entries = tuple((d, vector) for d, vector in behind if d != me)
+        own = pack(enumerate(clock)), entries, False, ()
+        return _begun(Ses(me, range(members)), clock[me], own)
+
+    return _for_some(make, members, messages)
+
+
+def _for_some(make: Callable[[int], Protocol], members: int, messages: int) -> Stream:
+    """Let a random member send to the observer and two others, to whom it comes at once."""
+    rng = random.Random(1)
+    group: list[Any] = [make(k) for k in range(members)]
+    stream = []
+    for _ in range(min(messages, LANES // members)):
+        sender, *others = rng.sample(range(1, members), 3)
+        message = group[sender].send(None, to=(0, *others))[0].message
+        for other in others:
+            group[other].receive(message)
+        stream.append(message)
+    return Stream(lambda: make(0), stream)
+
+
+def _begun(member: Protocol, count: int, own: Hashable) -> Protocol:
+    """Return the member with knowledge as after some hundred messages a channel."""
+    member.restore(((member.me, member.members, count, (), ()), own))
+    return member

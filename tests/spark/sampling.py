@@ -1,0 +1,13 @@
+"""Which cases of the dear tests `make check` runs; `make soak` runs all."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import pytest
+
+
+def sampled(cases: Iterable[Any], some: Collection[Any]) -> list[Any]:
+    """Return the cases as parameters; all but `some` are marked `soak`."""
+    return [c if c in some else pytest.param(c, marks=pytest.mark.soak) for c in cases]
