@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import nbformat
 from jupyter_client.manager import KernelManager
@@ -22,11 +23,14 @@ SECONDS = 300
 def executed(path: Path) -> nbformat.NotebookNode:
     """Return a notebook with the output of every cell; raises what a cell raises."""
     notebook = nbformat.read(path, as_version=4)
-    kernel = KernelManager(kernel_name="python3", transport="ipc")
-    try:
-        NotebookClient(notebook, km=kernel, timeout=SECONDS, record_timing=False).execute()
-    finally:
-        kernel.shutdown_kernel(now=True)
+    # Sockets in a folder of their own: over TCP another process may take the port that was chosen,
+    # and the default names of sockets are the same for every kernel of one folder.
+    with TemporaryDirectory() as folder:
+        kernel = KernelManager(kernel_name="python3", transport="ipc", ip=f"{folder}/kernel")
+        try:
+            NotebookClient(notebook, km=kernel, timeout=SECONDS, record_timing=False).execute()
+        finally:
+            kernel.shutdown_kernel(now=True)
     notebook.metadata.pop("language_info", None)  # it names the Python that was at hand
     return notebook
 
