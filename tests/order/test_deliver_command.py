@@ -92,6 +92,20 @@ def test_an_example_can_be_delivered_whole(
 
 
 @pytest.mark.parametrize(
+    "group", [["--members", "x,y"], ["--order", "fifo"], ["--members", "ann,bob,dan"]]
+)
+def test_a_group_that_takes_nothing_of_the_log_ends_with_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], group: list[str]
+) -> None:
+    path, whole = str(tmp_path / "example.parquet"), ["--order", "bss", "--members", "ann,bob,cat"]
+    assert main(["deliver", path, "--example", "20", *whole]) == 0
+    assert main(["deliver", path, *whole]) == 0
+    assert "nothing " not in capsys.readouterr().out
+    assert main(["deliver", path, *whole, *group]) == 1
+    assert "nothing     was taken in" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
     ("words", "told"),
     [
         (["no-such"], "cannot be read as Parquet or Arrow: No such file"),

@@ -247,6 +247,7 @@ def test_a_row_in_conflict_is_counted_once(
     assert main(["order", str(path), "-o", str(out)]) == 0
     said = capsys.readouterr().out
     assert "left out    1 repeated row: the first row of an id counts" in said
+    assert "they agree in member, causes and clock; other columns were not compared" in said
     assert "set aside   1 row, with reasons" in said
     assert "1 an earlier row of this id differs in parents" in said
     assert main(["audit", str(path)]) == 0

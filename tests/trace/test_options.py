@@ -77,6 +77,23 @@ def test_the_field_s_own_word_is_a_column_of_causes(tmp_path: Path, column: str)
     assert "without_causes" not in trace.details
 
 
+def test_columns_told_by_their_usual_names_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of `sent_at` and `ts` one is the time: nobody should have to guess which was taken."""
+    path = tmp_path / "t.csv"
+    path.write_text("msg_id,caused_by,ts,sent_at\na,,2,20\nb,a,3,1\n", encoding="utf-8")
+    taken = "id is msg_id, parents is caused_by, send_time is sent_at"
+    assert arrow.read([path]).details["guessed_columns"] == taken
+    for words in (["audit"], ["meter"], ["order", "-o", str(tmp_path / "o.csv")]):
+        assert main([*words, str(path)]) == 0
+        assert f"{taken}: told by their names" in " ".join(capsys.readouterr().out.split())
+    named = ReadOptions(columns={"id": ("msg_id",), "parents": ("caused_by",)})
+    assert arrow.read([path], options=named).details["guessed_columns"] == "send_time is sent_at"
+    path.write_text("ID,parents\na,\n", encoding="utf-8")
+    assert "guessed_columns" not in arrow.read([path]).details
+
+
 def test_a_table_without_causes_is_said_to_have_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ from antecede.formatting import count_and_part, counted, duration, table
 from antecede.trace import time_words
 from antecede.trace.causes import Causes
 from antecede.trace.tables import separators
+from antecede.trace.tables.reader import guessed_columns
 
 if TYPE_CHECKING:
     from antecede.audit.report import AuditReport
@@ -75,6 +76,8 @@ def summary(report: AuditReport) -> str:
         if finding.advice:
             lines.append(f"    {finding.advice}")
     lines += ["", "Counts", table(("",) * 3, _counts(report)).partition("\n")[2]]
+    if columns := guessed_columns(report.details):
+        lines += ["", f"Columns: {columns}"]
     if guessed := time_words.guessed(report.details):
         lines += ["", f"Times {guessed}"]
     if unread := report.details.get("groups_not_read"):

@@ -90,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, deliver, write, count. Raises InputError for unusable input or OUT."""
+    """Read, deliver, write, count; 1 if all was refused. Raises InputError for unusable input."""
     spec = _spec(args)
     path = Path(args.file)
     if args.example is not None:
@@ -118,8 +118,7 @@ def run(args: argparse.Namespace) -> int:
     seconds = time.monotonic() - begin
     if out is not None:
         _write(done, out)
-    _report(done, spec, seconds, args.engine, out)
-    return 0
+    return _report(done, spec, seconds, args.engine, out)
 
 
 def _spec(args: argparse.Namespace) -> DeliverSpec:
@@ -196,7 +195,9 @@ def _write(table: pyarrow.Table, path: Path) -> None:
 
 def _report(
     done: pyarrow.Table, spec: DeliverSpec, seconds: float, engine: str, out: Path | None
-) -> None:
+) -> int:
+    """Print what became of the rows; return 1 if rows were refused and none was taken."""
+
     def column(name: str) -> list[Any]:
         values: list[Any] = done[spec.prefix + name].to_pylist()
         return values
@@ -222,7 +223,12 @@ def _report(
     if spec.sent is None:
         print("note        no column says what observers sent themselves (--sent COLUMN); messages")
         print("            that depend on those are refused or held")
+    refused = counts[DeliverStatus.REFUSED]
+    none_taken = refused > 0 and refused + counts[DeliverStatus.SENT] == done.num_rows
+    if none_taken:
+        print("nothing     was taken in: is this the order of the log, are these its members?")
     sys.stdout.flush()
+    return int(none_taken)
 
 
 def _report_reasons(reasons: list[str | None], statuses: list[str]) -> None:

@@ -28,6 +28,7 @@ from antecede.trace import time_words
 from antecede.trace.arguments import add_read_arguments, one_way, read_options
 from antecede.trace.arrow import read
 from antecede.trace.schema import DELIVER, RECEIVE
+from antecede.trace.tables.reader import guessed_columns
 
 LABEL = 12
 """Columns of the word in front of a line."""
@@ -156,6 +157,8 @@ def report(args: argparse.Namespace, found: Summary, details: Mapping[str, Any],
     if columns := details.get("without_causes"):
         note = f"no column is known to hold causes or vector clocks: {columns}; say --after COLUMN"
         print(_wrapped(f"no causes   {note}", width))
+    if said := guessed_columns(details):
+        print(_wrapped(f"columns     {said}", width))
     for said in time_words.notes(details):
         print(_wrapped(f"times       {said}", width))
     if bad:

@@ -26,7 +26,7 @@ from antecede.trace.arguments import add_read_arguments, one_way, read_options
 from antecede.trace.arrow import read
 from antecede.trace.tables import separators
 from antecede.trace.tables.own_columns import Changed
-from antecede.trace.tables.reader import absent_keys
+from antecede.trace.tables.reader import absent_keys, guessed_columns
 from antecede.trace.tables.writing import format_of, write_table
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
@@ -82,6 +82,8 @@ def run(args: argparse.Namespace) -> int:
         )
         print(f"            columns are {columns}; say --after COLUMN (ids of causes) or")
         print("            --clock COLUMN (a vector clock); --member and --seq name events alone")
+    if said := guessed_columns(trace.details):
+        print(f"columns     {said}")
     for said in time_words.notes(trace.details):
         print(f"times       {said}")
     _report_columns(result, topics, changed)
@@ -144,6 +146,14 @@ def how_ordered(spec: OrderSpec, late: int) -> tuple[str, str]:
     )
 
 
+def repeated(rows: int) -> str:
+    """Say how many rows of an id that came before are left out; both engines say it."""
+    return (
+        f"left out    {counted(rows, 'repeated row')}: the first row of an id counts;\n"
+        "            they agree in member, causes and clock; other columns were not compared"
+    )
+
+
 def _count(told: Any) -> int:
     return int(pc.sum(told).as_py() or 0)
 
@@ -172,8 +182,7 @@ def _report_aside(prepared: Prepared, ordered: Ordered, aside: Path, cleared: bo
             "the message itself is one event"
         )
     if prepared.duplicates:
-        rows = counted(prepared.duplicates, "repeated row")
-        print(f"left out    {rows}: the first row of an id counts")
+        print(repeated(prepared.duplicates))
     for what, fate in prepared.causes.notes():
         print(f"causes      {what}, {fate}")
     if ordered.quarantine.num_rows:

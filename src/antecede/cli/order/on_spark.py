@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from antecede.cli.engines import Engine, free_bytes, needed_bytes
 from antecede.cli.files.folders import check_new_folder, draft_folder
-from antecede.cli.order.command import how_ordered
+from antecede.cli.order.command import how_ordered, repeated
 from antecede.formatting import counted
 from antecede.kernels.compile_time import timed
 from antecede.order.spec import Status
@@ -21,7 +21,7 @@ from antecede.spark.sources.order_tables import Done, Survey, order_tables, surv
 from antecede.spark.sources.table_work import tables_of, work_of
 from antecede.trace import time_words
 from antecede.trace.reader import ReadOptions
-from antecede.trace.tables.reader import absent_keys
+from antecede.trace.tables.reader import absent_keys, guessed_columns
 from antecede.trace.tables.writing import format_of
 
 SHUFFLE_BYTES = 32 << 20
@@ -100,6 +100,8 @@ def _report(done: Done, found: Survey, aside: Path, format: str) -> None:
             "no causes   no column is known to hold causes or vector clocks: the order is by ties"
         )
         print(f"            columns are {columns}; say --after COLUMN or --clock COLUMN")
+    if said := guessed_columns(found.details):
+        print(f"columns     {said}")
     for said in time_words.notes(found.details):
         print(f"times       {said}")
     if done.topics:
@@ -117,9 +119,7 @@ def _report(done: Done, found: Survey, aside: Path, format: str) -> None:
             "the message itself is one event"
         )
     if done.duplicates:
-        print(
-            f"left out    {counted(done.duplicates, 'repeated row')}: the first row of an id counts"
-        )
+        print(repeated(done.duplicates))
     for what, fate in done.causes.notes():
         print(f"causes      {what}, {fate}")
     if total := sum(done.reasons.values()):

@@ -130,6 +130,12 @@ class Columns:
         told = any(self.of[name] for name in ("parents", "clock", "clock_members", "kind"))
         return "" if told else ", ".join(self.known)[:300]
 
+    def guessed(self) -> str:
+        """Return which columns were taken by a usual name that is not the schema's own."""
+        taken = ((name, self.of[name]) for name in CHOICES if name not in self.options.columns)
+        usual = [(name, of[0]) for name, of in taken if of and of[0].lower() != name]
+        return ", ".join(f"{name} is {text.shorten(column)}" for name, column in usual)
+
     def check_all_came(self) -> None:
         """Raise FormatError for a column that the user named and that no record had."""
         for name in self.options.columns:

@@ -31,6 +31,8 @@ from antecede.trace.time_words import GUESSED, UNREADABLE
 
 ABSENT_KEYS = "absent_keys"
 """Name of a detail: keys of a file of JSON lines that records of it lack."""
+GUESSED_COLUMNS = "guessed_columns"
+"""Name of a detail: which columns were taken by their usual names, in words."""
 SAMPLE_ROWS = 1000
 DELIMITERS = ",\t;|"
 JSON_LINES = {".jsonl", ".ndjson"}
@@ -41,6 +43,12 @@ def absent_keys(details: Mapping[str, Any], format: str) -> str:
     """Say what becomes of keys that records lack, where JSON lines are written; "" of none."""
     count = details.get(ABSENT_KEYS, 0) if format == JSON_LINES_FORMAT else 0
     return f"{counted(count, 'key')} that records lack came out as null" if count else ""
+
+
+def guessed_columns(details: Mapping[str, Any]) -> str:
+    """Say which columns were taken by their usual names, where nobody named them; "" of none."""
+    found = details.get(GUESSED_COLUMNS)
+    return f"{found}: told by their names; options name others" if found else ""
 
 
 class TableReader:
@@ -185,6 +193,8 @@ def details_of(columns: Columns, absent_keys: int) -> Iterator[Detail]:
     Raises FormatError for a column that the user named and that no record had.
     """
     columns.check_all_came()
+    if found := columns.guessed():
+        yield Detail(GUESSED_COLUMNS, found)
     if names := columns.without_causes():
         yield Detail("without_causes", names)
     for name, count in columns.causes.items():
