@@ -37,7 +37,7 @@ study-quick: .venv/.user ## the same with small grids, to see that all works
 	@$(BIN)/antecede study $(or $(STUDY),all) --quick -o out/studies-quick$(if $(STUDY),/$(STUDY))
 
 test: .venv/.dev ## run the tests but the slow ones (`make check` runs those too)
-	@$(PYTEST) -m "not slow"
+	@$(PYTEST) -m "not slow and not judged"
 
 check: .venv/.dev ## format, lint, types, imports, every protocol and variant, then the tests
 	@$(BIN)/ruff format --check .

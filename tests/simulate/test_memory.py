@@ -63,6 +63,7 @@ with within_memory({scenario}, free=64 << 20, loosen={loosen}, reached=reached):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scenario", "says"),
     [
@@ -84,6 +85,7 @@ def test_a_run_ends_before_it_takes_more_than_is_free(scenario: str, says: str) 
     assert re.search(rf"InputError: this run took all of the 64 MiB .*{says}", ended.stderr, re.M)
 
 
+@pytest.mark.slow
 def test_options_can_stand_in_place_of_keys() -> None:
     ended = run("Scenario(Mesh(60), duration_s=100.0)", "topology", "--members", "run", "--seconds")
     assert "Lower --seconds, workload.interval (a longer one) or --members" in ended.stderr
