@@ -22,6 +22,8 @@ from pipeline.service import known
 from pipeline.services import TOPICS
 from pipeline.transport import FileTopics, Record, make_topics
 
+pytestmark = pytest.mark.slow
+
 SECONDS = 3.0
 
 
@@ -83,7 +85,6 @@ def test_what_the_services_sent_comes_out_in_order_and_once(folder: Path) -> Non
     assert all(end["bad"] == end["unstamped"] == 0 for end in ends.values())
 
 
-@pytest.mark.slow
 def test_all_three_ways_of_working_carry_causes(folder: Path) -> None:
     rows = lake(folder)
     kinds = {row["message_id"]: json.loads(row["value"])["kind"] for row in rows}

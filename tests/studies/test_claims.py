@@ -26,6 +26,8 @@ from antecede.studies.frame.study import Study, checked
 from antecede.studies.sweeps.sweep import read_sweep, sweep_study
 from tests.studies.conftest import Carried
 
+pytestmark = pytest.mark.slow
+
 Change = Callable[[list[float]], list[float]]
 
 
@@ -172,7 +174,6 @@ def test_every_sentence_follows_from_the_figures_that_it_names(case: Case) -> No
             ), f"{place}: no change of {pattern} changes {sentence.text!r}"
 
 
-@pytest.mark.slow
 def test_no_sentence_reads_what_it_does_not_name(case: Case) -> None:
     for place, sentence in case.sentences.items():
         others = frozenset(case.quantities) - case.matching(sentence.reads)
