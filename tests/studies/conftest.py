@@ -18,7 +18,10 @@ Carried = Callable[[str], Conducted]
 
 @pytest.fixture(scope="session")
 def carried_out(tmp_path_factory: pytest.TempPathFactory) -> Carried:
-    """Return a function: the name of a study -> its quick runs, carried out when first asked."""
+    """Return a function: the name of a study -> its quick runs, carried out when first asked.
+
+    The first to ask pays a minute for all studies: who asks is slow (see the hook below).
+    """
 
     @functools.cache
     def one(name: str) -> Conducted:
@@ -26,6 +29,15 @@ def carried_out(tmp_path_factory: pytest.TempPathFactory) -> Carried:
         return conduct(load(name), run_locally, folder, quick=True, stream=io.StringIO())
 
     return one
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow, and let one worker run, what looks at studies that were carried out."""
+    for item in items:
+        if "carried_out" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.xdist_group("studies"))
 
 
 @pytest.fixture(scope="session")

@@ -26,8 +26,6 @@ from antecede.studies.frame.study import Study, checked
 from antecede.studies.sweeps.sweep import read_sweep, sweep_study
 from tests.studies.conftest import Carried
 
-pytestmark = pytest.mark.slow
-
 Change = Callable[[list[float]], list[float]]
 
 
