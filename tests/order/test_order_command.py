@@ -239,6 +239,19 @@ def test_the_neighbour_that_is_read_stays(own: Path, tmp_path: Path) -> None:
     assert trace.read_text() == OWN
 
 
+def test_repeated_rows_are_told_in_what_they_agree(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By clocks a row of another member may be a repeat: nothing is said of members then."""
+    path, out = tmp_path / "t.csv", tmp_path / "o.csv"
+    path.write_text('id,member,clock\na,x,"{""x"": 1}"\na,y,"{""x"": 1}"\n')
+    assert main(["order", str(path), "-o", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "by vector clocks" in said
+    assert "left out    1 repeated row" in said
+    assert "they agree in clock and text; other columns were not compared" in said
+
+
 def test_a_row_in_conflict_is_counted_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

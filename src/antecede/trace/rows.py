@@ -35,6 +35,9 @@ pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 CONTENT = ("member", "parents", "clock_members", "clock_counts")
 """Columns in which two rows of one message must agree; times may differ from copy to copy."""
 
+CLOCK_CONTENT = ("clock_members", "clock_counts", "text")
+"""Columns in which rows of an id must agree to be one event of a vector-clock log."""
+
 NO_CLOCK = "no clock"
 BAD_CLOCK = "the clock does not give each of its members one count, from 0 on"
 
@@ -156,7 +159,7 @@ def _first_rows(table: pa.Table, second_hand: Bools, by_clock: bool) -> Ints:
     if by_clock:
         rest = zip(
             of_rows.to_pylist(),
-            *(table[name].to_pylist() for name in ("clock_members", "clock_counts", "text")),
+            *(table[name].to_pylist() for name in CLOCK_CONTENT),
             strict=True,
         )
         of_rows = pa.array([repr(row) for row in rest], pa.string())

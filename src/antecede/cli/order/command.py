@@ -146,11 +146,12 @@ def how_ordered(spec: OrderSpec, late: int) -> tuple[str, str]:
     )
 
 
-def repeated(rows: int) -> str:
+def repeated(rows: int, spec: OrderSpec) -> str:
     """Say how many rows of an id that came before are left out; both engines say it."""
+    same = "clock and text" if spec.clock else "member, causes and clock"
     return (
         f"left out    {counted(rows, 'repeated row')}: the first row of an id counts;\n"
-        "            they agree in member, causes and clock; other columns were not compared"
+        f"            they agree in {same}; other columns were not compared"
     )
 
 
@@ -182,7 +183,7 @@ def _report_aside(prepared: Prepared, ordered: Ordered, aside: Path, cleared: bo
             "the message itself is one event"
         )
     if prepared.duplicates:
-        print(repeated(prepared.duplicates))
+        print(repeated(prepared.duplicates, prepared.spec))
     for what, fate in prepared.causes.notes():
         print(f"causes      {what}, {fate}")
     if ordered.quarantine.num_rows:

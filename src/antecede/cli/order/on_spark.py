@@ -119,7 +119,7 @@ def _report(done: Done, found: Survey, aside: Path, format: str) -> None:
             "the message itself is one event"
         )
     if done.duplicates:
-        print(repeated(done.duplicates))
+        print(repeated(done.duplicates, done.spec))
     for what, fate in done.causes.notes():
         print(f"causes      {what}, {fate}")
     if total := sum(done.reasons.values()):
