@@ -39,6 +39,9 @@ def rows_of(path: Path, ending: str) -> tuple[Any, list[Any]]:
     return None, [line for part in lines for line in part]
 
 
+SAID_BY_BOTH = ("waited", "columns", "times", "left out", "            they agree", "causes")
+
+
 def both(
     folder: Path,
     paths: list[Path],
@@ -46,8 +49,8 @@ def both(
     *words: str,
     ending: str = "parquet",
 ) -> tuple[Any, list[Any]]:
-    """Order by both engines; the same rows, bad ones too. Return what was written."""
-    found = {}
+    """Order by both engines; the same rows and words, bad ones too. Return what was written."""
+    found, said = {}, {}
     for engine in ("local", "spark"):
         out = folder / f"{engine}.{ending}"
         call = ["order", *map(str, paths), "-o", str(out), "--engine", engine, *words]
@@ -58,7 +61,9 @@ def both(
             parts = [aside] if aside.is_file() else sorted(aside.glob("*.parquet"))
             bad = [r for part in parts for r in pyarrow.parquet.read_table(str(part)).to_pylist()]
         found[engine] = rows_of(out, ending), sorted(map(str, bad))
-    capsys.readouterr()
+        lines = capsys.readouterr().out.splitlines()
+        said[engine] = [line for line in lines if line.startswith(SAID_BY_BOTH)]
+    assert said["spark"] == said["local"]
     (local, bad), (made, bad_made) = found["local"], found["spark"]
     assert made[1] == local[1]
     assert made[0] == local[0] if ending != "parquet" else made[0].equals(local[0])

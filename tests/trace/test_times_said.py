@@ -63,10 +63,12 @@ def test_a_unit_that_is_said_or_not_needed_is_no_guess(tmp_path: Path) -> None:
 
 
 def test_files_of_different_units_name_both(tmp_path: Path) -> None:
-    first, second = tmp_path / "s.csv", tmp_path / "ms.csv"
+    first, second, third = (tmp_path / name for name in ("s.csv", "ms.csv", "again.csv"))
     first.write_text("id,after,time\na,,1700000000\n")
     second.write_text("id,after,time\nb,a,1700000000000\n")
+    third.write_text("id,after,time\nc,a,1700000001\n")
     assert read([first, second]).details["guessed_time_unit"] == "s; ms"
+    assert read([first, second, third]).details["guessed_time_unit"] == "s; ms"
 
 
 def test_a_log_names_the_units_that_its_numbers_told(tmp_path: Path) -> None:

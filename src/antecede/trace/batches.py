@@ -191,11 +191,11 @@ def _unusable(event: Event, reason: str) -> Quarantined:
 
 
 def note(details: dict[str, int | str], item: Detail) -> None:
-    """Take a fact of one file into those of all: numbers are added, texts put beside each other."""
+    """Take a fact of one file into those of all: numbers are added, texts each named once."""
     before = details.get(item.name)
     if isinstance(before, int) and isinstance(item.value, int):
         details[item.name] = before + item.value
-    elif before is None or before == item.value:
+    elif before is None:
         details[item.name] = item.value
-    else:
+    elif f"; {item.value}; " not in f"; {before}; ":
         details[item.name] = f"{before}; {item.value}"
