@@ -19,7 +19,6 @@ from antecede.errors import (
     MismatchError,
     SequenceError,
 )
-from antecede.group import frame
 from antecede.group.frame import sizes
 from antecede.group.message import Message
 from antecede.protocols.topics.subscriptions import Subscriptions
@@ -355,16 +354,28 @@ def test_forged_views_and_lives_are_refused() -> None:
 
 
 def test_a_head_that_was_read_before_is_read_alike() -> None:
-    alice, bob, _ = (Group(name, NAMES) for name in NAMES)
-    one, two = alice.send(b"1"), alice.send(b"2")
-    head = frame.unpack("idr", one)._replace(control=b"", payload=b"")
-    assert frame.is_plain(one)
-    assert frame.with_body(head, two) == frame.unpack("idr", two)
+    alice, bob, fresh = (Group(name, NAMES) for name in NAMES)
+    one, two, long = (alice.send(payload) for payload in (b"1", b"2", b"3" * 300))
     bob.receive(one)
-    again = restored(alice.snapshot())
-    assert not frame.is_plain(again.send(b"3"))
-    alice.invite("dave")
+    assert [bob.inspect(two), bob.inspect(long)] == [fresh.inspect(two), fresh.inspect(long)]
     refused(bob, two[:18] + b"\xff", "cut short", DecodeError)
+    assert bob.receive(two) and bob.receive(long)
+    assert bob.receive(restored(alice.snapshot()).send(b"4"))  # its head has more
+    fresh.receive(one)
+    alice.invite("dave")
+    refused(fresh, alice.send(b"5")[:18] + b"\xff", "cut short", DecodeError)
+
+
+def test_a_head_is_judged_anew_when_a_member_joins() -> None:
+    alice, bob, _ = (Group(name, NAMES) for name in NAMES)
+    bob.receive(alice.send(b"1"))
+    alice.invite("dave")
+    after = alice.send(b"2")
+    assert not bob.receive(after)
+    assert bob.stats().ahead == 1
+    other = alice.send(b"3")
+    assert [one.payload for one in bob.join("dave")] == [b"2"]
+    assert [one.payload for one in bob.receive(other)] == [b"3"]
 
 
 # -- what was under way when a member was restored ------------------------------------------

@@ -21,10 +21,13 @@ from itertools import accumulate, compress, pairwise
 from antecede.clocks import lanes, rice, windows
 from antecede.clocks.lanes import MAX_MEMBER, MAX_VALUE
 from antecede.clocks.windows import MAX_POSITION, MAX_SPAN, MOST_LOW
-from antecede.clocks.wire import Reader, varint
+from antecede.clocks.wire import Reader, read_varints, varints
 from antecede.errors import DecodeError, LocalError, SequenceError, UnknownMemberError
 
 _BITS = bytes.maketrans(b"01", b"\0\1")
+_ONE = 16
+"""The head of a window of one member (`windows.head`): most messages name one cause alone."""
+_ONE_ALONE = bytes((_ONE,))
 
 
 def encode(members: Sequence[int], counters: Sequence[int]) -> bytes:
@@ -32,12 +35,12 @@ def encode(members: Sequence[int], counters: Sequence[int]) -> bytes:
     count = len(members)
     if not count:
         return b"\0"
+    if count == 1:
+        return varints(_ONE, members[0], counters[0])
     mode, runs = _runs(members)
     low = rice.parameter(runs, MOST_LOW)
     mean = _mean(counters)
-    head = windows.head(mode, low, runs) + varint(members[0]) + varint(mean)
-    if count == 1:
-        return head
+    head = varints(windows.head(mode, low, runs), members[0], mean)
     apart = [2 * (n - mean) if n >= mean else 2 * (mean - n) - 1 for n in counters]
     apart_low = rice.parameter(apart)
     text = rice.write(runs, low) + rice.write(apart, apart_low)
@@ -46,6 +49,11 @@ def encode(members: Sequence[int], counters: Sequence[int]) -> bytes:
 
 def decode(data: bytes) -> tuple[list[int], list[int]]:
     """Return (members, counters) as `encode` was given. Raises DecodeError and SequenceError."""
+    if data[:1] == _ONE_ALONE:
+        (_, member, counter), rest = read_varints(data, 3)
+        if rest:
+            raise DecodeError(f"{len(rest)} bytes left over")
+        return [member], [_checked(counter, counter)]
     reader = Reader(data)
     mode, low, count = windows.read_head(reader)
     if count < 0:
@@ -53,10 +61,7 @@ def decode(data: bytes) -> tuple[list[int], list[int]]:
         return [], []
     first, mean = reader.varint(), reader.varint()
     if not count:
-        if low:
-            raise DecodeError("one member, yet runs between members")
-        reader.finish()
-        return [first], [_checked(mean, mean)]
+        raise DecodeError("one member, yet runs between members")
     apart_low = reader.take(1)[0]
     text = rice.unpack(reader.rest())
     runs, text = rice.read(text, count, low, MOST_LOW)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from antecede.clocks import rice
-from antecede.clocks.wire import Reader, varint
+from antecede.clocks.wire import Reader, varints
 from antecede.errors import DecodeError, SequenceError
 
 MAX_SPAN = 1 << 20
@@ -42,7 +42,7 @@ def encode(base: int, bits: int, near: int | None = None) -> bytes:
     low = rice.parameter(runs, MOST_LOW)
     start = base if near is None else zigzag(base - near)
     body = text[1:] if not mode and not low else rice.write(runs, low)
-    return head(mode, low, runs) + varint(start) + rice.pack(body)
+    return varints(head(mode, low, runs), start) + rice.pack(body)
 
 
 def decode(data: bytes, near: int | None = None) -> tuple[int, int]:
@@ -126,9 +126,9 @@ def check_runs(mode: int, span: int, ones: int, ends: bytes) -> None:
         raise DecodeError(f"runs of the wrong kind: {ones} of {span} bits are set")
 
 
-def head(mode: int, low: int, runs: Sequence[int]) -> bytes:
-    """Return the first varint of a window that is not empty."""
-    return varint((len(runs) + (not mode)) << 4 | mode | low)
+def head(mode: int, low: int, runs: Sequence[int]) -> int:
+    """Return the first number of a window that is not empty."""
+    return (len(runs) + (not mode)) << 4 | mode | low
 
 
 def read_head(reader: Reader) -> tuple[int, int, int]:

@@ -25,6 +25,13 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
+def varints(*values: int) -> bytes:
+    """Encode numbers one after the other, as `varint` does each."""
+    if max(values) < 0x80:
+        return bytes(values)
+    return b"".join(map(varint, values))
+
+
 def varint_size(value: int) -> int:
     """Return the number of bytes that `varint(value)` has."""
     return max(1, (value.bit_length() + 6) // 7)
@@ -89,3 +96,12 @@ class Reader:
         """Raise DecodeError when bytes are left over."""
         if self.offset != len(self.data):
             raise DecodeError(f"{len(self.data) - self.offset} bytes left over")
+
+
+def read_varints(data: bytes, count: int) -> tuple[list[int], bytes]:
+    """Read so many varints from the front; return them and what is left. Raises DecodeError."""
+    front = data[:count]
+    if len(front) == count and max(front) < 0x80:  # one byte each, as mostly
+        return list(front), data[count:]
+    reader = Reader(data)
+    return [reader.varint() for _ in range(count)], reader.rest()

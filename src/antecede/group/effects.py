@@ -9,7 +9,6 @@ from antecede.group.frames import Frames
 from antecede.group.message import GroupEffect, Id, Message
 from antecede.group.state import GroupState
 from antecede.protocols.base import (
-    NOTHING,
     Deliver,
     DeliverIncomplete,
     Discard,
@@ -20,60 +19,74 @@ from antecede.protocols.base import (
 
 
 class Effects:
-    """Carries effects out; it keeps those of the last call, to say what became of which message."""
+    """Carries effects out; the state keeps those of the last call, to say what became of what."""
 
     def __init__(self, state: GroupState, frames: Frames) -> None:
         self._state, self._frames = state, frames
-        self._last: Sequence[Effect] = NOTHING
-        self._arrived: Any = None
-
-    def begin(self) -> None:
-        """Forget the last call: another one begins."""
-        self._last, self._arrived = NOTHING, None
-
-    def arrive(self, message: Any) -> None:
-        """Remember which message the bytes of this call carried."""
-        self._arrived = message
-
-    def count(self, effects: Sequence[Effect], now: int | None) -> None:
-        """Count effects, and keep them for `told`."""
-        self._last = (*self._last, *effects) if self._last else effects
-        self._state.tally.count(self._state.protocol, effects, now)
 
     def carry_out(self, effects: Sequence[Effect], now: int | None) -> list[Message]:
         """Put into the outbox what is to be sent; return what the application gets."""
         state = self._state
-        self.count(effects, now)
         for effect in effects:
             if isinstance(effect, Transmit):
                 state.outbox.append(self._frames.packet(effect))
+        found = self.deliver(effects, now)
         if not state.inbox:
-            return self.messages(effects)
+            return found
         before, state.inbox = state.inbox, []
-        return before + self.messages(effects)
+        return before + found
 
-    def messages(self, effects: Sequence[Effect]) -> list[Message]:
-        """Return what effects hand to the application, in order."""
+    def deliver(self, effects: Sequence[Effect], now: int | None) -> list[Message]:
+        """Count and keep the effects; return what they hand to the application, in order."""
         state, found = self._state, []
+        state.call = state.call[0], (*state.call[1], *effects)
         for effect in effects:
-            if isinstance(effect, Deliver):
-                message = state.message(effect.message)
-            elif isinstance(effect, DeliverIncomplete):
-                message = state.message(effect.message)
-                message = message._replace(missing=state.named(effect.missing))
-            else:
+            if isinstance(effect, Transmit):
                 continue
-            if state.by_reply:
-                state.threads.add(message.id, message.reply_to)
-            found.append(message)
+            if state.has_notes and state.protocol.is_note(effect.message):
+                continue
+            self._count(effect, now)
+            if isinstance(effect, Deliver | DeliverIncomplete):
+                found.append(self._delivered(effect))
         return found
+
+    def _count(self, effect: Deliver | DeliverIncomplete | Hold | Discard, now: int | None) -> None:
+        tally, protocol = self._state.tally, self._state.protocol
+        if isinstance(effect, Deliver) and not tally.since:  # nothing waits that it could be
+            tally.delivered += 1
+            return
+        key = protocol.identity(effect.message)
+        if isinstance(effect, Hold):
+            if protocol.application:  # who only forwards does not say when one goes on
+                tally.wait(key, now)
+        elif isinstance(effect, Discard):
+            tally.discard(key, effect.reason)
+        else:
+            tally.since.pop(key, None)
+            tally.delivered += 1
+            tally.released += isinstance(effect, DeliverIncomplete)
+
+    def _delivered(self, effect: Deliver | DeliverIncomplete) -> Message:
+        state, of = self._state, effect.message
+        name = state.roster.names.get(of.sender)
+        if name is None or state.renumbers or state.by_reply:
+            message = state.message(of)
+        else:  # the same, as nearly always
+            message = Message(name, of.seq, of.payload)
+        if isinstance(effect, DeliverIncomplete):
+            message = message._replace(missing=state.named(effect.missing))
+        if state.by_reply:
+            state.threads.add(message.id, message.reply_to)
+        return message
 
     def told(self) -> list[GroupEffect]:
         """Return what the last call brought about, by names."""
-        state, arrived = self._state, None
-        if self._arrived is not None and not state.is_note(self._arrived):
-            arrived = state.protocol.identity(self._arrived)
-        return [self._told(effect, arrived) for effect in self._last]
+        state = self._state
+        carried, effects = state.call
+        arrived = None
+        if carried is not None and not state.is_note(carried):
+            arrived = state.protocol.identity(carried)
+        return [self._told(effect, arrived) for effect in effects]
 
     def _told(self, effect: Effect, arrived: Any) -> GroupEffect:
         state, message = self._state, effect.message

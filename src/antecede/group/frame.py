@@ -183,25 +183,6 @@ def _unpacked(protocol: str, wire: bytes) -> Frame:
     return Frame(protocol, room, options, view, by, names, known, reader.block(), reader.rest())
 
 
-PLAIN = 18
-"""Bytes before `control` in the frame of a closed group of whose members none began anew."""
-
-
-def is_plain(wire: bytes) -> bool:
-    """Tell whether the control information of a frame begins at byte `PLAIN`."""
-    return len(wire) > PLAIN and wire[2] == 0 and wire[9] < 0x80
-
-
-def with_body(head: Frame, wire: bytes) -> Frame:
-    """Return the frame of plain bytes whose first `PLAIN` were read before. Raises DecodeError."""
-    size = wire[PLAIN] if len(wire) > PLAIN else 0
-    if 0 < size < 0x80 and PLAIN + size < len(wire):  # as mostly: its length is one byte
-        after = PLAIN + 1 + size
-        return Frame(*head[:7], wire[PLAIN + 1 : after], wire[after:])
-    reader = Reader(wire, PLAIN)
-    return Frame(*head[:7], reader.block(), reader.rest())
-
-
 def _fixed(reader: Reader, count: int) -> int:
     return int.from_bytes(reader.take(count), "little")
 

@@ -18,6 +18,8 @@ HEADS = 4096
 """Beginnings of frames that are remembered."""
 FIXED_BYTES = 256
 """More than a frame and its control information take for what does not grow with the group."""
+PLAIN = 18
+"""Bytes before the control information in a frame of a closed group where no life began anew."""
 NUMBER_BYTES = 10
 """The longest that is written for a number."""
 
@@ -28,7 +30,9 @@ class Frames:
     def __init__(self, state: GroupState) -> None:
         self._state = state
         self._heads: dict[bytes, Frame] = {}
-        """First bytes of frames that were found to be of this group, read already."""
+        """First bytes of frames that were found to be of this group and view, read already."""
+        self._heads_under: object = None
+        """The state of the table of names when they were."""
         self._roster: object = None
         """The state of the table of names under which the next two hold."""
         self._written: dict[Incarnation, bytes] = {}
@@ -92,7 +96,7 @@ class Frames:
         """Return a message as the bytes of a frame."""
         state = self._state
         protocol, lives, life = state.protocol, state.lives, state.life
-        note = state.renumbers or state.is_note(message)
+        note = state.renumbers or (state.has_notes and protocol.is_note(message))
         if not note and message.sender != protocol.me:  # a copy of somebody else's, handed on
             life = lives.of(state.roster.names[message.sender], message.seq)
         told: Told = ()
@@ -103,10 +107,8 @@ class Frames:
         control = protocol.encode(message)
         if told:
             return frame.pack(self._frame(life, told, message, control))
-        parts = [self._head(life), varint(len(control)), control, message.payload]
-        if state.open:
-            parts.insert(1, self._table(protocol.mentions(message)))
-        return b"".join(parts)
+        table = self._table(protocol.mentions(message)) if state.open else b""
+        return b"".join((self._head(life), table, block(control), message.payload))
 
     def _table(self, numbers: Iterable[int]) -> bytes:
         """Return the table of names in a frame of an open group."""
@@ -144,26 +146,29 @@ class Frames:
         )
 
     def wrapped(self, payload: bytes) -> bytes:
-        """Put the original sender and number in front, where the protocol renumbers messages."""
+        """Put the original sender and number in front, for a protocol that renumbers messages."""
         state = self._state
-        if not state.renumbers:
-            return payload
         return block(state.name.encode()) + varint(state.sent + 1) + payload
 
     # -- reading ----------------------------------------------------------------------------
 
-    def unpack(self, wire: bytes) -> Frame:
-        """Return a frame of this group. Raises DecodeError, and MismatchError for another's."""
-        known = self._heads.get(wire[: frame.PLAIN]) if isinstance(wire, bytes) else None
+    def unpack(self, wire: bytes) -> tuple[Frame, int]:
+        """Return a frame of this group, and how many joins its sender knows beyond those told here.
+
+        Raises DecodeError, and MismatchError for a frame of another group.
+        """
+        roster = self._state.roster
+        if roster.version is not self._heads_under or len(self._heads) >= HEADS:
+            self._heads, self._heads_under = {}, roster.version
+        known = self._heads.get(wire[:PLAIN]) if isinstance(wire, bytes) else None
         if known is not None:
-            return frame.with_body(known, wire)
+            return _with_body(known, wire), 0
         parts = frame.unpack(self._state.order, wire)
         self._check(parts)
-        if frame.is_plain(wire):
-            if len(self._heads) >= HEADS:
-                self._heads.clear()
-            self._heads[bytes(wire[: frame.PLAIN])] = parts._replace(control=b"", payload=b"")
-        return parts
+        lacking = 0 if parts.view is None else roster.check(parts.view)
+        if not lacking and len(wire) > PLAIN and wire[2] == 0 and wire[9] < 0x80:
+            self._heads[bytes(wire[:PLAIN])] = parts._replace(control=b"", payload=b"")
+        return parts, lacking
 
     def _check(self, parts: Frame) -> None:
         """Raise MismatchError for a frame of another group than this one."""
@@ -199,8 +204,8 @@ class Frames:
     def inspect(self, wire: bytes) -> Envelope:
         """Return what bytes say: see `Group.inspect`."""
         state = self._state
-        parts = self.unpack(wire)
-        if parts.view is not None and state.roster.check(parts.view):
+        parts, lacking = self.unpack(wire)
+        if lacking:
             raise UnknownMemberError("a message whose sender knows of joins not told here")
         names = parts.names if state.open else state.roster.names
         with state.named_errors(names):
@@ -251,6 +256,16 @@ class Frames:
         if protocol.addressing is Addressing.TOPICS:
             said = said._replace(topics=message.topics)
         return said
+
+
+def _with_body(head: Frame, wire: bytes) -> Frame:
+    """Return the frame of bytes whose first `PLAIN` were read before. Raises DecodeError."""
+    size = wire[PLAIN] if len(wire) > PLAIN else 0
+    if 0 < size < 0x80 and PLAIN + size < len(wire):  # as mostly: its length is one byte
+        after = PLAIN + 1 + size
+        return Frame(*head[:7], wire[PLAIN + 1 : after], wire[after:])
+    reader = Reader(wire, PLAIN)
+    return Frame(*head[:7], reader.block(), reader.rest())
 
 
 def _most_bytes(text: str) -> int:

@@ -84,7 +84,7 @@ from antecede.group.parts import (
 from antecede.group.questions import Questions
 from antecede.group.receiving import Receiving
 from antecede.group.sending import Sending
-from antecede.group.state import GroupState
+from antecede.group.state import NO_CALL, GroupState
 from antecede.group.storing import Storing
 from antecede.group.timing import Time
 from antecede.protocols.base import Addressing, Guarantee, Protocol
@@ -395,7 +395,7 @@ class Group(metaclass=_Documented):
 
         Raises DecodeError for bytes that are none of this group's.
         """
-        state, life = self._state, self._frames.unpack(wire).by
+        state, life = self._state, self._frames.unpack(wire)[0].by
         if life != state.life:
             if not state.sent:
                 state.lives.chains.pop(state.name)
@@ -584,4 +584,4 @@ class Group(metaclass=_Documented):
             "delivered": self.delivered,
         }
         self._storing.restore(state, log, doors, resume, incarnation)
-        self._effects.begin()
+        self._state.call = NO_CALL

@@ -23,7 +23,7 @@ from antecede.group.parts import (
     roster_of,
 )
 from antecede.group.receiving import Receiving
-from antecede.group.state import GroupState
+from antecede.group.state import NO_CALL, GroupState
 from antecede.protocols.base import Protocol
 from antecede.protocols.registry import ENTRIES, flat_class
 from antecede.protocols.stored.codec import pack_state, unpack_state
@@ -40,7 +40,7 @@ class Membership:
     def invite(self, newcomer: str) -> bytes:
         """See `Group.invite`."""
         state = self._state
-        self._effects.begin()
+        self._state.call = NO_CALL
         newcomer = self._checked_new(newcomer)
         flat_class(state.order)  # what `accept` cannot make, nobody is invited to
         frontier = state.protocol.frontier()
@@ -58,7 +58,7 @@ class Membership:
     def join(self, newcomer: str) -> list[Message]:
         """See `Group.join`."""
         state = self._state
-        self._effects.begin()
+        self._state.call = NO_CALL
         newcomer = self._checked_new(newcomer)
         number = state.roster.next_number
         with state.named_errors():
@@ -75,7 +75,7 @@ class Membership:
 
     def leave(self, member: str, last: int) -> list[Message]:
         """See `Group.leave`."""
-        self._effects.begin()
+        self._state.call = NO_CALL
         if type(last) is not int or not 0 <= last <= MAX_NUMBER:
             raise LocalError(
                 f"{shown(member)} left after message {shown(last)}: the number of its last message "
@@ -105,7 +105,7 @@ class Membership:
     def subscribe(self, member: str, topics: Iterable[str]) -> list[Message]:
         """See `Group.subscribe`."""
         state = self._state
-        self._effects.begin()
+        self._state.call = NO_CALL
         change = getattr(state.protocol, "subscribe", None)
         if change is None:
             raise LocalError(f"with order {state.order!r} nobody subscribes to topics")

@@ -21,7 +21,7 @@ from antecede.group.frame import Frame
 from antecede.group.frames import Frames
 from antecede.group.identity import MAX_LIVES, Told
 from antecede.group.message import Id, Message
-from antecede.group.state import RECENT, GroupState
+from antecede.group.state import NO_CALL, RECENT, GroupState
 from antecede.protocols.base import Effect, Hold, Protocol
 
 LIFE_BYTES = frame.MAX_NAME_BYTES + 32
@@ -37,12 +37,12 @@ class Receiving:
 
     def receive(self, wire: bytes, now: Seconds | None, now_ns: int | None) -> list[Message]:
         """Take in bytes, counted and logged: see `Group.receive`."""
-        self._effects.begin()
-        reading = group_reading(now, now_ns)
+        self._state.call = NO_CALL
+        reading = None if now is now_ns is None else group_reading(now, now_ns)
         try:
             delivered = self._take_in(wire, reading)
         except RemoteError as error:
-            self._effects.begin()
+            self._state.call = NO_CALL
             self._state.tally.refuse(error)
             raise
         if self._state.keep_log:
@@ -57,13 +57,12 @@ class Receiving:
         large = len(wire) > most
         if large:
             self._check_size(len(wire), most + self._room_for_lives())
-        parts = self._frames.unpack(wire)
+        parts, lacking = self._frames.unpack(wire)
         if large:
             self._check_size(frame.counted(parts), most)
         if state.open:
             return self._from_open(parts, now)
-        assert parts.view is not None
-        if lacking := state.roster.check(parts.view):
+        if lacking:
             return self._keep_ahead(bytes(wire), parts, lacking, now)
         try:
             return self._judged(self._frames.decoded(parts), parts, now)
@@ -145,7 +144,7 @@ class Receiving:
         """Take in a message of this group: judge whose it is, then give it to the protocol."""
         state, lives, known = self._state, self._state.lives, parts.known
         name = state.roster.names.get(message.sender)
-        note = state.is_note(message)
+        note = state.has_notes and state.protocol.is_note(message)
         if name is None or (state.renumbers and note):
             return self._effects.carry_out(self._within_limits(message, now), now)
         if state.renumbers:
@@ -224,8 +223,8 @@ class Receiving:
         """Give a message to the protocol. At the limit, undo it when one more would be held."""
         state = self._state
         protocol, most = state.protocol, state.limits.max_held
-        self._effects.arrive(message)
-        if state.held < most:
+        state.call = message, state.call[1]
+        if protocol.held_count() + len(state.ahead) < most:
             return protocol.receive(message, now=now)
         if protocol.would_hold(message, now):
             raise self._full()

@@ -12,7 +12,7 @@ from antecede.group import frame
 from antecede.group.effects import Effects
 from antecede.group.frames import Frames
 from antecede.group.message import Id, Message, Packet, Sent
-from antecede.group.state import GroupState
+from antecede.group.state import NO_CALL, GroupState
 from antecede.protocols.base import Addressing, Effect, MessageId, Transmit
 
 BYTES = bytes, bytearray, memoryview
@@ -76,22 +76,22 @@ class Sending:
         now_ns: int | None,
     ) -> list[Packet]:
         """Return the packets that carry `payload`: see `Group.post`."""
-        state, effects = self._state, self._effects
-        effects.begin()
+        state = self._state
+        state.call = NO_CALL
         self._check_payload(payload)
         to, topics = _listed(to), _listed(topics) or ()
-        parents = state.answered(reply_to)
+        none = type(reply_to) is tuple and not reply_to
+        parents = () if none else state.answered(reply_to)
         after = tuple([MessageId(state.number(p), seq) for p, seq in parents]) if parents else ()
         audience = self._audience(to, topics) if to is not None or topics else {}
-        reading = group_reading(now, now_ns)
+        reading = None if now is now_ns is None else group_reading(now, now_ns)
         asked, packets = self._made(bytes(payload), reading, after, audience, topics)
         state.tally.sent += 1
         state.sent += 1
         if state.is_total:  # it waits for its turn from now on, maybe until the next line
             for one, _ in packets:
                 state.tally.wait(state.protocol.identity(one.message), reading)
-        effects.count(asked, reading)
-        state.inbox += effects.messages(asked)
+        state.inbox += self._effects.deliver(asked, reading)
         own = [self._own(one, packet, parents) for one, packet in packets]
         if state.by_reply:
             state.threads.add((state.name, state.sent), parents)
@@ -118,8 +118,8 @@ class Sending:
         safe = beside is None or len(payload) + beside <= most
         before = None if safe else protocol.snapshot()
         try:
-            wrapped = self._frames.wrapped(payload)
-            asked = protocol.send(wrapped, now=reading, after=after, **audience)
+            said = self._frames.wrapped(payload) if state.renumbers else payload
+            asked = protocol.send(said, now=reading, after=after, **audience)
         except ProtocolError as error:
             state.say_names(error)
             raise
@@ -159,7 +159,7 @@ class Sending:
         """Return the packet of one's own message, with its bytes as `Sent`."""
         state, inner = self._state, effect.message
         to, wire = packet
-        name = state.name
+        name = state.roster.names[state.protocol.me]
         state.lives.hear(name, state.life, inner.seq)
         if state.renumbers:
             message = Message(name, state.sent, state.message(inner).payload)

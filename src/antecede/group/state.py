@@ -7,7 +7,7 @@ It decides nothing; `group.receiving`, `group.sending` and their neighbours do.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,8 +21,10 @@ from antecede.group.message import Id, Message, Packet, Sent
 from antecede.group.parts import Limits, is_id, with_names
 from antecede.group.tallies import Tallies
 from antecede.group.threads import Threads
-from antecede.protocols.base import MessageId, Protocol, Relation
+from antecede.protocols.base import NOTHING, Effect, MessageId, Protocol, Relation
 
+NO_CALL: tuple[Any, Sequence[Effect]] = None, NOTHING
+"""Where a call begins, and what is left of one that was refused."""
 RECENT = 4096
 """Messages whose content is remembered, to tell a copy from another message with its number."""
 
@@ -61,6 +63,8 @@ class GroupState:
         self.recent: OrderedDict[tuple[str, int], int] = OrderedDict()
         self.ahead: dict[bytes, tuple[Message, int, int | None]] = {}
         """Frames of later views -> what they hold, the joins they need, the reading then."""
+        self.call: tuple[Any, Sequence[Effect]] = NO_CALL
+        """Of the last call: the message that its bytes carried, and what came of it."""
         self.sent = 0
         self.outbox: list[Packet] = []
         self.inbox: list[Message] = []
@@ -123,8 +127,6 @@ class GroupState:
 
         `what`: how the argument is called.
         """
-        if type(reply_to) is tuple and not reply_to:
-            return ()
         if isinstance(reply_to, Message | Sent) or is_id(reply_to):
             reply_to = (reply_to,)
         if isinstance(reply_to, str | bytes) or not isinstance(reply_to, Iterable):

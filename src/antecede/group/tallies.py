@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
 from typing import Any
 
 from antecede.errors import MismatchError, RemoteError
-from antecede.protocols.base import (
-    DUPLICATE,
-    OWN,
-    Deliver,
-    DeliverIncomplete,
-    Discard,
-    Effect,
-    Hold,
-    MessageId,
-    Protocol,
-    Transmit,
-)
+from antecede.protocols.base import DUPLICATE, OWN, MessageId
 from antecede.protocols.stored.shapes import NUMBER, SIGNED, TEXT, Many, OneOf, Shape
 
 MOST_REASONS = 64
@@ -43,31 +31,12 @@ class Tallies:
         self.since: OrderedDict[MessageId, int | None] = OrderedDict()
         """Held message -> the reading when it came, in the order of their arrival."""
 
-    def count(self, protocol: Protocol, effects: Sequence[Effect], now: int | None) -> None:
-        """Count what a call of the protocol brought about."""
-        for effect in effects:
-            if isinstance(effect, Transmit) or protocol.is_note(effect.message):
-                continue
-            if not self.since and isinstance(effect, Deliver):  # nothing waits that it could be
-                self.delivered += 1
-                continue
-            key = protocol.identity(effect.message)
-            if isinstance(effect, Hold):
-                if protocol.application:  # who only forwards does not say when one goes on
-                    self.since.setdefault(key, now)
-            elif isinstance(effect, Discard):
-                self._discard(key, effect.reason)
-            else:
-                self.since.pop(key, None)
-                self.delivered += 1
-                self.released += isinstance(effect, DeliverIncomplete)
-                assert isinstance(effect, Deliver | DeliverIncomplete)
-
     def wait(self, key: MessageId, now: int | None) -> None:
-        """Note since when a message is held of which no `Hold` tells."""
+        """Note since when a message is held."""
         self.since.setdefault(key, now)
 
-    def _discard(self, key: MessageId, reason: str) -> None:
+    def discard(self, key: MessageId, reason: str) -> None:
+        """Count what came and will not be delivered; a copy is no loss."""
         if reason in (DUPLICATE, OWN):
             self.duplicates += 1
             return

@@ -9,7 +9,7 @@ from antecede.errors import LocalError, ProtocolError
 from antecede.formatting import shown
 from antecede.group.effects import Effects
 from antecede.group.message import Message
-from antecede.group.state import GroupState
+from antecede.group.state import NO_CALL, GroupState
 from antecede.protocols.base import Effect, Transmit
 from antecede.protocols.given import check_flags
 
@@ -22,13 +22,13 @@ class Time:
 
     def tick(self, now: Seconds | None, now_ns: int | None) -> list[Message]:
         """See `Group.tick`."""
-        self._effects.begin()
+        self._state.call = NO_CALL
         reading = reading_of(group_reading(now, now_ns), "tick")
         return self._ticked(reading, self._try(reading))
 
     def pass_time(self, readings: range, notes: bool) -> tuple[int, list[Message]]:
         """See `Group.pass_time`."""
-        self._effects.begin()
+        self._state.call = NO_CALL
         _check_readings(readings)
         check_flags(notes=notes)
         protocol = self._state.protocol

@@ -38,7 +38,7 @@ from antecede.clocks.lanes import (
     pack,
     unit,
 )
-from antecede.clocks.wire import Reader, varint
+from antecede.clocks.wire import read_varints, varints
 from antecede.errors import DecodeError, SequenceError, UnknownMemberError
 from antecede.protocols import roster
 from antecede.protocols.base import (
@@ -71,7 +71,7 @@ class CausesMessage(NamedTuple):
 
 def encode_with_pairs(message: CausesMessage) -> bytes:
     """Return sender and number, then the causes as `clocks.counters` writes them."""
-    return varint(message.sender) + varint(message.seq) + counters.encode_lanes(message.causes)
+    return varints(message.sender, message.seq) + counters.encode_lanes(message.causes)
 
 
 class CountingProtocol(Protocol):
@@ -98,6 +98,7 @@ class CountingProtocol(Protocol):
 
     def _lay_out(self) -> None:
         """Derive the packed state from `counts` and `sent`."""
+        self.to = self.others()
         known = {**self.counts, self.me: self.sent}
         roster.check_numbers(known, MAX_MEMBER)
         self.lanes = max(known) + 1
@@ -283,6 +284,7 @@ class CountingProtocol(Protocol):
 
     def _extend(self, members: Sequence[int]) -> None:
         """Do what `_lay_out` does for members above all others: not everything anew for each."""
+        self.to = self.others()
         for member in members:
             below = self.lanes * LANE_BITS
             added = guards(member + 1 - self.lanes) << below
@@ -313,6 +315,7 @@ class CountingProtocol(Protocol):
         roster.check_leaver(self.members, self.me, member)
         roster.check_last(member, last, self.counts[member])
         self.members = roster.without(self.members, (member,))
+        self.to = self.others()
         self.last[member] = last
         late = sorted(key for key in self.held if key[0] == member and key[1] > last)
         effects = tuple(Discard(self.held.pop(key), AFTER_LEAVE) for key in late)
@@ -352,9 +355,8 @@ class CountingProtocol(Protocol):
 
     def decode(self, control: bytes, payload: Any) -> Any:
         """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
-        reader = Reader(control)
-        sender, seq = reader.varint(), reader.varint()
-        return self.message_type(sender, seq, payload, counters.decode_lanes(reader.rest()))
+        (sender, seq), causes = read_varints(control, 2)
+        return self.message_type(sender, seq, payload, counters.decode_lanes(causes))
 
     # -- snapshot ---------------------------------------------------------------------------
 

@@ -83,7 +83,7 @@ class Bss(CountingProtocol):
             self.stamped = vector
         self.sent += 1
         self.clock += unit(self.me)
-        return (Transmit(self.others(), self.message_type(self.me, self.sent, payload, causes)),)
+        return (Transmit(self.to, self.message_type(self.me, self.sent, payload, causes)),)
 
     def receive(self, message: CausesMessage, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver the message when both conditions hold, and what waited for it; or hold it.

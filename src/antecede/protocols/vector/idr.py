@@ -63,8 +63,8 @@ class Idr(CountingProtocol):
         causes = self.clock & (self.ci - (self.ci >> VALUE_BITS))
         self.ci = 0
         self.sent += 1
-        self.clock += unit(self.me)
-        return (Transmit(self.others(), IdrMessage(self.me, self.sent, payload, causes)),)
+        self.clock += 1 << (self.me * LANE_BITS)
+        return (Transmit(self.to, IdrMessage(self.me, self.sent, payload, causes)),)
 
     def receive(self, message: IdrMessage, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver the message when its causes are delivered, and what waited for it; or hold it.
