@@ -27,9 +27,10 @@ def varint(value: int) -> bytes:
 
 def varints(*values: int) -> bytes:
     """Encode numbers one after the other, as `varint` does each."""
-    if max(values) < 0x80:
-        return bytes(values)
-    return b"".join(map(varint, values))
+    out = b""
+    for value in values:
+        out += _SMALL[value] if 0 <= value < 0x80 else varint(value)
+    return out
 
 
 def varint_size(value: int) -> int:
@@ -100,8 +101,13 @@ class Reader:
 
 def read_varints(data: bytes, count: int) -> tuple[list[int], bytes]:
     """Read so many varints from the front; return them and what is left. Raises DecodeError."""
-    front = data[:count]
-    if len(front) == count and max(front) < 0x80:  # one byte each, as mostly
-        return list(front), data[count:]
-    reader = Reader(data)
-    return [reader.varint() for _ in range(count)], reader.rest()
+    numbers, offset, end = [], 0, len(data)
+    for _ in range(count):
+        if offset < end and data[offset] < 0x80:
+            numbers.append(data[offset])
+            offset += 1
+        else:
+            reader = Reader(data, offset)
+            numbers.append(reader.varint())
+            offset = reader.offset
+    return numbers, data[offset:]
