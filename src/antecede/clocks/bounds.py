@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from antecede.clocks.nanoseconds import LONGEST_NS, NS, Seconds, down_ns, seconds_text, up_ns
@@ -110,7 +111,7 @@ class Bounds(Generic[Member]):
         """The largest delay in seconds, to be read; arithmetic goes by nanoseconds."""
         return self.most_ns / NS
 
-    @property
+    @cached_property
     def homogeneous(self) -> bool:
         """Whether all clocks and all channels have the same bounds (Tsuneizumi et al., section
         2).
@@ -148,20 +149,34 @@ class Bounds(Generic[Member]):
         """Return the least delay over any path through the members; 0 from one to itself.
 
         A chain of messages can be faster than the direct channel, so this and not the channel's
-        least delay says how close in time a message and its effect can be.
+        least delay says how close in time a message and its effect can be. All paths from one
+        member are found at its first question, O(n^2) for n members (Dijkstra): at once where all
+        channels are alike.
         """
+        if source == target:
+            return 0
+        if not self.channels_ns:
+            return self.least_ns
+        found = self._paths.get((source, members))
+        if found is None:
+            found = self._paths[source, members] = self._least_paths_ns(source, members)
+        return found[target]
+
+    @cached_property
+    def _paths(self) -> dict[tuple[Member, tuple[Member, ...]], dict[Member, int]]:
+        return {}
+
+    def _least_paths_ns(self, source: Member, members: tuple[Member, ...]) -> dict[Member, int]:
         near = dict.fromkeys(members, _FAR)
         near[source] = 0
-        open_ = set(near)
-        while open_:
-            nearest = min(open_, key=lambda member: near[member])
-            open_.remove(nearest)
-            if nearest == target:
-                break
-            for member in open_:
+        left = set(near)
+        while left:
+            nearest = min(left, key=near.__getitem__)
+            left.remove(nearest)
+            for member in left:
                 step = near[nearest] + self.least_delay_ns(nearest, member)
                 near[member] = min(near[member], step)
-        return near[target]
+        return near
 
     def among(self, members: Collection[Member]) -> Bounds[Member]:
         """Return the bounds without clocks and channels of anybody else."""

@@ -75,41 +75,17 @@ class Relation(Protocol):
 
 
 class Separation:
-    """How far apart in physical time the messages of a causal pair are at least, by senders.
-
-    All delays of paths from one member are found at its first question: O(n^2) for n members,
-    at once where all channels are alike.
-    """
+    """How far apart in physical time the messages of a causal pair are at least, by senders."""
 
     def __init__(self, bounds: Bounds[int], members: Iterable[int]) -> None:
         self.bounds = bounds
         self.members = tuple(sorted(set(members)))
-        self._rows: dict[int, dict[int, int]] = {}
         self._between: dict[tuple[int, int], int] = {}
         self.same_ns: int | None = None
 
     def path_ns(self, source: int, target: int) -> int:
         """Return the least delay over any path."""
-        if source == target:
-            return 0
-        if not self.bounds.channels_ns:
-            return self.bounds.least_ns
-        if source not in self._rows:
-            self._rows[source] = self._row(source)
-        return self._rows[source][target]
-
-    def _row(self, source: int) -> dict[int, int]:
-        """Return the least delay from one member to all (Dijkstra)."""
-        near = dict.fromkeys(self.members, 4 * LONGEST_NS)
-        near[source] = 0
-        left = set(self.members)
-        while left:
-            nearest = min(left, key=near.__getitem__)
-            left.remove(nearest)
-            for member in left:
-                step = near[nearest] + self.bounds.least_delay_ns(nearest, member)
-                near[member] = min(near[member], step)
-        return near
+        return self.bounds.least_path_ns(source, target, self.members)
 
     def between_s(self, source: int, target: int) -> Fraction:
         """Return what b.PT - a.PT of a causal pair is at least, in exact seconds."""
@@ -119,11 +95,12 @@ class Separation:
     @property
     def as_derived(self) -> bool:
         """Whether separations are those of the bounds: nobody put others in their place."""
-        hooks = ("between_s", "between_ns")
-        return all(
-            getattr(getattr(self, name), "__func__", None) is getattr(Separation, name)
-            for name in hooks
+        kind, own = type(self), vars(self)
+        by_class = (kind.between_s, kind.between_ns) == (
+            Separation.between_s,
+            Separation.between_ns,
         )
+        return by_class and "between_s" not in own and "between_ns" not in own
 
     @property
     def uniform(self) -> bool:
