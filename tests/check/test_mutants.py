@@ -107,9 +107,9 @@ def test_what_the_tool_itself_cannot_do_is_no_kill(monkeypatch: pytest.MonkeyPat
 # One protocol of each module or family: all of them are examined together.
 ONE_EACH = {entry.family or entry.module: name for name, entry in registry.ENTRIES.items()}
 SAMPLED = {
-    "clocks": 90,
-    "antecede.protocols.topics.protocols": 15,
-    "antecede.protocols.total.timestamps": 90,
+    "clocks": 180,
+    "antecede.protocols.topics.protocols": 30,
+    "antecede.protocols.total.timestamps": 180,
     "antecede.protocols.total.sequencer": 2,
     "antecede.protocols.hierarchical.roles": 6,
     "antecede.protocols.matrix.matrix": 3,
