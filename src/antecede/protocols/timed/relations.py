@@ -95,12 +95,8 @@ class Separation:
     @property
     def as_derived(self) -> bool:
         """Whether separations are those of the bounds: nobody put others in their place."""
-        kind, own = type(self), vars(self)
-        by_class = (kind.between_s, kind.between_ns) == (
-            Separation.between_s,
-            Separation.between_ns,
-        )
-        return by_class and "between_s" not in own and "between_ns" not in own
+        hooks = [getattr(one, "__func__", None) for one in (self.between_s, self.between_ns)]
+        return hooks == [Separation.between_s, Separation.between_ns]
 
     @property
     def uniform(self) -> bool:
