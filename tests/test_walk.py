@@ -1,4 +1,4 @@
-"""The walk of one message through the files of the package: what docs/design/house.md says of it."""
+"""The walk of one message through the files of the package, as docs/design/house.md tells it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """SIGKILL at random points of time: driver, executors, Python workers. The answer stays the same.
 
 Which kills and when is drawn by the seed, which the output of a failing test names. `make check`
-samples them: one stream, three kills. `make soak` runs 20 kills a sink, over Delta and Kafka, too: both need the environment of `make pipeline`.
+samples them: one stream, three kills. `make soak` runs 20 kills a sink, over Delta and Kafka, too:
+both need the environment of `make pipeline`.
 """
 
 from __future__ import annotations
