@@ -37,7 +37,6 @@ class Load(NamedTuple):
     """[messages] when each is meant to be sent, ascending."""
     sender: Ints
     """[messages] from 0."""
-    members: int
     parents: Sequence[Sequence[int]] | None
     """By message: what it answers; None: answers are drawn."""
     drawn: Callable[[int, Sequence[int]], int | None] = lambda number, recent: None
@@ -49,8 +48,7 @@ def drawn_load(scenario: Scenario, seed: int) -> Load:
     """Return the messages of a scenario without a trace."""
     traffic = Traffic(scenario, seed)
     time_us, sender = traffic.schedule
-    load = scenario.workload
-    return Load(time_us, sender, scenario.topology.size, None, traffic.answered, load.recent)
+    return Load(time_us, sender, None, traffic.answered, scenario.workload.recent)
 
 
 def trace_load(path: str, messages: int | None, gap_ms: float) -> Load:
@@ -65,7 +63,7 @@ def trace_load(path: str, messages: int | None, gap_ms: float) -> Load:
         middle = float(gaps.mean()) if len(gaps) and gaps.any() else 1.0
     factor = gap_ms * 1000 / middle
     pressed = np.round(time_us * factor).astype(np.int64)
-    return Load(pressed, sender, int(sender.max()) + 1, parents)
+    return Load(pressed, sender, parents)
 
 
 @functools.lru_cache(maxsize=2)
