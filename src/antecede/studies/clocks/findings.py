@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from antecede.formatting import counted
 from antecede.report.values import Claim, Findings, Plot, Section, Series, filled
 from antecede.studies.frame.claims import (
     Asked,
@@ -14,7 +15,7 @@ from antecede.studies.frame.claims import (
     rows,
     table,
 )
-from antecede.studies.frame.compare_paper import listed, undelivered, unmet
+from antecede.studies.frame.compare_paper import deliveries, listed, undelivered, unmet
 from antecede.studies.frame.results import Results
 
 SHOWN = (
@@ -341,10 +342,10 @@ def _wait_section(results: Results, least: str, rate_hz: float) -> Section | Non
     worst = max(waits, key=lambda wait: wait.mean / wait.delay_ms)
     return Section(
         f"Waits, {rate_hz:g} messages a second each, {LEAST[least]}",
-        f"In {len(beyond)} of {len(waits)} cases the mean wait is longer than the longest delay; "
-        f"the most, beside it: {worst.name}, {worst.mean:,.1f} ms where delays are at most "
-        f"{worst.delay_ms:g} ms. {sum(wait.early for wait in waits):,.0f} deliveries came before a "
-        "cause that the protocol promises.",
+        f"In {len(beyond)} of {counted(len(waits), 'case')} the mean wait is longer than the "
+        f"longest delay; the most, beside it: {worst.name}, {worst.mean:,.1f} ms where delays are "
+        f"at most {worst.delay_ms:g} ms. {deliveries(sum(wait.early for wait in waits))} came "
+        "before a cause that the protocol promises.",
         **table(WAIT_COLUMNS, waits),
         plots=(
             Plot(
@@ -465,7 +466,7 @@ def _loss_finding(results: Results) -> str:
         return ""
     loss, highest = results.by("loss")[-1]
     words = [
-        f"{RECOVERY[recovery]} recovery {sum(own.values('undelivered')):,.0f} deliveries never "
+        f"{RECOVERY[recovery]} recovery {deliveries(sum(own.values('undelivered')))} never "
         f"happened and the others waited {mean:,.0f} ms in the mean"
         for recovery, own in highest.by("recovery")
         if (mean := own.mean("wait_ms.mean")) is not None

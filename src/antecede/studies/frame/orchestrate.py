@@ -57,7 +57,7 @@ class Interrupted(KeyboardInterrupt):
 
     def __init__(self, done: int, total: int) -> None:
         self.done, self.total = done, total
-        super().__init__(f"{done:,} of {total:,} runs")
+        super().__init__(f"{done:,} of {counted(total, 'run')}")
 
 
 def conduct(
@@ -206,7 +206,7 @@ class Watch:
         self.left, self.runs_left = self.left - cost, self.runs_left - len(runs)
         self.done_here += cost
         now = time.monotonic()
-        text = f"{self.number - self.runs_left:,} of {self.number:,} runs"
+        text = f"{self.number - self.runs_left:,} of {counted(self.number, 'run')}"
         if self.done_here and self.runs_left:
             left_s = self.left / self.done_here * (now - self.begin)
             text += f", about {duration(1000 * left_s)} left"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from antecede.formatting import counted
 from antecede.report.values import Claim, Findings, Plot, Row, Section, filled
 from antecede.studies.frame.claims import Asked, claim, rows, table
 from antecede.studies.frame.compare_paper import beyond, compared, listed, tally, unmet, within
@@ -133,7 +134,9 @@ def _lower(grid: Results, where: str) -> Claim:
         for peers in places
         if not at[0][peers] < at[1][peers] < min(at[2][peers], at[3][peers])
     ]
-    said = f"so at {len(places) - len(broken)} of {len(places)} numbers of peers"
+    said = (
+        f"so at {len(places) - len(broken)} of {counted(len(places), 'number', 'numbers')} of peers"
+    )
     not_at = f", not at {listed(broken)}" if broken else ""
     return claim(
         "overhead of an internal group is lower than of an external one, and that lower than of "
@@ -303,11 +306,12 @@ def _literal_section(literal: Results) -> Section | None:
     )
     if not found:
         return None
-    ratios = [row.ratio or 0.0 for row in found]
+    ratios, near = [row.ratio or 0.0 for row in found], within(found, 0.10)
     return Section(
         'The other reading: "variance equal to one fourth of the interval"',
-        f"With the text taken literally {within(found, 0.10)} of {len(found)} figures come within "
-        f"10 %; they are {min(ratios):.2f} to {max(ratios):.2f} times the paper's.",
+        f"With the text taken literally {near} of {counted(len(found), 'figure')} "
+        f"{'comes' if near == 1 else 'come'} within 10 %; they are {min(ratios):.2f} to "
+        f"{max(ratios):.2f} times the paper's.",
         **table(LITERAL, found),
         about='Chosen with `delay = "variance 0-50 ms"` in a scenario.',
         reads=OWN,
@@ -333,7 +337,8 @@ def _passive_section(passive: Results) -> Section:
     if ratios:
         said = (
             f"With the silent ones a message costs {min(ratios):.2f} to {max(ratios):.2f} times as "
-            f"much: {near} of {len(ratios)} ratios are within 6 %."
+            f"much: {near} of {counted(len(ratios), 'ratio')} {'is' if near == 1 else 'are'} "
+            "within 6 %."
         )
     return Section(
         "Passive receivers",

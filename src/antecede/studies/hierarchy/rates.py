@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from antecede.formatting import counted
 from antecede.report.values import Claim, Plot, Row, Section
 from antecede.studies.frame.claims import Asked, claim, rows
 from antecede.studies.frame.compare_paper import compared, listed, within
@@ -156,8 +157,8 @@ def _dearer(fixed: Results, where: str) -> Claim:
                 total += 1
                 higher += less[peers] < more[peers]
     said = (
-        f"the higher of two rates costs more in {higher} of {total} comparisons at the same "
-        "number of peers"
+        f"the higher of two rates costs more in {higher} of {counted(total, 'comparison')} at the "
+        "same number of peers"
     )
     return claim(
         "the more messages are generated a second, the more control information is required",

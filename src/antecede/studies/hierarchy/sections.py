@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from antecede.formatting import counted
 from antecede.report.values import Plot, Section
 from antecede.studies.frame.claims import Asked, Quantity, claim, lines, rows, table
-from antecede.studies.frame.compare_paper import listed
+from antecede.studies.frame.compare_paper import deliveries, listed
 from antecede.studies.frame.results import Results
 from antecede.studies.hierarchy.paper import DELAYS, LARGEST
 
@@ -79,10 +80,10 @@ def validation_section(results: Results) -> Section | None:
     if not checked:
         return None
     early = sum(one["violations"] for one in found)
-    said = f"{early:,.0f} of {checked:,.0f} deliveries came before a cause"
+    said = f"{early:,.0f} of {deliveries(checked)} came before a cause"
     asked = Asked(
         "deliveries before a cause",
-        f"{checked:,.0f} deliveries checked, all runs but those of the published pruning",
+        f"{deliveries(checked)} checked, all runs but those of the published pruning",
         early,
         "deliveries",
         where="section 3.2, text",
@@ -90,7 +91,7 @@ def validation_section(results: Results) -> Section | None:
     )
     return Section(
         "Validation by IDR",
-        f"{said[0].upper()}{said[1:]}, in {len(found):,} runs.",
+        f"{said[0].upper()}{said[1:]}, in {counted(len(found), 'run')}.",
         rows([asked]),
         about="Every delivery of every run is held against an IDR that runs beside, as in the "
         "source: what the protocol delivers, its causes have to come before. The compiled engine "
@@ -140,13 +141,15 @@ def pruning_section(pruned: Results) -> Section:
                 ("violations",),
                 None
                 if published is None
-                else (f"pruned so, {published:,.0f} deliveries came before a cause", not published),
+                else (f"pruned so, {deliveries(published)} came before a cause", not published),
             ),
             claim(
                 "the safe pruning of this package breaks no causal order",
                 "ours",
                 ("violations",),
-                None if safe is None else (f"{safe:,.0f} early deliveries", not safe),
+                None
+                if safe is None
+                else (counted(round(safe), "early delivery", "early deliveries"), not safe),
             ),
         ],
         **table(PRUNED, _pruned(pruned)),
@@ -194,7 +197,8 @@ def wire_section(grid: Results) -> Section | None:
                 "Lemma 3",
                 ("lemma3.missing", "lemma3.extra"),
                 (
-                    f"{missing:,.0f} bits missing, {extra:,.0f} too many, in all runs of the grid",
+                    f"{counted(round(missing), 'bit')} missing, {extra:,.0f} too many, in all runs "
+                    "of the grid",
                     not (missing or extra),
                 ),
             )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from antecede.report.values import Claim, Findings, Plot, Section, filled
 from antecede.studies.frame.claims import Quantity, claim, lines, means, rows
-from antecede.studies.frame.compare_paper import listed, unmet
+from antecede.studies.frame.compare_paper import deliveries, listed, unmet
 from antecede.studies.frame.results import Results
 
 GROUP, TEN = 100, 10
@@ -136,7 +136,7 @@ def _section(results: Results, title: str, axis: str) -> Section:
     ]
     return Section(
         title,
-        f"{early:,.0f} of {checked:,.0f} deliveries came before a cause." if checked else "",
+        f"{early:,.0f} of {deliveries(checked)} came before a cause." if checked else "",
         rows(asked),
         plots,
         about=f"{'Groups of a hundred peers' if axis == 'groups' else 'Ten groups'}, 1,000 "

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from antecede.formatting import counted
 from antecede.report.values import Claim, Findings, Plot, Row, Section, filled
 from antecede.studies.frame.claims import (
     Asked,
@@ -207,7 +208,7 @@ def _at_most(threads: Results) -> Claim:
         "no copy waits longer under S_b than the longest does under causal order",
         "ours",
         names,
-        (f"so in {kept} of {len(found)} runs", kept == len(found)) if found else None,
+        (f"so in {kept} of {counted(len(found), 'run')}", kept == len(found)) if found else None,
     )
 
 

@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from antecede.formatting import counted
 from antecede.report.values import Findings, Plot, Section, Series, filled
 from antecede.studies.frame.compare_paper import listed
 from antecede.studies.frame.results import Results
@@ -225,6 +226,7 @@ def _plots(
         rest = {key: value for key, value in row.setting.items() if key != x}
         lines.setdefault(_setting(rest), []).append(row)
     left = len(lines) - MOST_LINES
+    others = counted(left, "other is", "others are")
     shown = dict(itertools.islice(lines.items(), MOST_LINES))
     plots = [_plot(one, x, shown) for one in there if one.key in PLOTTED]
     yield Section(
@@ -232,7 +234,7 @@ def _plots(
         "",
         plots=[plot for plot in plots if any(line.x for line in plot.series)],
         about="Error bars: 95 % interval of the mean over the seeds."
-        + (f" The first {MOST_LINES} lines; {left} others are in the table." if left > 0 else ""),
+        + (f" The first {MOST_LINES} lines; {others} in the table." if left > 0 else ""),
     )
 
 

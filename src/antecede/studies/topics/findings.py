@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from antecede.formatting import counted
 from antecede.report.values import Claim, Findings, Plot, Row, Section, Series, filled
 from antecede.studies.frame.claims import Asked, claim, figure_or_dash, rows
 from antecede.studies.frame.compare_paper import listed, unmet
@@ -128,8 +129,8 @@ def _claim(to: Mapping[str, Results]) -> Section:
     reads = tuple(f"{rule}{s}.unnecessary" for rule in ("htbc", "tv-pt") for s in PRINTS.values())
     return Section(
         '"HTBC is a little smaller than TV_PT"',
-        f"The unnecessary pairs of HTBC are fewer in {smaller} of {len(found)} cases and more in "
-        f"{larger}."
+        f"The unnecessary pairs of HTBC are fewer in {smaller} of {counted(len(found), 'case')} "
+        f"and more in {larger}."
         if found
         else "",
         found,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from antecede.formatting import counted
 from antecede.report.values import Claim, Findings, Plot, Section, Series, filled
 from antecede.studies.frame.claims import (
     Quantity,
@@ -14,7 +15,7 @@ from antecede.studies.frame.claims import (
     means,
     rows,
 )
-from antecede.studies.frame.compare_paper import listed, undelivered, unmet
+from antecede.studies.frame.compare_paper import deliveries, listed, undelivered, unmet
 from antecede.studies.frame.results import Results
 
 OVERHEAD = "peer.overhead_bytes"
@@ -281,7 +282,7 @@ def _keeps(results: Results) -> Claim:
         ("undelivered",),
         None
         if never is None
-        else (f"{never:,.0f} deliveries never happened in {runs} runs", never == runs),
+        else (f"{deliveries(never)} never happened in {counted(runs, 'run')}", never == runs),
     )
 
 
@@ -291,7 +292,7 @@ def _recovers(results: Results) -> Claim:
         "the recovering matrix protocol delivers everything",
         "ours",
         ("undelivered",),
-        None if never is None else (f"{never:,.0f} deliveries never happened", not never),
+        None if never is None else (f"{deliveries(never)} never happened", not never),
     )
 
 
