@@ -129,9 +129,8 @@ def _watched(found: Target) -> SharedState | None:
 
 
 def _shared(group: GroupUnderTest, wrong: str) -> Exploration:
-    words = group.describe()
-    failure = Failure(SHARED, found_at(group), "", (), wrong, (), words, group.setup)
-    return Exploration(words, 0, 0, False, failure)
+    failure = Failure.of(group, SHARED, found_at(group), detail=wrong)
+    return Exploration(failure.setting, 0, 0, False, failure)
 
 
 def found_at(group: GroupUnderTest) -> str:

@@ -89,8 +89,7 @@ def _twin(run: JudgedRun) -> Failure | None:
         first = next(((a, b) for a, b in pairs if a != b), None)
         at = run.names[first[0].at] if first else "everybody"
         detail = f"{first[0]} became {first[1]}" if first else "one run has more steps"
-    group, actions = run.group, tuple(run.actions)
-    return Failure(SNAPSHOT, at, "", (), detail, actions, group.describe(), group.setup)
+    return Failure.of(run.group, SNAPSHOT, at, detail=detail, actions=run.actions)
 
 
 def replay(

@@ -76,14 +76,11 @@ class GroupUnderTest(NamedTuple):
     @property
     def setup(self) -> Setup:
         """The group as a script names it."""
-        if not self.internal:
-            return self._flat_setup()
-        inside = {name for sp, peers in self.internal for name in (sp, *peers)}
-        external = tuple(name for name in self.names.values() if name not in inside)
-        return Setup(self.protocol, self.options, (), self.internal, external)
-
-    def _flat_setup(self) -> Setup:
         names, bounds = self.names, None
+        if self.internal:
+            inside = {name for sp, peers in self.internal for name in (sp, *peers)}
+            external = tuple(name for name in names.values() if name not in inside)
+            return Setup(self.protocol, self.options, (), self.internal, external)
         if self.timing.bounds is not None:
             bounds = self.timing.bounds.among(names).numbered(names)
         offsets = tuple((names[at], offset) for at, offset in self.timing.offsets_ns.items())
@@ -110,10 +107,8 @@ class GroupUnderTest(NamedTuple):
 
     def describe(self) -> str:
         """Say in words who takes part."""
-        if not self.internal:
-            clocks = self.clocks()
-            return f"{self.size()}, clocks off by {clocks}" if clocks else self.size()
-        return self.size()
+        clocks = self.clocks()
+        return f"{self.size()}, clocks off by {clocks}" if clocks else self.size()
 
     def clocks(self) -> str:
         """Say how far the members' clocks are off; empty where all are right."""

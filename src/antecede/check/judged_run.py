@@ -217,8 +217,8 @@ class JudgedRun(Session):
     def _failure(
         self, what: str, at: str, label: str, detail: str = "", missing: Iterable[str] = ()
     ) -> Failure:
-        known, done, group = tuple(sorted(missing)), tuple(self.actions), self.group
-        return Failure(what, at, label, known, detail, done, group.describe(), group.setup)
+        known, done = sorted(missing), self.actions
+        return Failure.of(self.group, what, at, label, missing=known, detail=detail, actions=done)
 
     # -- judgement --------------------------------------------------------------------------
 

@@ -162,19 +162,18 @@ class World:
 
     def arrive(self, at: int, label: str) -> list[Step]:
         """Let the oldest copy of the message in flight to that member arrive."""
-        for position, copy in enumerate(self.in_flight):
-            if copy.target == at and copy.message.payload == label:
-                del self.in_flight[position]
-                return self.hand_over(copy)
-        raise LocalError(f"no copy of {label} is in flight to member {at}")
+        return self.hand_over(self._taken(at, label))
 
     def lose(self, at: int, label: str) -> list[Step]:
         """Let the oldest copy of the message in flight to that member be lost."""
+        self.steps.append(Step(at, LOST, label, (str(self._taken(at, label).source),)))
+        return self.steps[-1:]
+
+    def _taken(self, at: int, label: str) -> InFlight:
+        """Return the oldest copy in flight of a message to a member, which is so no more."""
         for position, copy in enumerate(self.in_flight):
             if copy.target == at and copy.message.payload == label:
-                del self.in_flight[position]
-                self.steps.append(Step(at, LOST, label, (str(copy.source),)))
-                return self.steps[-1:]
+                return self.in_flight.pop(position)
         raise LocalError(f"no copy of {label} is in flight to member {at}")
 
     def hand_over(self, copy: InFlight) -> list[Step]:
@@ -247,10 +246,10 @@ class World:
             elif isinstance(effect, Transmit):
                 self._transmit(at, effect)
             elif isinstance(effect, Hold):
-                names = tuple(self.name(at, missing) for missing in effect.missing)
+                names = self.named(at, effect.missing)
                 self.steps.append(Step(at, HELD, effect.message.payload, names, effect.reason))
             elif isinstance(effect, DeliverIncomplete):
-                names = tuple(self.name(at, missing) for missing in effect.missing)
+                names = self.named(at, effect.missing)
                 self.steps.append(Step(at, RELEASED, effect.message.payload, names))
                 self.covered[at].add(effect.message.payload)
             elif isinstance(effect, Discard):
@@ -263,9 +262,7 @@ class World:
         note = self.members[at].is_note(message)
         if label not in self.ids:
             self.ids[label] = MessageId(message.sender, message.seq)
-        elif note:
-            pass
-        elif self.steps[-1].kind == ARRIVED:
+        elif not note and self.steps[-1].kind == ARRIVED:
             self.steps.append(Step(at, FORWARDED, label))
         if not note:
             self.sent.setdefault(label, []).append(InFlight(at, at, message, self.now_ns))
@@ -276,13 +273,17 @@ class World:
     def _put(self, copy: InFlight) -> None:
         member, message = self.members[copy.target], copy.message
         identity = member.identity(message)
-        if not member.is_note(message) or (copy.target, identity) not in self.known:
-            self.known[copy.target, identity] = message.payload
         if not member.is_note(message):
+            self.known[copy.target, identity] = message.payload
             self.copies[message.payload] = self.copies.get(message.payload, 0) + 1
         else:
+            self.known.setdefault((copy.target, identity), message.payload)
             self.notes += 1
         self.in_flight.append(copy)
+
+    def named(self, at: int, missing: Iterable[MessageId]) -> tuple[str, ...]:
+        """Return the labels that a member's ids stand for (`name`)."""
+        return tuple(self.name(at, one) for one in missing)
 
     def name(self, at: int, missing: MessageId) -> str:
         """Return the label that a member's id stands for, or the id itself where unknown.
@@ -292,9 +293,10 @@ class World:
         if (at, missing) in self.known:
             return self.known[at, missing]
         member = self.members[at]
-        labels = (label for label, origin in self.ids.items() if origin == missing)
         if not member.renumbers and type(member).identity is Protocol.identity:
-            return next(labels, f"{missing.sender}:{missing.seq}")
+            for label, origin in self.ids.items():
+                if origin == missing:
+                    return label
         return f"{missing.sender}:{missing.seq}"
 
 

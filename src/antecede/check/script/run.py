@@ -145,10 +145,9 @@ class _Runner:
             case "arrive" | "join" | "lose":
                 (source,) = step.detail
                 return Occurrence(name, step.kind, step.label, (self.names[int(source)],))
-        if step.kind == HELD:
-            return Occurrence(
-                name, step.kind, step.label, self._reasons(step.at, step.detail, step.reason)
-            )
+            case "hold":
+                reasons = self._reasons(step.at, step.detail, step.reason)
+                return Occurrence(name, step.kind, step.label, reasons)
         return Occurrence(name, step.kind, step.label, step.detail)
 
     def _reasons(self, at: int, missing: tuple[str, ...], reason: str) -> tuple[str, ...]:
@@ -194,9 +193,7 @@ class _Runner:
                 self.names[at],
                 HELD,
                 held.message.payload,
-                self._reasons(
-                    at, tuple(self.world.name(at, one) for one in held.missing), held.reason
-                ),
+                self._reasons(at, self.world.named(at, held.missing), held.reason),
             )
             for at, member in self.world.members.items()
             for held in member.blocked_on()
