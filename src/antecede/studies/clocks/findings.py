@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from antecede.formatting import counted
@@ -12,10 +13,11 @@ from antecede.studies.frame.claims import (
     Asked,
     claim,
     figure_or_dash,
+    page,
     rows,
     table,
 )
-from antecede.studies.frame.compare_paper import deliveries, listed, undelivered, unmet
+from antecede.studies.frame.compare_paper import deliveries, listed, undelivered
 from antecede.studies.frame.results import Results
 
 SHOWN = (
@@ -67,12 +69,9 @@ def findings(results: Results, quick: bool) -> Findings:
             _loss_section(results.of(kind="loss")),
         )
     )
-    finding = _finding(results)
-    return Findings(
-        study="clocks",
-        title="Linear and physical clocks: what is ordered without need, and what is missed",
-        source="Tsuneizumi et al., sections 4 to 6; the source has no evaluation: this one is ours",
-        finding=finding or "No run gave figures.",
+    return page(
+        _finding(results),
+        (*TAKEN, "linear-physical:published.missed", "wait_ms.mean"),
         reading=READING,
         conditions=[
             "six members, Poisson, 50 messages a second each, accuracy lambda 10 ms, offsets "
@@ -84,8 +83,6 @@ def findings(results: Results, quick: bool) -> Findings:
             "and null messages as the protocols send them",
         ],
         sections=sections,
-        not_reached=unmet(sections),
-        reads=(*TAKEN, "linear-physical:published.missed", "wait_ms.mean") if finding else (),
     )
 
 
@@ -155,8 +152,7 @@ def _finding(results: Results) -> str:
     )
 
 
-def _taken(point: Point) -> float:
-    return point.taken
+_taken = attrgetter("taken")
 
 
 def _or_none(most: float, unit: str, none: str = "none") -> str:
@@ -430,11 +426,10 @@ RECOVERY = {False: "without", True: "with"}
 
 
 def _loss_section(results: Results) -> Section:
-    said = _loss_finding(results)
     return Section(
         "Loss, with and without recovery",
-        said,
-        reads=("undelivered", "wait_ms.mean") if said else (),
+        _loss_finding(results),
+        reads=("undelivered", "wait_ms.mean"),
         claims=[_recovers(results, recovery) for recovery in RECOVERY],
         columns=(
             "copies lost",

@@ -164,12 +164,17 @@ def _found(
         if not failures and not notes:
             raise
         what = f"Too few runs gave figures to say anything ({type(error).__name__}: {error})."
-        findings = Findings(study.name, study.title, study.source, what, (), (), ())
+        findings = Findings(finding=what)
     findings, blank = checked_findings(findings)
-    conditions = [*findings.conditions, *notes]
     if blank and not failures and not notes:
         raise LocalError(f"study {study.name}: {blank[0]}, and no run has failed")
-    return findings._replace(conditions=conditions, failed=[*(told(f) for f in failures), *blank])
+    return findings._replace(
+        study=findings.study or study.name,
+        title=findings.title or study.title,
+        source=findings.source or study.source,
+        conditions=[*findings.conditions, *notes],
+        failed=[*map(told, failures), *blank],
+    )
 
 
 def told(failure: Failure) -> str:

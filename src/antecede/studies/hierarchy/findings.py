@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from antecede.formatting import counted
 from antecede.report.values import Claim, Findings, Plot, Row, Section, filled
-from antecede.studies.frame.claims import Asked, claim, rows, table
-from antecede.studies.frame.compare_paper import beyond, compared, listed, tally, unmet, within
+from antecede.studies.frame.claims import Asked, claim, page, rows, table
+from antecede.studies.frame.compare_paper import beyond, compared, listed, tally, within
 from antecede.studies.frame.results import Results
 from antecede.studies.hierarchy.paper import (
     DELAYS,
@@ -68,22 +68,19 @@ def findings(results: Results, quick: bool) -> Findings:
     flat = list(chain.from_iterable(section.rows for section in rates))
     own = _own(list(chain.from_iterable(section.rows for section in grids)))
     sections = filled((*grids, *rates, *rest))
-    return Findings(
-        study="hierarchy",
-        title="The hierarchical protocol beside IDR and dependency sequences",
-        source="Evropeytsev et al. 2016, section 3.2, Figures 4 to 9",
-        finding=_finding(own, flat),
+    return page(
+        _finding(own, flat),
+        OWN,
         reading=READING,
         conditions=_conditions(results, quick),
         sections=sections,
-        not_reached=[*unmet(sections), *beyond(row for one in sections for row in one.rows)],
-        reads=OWN if own or flat else (),
+        not_reached=beyond(row for one in sections for row in one.rows),
     )
 
 
 def _finding(own: Sequence[Row], flat: Sequence[Row]) -> str:
     if not (compared(own) or compared(flat)):
-        return "No run gave figures."
+        return ""
     return (
         f"Internal, external and IDR, Figures 4 to 6: {tally(own)}. Fixed total rates, Figures 7 "
         f"to 9: {tally(flat)}."
@@ -119,7 +116,7 @@ def _grid_section(grid: Results, delay: str) -> Section:
             _grid_plot(grid, delay, "overhead", OVERHEADS),
             _grid_plot(grid, delay, "storage", STORAGES),
         ),
-        reads=OWN if own else (),
+        reads=OWN,
         claims=claims,
     )
 
@@ -344,7 +341,7 @@ def _passive_section(passive: Results) -> Section:
         "Passive receivers",
         said,
         found,
-        reads=reads if said else (),
+        reads=reads,
         claims=[
             claim(
                 '"a system with 300 peers where 200 peers are passive receivers" costs the same '

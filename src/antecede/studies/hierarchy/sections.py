@@ -28,13 +28,12 @@ STORED = (
 
 def group_section(groups: Results) -> Section:
     """Return overhead and storage over the number of super peers, the peers being the same."""
-    said = _group_finding(groups)
     return Section(
         "Several super peers",
-        said,
+        _group_finding(groups),
         about="240 peers, half external, the other half in one to four internal groups (0-50 ms). "
         "The source describes several super peers and does not measure them.",
-        reads=tuple(one.figure for one in SPENT) if said else (),
+        reads=tuple(one.figure for one in SPENT),
         plots=[
             Plot(
                 f"hierarchy-groups-{what.lower()}",
@@ -132,7 +131,7 @@ def pruning_section(pruned: Results) -> Section:
         f"Deliveries before a cause: {listed(words)}." if words else "",
         about="Skewed links are those on which the published rule forgets what a message still "
         "under way depends on.",
-        reads=("violations",) if words else (),
+        reads=("violations",),
         claims=[
             claim(
                 "once all internal peers have delivered m2, what m1, its cause, says can be "
@@ -190,7 +189,7 @@ def wire_section(grid: Results) -> Section | None:
         found,
         [_wire_plot(grid.of(delay=delay), delay) for delay in DELAYS],
         about="The accounting counts a bit vector's span and 8 bytes a pair.",
-        reads=WIRE if ratios else (),
+        reads=WIRE,
         claims=[
             claim(
                 "a bit is set exactly for an immediate dependency",

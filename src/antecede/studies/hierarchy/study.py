@@ -203,7 +203,7 @@ def _run(part: str, scenario: Scenario, seed: int, **parameters: object) -> Run:
 STUDY = Study(
     "hierarchy",
     "The hierarchical protocol beside IDR and dependency sequences",
-    "Evropeytsev et al. 2016, section 3.2",
+    "Evropeytsev et al. 2016, section 3.2, Figures 4 to 9",
     runs,
     execute,
     findings,

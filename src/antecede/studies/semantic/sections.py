@@ -55,7 +55,7 @@ def list_section(results: Results) -> Section:
         found,
         [plot],
         about="A node at best has 8 bytes a member, where a vector clock has 4.",
-        reads=("nodes.excess",) if said else (),
+        reads=("nodes.excess",),
         claims=[_bound(row) for row in found if row.paper is not None],
     )
 

@@ -13,9 +13,10 @@ from antecede.studies.frame.claims import (
     figure_or_dash,
     lines,
     means,
+    page,
     rows,
 )
-from antecede.studies.frame.compare_paper import deliveries, listed, undelivered, unmet
+from antecede.studies.frame.compare_paper import deliveries, listed, undelivered
 from antecede.studies.frame.results import Results
 
 OVERHEAD = "peer.overhead_bytes"
@@ -46,12 +47,10 @@ def findings(results: Results, quick: bool) -> Findings:
             _loss_section(results.of(kind="loss")),
         )
     )
-    finding = _finding(members)
-    return Findings(
-        study="vector",
-        title="Vectors, matrices and immediate dependencies over the members",
-        source="Sahai et al. 2020; the source has no evaluation: this one is ours",
-        finding=finding or "Too few runs gave figures.",
+    return page(
+        _finding(members),
+        (OVERHEAD,),
+        otherwise="Too few runs gave figures.",
         reading=READING,
         conditions=[
             "full mesh (hierarchical: one internal and one external group of half the members "
@@ -61,8 +60,6 @@ def findings(results: Results, quick: bool) -> Findings:
             + (" (this quick run takes a few sizes)" if quick else ""),
         ],
         sections=sections,
-        not_reached=unmet(sections),
-        reads=("peer.overhead_bytes",) if finding else (),
     )
 
 
@@ -122,7 +119,7 @@ def _size_section(results: Results) -> Section:
         f"Over the members overhead grows: {listed(words)}." if words else "",
         rows(asked),
         plots,
-        reads=(OVERHEAD,) if words else (),
+        reads=(OVERHEAD,),
         claims=[
             claim(
                 f"{statement} (here: as their power {low} to {high})",
@@ -200,15 +197,14 @@ def _fanout_section(results: Results) -> Section:
         f"In bytes a message: {listed(said)}." if said else "",
         plots=[Plot("vector-addressees", "Overhead over addressees", "addressees", unit, found)],
         about="Messages to some of 16 members.",
-        reads=(OVERHEAD,) if said else (),
+        reads=(OVERHEAD,),
     )
 
 
 def _loss_section(results: Results) -> Section:
-    said = _loss_finding(results)
     return Section(
         "One lost message",
-        said,
+        _loss_finding(results),
         columns=(
             "lost",
             "protocol",
@@ -225,7 +221,7 @@ def _loss_section(results: Results) -> Section:
         ],
         about="One copy of a message is lost after a second, or all of its copies, and nothing "
         "else in four seconds. Nobody else's messages can depend on one that nobody has.",
-        reads=("undelivered",) if said else (),
+        reads=("undelivered",),
         claims=[_stops(results), _keeps(results), _recovers(results)],
     )
 
