@@ -97,12 +97,12 @@ def run_check(
 
 def _judged(found: Target, size: SearchSize, seed: int, progress: Progress | None) -> Verdict:
     own = _watched(found)
-    title, kept = _titles(found)
+    group, _ = next(searches(found, size))
+    title, kept = _title(found), promise(group.make())
 
     def verdict(explored: Iterable[Exploration], played: Iterable[Suite]) -> Verdict:
         return Verdict(found.name, title, kept, tuple(explored), tuple(played))
 
-    group, _ = next(searches(found, size))
     first = conform(group, SuitePlan(runs=1, messages=2, twins=False), seed)
     if wrong := shared_by(group.make(), group.names) or (own.changed() if own else ""):
         return verdict([_shared(group, wrong)], ())
@@ -154,11 +154,6 @@ def _explore_all(found: Target, size: SearchSize, progress: Progress | None) -> 
             if failure is not None:
                 ignored |= {failure.what}
     return [part for part in explored if part.failure is not None] if ignored else explored
-
-
-def _titles(found: Target) -> tuple[str, str]:
-    group, _ = next(searches(found, SearchSize()))
-    return _title(found), promise(group.make())
 
 
 def _title(found: Target) -> str:

@@ -55,23 +55,14 @@ class GroupUnderTest(NamedTuple):
 
     Plain sets: the checker asks nothing of the code that it judges.
     """
-    fewer: Callable[[str], Fewer | None] | None = None
-    """Makes the group without a member, by its name; see `without`."""
+    without: Callable[[str], Fewer | None] = lambda name: None
+    """Makes the group without one member (of a newcomer's name: without that name).
 
-    larger: Callable[[], GroupUnderTest | None] | None = None
-    """Makes the group with one member more from the beginning; see `more`."""
-
-    def more(self) -> GroupUnderTest | None:
-        """Return the group with the member that would join first; None where nobody can."""
-        return None if self.larger is None else self.larger()
-
-    def without(self, name: str) -> Fewer | None:
-        """Return the group without one member (of a newcomer's name: without that name).
-
-        None where there is no such group: of fewer than two members, or of a super peer whose
-        peers are left.
-        """
-        return None if self.fewer is None else self.fewer(name)
+    None where there is no such group: of fewer than two members, or of a super peer whose peers
+    are left.
+    """
+    more: Callable[[], GroupUnderTest | None] = lambda: None
+    """Makes the group with the member that would join first; None where nobody can."""
 
     @property
     def setup(self) -> Setup:
@@ -169,8 +160,8 @@ def flat(
         _texts(told),
         timing=timing,
         subscriptions={at: frozenset(own) for at, own in subscribed.items()},
-        fewer=fewer,
-        larger=lambda: flat(protocol, cls, size + 1, options, offsets),
+        without=fewer,
+        more=lambda: flat(protocol, cls, size + 1, options, offsets),
     )
 
 
@@ -251,7 +242,7 @@ def hierarchy(
         return Fewer(made, _moved_up(of_its_kind, of_its_kind.index(name)))
 
     return GroupUnderTest(
-        protocol, names, make, None, _texts(options), tuple(internal), fewer=fewer
+        protocol, names, make, None, _texts(options), tuple(internal), without=fewer
     )
 
 

@@ -21,7 +21,7 @@ from antecede.studies.hierarchy.paper import (
     TIMES_LOWER,
     own_times,
 )
-from antecede.studies.hierarchy.rates import all_rates, last_section
+from antecede.studies.hierarchy.rates import last_section, rate_section
 from antecede.studies.hierarchy.sections import (
     group_section,
     pruning_section,
@@ -54,7 +54,7 @@ def findings(results: Results, quick: bool) -> Findings:
     """Return the page of the study."""
     grid = results.of(kind="grid")
     grids = [_grid_section(grid.of(delay=delay), delay) for delay in DELAYS]
-    rates = all_rates(results)
+    rates = [rate_section(results, delay) for delay in DELAYS]
     rest = (
         last_section(results.of(kind="last")),
         validation_section(results),

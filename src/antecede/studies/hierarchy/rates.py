@@ -14,7 +14,6 @@ from antecede.studies.frame.compare_paper import compared, listed, within
 from antecede.studies.frame.results import Results
 from antecede.studies.hierarchy.paper import (
     ALIKE,
-    DELAYS,
     FIGURE,
     RATE_FIGURES,
     RATE_SLOPES,
@@ -314,8 +313,3 @@ def _plot(results: Results, delay: str, quantity: str) -> Plot:
         f"{RATE_FIGURES[delay]} of Evropeytsev et al. 2016; dashed: the first "
         "experiment, where the rate grows.",
     )
-
-
-def all_rates(results: Results) -> list[Section]:
-    """Return the sections of Figures 7 to 9."""
-    return [rate_section(results, delay) for delay in DELAYS]
