@@ -246,7 +246,8 @@ def _stated(grid: Results, delay: str) -> Iterator[Asked]:
 def _times_lower(grid: Results, delay: str) -> Iterator[Asked]:
     """Ask how many times lower; where the text's own values say otherwise, beside these too."""
     largest, where = grid.of(peers=LARGEST[delay]), f"{FIGURES[delay]}, text"
-    for more, less, times in TIMES_LOWER[delay]:
+    for more, less, by_delay in TIMES_LOWER:
+        times = by_delay[list(DELAYS).index(delay)]
         own = own_times(more, less, delay)
         asked = Asked(
             f"{more} by {less}",

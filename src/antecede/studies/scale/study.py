@@ -17,12 +17,10 @@ from antecede.simulate.delays import Delay
 from antecede.simulate.scenario.model import Links, Scenario, Workload
 from antecede.simulate.topology import Hierarchy
 from antecede.studies.frame.study import COST, Figures, Run, Study, each_seed, simulated
-from antecede.studies.scale.findings import findings
+from antecede.studies.scale.findings import GROUP, TEN, findings
 
 RATE_HZ = 1000.0
-GROUP = 100
 GROUPS, QUICK_GROUPS = (10, 30, 100, 300, 1000), (10, 30, 100)
-TEN = 10
 SIZES, QUICK_SIZES = (10, 30, 300, 1000, 10000), (10, 30, 300)
 """Peers of each of ten groups; a hundred stands in `GROUPS` already."""
 WARM_S, MEASURED_S = 0.3, 0.3

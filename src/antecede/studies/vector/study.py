@@ -13,7 +13,7 @@ from antecede.simulate.delays import US, Delay
 from antecede.simulate.scenario.model import Links, Partition, Scenario, Workload
 from antecede.simulate.schedule import schedule
 from antecede.simulate.topology import Hierarchy, Mesh, Topology
-from antecede.studies.frame.study import Figures, Run, Study, each_seed, simulated, simulation
+from antecede.studies.frame.study import Run, Study, each_seed, simulated, simulation
 from antecede.studies.vector.findings import findings
 
 BROADCAST = ("bss", "bss/differences", "idr", "hierarchical", "ses", "sent")
@@ -32,11 +32,6 @@ SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
 def runs(quick: bool) -> Sequence[Run]:
     """Return runs over the members, over the addressees, and with one message lost."""
     return [*_members(quick), *_fanouts(quick), *_losses(quick)]
-
-
-def execute(run: Run) -> Figures:
-    """Simulate."""
-    return simulated(run)
 
 
 def _members(quick: bool) -> Iterator[Run]:
@@ -127,6 +122,6 @@ STUDY = Study(
     "Vectors, matrices and immediate dependencies over the members",
     "Sahai et al. 2020; the source has no evaluation: this one is ours",
     runs,
-    execute,
+    simulated,
     findings,
 )
