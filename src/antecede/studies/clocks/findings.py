@@ -11,6 +11,7 @@ from antecede.formatting import counted
 from antecede.report.values import Claim, Findings, Plot, Section, Series, filled
 from antecede.studies.frame.claims import (
     Asked,
+    all_of,
     claim,
     figure_or_dash,
     page,
@@ -121,13 +122,11 @@ POINT = (
 
 
 def _points(results: Results) -> list[Point]:
-    found = []
-    for ratio, there in results.by("ratio"):
-        shares = [there.share(name, "events") for name in POINT]
-        known = [share for share in shares if share is not None]
-        if len(known) == len(POINT):
-            found.append(Point(ratio, *known))
-    return found
+    return [
+        Point(ratio, *shares)
+        for ratio, there in results.by("ratio")
+        if (shares := all_of(there.share(name, "events") for name in POINT))
+    ]
 
 
 def _finding(results: Results) -> str:
@@ -319,14 +318,12 @@ WAIT_COLUMNS = {
 
 
 def _waits(results: Results) -> list[Wait]:
-    found = []
-    for ratio, delays in results.by("ratio"):
-        for name, own in delays.by("waiting"):
-            means = [own.mean(of) for of in ("wait_ms.mean", "wait_ms.p99", "violations")]
-            known = [mean for mean in means if mean is not None]
-            if len(known) == len(means):
-                found.append(Wait(10 * ratio, name, *known))
-    return found
+    return [
+        Wait(10 * ratio, name, *means)
+        for ratio, delays in results.by("ratio")
+        for name, own in delays.by("waiting")
+        if (means := all_of(map(own.mean, ("wait_ms.mean", "wait_ms.p99", "violations"))))
+    ]
 
 
 def _wait_section(results: Results, least: str, rate_hz: float) -> Section | None:

@@ -78,6 +78,13 @@ def rows(asked: Iterable[Asked]) -> list[Row]:
     ]
 
 
+def all_of(values: Iterable[float | None]) -> list[float]:
+    """Return the values, or nothing where one of them is missing."""
+    found = list(values)
+    known = [value for value in found if value is not None]
+    return known if len(known) == len(found) else []
+
+
 def means(results: Results, quantities: Iterable[Quantity], condition: str) -> list[Asked]:
     """Ask for the mean of each quantity over these runs."""
     return [Asked(one.name, condition, results.mean(one.figure), one.unit) for one in quantities]

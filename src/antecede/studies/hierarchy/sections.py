@@ -9,7 +9,7 @@ from typing import Any
 
 from antecede.formatting import counted
 from antecede.report.values import Plot, Section
-from antecede.studies.frame.claims import Asked, Quantity, claim, lines, rows, table
+from antecede.studies.frame.claims import Asked, Quantity, all_of, claim, lines, rows, table
 from antecede.studies.frame.compare_paper import deliveries, listed
 from antecede.studies.frame.results import Results
 from antecede.studies.hierarchy.paper import DELAYS, LARGEST
@@ -55,11 +55,12 @@ def _group_finding(groups: Results) -> str:
     places = groups.places("groups")
     if len(places) < 2:
         return ""
-    words = []
-    for label, figure, _ in SPENT:
-        few, many = (groups.mean(figure, groups=places[k]) for k in (0, -1))
-        if few is not None and many is not None:
-            words.append(f"{label} from {few:,.1f} to {many:,.1f}")
+    ends = places[0], places[-1]
+    words = [
+        f"{label} from {found[0]:,.1f} to {found[1]:,.1f}"
+        for label, figure, _ in SPENT
+        if (found := all_of(groups.mean(figure, groups=n) for n in ends))
+    ]
     return (
         f"From {places[0]} to {places[-1]} internal groups, in bytes a message: {listed(words)}."
         if words

@@ -11,6 +11,7 @@ from antecede.report.values import Claim, Findings, Plot, Row, Section, filled
 from antecede.studies.frame.claims import (
     Asked,
     Quantity,
+    all_of,
     as_power,
     claim,
     figure_or_dash,
@@ -316,8 +317,7 @@ def _pair_section(by_answers: Results) -> Section:
 
 def _means_of(there: Results, names: Sequence[str]) -> dict[str, float]:
     """Return the means of these figures; nothing where one is missing."""
-    found = {name: mean for name in names if (mean := there.mean(name)) is not None}
-    return found if len(found) == len(names) else {}
+    return dict(zip(names, all_of(map(there.mean, names)), strict=False))
 
 
 def _pair_finding(there: Results) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from antecede.formatting import counted
 from antecede.report.values import Claim, Findings, Plot, Row, Section, Series, filled
-from antecede.studies.frame.claims import Asked, claim, figure_or_dash, page, rows
+from antecede.studies.frame.claims import Asked, all_of, claim, figure_or_dash, page, rows
 from antecede.studies.frame.compare_paper import listed
 from antecede.studies.frame.results import Results
 
@@ -93,11 +93,10 @@ USUAL_SHARES = tuple(
 def _usual_said(results: Results, sent_to: str) -> str:
     """Return what holds for the usual case under one reading of whom events are sent to."""
     names = (*USUAL_SHARES, "htbc.missed", "htbc:published.missed")
-    shares = [results.share(name, "events", **USUAL) for name in names]
-    known = [share for share in shares if share is not None]
-    if len(known) < len(names):
+    shares = all_of(results.share(name, "events", **USUAL) for name in names)
+    if not shares:
         return ""
-    printed, printed_pt, htbc, tv_pt, tv_lt, tv, missed, early = known
+    printed, printed_pt, htbc, tv_pt, tv_lt, tv, missed, early = shares
     return (
         f"Sent to {SENT_TO[sent_to]}: without need the safe rules order {htbc:.3f} (HTBC), "
         f"{tv_pt:.3f} (TV_PT), {tv_lt:.3f} (TV_LT) and {tv:.3f} (TV) pairs an event, and HTBC "
@@ -188,12 +187,11 @@ def _totals(to: Mapping[str, Results]) -> Section:
 
 def _fewer(to: Mapping[str, Results]) -> str:
     """Tell how many times fewer unnecessary pairs there are when every peer gets every event."""
-    words = []
-    for label, rule in SAFE:
-        means = (found.mean(f"{rule}.unnecessary", **USUAL) for found in to.values())
-        every, targets = means
-        if every is not None and targets is not None:
-            words.append(f"{label} {every:,.0f} and {targets:,.0f}")
+    words = [
+        f"{label} {means[0]:,.0f} and {means[1]:,.0f}"
+        for label, rule in SAFE
+        if (means := all_of(at.mean(f"{rule}.unnecessary", **USUAL) for at in to.values()))
+    ]
     if not words:
         return ""
     return (

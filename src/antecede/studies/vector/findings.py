@@ -8,6 +8,7 @@ from antecede.formatting import counted
 from antecede.report.values import Claim, Findings, Plot, Section, Series, filled
 from antecede.studies.frame.claims import (
     Quantity,
+    all_of,
     as_power,
     claim,
     figure_or_dash,
@@ -67,12 +68,12 @@ def _finding(results: Results) -> str:
     sizes = results.places("members")
     if len(sizes) < 2:
         return ""
-    words = []
-    for protocol in ("bss", "idr", "sent"):
-        at = (results.mean(OVERHEAD, protocol=protocol, members=sizes[k]) for k in (0, -1))
-        first, last = at
-        if first is not None and last is not None:
-            words.append(f"{protocol} from {first:,.0f} to {last:,.0f}")
+    ends = sizes[0], sizes[-1]
+    words = [
+        f"{name} from {found[0]:,.0f} to {found[1]:,.0f}"
+        for name in ("bss", "idr", "sent")
+        if (found := all_of(results.mean(OVERHEAD, protocol=name, members=n) for n in ends))
+    ]
     if not words:
         return ""
     return f"From {sizes[0]} to {sizes[-1]} members a message carries, in bytes: {listed(words)}."
