@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from antecede.check.calls import called
 from antecede.check.effects import check_sent, effects_of
-from antecede.check.timing import TimingModel
+from antecede.check.timing import InFlight, TimingModel
 from antecede.clocks.nanoseconds import NS, Seconds, exact, up_ns
 from antecede.errors import LocalError
 from antecede.protocols.base import (
@@ -57,16 +57,6 @@ class Step(NamedTuple):
     """hold: what it waits for in words, where the protocol cannot name it."""
 
 
-class InFlight(NamedTuple):
-    """One copy of a message on its way."""
-
-    source: int
-    target: int
-    message: Any
-    sent_ns: int = 0
-    """True time at which it was put on the network."""
-
-
 class World:
     """Members by address, copies in flight, the steps taken so far, and the true time in ns."""
 
@@ -98,22 +88,14 @@ class World:
         """Return what a member's clock shows now."""
         return self.timing.reading(at, self.now_ns)
 
-    def due_ns(self, copy: InFlight) -> int:
-        """Return the true time by which a copy must have arrived."""
-        return copy.sent_ns + self.timing.most_ns(copy.source, copy.target)
-
     def may_arrive(self, copy: InFlight) -> bool:
         """Tell whether a copy has been under way for the least delay of its channel."""
-        return self.now_ns >= self.from_ns(copy)
-
-    def from_ns(self, copy: InFlight) -> int:
-        """Return the true time from which on a copy may arrive."""
-        return copy.sent_ns + self.timing.least_ns(copy.source, copy.target)
+        return self.now_ns >= self.timing.from_ns(copy)
 
     def may_pass(self, seconds: Seconds) -> bool:
         """Tell whether time can pass without a copy in flight being later than it can be."""
         until_ns = self.now_ns + whole_ns(seconds)
-        return all(self.due_ns(copy) >= until_ns for copy in self.in_flight)
+        return all(self.timing.due_ns(copy) >= until_ns for copy in self.in_flight)
 
     def tick(self, seconds: Seconds) -> list[Step]:
         """Let time pass, and tell every member what its clock shows.
@@ -208,7 +190,7 @@ class World:
         for copy in owed:
             if copy.message.payload in self.covered[at]:
                 self.known[at, newcomer.identity(copy.message)] = copy.message.payload
-            elif self.due_ns(copy) >= self.now_ns:
+            elif self.timing.due_ns(copy) >= self.now_ns:
                 self._put(copy)
         return self.steps[mark:]
 

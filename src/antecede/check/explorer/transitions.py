@@ -14,8 +14,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from antecede.check.calls import called, in_words, is_own
 from antecede.check.effects import check_sent, effects_of
 from antecede.check.results import RAISED, SNAPSHOT, kind_of
-from antecede.check.timing import TimingModel
-from antecede.check.world import InFlight, audience_of
+from antecede.check.timing import InFlight, TimingModel
+from antecede.check.world import audience_of
 from antecede.protocols.base import (
     Deliver,
     DeliverIncomplete,

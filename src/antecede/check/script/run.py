@@ -32,7 +32,8 @@ from antecede.check.script.parse import (
 )
 from antecede.check.script.setup import group_of
 from antecede.check.session import ImpossibleError, Session
-from antecede.check.world import FORWARDED, HELD, SENT, InFlight, Step
+from antecede.check.timing import InFlight
+from antecede.check.world import FORWARDED, HELD, SENT, Step
 from antecede.errors import LocalError, OptionError, RemoteError, ScriptError
 
 FOR_TIME = "time to pass"
