@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from antecede.check.world import DELIVERED, DISCARDED, HELD, InFlight, Step, World
+from antecede.check.timing import InFlight
+from antecede.check.world import DELIVERED, DISCARDED, HELD, Step, World
 from antecede.errors import LocalError
 from antecede.protocols.plain.fifo import Fifo
 

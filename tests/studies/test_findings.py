@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from antecede.report.values import Plot, Section, Series, filled
+from antecede.report.values import Plot, Row, Section, Series, filled
+from antecede.studies.frame.compare_paper import deliveries, tally
 from antecede.studies.frame.execute import SCHEMA
 from antecede.studies.frame.registry import STUDIES, load
 from antecede.studies.frame.results import Results
@@ -99,3 +101,20 @@ def test_sections_that_show_nothing_are_left_out() -> None:
     shown = Section("b", "", plots=[plot._replace(series=[Series("l", [1.0], [2.0])])])
     assert filled([Section("a", "", plots=[plot]), None, shown]) == [shown]
     assert filled([Section("t", "", table=[["1"]]), Section("e", "All is well.")])[0].title == "t"
+
+
+MANY = r"(?<![\d.,])1 (deliveries|runs|cases|figures|statements|comparisons|ratios|copies)\b"
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_one_of_a_thing_stands_in_the_singular(name: str, carried_out: Carried) -> None:
+    said = json.dumps(summary(carried_out(name).findings))
+    assert re.search(MANY, said) is None
+
+
+def test_a_tally_of_one() -> None:
+    assert deliveries(1.0) == "1 delivery"
+    assert deliveries(2000.0) == "2,000 deliveries"
+    rows = [Row("Figure 1", "overhead", "anywhere", 2.0, ours) for ours in (2.0, 9.0)]
+    assert tally(rows[:1]).startswith("1 of 1 figure comes out")
+    assert tally([rows[0], *rows]).startswith("2 of 3 figures come out")

@@ -94,7 +94,7 @@ def test_how_many_times_lower(delay: str, source: Source) -> None:
         for word in re.findall(r"(\w+(?:\.\d+)?) times (?:lower|less)", text)
     ]
     assert Counter(said + [1.0] * text.count("is similar to")) == Counter(
-        times for _, _, times in TIMES_LOWER[delay]
+        by_delay[list(DELAYS).index(delay)] for _, _, by_delay in TIMES_LOWER
     )
 
 

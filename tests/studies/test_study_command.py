@@ -19,7 +19,7 @@ from antecede.cli.study.report import report, rows_text
 from antecede.errors import InputError
 from antecede.report.values import Findings, Row, Section
 from antecede.studies.frame.orchestrate import Conducted
-from antecede.studies.frame.registry import STUDIES, Entry, load
+from antecede.studies.frame.registry import STUDIES, load
 from antecede.studies.frame.results import Results
 from antecede.studies.frame.store import SCHEMA
 from antecede.studies.frame.summary import write_summary
@@ -182,7 +182,7 @@ def test_all_studies_and_the_page_in_front_of_them(
     places = {"toy": TOY, "none": "tests.studies.toy:NOTHING", "broken": BROKEN}
     monkeypatch.setattr(
         "antecede.cli.study.command.STUDIES",
-        {name: Entry(place, "") for name, place in places.items()},
+        dict.fromkeys(places, ""),
     )
     monkeypatch.setattr("antecede.cli.study.command.load", lambda name: load(places[name]))
     assert main(["study", "all", "-o", str(tmp_path), "--engine", "local", "--quick"]) == 2

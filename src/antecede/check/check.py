@@ -97,12 +97,12 @@ def run_check(
 
 def _judged(found: Target, size: SearchSize, seed: int, progress: Progress | None) -> Verdict:
     own = _watched(found)
-    title, kept = _titles(found)
+    group, _ = next(searches(found, size))
+    title, kept = _title(found), promise(group.make())
 
     def verdict(explored: Iterable[Exploration], played: Iterable[Suite]) -> Verdict:
         return Verdict(found.name, title, kept, tuple(explored), tuple(played))
 
-    group, _ = next(searches(found, size))
     first = conform(group, SuitePlan(runs=1, messages=2, twins=False), seed)
     if wrong := shared_by(group.make(), group.names) or (own.changed() if own else ""):
         return verdict([_shared(group, wrong)], ())
@@ -129,9 +129,8 @@ def _watched(found: Target) -> SharedState | None:
 
 
 def _shared(group: GroupUnderTest, wrong: str) -> Exploration:
-    words = group.describe()
-    failure = Failure(SHARED, found_at(group), "", (), wrong, (), words, group.setup)
-    return Exploration(words, 0, 0, False, failure)
+    failure = Failure.of(group, SHARED, found_at(group), detail=wrong)
+    return Exploration(failure.setting, 0, 0, False, failure)
 
 
 def found_at(group: GroupUnderTest) -> str:
@@ -155,11 +154,6 @@ def _explore_all(found: Target, size: SearchSize, progress: Progress | None) -> 
             if failure is not None:
                 ignored |= {failure.what}
     return [part for part in explored if part.failure is not None] if ignored else explored
-
-
-def _titles(found: Target) -> tuple[str, str]:
-    group, _ = next(searches(found, SearchSize()))
-    return _title(found), promise(group.make())
 
 
 def _title(found: Target) -> str:

@@ -21,8 +21,7 @@ from antecede.check.judged_run import JudgedRun
 from antecede.check.results import ENDLESS, HUNG, SNAPSHOT, Failure, Suite
 from antecede.check.script.actions import Action, Arrive, Join, Leave, Lose, Send, Tick, tick_of
 from antecede.check.shrink import shrink
-from antecede.check.timing import delays_ns, step_ns
-from antecede.check.world import InFlight
+from antecede.check.timing import InFlight, delays_ns, step_ns
 from antecede.formatting import counted
 from antecede.protocols.base import Addressing, Relation
 
@@ -89,8 +88,7 @@ def _twin(run: JudgedRun) -> Failure | None:
         first = next(((a, b) for a, b in pairs if a != b), None)
         at = run.names[first[0].at] if first else "everybody"
         detail = f"{first[0]} became {first[1]}" if first else "one run has more steps"
-    group, actions = run.group, tuple(run.actions)
-    return Failure(SNAPSHOT, at, "", (), detail, actions, group.describe(), group.setup)
+    return Failure.of(run.group, SNAPSHOT, at, detail=detail, actions=run.actions)
 
 
 def replay(
@@ -216,9 +214,9 @@ class _Adversary:
             return Tick(1.0)
         if step := step_ns(bounds):
             return tick_of(step)
-        dues = [world.due_ns(copy) - world.now_ns for copy in world.in_flight]
+        dues = [world.timing.due_ns(copy) - world.now_ns for copy in world.in_flight]
         nearest = min((due for due in dues if due > 0), default=delays_ns(bounds)[-1])
-        early = (world.from_ns(copy) - world.now_ns for copy in world.in_flight)
+        early = (world.timing.from_ns(copy) - world.now_ns for copy in world.in_flight)
         steps = sorted({nearest, *(one for one in early if 0 < one < nearest)})
         return tick_of(self.rng.choice(steps))
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from antecede.formatting import shown
 from antecede.protocols.base import (
     Deliver,
     DeliverIncomplete,
@@ -165,7 +166,7 @@ def _targets(to: Any, member: Protocol, what: str, known: Collection[int]) -> No
 
 
 def _missing(missing: Any, where: str) -> None:
-    if isinstance(missing, MessageId | str) or not _is_sequence(missing):
+    if isinstance(missing, MessageId | str) or not isinstance(missing, tuple | list):
         raise MisuseError(
             f"{where} with missing={_brief(missing)}; it is a tuple of MessageId, () when the "
             "causes cannot be named"
@@ -177,11 +178,5 @@ def _missing(missing: Any, where: str) -> None:
             )
 
 
-def _is_sequence(value: Any) -> bool:
-    return isinstance(value, tuple | list)
-
-
 def _brief(value: Any) -> str:
-    text = f"{value!r}"
-    text = text if len(text) <= 60 else text[:57] + "..."
-    return text if value is None else f"{text} ({type(value).__name__})"
+    return shown(value) if value is None else f"{shown(value)} ({type(value).__name__})"

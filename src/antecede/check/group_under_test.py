@@ -55,35 +55,23 @@ class GroupUnderTest(NamedTuple):
 
     Plain sets: the checker asks nothing of the code that it judges.
     """
-    fewer: Callable[[str], Fewer | None] | None = None
-    """Makes the group without a member, by its name; see `without`."""
+    without: Callable[[str], Fewer | None] = lambda name: None
+    """Makes the group without one member (of a newcomer's name: without that name).
 
-    larger: Callable[[], GroupUnderTest | None] | None = None
-    """Makes the group with one member more from the beginning; see `more`."""
-
-    def more(self) -> GroupUnderTest | None:
-        """Return the group with the member that would join first; None where nobody can."""
-        return None if self.larger is None else self.larger()
-
-    def without(self, name: str) -> Fewer | None:
-        """Return the group without one member (of a newcomer's name: without that name).
-
-        None where there is no such group: of fewer than two members, or of a super peer whose
-        peers are left.
-        """
-        return None if self.fewer is None else self.fewer(name)
+    None where there is no such group: of fewer than two members, or of a super peer whose peers
+    are left.
+    """
+    more: Callable[[], GroupUnderTest | None] = lambda: None
+    """Makes the group with the member that would join first; None where nobody can."""
 
     @property
     def setup(self) -> Setup:
         """The group as a script names it."""
-        if not self.internal:
-            return self._flat_setup()
-        inside = {name for sp, peers in self.internal for name in (sp, *peers)}
-        external = tuple(name for name in self.names.values() if name not in inside)
-        return Setup(self.protocol, self.options, (), self.internal, external)
-
-    def _flat_setup(self) -> Setup:
         names, bounds = self.names, None
+        if self.internal:
+            inside = {name for sp, peers in self.internal for name in (sp, *peers)}
+            external = tuple(name for name in names.values() if name not in inside)
+            return Setup(self.protocol, self.options, (), self.internal, external)
         if self.timing.bounds is not None:
             bounds = self.timing.bounds.among(names).numbered(names)
         offsets = tuple((names[at], offset) for at, offset in self.timing.offsets_ns.items())
@@ -110,10 +98,8 @@ class GroupUnderTest(NamedTuple):
 
     def describe(self) -> str:
         """Say in words who takes part."""
-        if not self.internal:
-            clocks = self.clocks()
-            return f"{self.size()}, clocks off by {clocks}" if clocks else self.size()
-        return self.size()
+        clocks = self.clocks()
+        return f"{self.size()}, clocks off by {clocks}" if clocks else self.size()
 
     def clocks(self) -> str:
         """Say how far the members' clocks are off; empty where all are right."""
@@ -174,8 +160,8 @@ def flat(
         _texts(told),
         timing=timing,
         subscriptions={at: frozenset(own) for at, own in subscribed.items()},
-        fewer=fewer,
-        larger=lambda: flat(protocol, cls, size + 1, options, offsets),
+        without=fewer,
+        more=lambda: flat(protocol, cls, size + 1, options, offsets),
     )
 
 
@@ -256,7 +242,7 @@ def hierarchy(
         return Fewer(made, _moved_up(of_its_kind, of_its_kind.index(name)))
 
     return GroupUnderTest(
-        protocol, names, make, None, _texts(options), tuple(internal), fewer=fewer
+        protocol, names, make, None, _texts(options), tuple(internal), without=fewer
     )
 
 

@@ -31,8 +31,8 @@ from antecede.check.results import (
 from antecede.check.script.actions import Action, Arrive, Join, Leave, Send, Tick, tick_of
 from antecede.check.script.agreement import disagreement
 from antecede.check.session import ImpossibleError, Session, as_events
-from antecede.check.timing import delays_ns, step_ns
-from antecede.check.world import ARRIVED, DELIVERED, DISCARDED, HELD, RELEASED, InFlight, Step
+from antecede.check.timing import InFlight, delays_ns, step_ns
+from antecede.check.world import ARRIVED, DELIVERED, DISCARDED, HELD, RELEASED, Step
 from antecede.clocks.nanoseconds import NS
 from antecede.errors import LocalError
 from antecede.oracle import history
@@ -217,8 +217,8 @@ class JudgedRun(Session):
     def _failure(
         self, what: str, at: str, label: str, detail: str = "", missing: Iterable[str] = ()
     ) -> Failure:
-        known, done, group = tuple(sorted(missing)), tuple(self.actions), self.group
-        return Failure(what, at, label, known, detail, done, group.describe(), group.setup)
+        known, done = sorted(missing), self.actions
+        return Failure.of(self.group, what, at, label, missing=known, detail=detail, actions=done)
 
     # -- judgement --------------------------------------------------------------------------
 
@@ -311,7 +311,7 @@ class JudgedRun(Session):
             shown = len(self.actions) if number == STEPS_AT_END else shown
             step = self._step_ns()
             while not self.world.may_pass(tick_of(step).seconds) and self.failure is None:
-                copy = min(self.world.in_flight, key=self.world.due_ns)
+                copy = min(self.world.in_flight, key=self.world.timing.due_ns)
                 self.take(Arrive(self.names[copy.target], str(copy.message.payload)))
                 step = self._step_ns()
             times = 2 ** max(0, number - STEPS_AT_END + 1)
@@ -328,7 +328,7 @@ class JudgedRun(Session):
 
     def _no_later_ns(self, ns: int) -> int:
         """Return that time, or what is left until the next copy in flight must arrive."""
-        dues = (self.world.due_ns(copy) - self.world.now_ns for copy in self.world.in_flight)
+        dues = (self.world.timing.due_ns(copy) - self.world.now_ns for copy in self.world.in_flight)
         return min([ns, *(due for due in dues if due > 0)])
 
     def unfinished(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
+import traceback
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -127,9 +128,7 @@ def _line_of(cls: type[Protocol], path: Path) -> int | None:
 
 def _line_in(error: BaseException, path: Path) -> int | None:
     """Return the last line of the user's file that the error passed through."""
-    line, trace = None, error.__traceback__
-    while trace is not None:
-        if Path(trace.tb_frame.f_code.co_filename) == path.absolute():
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
+    own = path.absolute()
+    passed = traceback.walk_tb(error.__traceback__)
+    lines = [line for frame, line in passed if Path(frame.f_code.co_filename) == own]
+    return lines[-1] if lines else None

@@ -10,7 +10,7 @@ from antecede.check.conformance import SuitePlan
 from antecede.check.explorer.explorer import SearchLimits
 from antecede.check.group_under_test import GroupUnderTest, flat, hierarchy
 from antecede.check.timing import step_ns
-from antecede.protocols.base import Addressing, Guarantee, Relation
+from antecede.protocols.base import Addressing, Protocol, Relation
 from antecede.protocols.build import Factory
 
 MEMBERS, MESSAGES = 3, 4
@@ -36,6 +36,15 @@ class Target(NamedTuple):
         """Most messages that one message may answer."""
         return 2 if self.options.get("several_parents") else 1
 
+    def flat(self, size: int, offsets: tuple[int, ...] = ()) -> GroupUnderTest:
+        """Return a group of so many alike members, whose clocks are off by this."""
+        return flat(self.name, self.factory, size, self.options, offsets)
+
+    def hierarchy(self, groups: tuple[int, ...], external: int) -> GroupUnderTest:
+        """Return internal groups of these sizes, a super peer each, and external peers."""
+        assert self.topology is not None
+        return hierarchy(self.name, self.factory, self.topology, groups, external, self.options)
+
 
 class SearchSize(NamedTuple):
     """What the caller asked for; None: the default."""
@@ -51,54 +60,56 @@ def searches(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest,
         yield from _hierarchies(target, size)
         return
     members, messages = size.members or MEMBERS, size.messages or MESSAGES
-    if _flat(target, 2).timing.bounds is not None:
+    if target.flat(2).timing.bounds is not None:
         yield from _timed(target, size)
         return
-    relation = _promises(target).relation
-    if relation in (Relation.BY_TOPIC, Relation.TOTAL) or _addressed(target):
+    member = _member(target)
+    relation = member.guarantee.relation
+    addressed = member.addressing is not Addressing.ALL
+    if relation in (Relation.BY_TOPIC, Relation.TOTAL) or addressed:
         messages = size.messages or ADDRESSED_MESSAGES
-    yield _flat(target, 2), SearchLimits(2, duplicates=1)
+    yield target.flat(2), SearchLimits(2, duplicates=1)
     if relation is Relation.TOTAL:
         yield from _total(target, members, messages)
     else:
-        yield _flat(target, min(3, members)), SearchLimits(min(3, messages), duplicates=1)
-        yield _flat(target, members), SearchLimits(messages)
+        yield target.flat(min(3, members)), SearchLimits(min(3, messages), duplicates=1)
+        yield target.flat(members), SearchLimits(messages)
     if size.thorough:
-        yield _flat(target, members), SearchLimits(messages, duplicates=1)
-        yield _flat(target, members + 1), SearchLimits(max(2, messages - 1))
+        yield target.flat(members), SearchLimits(messages, duplicates=1)
+        yield target.flat(members + 1), SearchLimits(max(2, messages - 1))
 
 
 def _total(
     target: Target, members: int, messages: int
 ) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
     """Yield smaller groups: who agrees on an order sends notes to everybody, at every message."""
-    yield _flat(target, 2), SearchLimits(3)
-    yield _flat(target, min(3, members)), SearchLimits(min(2, messages), duplicates=1)
-    yield _flat(target, members), SearchLimits(messages, max_states=TOTAL_STATES)
+    yield target.flat(2), SearchLimits(3)
+    yield target.flat(min(3, members)), SearchLimits(min(2, messages), duplicates=1)
+    yield target.flat(members), SearchLimits(messages, max_states=TOTAL_STATES)
 
 
 def _timed(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
     """Yield groups whose clocks are off by nothing, and by all that they may be."""
     members, messages = size.members or MEMBERS, size.messages or TIMED_MESSAGES
-    lossy = int(_promises(target).survives_loss)
+    lossy = int(_member(target).guarantee.survives_loss)
     # Nobody can answer before the first copy has arrived.
     first = max(1, min(_least(target, members), MOST_FIRST))
     second = first + 1
     for offsets in clock_settings(target, 2):
-        yield _flat(target, 2, offsets), SearchLimits(2, duplicates=1, send_until=first)
+        yield target.flat(2, offsets), SearchLimits(2, duplicates=1, send_until=first)
         if lossy:
-            yield _flat(target, 2, offsets), SearchLimits(2, losses=1, send_until=first)
+            yield target.flat(2, offsets), SearchLimits(2, losses=1, send_until=first)
     every = list(clock_settings(target, members))
     for offsets in every:
-        yield _flat(target, members, offsets), SearchLimits(messages, send_until=second)
+        yield target.flat(members, offsets), SearchLimits(messages, send_until=second)
     # A third message shows that nothing earlier can come; who sends it matters, not its name.
     for senders in _third_messages(members) if messages == TIMED_MESSAGES else ():
         for offsets in every:
-            group = _flat(target, members, offsets)
+            group = target.flat(members, offsets)
             yield group, SearchLimits(len(senders), send_until=first, script=senders, extremes=True)
     if size.thorough:
         for offsets in every:
-            group = _flat(target, members, offsets)
+            group = target.flat(members, offsets)
             yield group, SearchLimits(messages, duplicates=1, losses=lossy, send_until=second)
             yield group, SearchLimits(messages + 1, send_until=first)
 
@@ -111,7 +122,7 @@ def _third_messages(members: int) -> Iterator[tuple[int, ...]]:
 
 def _least(target: Target, members: int) -> int:
     """Return the least delay of the fastest channel, in steps of time."""
-    group = _flat(target, members)
+    group = target.flat(members)
     assert group.timing.bounds is not None
     pairs = permutations(group.names, 2)
     least_ns = min(group.timing.least_ns(source, at) for source, at in pairs)
@@ -126,7 +137,7 @@ def clock_settings(target: Target, members: int) -> Iterator[tuple[int, ...]]:
     early is the same as to be all late, and as to be all right where all may be off by the same:
     only differences of readings matter.
     """
-    bounds = _flat(target, members).timing.bounds
+    bounds = target.flat(members).timing.bounds
     assert bounds is not None
     yield (0,) * members
     widest = [bounds.error_ns(at) for at in range(members)]
@@ -145,26 +156,22 @@ def one_against_all(target: Target, members: int) -> Iterator[tuple[int, ...]]:
             yield offsets
 
 
-def _promises(target: Target) -> Guarantee:
-    return next(iter(_flat(target, 2).make().values())).guarantee
-
-
-def _addressed(target: Target) -> bool:
-    return next(iter(_flat(target, 2).make().values())).addressing is not Addressing.ALL
+def _member(target: Target) -> Protocol:
+    return next(iter(target.flat(2).make().values()))
 
 
 def _hierarchies(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
     # Without --members: 2 internal and 2 external peers; with it, peers are divided equally.
     peers = size.members or 4
-    whole = _hierarchy(target, (peers - peers // 2,), peers // 2)
+    whole = target.hierarchy((peers - peers // 2,), peers // 2)
     messages = size.messages or 3
-    yield _hierarchy(target, (1,), 1), SearchLimits(2, duplicates=1)
+    yield target.hierarchy((1,), 1), SearchLimits(2, duplicates=1)
     yield whole, SearchLimits(min(2, messages))
     if messages > 2:
-        yield _hierarchy(target, (1,), 2), SearchLimits(3)
+        yield target.hierarchy((1,), 2), SearchLimits(3)
     yield whole, SearchLimits(messages)
     if size.thorough:
-        yield _hierarchy(target, (1, 1), 1), SearchLimits(2)
+        yield target.hierarchy((1, 1), 1), SearchLimits(2)
         first, *_, last = whole.names
         yield whole, SearchLimits(4, script=(last, first, last, first))
 
@@ -173,24 +180,15 @@ def suites(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, S
     """Yield groups and plans for the adversarial network."""
     plan = SuitePlan(runs=400 if size.thorough else 60, parents=target.parents)
     if target.topology is None:
-        group = _flat(target, 4)
+        group = target.flat(4)
         yield group, plan
         if group.timing.bounds is not None:
             for offsets in one_against_all(target, 4):
-                yield _flat(target, 4, offsets), plan
+                yield target.flat(4, offsets), plan
         return
     shapes = (((2,), 2), ((2, 1), 1), ((1, 1, 1), 1))
     for groups, external in shapes:
-        yield _hierarchy(target, groups, external), plan
+        yield target.hierarchy(groups, external), plan
     if "ack_after" not in target.options and target.options.get("pruning") != "none":
         often = target._replace(options={**target.options, "ack_after": 1})
-        yield _hierarchy(often, (2, 1), 1), plan
-
-
-def _flat(target: Target, size: int, offsets: tuple[int, ...] = ()) -> GroupUnderTest:
-    return flat(target.name, target.factory, size, target.options, offsets)
-
-
-def _hierarchy(target: Target, groups: tuple[int, ...], external: int) -> GroupUnderTest:
-    assert target.topology is not None
-    return hierarchy(target.name, target.factory, target.topology, groups, external, target.options)
+        yield often.hierarchy((2, 1), 1), plan

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antecede.check.calls import Hung
 from antecede.check.effects import MisuseError, TooManyError
 from antecede.check.script.actions import Action, line_of
 from antecede.check.script.parse import Setup, script_text
+
+if TYPE_CHECKING:
+    from antecede.check.group_under_test import GroupUnderTest
 
 EARLY = "delivered before a message of its causal past"
 TWICE = "delivered twice"
@@ -74,6 +78,22 @@ class Failure(NamedTuple):
     """The group it was found in, in words."""
     setup: Setup
     """The group as a script names it."""
+
+    @classmethod
+    def of(
+        cls,
+        group: GroupUnderTest,
+        what: str,
+        at: str,
+        label: str = "",
+        *,
+        missing: Iterable[str] = (),
+        detail: str = "",
+        actions: Iterable[Action] = (),
+    ) -> Failure:
+        """Return a failure of this group."""
+        setting, setup = group.describe(), group.setup
+        return cls(what, at, label, tuple(missing), detail, tuple(actions), setting, setup)
 
     def sentence(self) -> str:
         """Say in one line what went wrong, and where."""

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 
 from antecede.check.group_under_test import GroupUnderTest
 from antecede.check.script.actions import Action, Arrive, Join, Leave, Lose, Send, Tick, line_of
-from antecede.check.world import ARRIVED, DELIVERED, JOINED, RELEASED, SENT, InFlight, Step, World
+from antecede.check.timing import InFlight
+from antecede.check.world import ARRIVED, DELIVERED, JOINED, RELEASED, SENT, Step, World
 from antecede.protocols.base import Addressing, Relation
 from antecede.protocols.build import relation_of
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event

@@ -20,8 +20,8 @@ all, or `HANGING` replays that ran into the limit of a call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from antecede.check.group_under_test import GroupUnderTest, UnmadeError
 from antecede.check.results import ENDLESS, HUNG, Failure
@@ -194,7 +194,7 @@ def _members(found: GroupFailure) -> Iterator[Candidate]:
         fewer = found.group.without(name)
         if fewer is None:
             continue
-        gone = _labels(one.label for one in actions if isinstance(one, Send) and one.at == name)
+        gone = {one.label for one in actions if isinstance(one, Send) and one.at == name}
         alone = tuple(_left(one, name, gone) for one in actions if _at(one) != name)
         yield Candidate(fewer.group, _renamed(alone, fewer.renamed))
         for other in names:
@@ -212,10 +212,6 @@ def _founders(found: GroupFailure) -> Iterator[Candidate]:
         yield Candidate(more, tuple(one for one in actions if one != first))
 
 
-def _labels(labels: Iterable[str]) -> frozenset[str]:
-    return frozenset(labels)
-
-
 def _at(action: Action) -> str:
     return str(getattr(action, "at", ""))
 
@@ -225,7 +221,7 @@ def _moves(action: Action, name: str) -> bool:
     return isinstance(action, Join | Leave) and action.at == name
 
 
-def _left(action: Action, name: str, gone: frozenset[str]) -> Action:
+def _left(action: Action, name: str, gone: set[str]) -> Action:
     """Return an action of others without a member and what it sent."""
     if not isinstance(action, Send):
         return action
@@ -264,17 +260,13 @@ _KINDS = ("note", "ack")
 
 
 def _in_words(action: Action, names: Mapping[str, str], words: Mapping[str, str]) -> Action:
-    match action:
-        case Send(at, label, after, to, topics):
-            answered = tuple(words.get(one, one) for one in after)
-            receivers = tuple(names.get(one, one) for one in to)
-            return Send(names.get(at, at), words.get(label, label), answered, receivers, topics)
-        case Arrive(at, label, again):
-            return Arrive(names.get(at, at), words.get(label, label), again)
-        case Lose(at, label):
-            return Lose(names.get(at, at), words.get(label, label))
-        case Join(at, sponsor):
-            return Join(names.get(at, at), names.get(sponsor, sponsor))
-        case Leave(at):
-            return Leave(names.get(at, at))
-    return action
+    """Return an action with its members and messages called anew."""
+    table = dict.fromkeys(("at", "sponsor", "to"), names) | dict.fromkeys(("label", "after"), words)
+
+    def anew(field: str, value: Any) -> Any:
+        called = table.get(field, {})
+        if isinstance(value, tuple):
+            return tuple(called.get(one, one) for one in value)
+        return called.get(value, value)
+
+    return type(action)(*(anew(*one) for one in action._asdict().items()))

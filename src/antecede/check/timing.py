@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import combinations_with_replacement
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import LONGEST_NS, NS, seconds_text
@@ -77,6 +77,16 @@ def pace(bounds: Bounds[int]) -> str:
     return f"sums of up to {CHAIN} of the delays {shown}"
 
 
+class InFlight(NamedTuple):
+    """One copy of a message on its way."""
+
+    source: int
+    target: int
+    message: Any
+    sent_ns: int = 0
+    """True time at which it was put on the network."""
+
+
 class TimingModel(NamedTuple):
     """Offsets of clocks in nanoseconds, by address, and the bounds that the network keeps.
 
@@ -98,3 +108,11 @@ class TimingModel(NamedTuple):
     def most_ns(self, source: int, target: int) -> int:
         """Return the largest delay of a channel; without bounds, beyond every time."""
         return NEVER_NS if self.bounds is None else self.bounds.most_delay_ns(source, target)
+
+    def from_ns(self, copy: InFlight) -> int:
+        """Return the true time from which on a copy may arrive."""
+        return copy.sent_ns + self.least_ns(copy.source, copy.target)
+
+    def due_ns(self, copy: InFlight) -> int:
+        """Return the true time by which a copy must have arrived."""
+        return copy.sent_ns + self.most_ns(copy.source, copy.target)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from antecede.check.calls import called
 from antecede.check.effects import check_sent, effects_of
-from antecede.check.timing import TimingModel
+from antecede.check.timing import InFlight, TimingModel
 from antecede.clocks.nanoseconds import NS, Seconds, exact, up_ns
 from antecede.errors import LocalError
 from antecede.protocols.base import (
@@ -57,16 +57,6 @@ class Step(NamedTuple):
     """hold: what it waits for in words, where the protocol cannot name it."""
 
 
-class InFlight(NamedTuple):
-    """One copy of a message on its way."""
-
-    source: int
-    target: int
-    message: Any
-    sent_ns: int = 0
-    """True time at which it was put on the network."""
-
-
 class World:
     """Members by address, copies in flight, the steps taken so far, and the true time in ns."""
 
@@ -98,22 +88,14 @@ class World:
         """Return what a member's clock shows now."""
         return self.timing.reading(at, self.now_ns)
 
-    def due_ns(self, copy: InFlight) -> int:
-        """Return the true time by which a copy must have arrived."""
-        return copy.sent_ns + self.timing.most_ns(copy.source, copy.target)
-
     def may_arrive(self, copy: InFlight) -> bool:
         """Tell whether a copy has been under way for the least delay of its channel."""
-        return self.now_ns >= self.from_ns(copy)
-
-    def from_ns(self, copy: InFlight) -> int:
-        """Return the true time from which on a copy may arrive."""
-        return copy.sent_ns + self.timing.least_ns(copy.source, copy.target)
+        return self.now_ns >= self.timing.from_ns(copy)
 
     def may_pass(self, seconds: Seconds) -> bool:
         """Tell whether time can pass without a copy in flight being later than it can be."""
         until_ns = self.now_ns + whole_ns(seconds)
-        return all(self.due_ns(copy) >= until_ns for copy in self.in_flight)
+        return all(self.timing.due_ns(copy) >= until_ns for copy in self.in_flight)
 
     def tick(self, seconds: Seconds) -> list[Step]:
         """Let time pass, and tell every member what its clock shows.
@@ -162,19 +144,18 @@ class World:
 
     def arrive(self, at: int, label: str) -> list[Step]:
         """Let the oldest copy of the message in flight to that member arrive."""
-        for position, copy in enumerate(self.in_flight):
-            if copy.target == at and copy.message.payload == label:
-                del self.in_flight[position]
-                return self.hand_over(copy)
-        raise LocalError(f"no copy of {label} is in flight to member {at}")
+        return self.hand_over(self._taken(at, label))
 
     def lose(self, at: int, label: str) -> list[Step]:
         """Let the oldest copy of the message in flight to that member be lost."""
+        self.steps.append(Step(at, LOST, label, (str(self._taken(at, label).source),)))
+        return self.steps[-1:]
+
+    def _taken(self, at: int, label: str) -> InFlight:
+        """Return the oldest copy in flight of a message to a member, which is so no more."""
         for position, copy in enumerate(self.in_flight):
             if copy.target == at and copy.message.payload == label:
-                del self.in_flight[position]
-                self.steps.append(Step(at, LOST, label, (str(copy.source),)))
-                return self.steps[-1:]
+                return self.in_flight.pop(position)
         raise LocalError(f"no copy of {label} is in flight to member {at}")
 
     def hand_over(self, copy: InFlight) -> list[Step]:
@@ -209,7 +190,7 @@ class World:
         for copy in owed:
             if copy.message.payload in self.covered[at]:
                 self.known[at, newcomer.identity(copy.message)] = copy.message.payload
-            elif self.due_ns(copy) >= self.now_ns:
+            elif self.timing.due_ns(copy) >= self.now_ns:
                 self._put(copy)
         return self.steps[mark:]
 
@@ -247,10 +228,10 @@ class World:
             elif isinstance(effect, Transmit):
                 self._transmit(at, effect)
             elif isinstance(effect, Hold):
-                names = tuple(self.name(at, missing) for missing in effect.missing)
+                names = self.named(at, effect.missing)
                 self.steps.append(Step(at, HELD, effect.message.payload, names, effect.reason))
             elif isinstance(effect, DeliverIncomplete):
-                names = tuple(self.name(at, missing) for missing in effect.missing)
+                names = self.named(at, effect.missing)
                 self.steps.append(Step(at, RELEASED, effect.message.payload, names))
                 self.covered[at].add(effect.message.payload)
             elif isinstance(effect, Discard):
@@ -263,9 +244,7 @@ class World:
         note = self.members[at].is_note(message)
         if label not in self.ids:
             self.ids[label] = MessageId(message.sender, message.seq)
-        elif note:
-            pass
-        elif self.steps[-1].kind == ARRIVED:
+        elif not note and self.steps[-1].kind == ARRIVED:
             self.steps.append(Step(at, FORWARDED, label))
         if not note:
             self.sent.setdefault(label, []).append(InFlight(at, at, message, self.now_ns))
@@ -276,13 +255,17 @@ class World:
     def _put(self, copy: InFlight) -> None:
         member, message = self.members[copy.target], copy.message
         identity = member.identity(message)
-        if not member.is_note(message) or (copy.target, identity) not in self.known:
-            self.known[copy.target, identity] = message.payload
         if not member.is_note(message):
+            self.known[copy.target, identity] = message.payload
             self.copies[message.payload] = self.copies.get(message.payload, 0) + 1
         else:
+            self.known.setdefault((copy.target, identity), message.payload)
             self.notes += 1
         self.in_flight.append(copy)
+
+    def named(self, at: int, missing: Iterable[MessageId]) -> tuple[str, ...]:
+        """Return the labels that a member's ids stand for (`name`)."""
+        return tuple(self.name(at, one) for one in missing)
 
     def name(self, at: int, missing: MessageId) -> str:
         """Return the label that a member's id stands for, or the id itself where unknown.
@@ -292,9 +275,10 @@ class World:
         if (at, missing) in self.known:
             return self.known[at, missing]
         member = self.members[at]
-        labels = (label for label, origin in self.ids.items() if origin == missing)
         if not member.renumbers and type(member).identity is Protocol.identity:
-            return next(labels, f"{missing.sender}:{missing.seq}")
+            for label, origin in self.ids.items():
+                if origin == missing:
+                    return label
         return f"{missing.sender}:{missing.seq}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from antecede.demo.evaluation import DELAY, told
 from antecede.demo.held import HeldMessage
@@ -11,17 +12,16 @@ from antecede.demo.tour import Findings
 from antecede.diagram.steps import from_run
 from antecede.diagram.stretch import from_events
 from antecede.diagram.svg import draw_svg
-from antecede.formatting import counted, duration
+from antecede.formatting import count_and_part, counted, duration
 from antecede.order.baselines import BaselineOutcome
-from antecede.report.page import Figure, Row, write_tour
+from antecede.report.page import Figure, render
 from antecede.trace.schema import Event
 
 
 def write_page(path: Path, findings: Findings, events: Sequence[Event], conditions: str) -> None:
     """Write the page of one tour."""
-    causal = findings.outcomes[-1]
-    write_tour(
-        path,
+    page = render(
+        "tour.html",
         title="antecede: the tour",
         finding=_finding(findings.outcomes),
         lead=(
@@ -29,7 +29,7 @@ def write_page(path: Path, findings: Findings, events: Sequence[Event], conditio
             "a watermark drops what comes late and delays everything else. A message that names "
             "what it depends on waits for that, and for nothing more."
         ),
-        outcomes=[_row(outcome, outcome is causal) for outcome in findings.outcomes],
+        outcomes=_rows(findings.outcomes),
         outcomes_note=(
             "Waits are counted from arrival to release, over all released rows. Rows that a "
             "watermark still held when the data ended are not in its waits."
@@ -46,6 +46,7 @@ def write_page(path: Path, findings: Findings, events: Sequence[Event], conditio
         ),
         conditions=conditions,
     )
+    path.write_text(page, encoding="utf-8")
 
 
 def _finding(outcomes: Sequence[BaselineOutcome]) -> str:
@@ -62,17 +63,25 @@ def _finding(outcomes: Sequence[BaselineOutcome]) -> str:
     return text + "."
 
 
-def _row(outcome: BaselineOutcome, ours: bool) -> Row:
-    return Row(
-        outcome.scheme,
-        outcome.rows,
-        outcome.dropped,
-        outcome.inverted,
-        outcome.broken,
-        outcome.wait_ms(0.5),
-        outcome.wait_ms(0.99),
-        ours,
-    )
+def _rows(outcomes: Sequence[BaselineOutcome]) -> list[dict[str, Any]]:
+    """Return the table of schemes; the last is ours, and bars are as long as the widest wait."""
+    widest = max((outcome.wait_ms(0.99) or 0.0 for outcome in outcomes), default=0.0)
+    return [
+        {
+            "scheme": one.scheme,
+            "ours": one is outcomes[-1],
+            "dropped": one.dropped,
+            "dropped_text": count_and_part(one.dropped, one.rows),
+            "inverted": one.inverted,
+            "inverted_text": f"{one.inverted:,}",
+            "broken": one.broken,
+            "broken_text": f"{one.broken:,}",
+            "p50_text": duration(one.wait_ms(0.5)),
+            "p99_text": duration(one.wait_ms(0.99)),
+            "p99_part": f"{100 * (one.wait_ms(0.99) or 0.0) / widest if widest else 0.0:.1f}",
+        }
+        for one in outcomes
+    ]
 
 
 def _stretch(held: HeldMessage, events: Sequence[Event]) -> Figure:

@@ -25,6 +25,21 @@ SEND, DELIVER, HOLD, RELEASE, DISCARD, LOSE, JOIN, LEAVE = (
 """Kinds of marks. HOLD: a message arrives that must wait; LOSE: one that is lost would arrive."""
 
 
+MEANING = {
+    SEND: "sent",
+    DELIVER: "delivered",
+    HOLD: "arrived, held back",
+    RELEASE: "released without its cause",
+    DISCARD: "discarded",
+    LOSE: "lost on the way",
+    JOIN: "joins",
+    LEAVE: "leaves",
+}
+"""Kinds in the words of a legend."""
+EARLY = "delivered before its cause"
+"""A mark that is wrong, in these words."""
+
+
 class Lane(NamedTuple):
     """The time line of one member."""
 

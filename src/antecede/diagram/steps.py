@@ -5,7 +5,6 @@ from __future__ import annotations
 from antecede.check.script.execution import ACKNOWLEDGED, CommandResult, Occurrence, ScriptRun
 from antecede.check.world import (
     ARRIVED,
-    DELIVERED,
     DISCARDED,
     FORWARDED,
     HELD,
@@ -15,8 +14,7 @@ from antecede.check.world import (
     RELEASED,
     SENT,
 )
-from antecede.diagram import model
-from antecede.diagram.model import Arrow, Diagram, Held, Lane, Mark, Tick
+from antecede.diagram.model import MEANING, Arrow, Diagram, Held, Lane, Mark, Tick
 
 
 def from_run(run: ScriptRun) -> Diagram:
@@ -62,14 +60,13 @@ class _Steps:
         self.ticks.append(Tick(self.time, str(result.number)))
         marked = False
         for one in result.occurrences:
-            kind = _MARKS.get(one.kind)
-            if kind is not None:
+            if one.kind in MEANING:
                 # What an arrival sets free comes after it, each delivery in a place of its own.
                 self.time += 1.0 if marked else 0.0
                 marked = True
-            self._occurrence(one, kind)
+            self._occurrence(one)
 
-    def _occurrence(self, one: Occurrence, kind: str | None) -> None:
+    def _occurrence(self, one: Occurrence) -> None:
         lane = self.number[one.at]
         key = (lane, one.label)
         if one.kind in (SENT, FORWARDED):
@@ -90,21 +87,8 @@ class _Steps:
             self.lanes[lane] = self.lanes[lane]._replace(end=self.time)
         if one.kind != HELD and (held := self.waiting.pop(key, None)) is not None:
             self.holds.append(held._replace(end=self.time))
-        if kind is not None:
-            note, wrong = _note(one), one.wrong
-            self.marks.append(Mark(lane, self.time, kind, one.label, note, wrong))
-
-
-_MARKS = {
-    SENT: model.SEND,
-    DELIVERED: model.DELIVER,
-    HELD: model.HOLD,
-    RELEASED: model.RELEASE,
-    DISCARDED: model.DISCARD,
-    LOST: model.LOSE,
-    JOINED: model.JOIN,
-    LEFT: model.LEAVE,
-}
+        if one.kind in MEANING:
+            self.marks.append(Mark(lane, self.time, one.kind, one.label, _note(one), one.wrong))
 
 
 def _note(one: Occurrence) -> str:

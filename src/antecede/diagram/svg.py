@@ -16,7 +16,7 @@ from xml.sax import saxutils
 from xml.sax.saxutils import quoteattr
 
 from antecede.diagram import model
-from antecede.diagram.model import Arrow, Diagram, Held, Mark
+from antecede.diagram.model import EARLY, MEANING, Arrow, Diagram, Held, Mark
 from antecede.diagram.placing import Box, Placing
 
 WIDTH = 1040.0
@@ -233,20 +233,7 @@ class _Picture:
         x, y = self.x(mark.at), self.lane_y[mark.lane]
         what = f"{self.diagram.lanes[mark.lane].name}: {mark.label} {_VERBS[mark.kind]}"
         tip = _tip(f"{what} {mark.note}".strip())
-        if mark.wrong:
-            shape = f'<path class="wrong" d="M{x - 6:.1f} {y - 6:.1f}l12 12m0-12l-12 12"/>'
-        elif mark.kind == model.SEND:
-            shape = f'<circle class="sent" cx="{x:.1f}" cy="{y:.1f}" r="5"/>'
-        elif mark.kind == model.DELIVER:
-            shape = f'<path class="deliver" d="M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6-6z"/>'
-        elif mark.kind == model.RELEASE:
-            shape = f'<path class="release" d="M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6-6z"/>'
-        elif mark.kind == model.HOLD:
-            shape = f'<circle class="hold" cx="{x:.1f}" cy="{y:.1f}" r="4.5"/>'
-        elif mark.kind in (model.DISCARD, model.LOSE):
-            shape = f'<path class="discard" d="M{x - 4:.1f} {y - 4:.1f}l8 8m0-8l-8 8"/>'
-        else:
-            shape = f'<path class="edge" d="M{x:.1f} {y - 9:.1f}v18"/>'
+        shape = _shape(_WRONG if mark.wrong else mark.kind, x, y)
         dim = ' class="dim"' if mark.faint else ""
         self.parts.append(f"<g{dim}>{tip}{shape}</g>")
         if mark.faint:
@@ -272,35 +259,24 @@ class _Picture:
 
     def _legend(self) -> float:
         """Draw the legend below the axis; returns the height of the picture."""
-        y = self.bottom + 26.0
-        x = 20.0
+        x, y = 20.0, self.bottom + 26.0
         used = {mark.kind for mark in self.diagram.marks if not mark.wrong}
-        for kind in (k for k in _MEANINGS if k in used):
-            self._symbol(kind, x + 6.0, y)
-            x = self._legend_text(x + 18.0, y, _MEANINGS[kind])
+        for kind in (k for k in MEANING if k in used and k not in (model.JOIN, model.LEAVE)):
+            self.parts.append(_shape(kind, x + 6.0, y))
+            x = self._legend_text(x + 18.0, y, _WAITS if kind == model.HOLD else MEANING[kind])
         if self.diagram.holds:
             self.parts.append(
                 f'<rect class="bar" x="{x:.1f}" y="{y - 7:.1f}" width="26" height="14" rx="3"/>'
             )
             x = self._legend_text(x + 32.0, y, "held back")
         if any(mark.wrong for mark in self.diagram.marks):
-            self.parts.append(f'<path class="wrong" d="M{x:.1f} {y - 6:.1f}l12 12m0-12l-12 12"/>')
-            self._legend_text(x + 18.0, y, "delivered before its cause")
+            self.parts.append(_shape(_WRONG, x + 6.0, y))
+            self._legend_text(x + 18.0, y, EARLY)
         return y + 20.0
 
     def _legend_text(self, x: float, y: float, text: str) -> float:
         self._text(x, y + 4.0, text, "small")
         return x + len(text) * 6.2 + 22.0
-
-    def _symbol(self, kind: str, x: float, y: float) -> None:
-        if kind == model.SEND:
-            self.parts.append(f'<circle class="sent" cx="{x:.1f}" cy="{y:.1f}" r="5"/>')
-        elif kind == model.HOLD:
-            self.parts.append(f'<circle class="hold" cx="{x:.1f}" cy="{y:.1f}" r="4.5"/>')
-        elif kind in (model.DISCARD, model.LOSE):
-            self.parts.append(f'<path class="discard" d="M{x - 4:.1f} {y - 4:.1f}l8 8m0-8l-8 8"/>')
-        else:
-            self.parts.append(f'<path class="{kind}" d="M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6-6z"/>')
 
     # -- drawing ----------------------------------------------------------------------------
 
@@ -317,6 +293,27 @@ class _Picture:
         )
 
 
+_WRONG = "wrong"
+_WAITS = "arrived, must wait"
+"""Of HOLD: the bar beside it says that it is held back."""
+
+
+def _shape(kind: str, x: float, y: float) -> str:
+    """Return the sign of a kind of mark, or of _WRONG, around a point."""
+    match kind:
+        case model.SEND:
+            return f'<circle class="sent" cx="{x:.1f}" cy="{y:.1f}" r="5"/>'
+        case model.HOLD:
+            return f'<circle class="hold" cx="{x:.1f}" cy="{y:.1f}" r="4.5"/>'
+        case model.DELIVER | model.RELEASE:
+            return f'<path class="{kind}" d="M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6-6z"/>'
+        case model.DISCARD | model.LOSE:
+            return f'<path class="discard" d="M{x - 4:.1f} {y - 4:.1f}l8 8m0-8l-8 8"/>'
+        case "wrong":
+            return f'<path class="wrong" d="M{x - 6:.1f} {y - 6:.1f}l12 12m0-12l-12 12"/>'
+    return f'<path class="edge" d="M{x:.1f} {y - 9:.1f}v18"/>'
+
+
 _VERBS = {
     model.SEND: "sent",
     model.DELIVER: "delivered",
@@ -326,14 +323,6 @@ _VERBS = {
     model.LOSE: "",
     model.JOIN: "joins",
     model.LEAVE: "leaves",
-}
-_MEANINGS = {
-    model.SEND: "sent",
-    model.DELIVER: "delivered",
-    model.HOLD: "arrived, must wait",
-    model.RELEASE: "released without its cause",
-    model.DISCARD: "discarded",
-    model.LOSE: "lost on the way",
 }
 
 

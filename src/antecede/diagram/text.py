@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from antecede.diagram import model
-from antecede.diagram.model import Arrow, Diagram, Mark
+from antecede.diagram.model import EARLY, MEANING, Arrow, Diagram, Mark
 
 MIN_COLUMN, MAX_COLUMN = 6, 16
 NOTE_WIDTH = 24
@@ -28,16 +28,6 @@ _GLYPH = {
 _WRONG = "✗"
 _PASSED = "◦"
 _ARRIVE = "arrive"
-_MEANING = {
-    model.SEND: "sent",
-    model.DELIVER: "delivered",
-    model.HOLD: "arrived, held back",
-    model.RELEASE: "released without its cause",
-    model.DISCARD: "discarded",
-    model.LOSE: "lost on the way",
-    model.JOIN: "joins",
-    model.LEAVE: "leaves",
-}
 _CODES = {
     "faint": "2",
     "send": "1;34",
@@ -152,7 +142,7 @@ class _Sheet:
             style = "wrong" if mark.wrong else mark.kind
             line.put(self.notes_at, f"{mark.label} {mark.note}", style)
         elif mark.kind in (model.JOIN, model.LEAVE) and self.notes_at + 8 <= self.width:
-            line.put(self.notes_at, f"{mark.label} {_MEANING[mark.kind]}", "bold")
+            line.put(self.notes_at, f"{mark.label} {MEANING[mark.kind]}", "bold")
         return line
 
     def _lanes(self, line: _Line, at: float) -> None:
@@ -186,13 +176,13 @@ class _Sheet:
 
     def legend(self) -> Iterator[_Line]:
         used = {mark.kind for mark in self.diagram.marks}
-        parts = [f"{_GLYPH[kind]} {_MEANING[kind]}" for kind in _GLYPH if kind in used]
+        parts = [f"{_GLYPH[kind]} {MEANING[kind]}" for kind in _GLYPH if kind in used]
         if self.diagram.bare_arrivals():
             parts.append(f"{_PASSED} taken in")
         if self.diagram.holds:
             parts.append("┃ holds messages back")
         if any(mark.wrong for mark in self.diagram.marks):
-            parts.append(f"{_WRONG} delivered before its cause")
+            parts.append(f"{_WRONG} {EARLY}")
         text = ""
         for part in parts:
             if text and len(text) + 3 + len(part) > self.width:

@@ -57,18 +57,24 @@ def draw_curves(
     path.write_text(svg, encoding="utf-8")
 
 
+def draw_curve(axes: Any, curve: Curve) -> Any:
+    """Draw a curve on matplotlib's axes; return its line."""
+    (line,) = axes.plot(
+        [x for x, _ in curve.points],
+        [y for _, y in curve.points],
+        color=SCHEMED.faint if curve.colour is None else SCHEMED.curves[curve.colour],
+        linestyle=curve.style,
+        linewidth=1.6,
+        marker="o" if curve.marked else "",
+        markersize=3.2,
+        label=curve.label,
+    )
+    return line
+
+
 def _draw(axes: Any, panel: Panel, x_label: str, ticks: Sequence[int]) -> None:
     for curve in panel.curves:
-        axes.plot(
-            [x for x, _ in curve.points],
-            [y for _, y in curve.points],
-            color=SCHEMED.faint if curve.colour is None else SCHEMED.curves[curve.colour],
-            linestyle=curve.style,
-            linewidth=1.6,
-            marker="o" if curve.marked else "",
-            markersize=3.2,
-            label=curve.label,
-        )
+        draw_curve(axes, curve)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_title(panel.title, fontsize=10, loc="left")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from antecede.report.curves import Curve
+from antecede.report.curves import Curve, draw_curve
 from antecede.report.drawing import SCHEMED, settings, svg_of
 
 CELL_INCHES = (3.6, 2.15)
@@ -67,16 +67,7 @@ def draw_grid(
 def _draw(axes: Any, cell: Cell) -> dict[str, Any]:
     named: dict[str, Any] = {}
     for curve in cell.curves:
-        line = axes.plot(
-            [x for x, _ in curve.points],
-            [y for _, y in curve.points],
-            color=SCHEMED.faint if curve.colour is None else SCHEMED.curves[curve.colour],
-            linestyle=curve.style,
-            linewidth=1.6,
-            marker="o" if curve.marked else "",
-            markersize=3.2,
-        )[0]
-        named.setdefault(curve.label, line)
+        named.setdefault(curve.label, draw_curve(axes, curve))
     axes.set_title(cell.title, fontsize=9.5, loc="left")
     return named
 

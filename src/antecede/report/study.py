@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from antecede.errors import LocalError
+from antecede.formatting import counted
 from antecede.report.drawing import DARK, LIGHT, PLOT_RULES, declarations, inlined
 from antecede.report.page import render
 from antecede.report.plots import draw_plot, slots_of
@@ -137,7 +138,7 @@ def _short(findings: Findings, rows: Sequence[Row], beyond: Sequence[Row]) -> di
             {"name": m.name, "count": counts[m.name]} for m in MARKS if counts[m.name] and counts
         ],
         "not_reached": lines,
-        "failed": f"{failed} run{'s' if failed != 1 else ''} failed",
+        "failed": f"{counted(failed, 'run')} failed",
         "open": bool(lines or failed),
         "nothing": nothing if counts else "The source states no figures to compare with.",
     }
@@ -146,8 +147,8 @@ def _short(findings: Findings, rows: Sequence[Row], beyond: Sequence[Row]) -> di
 def _verdicts(told: Counter[str]) -> str:
     """Return how many statements hold, in words."""
     many = {"holds": "hold", "does not hold": "do not hold", "not run": "not run"}
-    parts = [f"{told[word]} {many[word]}" for word in many if told[word]]
-    return f"Of {told.total()} statements {', '.join(parts)}." if parts else ""
+    parts = [counted(told[one], one, several) for one, several in many.items() if told[one]]
+    return f"Of {counted(told.total(), 'statement')} {', '.join(parts)}." if parts else ""
 
 
 def _counts(rows: Iterable[Row]) -> Counter[str]:
@@ -161,8 +162,7 @@ def _tally(rows: Sequence[Row]) -> str:
     if not total:
         return "The source states no figures to compare with: all of these are ours alone."
     parts = [f"{counts[mark.name]} {mark.words}" for mark in MARKS if counts[mark.name]]
-    figures = "figure that the paper states" if total == 1 else "figures that the paper states"
-    return f"Of {total} {figures}: {', '.join(parts)}."
+    return f"Of {counted(total, 'figure')} that the paper states: {', '.join(parts)}."
 
 
 def _first_sentence(text: str) -> str:
@@ -202,7 +202,7 @@ def _beside(rows: Sequence[Row]) -> dict[str, Any]:
         "count": len(rows),
         "marks": any(marks),
         "dashes": not all(marks),
-        "summary": f"Table of {len(rows)} figures. {_tally(rows)}",
+        "summary": f"Table of {counted(len(rows), 'figure')}. {_tally(rows)}",
         "folded": len(rows) > FOLDED,
     }
 
@@ -251,7 +251,7 @@ def _plain(section: Section) -> dict[str, Any]:
     return {
         "columns": _words(section.columns, text),
         "rows": [_words(row, text) for row in section.table],
-        "summary": f"Table of {len(section.table)} rows.",
+        "summary": f"Table of {counted(len(section.table), 'row')}.",
         "folded": len(section.table) > FOLDED,
     }
 

@@ -138,9 +138,12 @@ def _has_figure(row: Row) -> bool:
 
 
 def filled(sections: Iterable[Section | None]) -> list[Section]:
-    """Return the sections that show something: of the others no run gave figures."""
+    """Return the sections that show something: of the others no run gave figures.
+
+    Where nothing was found, `reads` is empty.
+    """
     return [
-        section
+        section if section.finding else section._replace(reads=())
         for section in sections
         if section is not None
         and (
@@ -154,17 +157,18 @@ def filled(sections: Iterable[Section | None]) -> list[Section]:
 class Findings(NamedTuple):
     """Everything that a study's page says."""
 
-    study: str
-    title: str
-    source: str
+    study: str = ""
+    """Empty, as title and source: what the `Study` says."""
+    title: str = ""
+    source: str = ""
     """Paper and section; says so where the evaluation is ours."""
-    finding: str
+    finding: str = ""
     """The study in a sentence."""
-    reading: Sequence[str]
+    reading: Sequence[str] = ()
     """How the source was read, and which alternatives can be chosen."""
-    conditions: Sequence[str]
+    conditions: Sequence[str] = ()
     """Scenario, grid, seeds, warm-up."""
-    sections: Sequence[Section]
+    sections: Sequence[Section] = ()
     not_reached: Sequence[str] = ()
     """What does not come out, with the ratio and what was tried."""
     failed: Sequence[str] = ()

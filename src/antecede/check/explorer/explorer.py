@@ -364,15 +364,14 @@ class Explorer:
         return tuple(run.actions)
 
     def _explain(self, found: Finding, moves: Sequence[Move]) -> Failure:
-        return Failure(
+        return Failure.of(
+            self.group,
             found.what,
             self.names[found.slot],
             self.labels[found.label] if found.label >= 0 else "",
-            tuple(self.labels[label] for label in bits(found.missing)),
-            found.detail,
-            self.actions(moves),
-            self.group.describe(),
-            self.group.setup,
+            missing=(self.labels[label] for label in bits(found.missing)),
+            detail=found.detail,
+            actions=self.actions(moves),
         ).begun()
 
 

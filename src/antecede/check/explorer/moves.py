@@ -187,8 +187,7 @@ class Moves:
         return min([until_ns, *(due for due in dues if due > parts.record.now_ns)])
 
     def _due_ns(self, copy: int) -> int:
-        known = self.cache.copies.value[copy]
-        return known.sent_ns + self.group.timing.most_ns(known.source, known.target)
+        return self.group.timing.due_ns(self.cache.copies.value[copy])
 
     def passing(self, parts: StateParts, times: int = 1) -> Move:
         """Return a step of time, or so many, but none in which a copy becomes too late."""
@@ -201,12 +200,10 @@ class Moves:
     def _may_arrive(self, copy: int, now_ns: int) -> bool:
         if not self.timed:
             return True
-        known = self.cache.copies.value[copy]
-        timing, under_way_ns = self.group.timing, now_ns - known.sent_ns
-        least_ns = timing.least_ns(known.source, known.target)
+        from_ns = self.group.timing.from_ns(self.cache.copies.value[copy])
         if self.limits.extremes and not self.cache.is_note[copy]:
-            return under_way_ns in (least_ns, timing.most_ns(known.source, known.target))
-        return under_way_ns >= least_ns
+            return now_ns in (from_ns, self._due_ns(copy))
+        return now_ns >= from_ns
 
     def _note_due(self, parts: StateParts) -> Move | None:
         if not self.timed:

@@ -8,12 +8,13 @@ search deals in their numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from antecede.check.calls import called, in_words, is_own
 from antecede.check.effects import check_sent, effects_of
 from antecede.check.results import RAISED, SNAPSHOT, kind_of
-from antecede.check.timing import TimingModel
+from antecede.check.timing import InFlight, TimingModel
 from antecede.check.world import audience_of
 from antecede.protocols.base import (
     Deliver,
@@ -49,15 +50,6 @@ class Audience(NamedTuple):
     topics: tuple[str, ...] = ()
 
 
-class Copy(NamedTuple):
-    """One copy in flight, by addresses; `sent_ns` is the true time in groups with clocks."""
-
-    source: int
-    target: int
-    message: Any
-    sent_ns: int
-
-
 class Reaction(NamedTuple):
     """What one member does in one state with one message, all by number."""
 
@@ -81,8 +73,8 @@ class TransitionCache:
         self.labels = labels
         self.label_number = {label: number for number, label in enumerate(labels)}
         self.snapshots: Interner[Hashable] = Interner()
-        self.copies: Interner[Copy] = Interner()
-        """Every copy that was ever in flight."""
+        self.copies: Interner[InFlight] = Interner()
+        """Every copy that was ever in flight; its time is 0 in groups without clocks."""
         self.copy_label: list[int] = []
         """By copy: its label; -1 for what is no message of the application."""
         self.is_note: list[bool] = []
@@ -91,51 +83,36 @@ class TransitionCache:
         """By label: the id that its sender gave it."""
         self.timing = timing
         self.timed = timing.bounds is not None
-        self._sent: dict[tuple[int, int, int, int, Audience, int], Reaction] = {}
-        self._received: dict[tuple[int, int, int, int], Reaction] = {}
-        self._ticked: dict[tuple[int, int, int], Reaction] = {}
+        self.send = cache(self._send)
+        self.receive = cache(self._receive)
+        self.tick = cache(self._tick)
 
-    def send(
+    def _send(
         self, slot: int, snapshot: int, label: int, after: int, audience: Audience, now_ns: int
     ) -> Reaction:
         """Let a member send a label in answer to another (-1: to none)."""
-        key = (slot, snapshot, label, after, audience, now_ns)
-        reaction = self._sent.get(key)
-        if reaction is None:
-            parents = (self.ids[after],) if after >= 0 else ()
-            text, now = self.labels[label], self._reading(slot, now_ns)
-            given = audience_of(self.members[slot], audience.to, audience.topics)
+        parents = (self.ids[after],) if after >= 0 else ()
+        text, now = self.labels[label], self._reading(slot, now_ns)
+        given = audience_of(self.members[slot], audience.to, audience.topics)
 
-            def act(member: Protocol) -> Sequence[Effect]:
-                return member.send(text, now=now, after=parents, **given)
+        def act(member: Protocol) -> Sequence[Effect]:
+            return member.send(text, now=now, after=parents, **given)
 
-            reaction = self._react(slot, snapshot, "send", act, now_ns, label)
-            self._sent[key] = reaction
-        return reaction
+        return self._react(slot, snapshot, "send", act, now_ns, label)
 
-    def receive(self, slot: int, snapshot: int, copy: int, now_ns: int) -> Reaction:
+    def _receive(self, slot: int, snapshot: int, copy: int, now_ns: int) -> Reaction:
         """Let a copy arrive at a member."""
-        key = (slot, snapshot, copy, now_ns)
-        reaction = self._received.get(key)
-        if reaction is None:
-            message, now = self.copies.value[copy].message, self._reading(slot, now_ns)
+        message, now = self.copies.value[copy].message, self._reading(slot, now_ns)
 
-            def act(member: Protocol) -> Sequence[Effect]:
-                return member.receive(message, now=now)
+        def act(member: Protocol) -> Sequence[Effect]:
+            return member.receive(message, now=now)
 
-            reaction = self._react(slot, snapshot, "receive", act, now_ns)
-            self._received[key] = reaction
-        return reaction
+        return self._react(slot, snapshot, "receive", act, now_ns)
 
-    def tick(self, slot: int, snapshot: int, now_ns: int) -> Reaction:
+    def _tick(self, slot: int, snapshot: int, now_ns: int) -> Reaction:
         """Tell a member what its clock shows at a true time."""
-        key = (slot, snapshot, now_ns)
-        reaction = self._ticked.get(key)
-        if reaction is None:
-            now = self._reading(slot, now_ns)
-            reaction = self._react(slot, snapshot, "tick", lambda m: m.tick(now), now_ns)
-            self._ticked[key] = reaction
-        return reaction
+        now = self._reading(slot, now_ns)
+        return self._react(slot, snapshot, "tick", lambda member: member.tick(now), now_ns)
 
     def _reading(self, slot: int, now_ns: int) -> int:
         return self.timing.reading(self.members[slot].me, now_ns) if self.timed else 0
@@ -182,7 +159,7 @@ class TransitionCache:
 
     def _copy(self, member: Protocol, target: int, message: Any, now_ns: int) -> int:
         source = member.me if self.timed else -1  # without channels it makes no difference
-        copy = self.copies(Copy(source, target, message, now_ns))
+        copy = self.copies(InFlight(source, target, message, now_ns))
         if copy == len(self.copy_label):
             self.copy_label.append(self.label_number.get(message.payload, -1))
             self.is_note.append(member.is_note(message))

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from operator import setitem
 from typing import TypeAlias
 
 UNTOUCHED = frozenset(
@@ -110,18 +112,16 @@ def _is_update(statement: ast.stmt) -> bool:
 
 def _removal(block: list[ast.stmt], position: int) -> Change:
     gone = block[position]
-
-    def apply() -> None:
-        block[position] = ast.copy_location(ast.Pass(), gone)
-
-    return gone.lineno, f"without `{ast.unparse(gone)}`", apply
+    nothing = ast.copy_location(ast.Pass(), gone)
+    return gone.lineno, f"without `{ast.unparse(gone)}`", partial(setitem, block, position, nothing)
 
 
 def _in_statement(statement: ast.stmt) -> Iterator[Change]:
     if isinstance(statement, ast.AugAssign) and type(statement.op) in _SWAPS:
-        yield _swap(statement)
+        yield _changed(statement, "op", _SWAPS[type(statement.op)]())
     if isinstance(statement, ast.If | ast.While):
-        yield from _guard(statement, "test", endless=isinstance(statement, ast.While))
+        put = partial(setattr, statement, "test")
+        yield from _guard(statement.test, put, endless=isinstance(statement, ast.While))
     for field, value in ast.iter_fields(statement):
         if field not in ("body", "orelse", "finalbody", "handlers", "annotation"):
             for node in value if isinstance(value, list) else [value]:
@@ -133,44 +133,43 @@ def _in_expression(root: ast.AST) -> Iterator[Change]:
     for node in ast.walk(root):
         match node:
             case ast.IfExp():
-                yield from _guard(node, "test")
+                yield from _guard(node.test, partial(setattr, node, "test"))
             case ast.comprehension():
-                for position in range(len(node.ifs)):
-                    yield from _guard(node.ifs, position)
+                for position, test in enumerate(node.ifs):
+                    yield from _guard(test, partial(setitem, node.ifs, position))
             case ast.BoolOp():
                 yield from _operands(node)
             case ast.Compare(ops=[op]) if type(op) in _LOOSER:
-                yield _swap_compare(node)
+                yield _changed(node, "ops", [_LOOSER[type(op)]()])
             case ast.BinOp() if type(node.op) in _SWAPS:
                 if not _is_text(node) and not _is_defective(node):
-                    yield _swap(node)
+                    yield _changed(node, "op", _SWAPS[type(node.op)]())
             case ast.UnaryOp(op=ast.Invert()):
-                yield _without_not(node)
+                # +x is x for every integer.
+                yield _changed(node, "op", ast.UAdd(), "without its NOT")
 
 
 def _is_text(node: ast.BinOp) -> bool:
     return any(isinstance(inner, ast.JoinedStr) for inner in ast.walk(node))
 
 
-def _guard(owner: object, field: str | int, *, endless: bool = False) -> Iterator[Change]:
-    """Yield a test inverted, always true (unless that never ends), and always false."""
-    test: ast.expr = owner[field] if isinstance(field, int) else getattr(owner, field)  # type: ignore[index]
+def _guard(
+    test: ast.expr, put: Callable[[ast.expr], None], *, endless: bool = False
+) -> Iterator[Change]:
+    """Yield a test inverted, always true (unless that never ends), and always false.
+
+    `put` puts another test in its place.
+    """
     before = ast.unparse(test)
-
-    def change(words: str, make: Callable[[], ast.expr]) -> Change:
-        def apply() -> None:
-            after = ast.copy_location(make(), test)
-            if isinstance(field, int):
-                owner[field] = after  # type: ignore[index]
-            else:
-                setattr(owner, field, after)
-
-        return test.lineno, f"`{before}` {words}", apply
-
-    yield change("inverted", lambda: ast.UnaryOp(ast.Not(), test))
-    if not endless:
-        yield change("always true", lambda: ast.Constant(True))
-    yield change("always false", lambda: ast.Constant(False))
+    instead: dict[str, ast.expr] = {
+        "inverted": ast.UnaryOp(ast.Not(), test),
+        "always true": ast.Constant(True),
+        "always false": ast.Constant(False),
+    }
+    if endless:
+        del instead["always true"]
+    for words, after in instead.items():
+        yield test.lineno, f"`{before}` {words}", partial(put, ast.copy_location(after, test))
 
 
 def _operands(node: ast.BoolOp) -> Iterator[Change]:
@@ -187,39 +186,10 @@ def _operands(node: ast.BoolOp) -> Iterator[Change]:
         yield operand.lineno, f"`{before}` without `{ast.unparse(operand)}`", apply
 
 
-def _swap(node: ast.AugAssign | ast.BinOp) -> Change:
-    before = ast.unparse(node)
-    old = node.op
-    new: ast.operator = _SWAPS[type(old)]()
-    node.op = new
+def _changed(node: ast.expr | ast.stmt, field: str, new: object, words: str = "") -> Change:
+    """Return the change of a field; in words, or as what then stands there."""
+    before, old = ast.unparse(node), getattr(node, field)
+    setattr(node, field, new)
     after = ast.unparse(node)
-    node.op = old
-
-    def apply() -> None:
-        node.op = new
-
-    return node.lineno, f"`{before}` as `{after}`", apply
-
-
-def _swap_compare(node: ast.Compare) -> Change:
-    before = ast.unparse(node)
-    old = node.ops[0]
-    new: ast.cmpop = _LOOSER[type(old)]()
-    node.ops = [new]
-    after = ast.unparse(node)
-    node.ops = [old]
-
-    def apply() -> None:
-        node.ops = [new]
-
-    return node.lineno, f"`{before}` as `{after}`", apply
-
-
-def _without_not(node: ast.UnaryOp) -> Change:
-    before = ast.unparse(node)
-
-    def apply() -> None:
-        # +x is x for every integer.
-        node.op = ast.UAdd()
-
-    return node.lineno, f"`{before}` without its NOT", apply
+    setattr(node, field, old)
+    return node.lineno, f"`{before}` {words or f'as `{after}`'}", partial(setattr, node, field, new)

@@ -19,7 +19,7 @@ from zlib import crc32
 from antecede.check.calls import LIMIT_S, in_words, is_own, watching
 from antecede.check.conformance import SuitePlan, conform, play
 from antecede.check.explorer.explorer import SearchLimits, explore
-from antecede.check.group_under_test import GroupUnderTest, flat, hierarchy
+from antecede.check.group_under_test import GroupUnderTest
 from antecede.check.judged_run import JudgedRun
 from antecede.check.mutants.modules import ModuleCopies
 from antecede.check.mutants.mutation import Mutant, find_mutants, short
@@ -27,6 +27,7 @@ from antecede.check.plans import Target, one_against_all
 from antecede.check.results import RAISED, Failure
 from antecede.check.world import Step
 from antecede.errors import LocalError
+from antecede.formatting import shown
 from antecede.protocols.registry import ENTRIES
 
 RUNS, DIFFERENCE_RUNS = 8, 8
@@ -317,7 +318,7 @@ def _difference(originals: Iterable[JudgedRun], changed: Target) -> str:
         for label, copies in one.world.sent.items():
             for a, b in zip(copies, other.world.sent.get(label, []), strict=False):
                 if tuple(a.message) != tuple(b.message):
-                    return f"sends {_short(b.message)} for {_short(a.message)}"
+                    return f"sends {shown(b.message, 100)} for {shown(a.message, 100)}"
         for at, member in one.world.members.items():
             kept, instead = member.snapshot(), other.world.members[at].snapshot()
             if repr(kept) != repr(instead):
@@ -327,11 +328,6 @@ def _difference(originals: Iterable[JudgedRun], changed: Target) -> str:
 
 def _say(step: Step) -> str:
     return " ".join((step.kind, step.label, *step.detail))
-
-
-def _short(message: Any) -> str:
-    text = repr(message)
-    return text if len(text) <= 100 else text[:97] + "..."
 
 
 def explanations(judged: Iterable[str] | None = None) -> Mapping[str, str]:
@@ -352,16 +348,14 @@ def explanations(judged: Iterable[str] | None = None) -> Mapping[str, str]:
 def _groups(target: Target) -> Iterator[GroupUnderTest]:
     """Yield the groups of the random runs."""
     if target.topology is None:
-        group = flat(target.name, target.factory, 4, target.options)
+        group = target.flat(4)
         yield group
         if group.timing.bounds is not None:
             *_, offsets = one_against_all(target, 4)
-            yield flat(target.name, target.factory, 4, target.options, offsets)
+            yield target.flat(4, offsets)
         return
     for groups, external in (((2,), 2), ((2, 1), 1), ((1, 1, 0), 1)):
-        yield hierarchy(
-            target.name, target.factory, target.topology, groups, external, target.options
-        )
+        yield target.hierarchy(groups, external)
 
 
 def _examinations(targets: Sequence[Target], until: _Deadline) -> Iterator[Failure | None]:
@@ -381,12 +375,10 @@ def _examinations(targets: Sequence[Target], until: _Deadline) -> Iterator[Failu
     if target.topology is None and _small(target).timing.bounds is not None:
         yield from _at_the_limits(targets, until)
     elif target.topology is None:
-        yield explore(
-            flat(target.name, target.factory, 3, target.options), SearchLimits(3), until
-        ).failure
+        yield explore(target.flat(3), SearchLimits(3), until).failure
         yield explore(_small(target), SearchLimits(4), until).failure
     else:
-        group = hierarchy(target.name, target.factory, target.topology, (1,), 2, target.options)
+        group = target.hierarchy((1,), 2)
         first, *_, last = group.names
         yield explore(group, SearchLimits(3, script=(last, last, first)), until).failure
         yield explore(group, SearchLimits(3, script=(first, last, first)), until).failure
@@ -402,11 +394,9 @@ def _at_the_limits(targets: Sequence[Target], until: _Deadline) -> Iterator[Fail
         if _small(target).make()[0].guarantee.survives_loss:
             continue
         *_, offsets = one_against_all(target, 3)
-        group = flat(target.name, target.factory, 3, target.options, offsets)
+        group = target.flat(3, offsets)
         yield explore(group, SearchLimits(2, send_until=1, extremes=True), until).failure
 
 
 def _small(target: Target) -> GroupUnderTest:
-    if target.topology is None:
-        return flat(target.name, target.factory, 2, target.options)
-    return hierarchy(target.name, target.factory, target.topology, (1,), 1, target.options)
+    return target.flat(2) if target.topology is None else target.hierarchy((1,), 1)

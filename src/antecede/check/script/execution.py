@@ -7,7 +7,7 @@ another member delivers in another order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from antecede.check.script.actions import Send
@@ -71,14 +71,13 @@ class ScriptRun(NamedTuple):
     subscriptions: Mapping[str, tuple[str, ...]] = {}
     """Topics by member."""
 
-    def with_strays(self, result: CommandResult) -> CommandResult:
-        """Return the moment with deliveries to members marked that the message is not for."""
-
-        def is_astray(one: Occurrence) -> bool:
-            return one.kind == DELIVERED and one.at not in self.addressed.get(one.label, (one.at,))
-
-        marked = (one._replace(astray=is_astray(one)) for one in result.occurrences)
-        return result._replace(occurrences=tuple(marked))
+    def marked(self, mark: Callable[[Occurrence], Occurrence]) -> ScriptRun:
+        """Return the run with every occurrence as `mark` returns it, in their order."""
+        results = (
+            result._replace(occurrences=tuple(map(mark, result.occurrences)))
+            for result in self.results
+        )
+        return self._replace(results=tuple(results))
 
     def occurrences(self) -> Iterator[Occurrence]:
         """Yield everything that happened, in order."""
@@ -110,14 +109,30 @@ def judged(run: ScriptRun) -> ScriptRun:
         (found.member, found.message): tuple(sorted(found.missing))
         for found in history.early(run.relation.value)
     }
-    run = run._replace(results=tuple(map(run.with_strays, run.results)))
+
+    def judge(one: Occurrence) -> Occurrence:
+        if one.kind != DELIVERED:
+            return one
+        astray = one.at not in run.addressed.get(one.label, (one.at,))
+        return one._replace(astray=astray, early_for=early.get((one.at, one.label), ()))
+
+    marked = run.marked(judge)
     if run.relation is Relation.TOTAL:
-        run = _compared(run)
-    return run._replace(results=tuple(_judged_result(result, early) for result in run.results))
+        marked = marked.marked(_comparing())
+    told = (
+        result._replace(output=tuple(line for one in result.occurrences for line in _lines(one)))
+        if result.occurrences
+        else result
+        for result in marked.results
+    )
+    return marked._replace(results=tuple(told))
 
 
-def _compared(run: ScriptRun) -> ScriptRun:
-    """Mark deliveries in another order than at a member that delivered the message before."""
+def _comparing() -> Callable[[Occurrence], Occurrence]:
+    """Return what marks deliveries in another order than at a member that had the message before.
+
+    It is to be called with everything that happens, in order.
+    """
     orders: dict[str, list[str]] = {}
 
     def marked(one: Occurrence) -> Occurrence:
@@ -133,24 +148,7 @@ def _compared(run: ScriptRun) -> ScriptRun:
         here.append(one.label)
         return one
 
-    results = (
-        result._replace(occurrences=tuple(map(marked, result.occurrences)))
-        for result in run.results
-    )
-    return run._replace(results=tuple(results))
-
-
-def _judged_result(
-    result: CommandResult, early: dict[tuple[str, str], tuple[str, ...]]
-) -> CommandResult:
-    if not result.occurrences:
-        return result
-    occurrences = tuple(
-        one._replace(early_for=early.get((one.at, one.label), ())) if one.kind == DELIVERED else one
-        for one in result.occurrences
-    )
-    output = tuple(line for one in occurrences for line in _lines(one))
-    return result._replace(occurrences=occurrences, output=output)
+    return marked
 
 
 def waits(one: Occurrence) -> str:

@@ -98,14 +98,8 @@ class _Parser:
         self.path = path
         self.line = 0
         self.protocol_line: int | None = None
-        self.head: dict[str, str] = {}
-        self.options: tuple[tuple[str, str], ...] = ()
-        self.members: tuple[str, ...] = ()
-        self.internal: list[tuple[str, tuple[str, ...]]] = []
-        self.external: tuple[str, ...] = ()
-        self.bounds: Bounds[str] | None = None
-        self.clocks: dict[str, int] = {}
-        self.subscriptions: dict[str, tuple[str, ...]] = {}
+        self.head = {"title": "", "source": ""}
+        self.setup = Setup("")
         self.commands: list[Command] = []
 
     def parse(self, text: str) -> Script:
@@ -115,35 +109,26 @@ class _Parser:
                 self._expect(line[1:].strip())
             elif line and not line.startswith("#"):
                 self._command(line)
-        setup = self._setup()
-        title, source = self.head.get("title", ""), self.head.get("source", "")
+        self._check_setup()
         commands = tuple(self.commands)
-        return Script(self.path, title, source, setup, commands, self.protocol_line)
+        return Script(
+            self.path, **self.head, setup=self.setup, commands=commands,
+            protocol_line=self.protocol_line,
+        )  # fmt: skip
 
     def error(self, message: str) -> ScriptError:
         return ScriptError(message, path=self.path, line=self.line or None)
 
-    def _setup(self) -> Setup:
-        if "protocol" not in self.head:
+    def _check_setup(self) -> None:
+        setup, everybody = self.setup, self.setup.everybody()
+        if not setup.protocol:
             raise self.error("no protocol is named; begin with, for example, 'protocol fifo'")
-        setup = Setup(
-            self.head["protocol"],
-            self.options,
-            self.members,
-            tuple(self.internal),
-            self.external,
-            self.bounds,
-            tuple(self.clocks.items()),
-            tuple(self.subscriptions.items()),
-        )
-        everybody = setup.everybody()
-        if self.members and (self.internal or self.external):
+        if setup.members and (setup.internal or setup.external):
             raise self.error("a group has either 'members', or 'internal' and 'external' peers")
         if not everybody:
             raise self.error("nobody takes part; add, for example, 'members P1 P2 P3'")
         if twice := [name for k, name in enumerate(everybody) if name in everybody[:k]]:
             raise self.error(f"{twice[0]} takes part twice; names are unique")
-        return setup
 
     def _expect(self, output: str) -> None:
         if not self.commands:
@@ -154,7 +139,7 @@ class _Parser:
     def _command(self, line: str) -> None:
         word, _, rest = line.partition(" ")
         arguments = rest.split()
-        if word in ("title", "source"):
+        if word in self.head:
             self.head[word] = rest.strip()
         elif word in _SETUP:
             if self.commands:
@@ -163,7 +148,7 @@ class _Parser:
         elif word in _ACTIONS:
             self.commands.append(Command(self.line, _ACTIONS[word](self, arguments)))
         else:
-            known = ", ".join(("title", "source", *_SETUP, *_ACTIONS))
+            known = ", ".join((*self.head, *_SETUP, *_ACTIONS))
             raise self.error(f"unknown command '{word}'; known are {known}")
 
     # -- the scene --------------------------------------------------------------------------
@@ -171,41 +156,43 @@ class _Parser:
     def _protocol(self, arguments: Sequence[str]) -> None:
         if not arguments:
             raise self.error("write 'protocol NAME [option=value ...]'")
-        if "protocol" in self.head:
+        if self.setup.protocol:
             raise self.error("the protocol is named already; a script has one")
         self.protocol_line = self.line
         # The path of a file may have spaces; its class does not.
         words = next((k for k, one in enumerate(arguments, 1) if ".py:" in one), 1)
-        self.head["protocol"] = " ".join(arguments[:words])
+        options = []
         for argument in arguments[words:]:
-            name, equals, _ = argument.partition("=")
+            name, equals, value = argument.partition("=")
             if not (name and equals):
                 raise self.error(f"'{argument}' is not an option; write option=value")
-        pairs = (argument.partition("=") for argument in arguments[words:])
-        self.options = tuple((name, value) for name, _, value in pairs)
+            options.append((name, value))
+        protocol = " ".join(arguments[:words])
+        self.setup = self.setup._replace(protocol=protocol, options=tuple(options))
 
     def _members(self, arguments: Sequence[str]) -> None:
         if not arguments:
             raise self.error("write 'members NAME NAME ...'")
-        self.members = (*self.members, *arguments)
+        self.setup = self.setup._replace(members=(*self.setup.members, *arguments))
 
     def _internal(self, arguments: Sequence[str]) -> None:
         head, peers = (arguments[0], arguments[1:]) if arguments else ("", ())
         if not head.endswith(":") or head == ":" or not peers:
             raise self.error("write 'internal SUPER_PEER: PEER PEER ...'")
-        self.internal.append((head[:-1], tuple(peers)))
+        groups = (*self.setup.internal, (head[:-1], tuple(peers)))
+        self.setup = self.setup._replace(internal=groups)
 
     def _external(self, arguments: Sequence[str]) -> None:
         if not arguments:
             raise self.error("write 'external PEER PEER ...'")
-        self.external = (*self.external, *arguments)
+        self.setup = self.setup._replace(external=(*self.setup.external, *arguments))
 
     def _bounds(self, arguments: Sequence[str]) -> None:
         names = [word for word in arguments if "=" not in word]
         given = dict(word.split("=", 1) for word in arguments if "=" in word)
         try:
             values = {key: Decimal(text) for key, text in given.items()}
-            self.bounds = _with_bounds(self.bounds or Bounds(), names, values)
+            bounds = _with_bounds(self.setup.bounds or Bounds(), names, values)
         except (ArithmeticError, ValueError, TypeError):
             raise self.error(
                 "write 'bounds accuracy=S least=S most=S' for all, 'bounds A accuracy=S' for a "
@@ -213,18 +200,23 @@ class _Parser:
             ) from None
         except LocalError as error:
             raise self.error(str(error)) from error
+        self.setup = self.setup._replace(bounds=bounds)
 
     def _clock(self, arguments: Sequence[str]) -> None:
         match arguments:
             case [at, offset] if _number(offset):
-                self.clocks[at] = down_ns(Decimal(offset), f"the clock of {at}")
+                clocks = dict(self.setup.clocks)
+                clocks[at] = down_ns(Decimal(offset), f"the clock of {at}")
+                self.setup = self.setup._replace(clocks=tuple(clocks.items()))
                 return
         raise self.error("write 'clock MEMBER SECONDS': by how much its clock is off")
 
     def _subscribe(self, arguments: Sequence[str]) -> None:
         match arguments:
             case [at, *topics] if topics:
-                self.subscriptions[at] = (*self.subscriptions.get(at, ()), *topics)
+                known = dict(self.setup.subscriptions)
+                known[at] = (*known.get(at, ()), *topics)
+                self.setup = self.setup._replace(subscriptions=tuple(known.items()))
                 return
         raise self.error("write 'subscribe MEMBER TOPIC ...'")
 
@@ -254,24 +246,6 @@ class _Parser:
                 return Arrive(at, label, again=True)
         raise self.error("write 'arrive MEMBER MESSAGE [again]'")
 
-    def _lose(self, arguments: Sequence[str]) -> Action:
-        match arguments:
-            case [at, label]:
-                return Lose(at, label)
-        raise self.error("write 'lose MEMBER MESSAGE'")
-
-    def _join(self, arguments: Sequence[str]) -> Action:
-        match arguments:
-            case [at, "sponsor", sponsor]:
-                return Join(at, sponsor)
-        raise self.error("write 'join NEW_MEMBER sponsor MEMBER'")
-
-    def _leave(self, arguments: Sequence[str]) -> Action:
-        match arguments:
-            case [at]:
-                return Leave(at)
-        raise self.error("write 'leave MEMBER'")
-
     def _tick(self, arguments: Sequence[str]) -> Action:
         match arguments:
             case [seconds] if _positive(seconds):
@@ -284,11 +258,19 @@ class _Parser:
                 return State(at, tuple(fields))
         raise self.error("write 'state MEMBER [FIELD ...]'")
 
-    def _blocked(self, arguments: Sequence[str]) -> Action:
-        match arguments:
-            case [at]:
-                return Blocked(at)
-        raise self.error("write 'blocked MEMBER'")
+
+def _of_form(form: str, made: Callable[..., Action]) -> Callable[[_Parser, Sequence[str]], Action]:
+    """Return what reads a line of a fixed form: what stands in capitals is given."""
+    words = form.split()[1:]
+
+    def read(parser: _Parser, arguments: Sequence[str]) -> Action:
+        fits = len(arguments) == len(words)
+        pairs = list(zip(words, arguments, strict=False))
+        if not fits or any(word.islower() and word != one for word, one in pairs):
+            raise parser.error(f"write '{form}'")
+        return made(*(one for word, one in pairs if word.isupper()))
+
+    return read
 
 
 _SETUP: dict[str, Callable[[_Parser, Sequence[str]], None]] = {
@@ -303,12 +285,12 @@ _SETUP: dict[str, Callable[[_Parser, Sequence[str]], None]] = {
 _ACTIONS: dict[str, Callable[[_Parser, Sequence[str]], Action]] = {
     "send": _Parser._send,
     "arrive": _Parser._arrive,
-    "lose": _Parser._lose,
-    "join": _Parser._join,
-    "leave": _Parser._leave,
+    "lose": _of_form("lose MEMBER MESSAGE", Lose),
+    "join": _of_form("join NEW_MEMBER sponsor MEMBER", Join),
+    "leave": _of_form("leave MEMBER", Leave),
     "tick": _Parser._tick,
     "state": _Parser._state,
-    "blocked": _Parser._blocked,
+    "blocked": _of_form("blocked MEMBER", Blocked),
 }
 
 

@@ -32,7 +32,8 @@ from antecede.check.script.parse import (
 )
 from antecede.check.script.setup import group_of
 from antecede.check.session import ImpossibleError, Session
-from antecede.check.world import FORWARDED, HELD, SENT, InFlight, Step
+from antecede.check.timing import InFlight
+from antecede.check.world import FORWARDED, HELD, SENT, Step
 from antecede.errors import LocalError, OptionError, RemoteError, ScriptError
 
 FOR_TIME = "time to pass"
@@ -145,10 +146,9 @@ class _Runner:
             case "arrive" | "join" | "lose":
                 (source,) = step.detail
                 return Occurrence(name, step.kind, step.label, (self.names[int(source)],))
-        if step.kind == HELD:
-            return Occurrence(
-                name, step.kind, step.label, self._reasons(step.at, step.detail, step.reason)
-            )
+            case "hold":
+                reasons = self._reasons(step.at, step.detail, step.reason)
+                return Occurrence(name, step.kind, step.label, reasons)
         return Occurrence(name, step.kind, step.label, step.detail)
 
     def _reasons(self, at: int, missing: tuple[str, ...], reason: str) -> tuple[str, ...]:
@@ -194,9 +194,7 @@ class _Runner:
                 self.names[at],
                 HELD,
                 held.message.payload,
-                self._reasons(
-                    at, tuple(self.world.name(at, one) for one in held.missing), held.reason
-                ),
+                self._reasons(at, self.world.named(at, held.missing), held.reason),
             )
             for at, member in self.world.members.items()
             for held in member.blocked_on()

@@ -229,7 +229,7 @@ def _studied(name: str, traces: Sequence[str]) -> Study:
 def listed() -> str:
     """Return the studies, a line each."""
     width = max(map(len, STUDIES))
-    return "\n".join(f"{name:<{width}}  {entry.line}" for name, entry in STUDIES.items())
+    return "\n".join(f"{name:<{width}}  {line}" for name, line in STUDIES.items())
 
 
 def _settings(texts: Sequence[str]) -> dict[str, str]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
+from antecede.formatting import counted
 from antecede.report.values import Claim, Findings, Plot, Section, Series, filled
 from antecede.studies.frame.claims import (
     Asked,
+    all_of,
     claim,
     figure_or_dash,
+    page,
     rows,
     table,
 )
-from antecede.studies.frame.compare_paper import listed, undelivered, unmet
+from antecede.studies.frame.compare_paper import deliveries, listed, undelivered
 from antecede.studies.frame.results import Results
 
 SHOWN = (
@@ -66,12 +70,9 @@ def findings(results: Results, quick: bool) -> Findings:
             _loss_section(results.of(kind="loss")),
         )
     )
-    finding = _finding(results)
-    return Findings(
-        study="clocks",
-        title="Linear and physical clocks: what is ordered without need, and what is missed",
-        source="Tsuneizumi et al., sections 4 to 6; the source has no evaluation: this one is ours",
-        finding=finding or "No run gave figures.",
+    return page(
+        _finding(results),
+        (*TAKEN, "linear-physical:published.missed", "wait_ms.mean"),
         reading=READING,
         conditions=[
             "six members, Poisson, 50 messages a second each, accuracy lambda 10 ms, offsets "
@@ -83,8 +84,6 @@ def findings(results: Results, quick: bool) -> Findings:
             "and null messages as the protocols send them",
         ],
         sections=sections,
-        not_reached=unmet(sections),
-        reads=(*TAKEN, "linear-physical:published.missed", "wait_ms.mean") if finding else (),
     )
 
 
@@ -123,13 +122,11 @@ POINT = (
 
 
 def _points(results: Results) -> list[Point]:
-    found = []
-    for ratio, there in results.by("ratio"):
-        shares = [there.share(name, "events") for name in POINT]
-        known = [share for share in shares if share is not None]
-        if len(known) == len(POINT):
-            found.append(Point(ratio, *known))
-    return found
+    return [
+        Point(ratio, *shares)
+        for ratio, there in results.by("ratio")
+        if (shares := all_of(there.share(name, "events") for name in POINT))
+    ]
 
 
 def _finding(results: Results) -> str:
@@ -154,8 +151,7 @@ def _finding(results: Results) -> str:
     )
 
 
-def _taken(point: Point) -> float:
-    return point.taken
+_taken = attrgetter("taken")
 
 
 def _or_none(most: float, unit: str, none: str = "none") -> str:
@@ -322,14 +318,12 @@ WAIT_COLUMNS = {
 
 
 def _waits(results: Results) -> list[Wait]:
-    found = []
-    for ratio, delays in results.by("ratio"):
-        for name, own in delays.by("waiting"):
-            means = [own.mean(of) for of in ("wait_ms.mean", "wait_ms.p99", "violations")]
-            known = [mean for mean in means if mean is not None]
-            if len(known) == len(means):
-                found.append(Wait(10 * ratio, name, *known))
-    return found
+    return [
+        Wait(10 * ratio, name, *means)
+        for ratio, delays in results.by("ratio")
+        for name, own in delays.by("waiting")
+        if (means := all_of(map(own.mean, ("wait_ms.mean", "wait_ms.p99", "violations"))))
+    ]
 
 
 def _wait_section(results: Results, least: str, rate_hz: float) -> Section | None:
@@ -341,10 +335,10 @@ def _wait_section(results: Results, least: str, rate_hz: float) -> Section | Non
     worst = max(waits, key=lambda wait: wait.mean / wait.delay_ms)
     return Section(
         f"Waits, {rate_hz:g} messages a second each, {LEAST[least]}",
-        f"In {len(beyond)} of {len(waits)} cases the mean wait is longer than the longest delay; "
-        f"the most, beside it: {worst.name}, {worst.mean:,.1f} ms where delays are at most "
-        f"{worst.delay_ms:g} ms. {sum(wait.early for wait in waits):,.0f} deliveries came before a "
-        "cause that the protocol promises.",
+        f"In {len(beyond)} of {counted(len(waits), 'case')} the mean wait is longer than the "
+        f"longest delay; the most, beside it: {worst.name}, {worst.mean:,.1f} ms where delays are "
+        f"at most {worst.delay_ms:g} ms. {deliveries(sum(wait.early for wait in waits))} came "
+        "before a cause that the protocol promises.",
         **table(WAIT_COLUMNS, waits),
         plots=(
             Plot(
@@ -429,11 +423,10 @@ RECOVERY = {False: "without", True: "with"}
 
 
 def _loss_section(results: Results) -> Section:
-    said = _loss_finding(results)
     return Section(
         "Loss, with and without recovery",
-        said,
-        reads=("undelivered", "wait_ms.mean") if said else (),
+        _loss_finding(results),
+        reads=("undelivered", "wait_ms.mean"),
         claims=[_recovers(results, recovery) for recovery in RECOVERY],
         columns=(
             "copies lost",
@@ -465,7 +458,7 @@ def _loss_finding(results: Results) -> str:
         return ""
     loss, highest = results.by("loss")[-1]
     words = [
-        f"{RECOVERY[recovery]} recovery {sum(own.values('undelivered')):,.0f} deliveries never "
+        f"{RECOVERY[recovery]} recovery {deliveries(sum(own.values('undelivered')))} never "
         f"happened and the others waited {mean:,.0f} ms in the mean"
         for recovery, own in highest.by("recovery")
         if (mean := own.mean("wait_ms.mean")) is not None

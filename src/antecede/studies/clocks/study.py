@@ -16,7 +16,7 @@ from antecede.simulate.delays import Delay
 from antecede.simulate.scenario.model import Clocks, Links, Scenario, Workload
 from antecede.simulate.topology import Mesh
 from antecede.studies.clocks.findings import LOADS, findings
-from antecede.studies.frame.study import Figures, Run, Study, simulated, simulation
+from antecede.studies.frame.study import Figures, Run, Study, each_seed, simulated, simulation
 from antecede.studies.pairs import pair_figures
 
 LAMBDA_S = 0.010
@@ -64,17 +64,16 @@ def execute(run: Run) -> Figures:
 def _pairs(quick: bool) -> Iterator[Run]:
     for ratio in QUICK_RATIOS if quick else RATIOS:
         for least in LEAST:
-            for seed in QUICK_SEEDS if quick else SEEDS:
-                yield simulation(
-                    f"pairs/delta {ratio} lambda/least {least}/seed {seed}",
-                    scenario_of(ratio, least, 4.0 if quick else 20.0),
-                    seed,
-                    0.3 if quick else 2.0,
-                    "pairs",
-                    ratio=ratio,
-                    least=least,
-                    rules=list(RULES),
-                )
+            yield from each_seed(
+                QUICK_SEEDS if quick else SEEDS,
+                f"pairs/delta {ratio} lambda/least {least}",
+                scenario_of(ratio, least, 4.0 if quick else 20.0),
+                0.3 if quick else 2.0,
+                "pairs",
+                ratio=ratio,
+                least=least,
+                rules=list(RULES),
+            )
 
 
 def _waits(quick: bool) -> Iterator[Run]:
@@ -148,16 +147,15 @@ def _losses(quick: bool) -> Iterator[Run]:
                 clocks=Clocks(LAMBDA_S),
                 duration_s=4.0 if quick else 20.0,
             )
-            for seed in QUICK_SEEDS if quick else SEEDS:
-                yield simulation(
-                    f"loss/{loss}/{'recovery' if recovery else 'none'}/seed {seed}",
-                    scenario,
-                    seed,
-                    1.0 if quick else 5.0,
-                    "loss",
-                    loss=loss,
-                    recovery=recovery,
-                )
+            yield from each_seed(
+                QUICK_SEEDS if quick else SEEDS,
+                f"loss/{loss}/{'recovery' if recovery else 'none'}",
+                scenario,
+                1.0 if quick else 5.0,
+                "loss",
+                loss=loss,
+                recovery=recovery,
+            )
 
 
 STUDY = Study(

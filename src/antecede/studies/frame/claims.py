@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from antecede.report.values import Claim, Row, Series
+from antecede.report.values import Claim, Findings, Row, Section, Series
+from antecede.studies.frame.compare_paper import unmet
 from antecede.studies.frame.results import Results
 
 Answer: TypeAlias = tuple[str, bool | None] | None
@@ -43,6 +44,31 @@ class Asked(NamedTuple):
     note: str = ""
 
 
+def page(
+    finding: str,
+    reads: Sequence[str],
+    *,
+    reading: Sequence[str],
+    conditions: Sequence[str],
+    sections: Sequence[Section],
+    otherwise: str = "No run gave figures.",
+    not_reached: Sequence[str] = (),
+) -> Findings:
+    """Return the findings of a study; `finding` is computed from `reads`, `otherwise` stands for
+    an empty one.
+
+    Claims that do not hold are told under what does not come out, before `not_reached`.
+    """
+    return Findings(
+        finding=finding or otherwise,
+        reading=reading,
+        conditions=conditions,
+        sections=sections,
+        not_reached=[*unmet(sections), *not_reached],
+        reads=reads if finding else (),
+    )
+
+
 def rows(asked: Iterable[Asked]) -> list[Row]:
     """Return a row for everything that runs gave a figure for."""
     return [
@@ -50,6 +76,13 @@ def rows(asked: Iterable[Asked]) -> list[Row]:
         for one in asked
         if one.ours is not None
     ]
+
+
+def all_of(values: Iterable[float | None]) -> list[float]:
+    """Return the values, or nothing where one of them is missing."""
+    found = list(values)
+    known = [value for value in found if value is not None]
+    return known if len(known) == len(found) else []
 
 
 def means(results: Results, quantities: Iterable[Quantity], condition: str) -> list[Asked]:

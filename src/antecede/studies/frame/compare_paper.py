@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from antecede.formatting import counted
 from antecede.report.values import Row, Section
 from antecede.studies.frame.results import Results
 
@@ -26,8 +27,10 @@ def tally(rows: Sequence[Row]) -> str:
     there = len(compared(rows))
     if not there:
         return "no run gave a figure that the paper has"
+    near = within(rows, NEAR)
+    come = "comes" if near == 1 else "come"
     return (
-        f"{within(rows, NEAR)} of {there} figures come out within 10 % of the paper's, "
+        f"{near} of {counted(there, 'figure')} {come} out within 10 % of the paper's, "
         f"{within(rows, CLOSE)} of them within 6 %"
     )
 
@@ -55,6 +58,11 @@ def unmet(sections: Iterable[Section]) -> list[str]:
 def listed(parts: Sequence[str]) -> str:
     """Return "a, b and c"."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def deliveries(number: float) -> str:
+    """Return "1 delivery", "2,000 deliveries"."""
+    return counted(round(number), "delivery", "deliveries")
 
 
 def undelivered(results: Results) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,19 +57,16 @@ def outcome(run: Run, execute: Callable[[Run], Figures]) -> pyarrow.RecordBatch:
     try:
         figures = {**_numbers(execute(run)), SECONDS: time.perf_counter() - begin}
     except Exception as error:  # whatever a study raises is its run's failure, not the others'
-        return failed([run.key], _reason(error))
-    names = sorted(figures)
-    single = [figures[name] for name in names]
-    batch: pyarrow.RecordBatch = pa.RecordBatch.from_arrays(
-        [
-            pa.array([run.key] * len(names), pa.string()),
-            pa.array(names, pa.string()),
-            pa.array([v if isinstance(v, float) else None for v in single], pa.float64()),
-            pa.array([None if isinstance(v, float) else v for v in single], SCHEMA.field(3).type),
-            pa.nulls(len(names), pa.string()),
-        ],
-        schema=SCHEMA,
+        return failed(run.key, _reason(error))
+    return _batch(
+        {"run": run.key, "quantity": name, "series" if isinstance(found, list) else "value": found}
+        for name, found in sorted(figures.items())
     )
+
+
+def _batch(rows: Iterable[Mapping[str, Any]]) -> pyarrow.RecordBatch:
+    """Return rows of SCHEMA; what they do not name is null."""
+    batch: pyarrow.RecordBatch = pa.RecordBatch.from_pylist(list(rows), schema=SCHEMA)
     return batch
 
 
@@ -79,18 +76,9 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {words if len(words) <= LONGEST else words[:LONGEST] + ' ...'}"
 
 
-def failed(keys: Sequence[str], reason: str) -> pyarrow.RecordBatch:
-    """Return the outcome of runs that gave nothing."""
-    size = len(keys)
-    batch: pyarrow.RecordBatch = pa.RecordBatch.from_arrays(
-        [
-            pa.array(keys, pa.string()),
-            *(pa.nulls(size, field.type) for field in list(SCHEMA)[1:-1]),
-            pa.array([reason] * size, pa.string()),
-        ],
-        schema=SCHEMA,
-    )
-    return batch
+def failed(key: str, reason: str) -> pyarrow.RecordBatch:
+    """Return the outcome of a run that gave nothing."""
+    return _batch([{"run": key, "reason": reason}])
 
 
 def _numbers(figures: Figures) -> Mapping[str, float | list[float]]:

@@ -57,7 +57,7 @@ class Interrupted(KeyboardInterrupt):
 
     def __init__(self, done: int, total: int) -> None:
         self.done, self.total = done, total
-        super().__init__(f"{done:,} of {total:,} runs")
+        super().__init__(f"{done:,} of {counted(total, 'run')}")
 
 
 def conduct(
@@ -164,12 +164,17 @@ def _found(
         if not failures and not notes:
             raise
         what = f"Too few runs gave figures to say anything ({type(error).__name__}: {error})."
-        findings = Findings(study.name, study.title, study.source, what, (), (), ())
+        findings = Findings(finding=what)
     findings, blank = checked_findings(findings)
-    conditions = [*findings.conditions, *notes]
     if blank and not failures and not notes:
         raise LocalError(f"study {study.name}: {blank[0]}, and no run has failed")
-    return findings._replace(conditions=conditions, failed=[*(told(f) for f in failures), *blank])
+    return findings._replace(
+        study=findings.study or study.name,
+        title=findings.title or study.title,
+        source=findings.source or study.source,
+        conditions=[*findings.conditions, *notes],
+        failed=[*map(told, failures), *blank],
+    )
 
 
 def told(failure: Failure) -> str:
@@ -206,7 +211,7 @@ class Watch:
         self.left, self.runs_left = self.left - cost, self.runs_left - len(runs)
         self.done_here += cost
         now = time.monotonic()
-        text = f"{self.number - self.runs_left:,} of {self.number:,} runs"
+        text = f"{self.number - self.runs_left:,} of {counted(self.number, 'run')}"
         if self.done_here and self.runs_left:
             left_s = self.left / self.done_here * (now - self.begin)
             text += f", about {duration(1000 * left_s)} left"

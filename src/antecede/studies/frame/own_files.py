@@ -30,7 +30,7 @@ def files_of(scenario: Scenario) -> dict[str, str]:
         found += sorted({file, *imported_beside([made.__module__]).values()})
     if scenario.workload.kind == "replay":
         found.append(Path(scenario.workload.path or ""))
-    return {path.name: _digest(path) for path in found}
+    return {path.name: file_digest(path) for path in found}
 
 
 def check_files(scenario: Scenario, expected: Mapping[str, str]) -> None:
@@ -81,8 +81,12 @@ def _installed(path: Path) -> bool:
     return path.resolve().is_relative_to(own) or "site-packages" in path.parts
 
 
-def _digest(path: Path) -> str:
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()[:32]
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=str(path)) from error
+def file_digest(*paths: Path) -> str:
+    """Return a digest of what files hold. Raises InputError for one that cannot be read."""
+    digest = hashlib.sha256()
+    for path in paths:
+        try:
+            digest.update(path.read_bytes())
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", path=str(path)) from error
+    return digest.hexdigest()[:32]

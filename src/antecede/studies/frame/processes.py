@@ -58,7 +58,7 @@ class Processes:
     def _together(self, waiting: deque[Run], suspects: deque[Run]) -> Iterator[pyarrow.Table]:
         """Carry out what waits; when a worker dies, leave what was submitted in `suspects`."""
         pool = self._pool(self.workers)
-        under_way: dict[Future[bytes], Run] = {}
+        under_way: dict[Future[pyarrow.RecordBatch], Run] = {}
         try:
             while waiting or under_way:
                 while waiting and len(under_way) < self.workers * AHEAD:
@@ -66,11 +66,11 @@ class Processes:
                     under_way[future] = waiting.popleft()
                 over, _ = wait(under_way, TICK_S, FIRST_COMPLETED)
                 broken = {f for f in over if isinstance(f.exception(), BrokenProcessPool)}
-                done = [_read(future.result()) for future in over - broken]
+                done = [future.result() for future in over - broken]
                 for future in over - broken:
                     del under_way[future]
                 # One table for all that ended meanwhile: each is a file on the disk.
-                yield pa.concat_tables([SCHEMA.empty_table(), *done])
+                yield pa.Table.from_batches(done, SCHEMA)
                 if broken:
                     break
         except BrokenProcessPool:  # met while submitting
@@ -89,11 +89,11 @@ class Processes:
                 while not wait([future], TICK_S).done:
                     yield SCHEMA.empty_table()
                 try:
-                    yield _read(future.result())
+                    yield pa.Table.from_batches([future.result()])
                 except BrokenProcessPool:
                     _end(pool)
                     reason = "the worker died twice (out of memory, or killed)"
-                    yield pa.Table.from_batches([failed([run.key], reason)])
+                    yield pa.Table.from_batches([failed(run.key, reason)])
                     pool = self._pool(1)
         finally:
             _end(pool)
@@ -116,19 +116,9 @@ def _follow(parent: int) -> None:
     os._exit(1)
 
 
-def _carry_out(module: str, function: str, text: str) -> bytes:
-    """Carry out one run in a worker; return its outcome as a stream of Arrow."""
-    execute = getattr(importlib.import_module(module), function)
-    batch: Any = outcome(Run.from_text(text), execute)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
-    return bytes(sink.getvalue())
-
-
-def _read(stream: bytes) -> pyarrow.Table:
-    table: pyarrow.Table = pa.ipc.open_stream(stream).read_all()
-    return table
+def _carry_out(module: str, function: str, text: str) -> pyarrow.RecordBatch:
+    """Carry out one run in a worker; return its outcome."""
+    return outcome(Run.from_text(text), getattr(importlib.import_module(module), function))
 
 
 def _end(pool: ProcessPoolExecutor) -> None:

@@ -10,49 +10,24 @@ import importlib
 import os
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 from antecede.errors import InputError
 from antecede.studies.frame.study import Study
 
-
-class Entry(NamedTuple):
-    """A study's constant, as "module:NAME", and a line for lists."""
-
-    place: str
-    line: str
-
-
 STUDIES = {
-    "hierarchy": Entry(
-        "antecede.studies.hierarchy.study:STUDY",
-        "Evropeytsev et al. 2016: control information of a hierarchy, IDR and DS",
-    ),
-    "clocks": Entry(
-        "antecede.studies.clocks.study:STUDY",
-        "Tsuneizumi et al.: linear and physical time, by accuracy",
-    ),
-    "topics": Entry(
-        "antecede.studies.topics.study:STUDY", "Nakayama 2017: topic vectors and heterogeneous time"
-    ),
-    "semantic": Entry(
-        "antecede.studies.semantic.study:STUDY",
-        "Bhavanasi and Iyer: replies wait for what they answer",
-    ),
-    "vector": Entry(
-        "antecede.studies.vector.study:STUDY",
-        "Sahai et al. 2020: vectors and matrices over the members",
-    ),
-    "scale": Entry(
-        "antecede.studies.scale.study:STUDY",
-        "Evropeytsev et al. 2016: up to a hundred thousand peers",
-    ),
+    "hierarchy": "Evropeytsev et al. 2016: control information of a hierarchy, IDR and DS",
+    "clocks": "Tsuneizumi et al.: linear and physical time, by accuracy",
+    "topics": "Nakayama 2017: topic vectors and heterogeneous time",
+    "semantic": "Bhavanasi and Iyer: replies wait for what they answer",
+    "vector": "Sahai et al. 2020: vectors and matrices over the members",
+    "scale": "Evropeytsev et al. 2016: up to a hundred thousand peers",
 }
+"""Name, which is its folder's, and a line for lists."""
 
 
 def load(name: str) -> Study:
     """Return a study by its name or place. Raises InputError where there is none."""
-    place = STUDIES[name].place if name in STUDIES else name
+    place = f"antecede.studies.{name}.study:STUDY" if name in STUDIES else name
     module, colon, constant = place.rpartition(":")
     if not colon:
         raise InputError(

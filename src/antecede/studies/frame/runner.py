@@ -203,7 +203,7 @@ class _Jobs:
             self.waiting.extendleft([run] for run in reversed(bundle))
             return NOTHING
         reason = f"the worker died twice: {_said(error)}"
-        lost: pyarrow.Table = pa.Table.from_batches([failed([bundle[0].key], reason)])
+        lost: pyarrow.Table = pa.Table.from_batches([failed(bundle[0].key, reason)])
         return lost
 
     def gone(self, error: Exception) -> SetupError:

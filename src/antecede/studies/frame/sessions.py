@@ -8,34 +8,10 @@ that answers is alive.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-
-
-class Handle(Protocol):
-    """A session as a study's jobs need it."""
-
-    def slots(self) -> int:
-        """Return how many tasks run at a time, as far as Spark knows."""
-
-    def tag(self, name: str) -> None:
-        """Mark the jobs that this thread submits from now on."""
-
-    def cancel(self, name: str) -> None:
-        """End the jobs of that mark."""
-
-    def alive(self) -> bool:
-        """Tell whether Spark is still there."""
-
-    def on_this_machine(self) -> bool:
-        """Tell whether the workers certainly have the driver's files."""
-
-
-def handle_of(session: SparkSession) -> Handle:
-    """Return the handle of a session, classic or of Spark Connect."""
-    return Classic(session) if hasattr(session, "_jsparkSession") else Connect(session)
 
 
 class Classic:
@@ -45,19 +21,19 @@ class Classic:
         self.session = session
 
     def slots(self) -> int:
-        """Return the parallelism, which follows executors as they come and go."""
+        """Return how many tasks run at a time: the parallelism follows executors as they go."""
         return int(self.session.sparkContext.defaultParallelism)
 
     def tag(self, name: str) -> None:
-        """Tag this thread's jobs."""
+        """Tag the jobs that this thread submits from now on."""
         self.session.sparkContext.addJobTag(name)
 
     def cancel(self, name: str) -> None:
-        """Cancel jobs by tag."""
+        """End the jobs of a tag."""
         self.session.sparkContext.cancelJobsWithTag(name)
 
     def alive(self) -> bool:
-        """Ask the JVM's context."""
+        """Tell whether Spark is still there: ask the JVM's context."""
         try:
             context: Any = self.session.sparkContext._jsc
             return not context.sc().isStopped()
@@ -65,7 +41,7 @@ class Classic:
             return False
 
     def on_this_machine(self) -> bool:
-        """Look at the master."""
+        """Tell whether the workers certainly have the driver's files: look at the master."""
         return str(self.session.sparkContext.master).startswith("local")
 
 
@@ -103,3 +79,11 @@ class Connect:
     def on_this_machine(self) -> bool:
         """Return False: a server tells nothing that is certain."""
         return False
+
+
+Handle: TypeAlias = Classic | Connect
+
+
+def handle_of(session: SparkSession) -> Handle:
+    """Return the handle of a session, classic or of Spark Connect."""
+    return Classic(session) if hasattr(session, "_jsparkSession") else Connect(session)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -138,6 +138,19 @@ def simulation(
     return Run(
         key, seed, cost_s, kind, values, {**parameters, **({"files": files} if files else {})}
     )
+
+
+def each_seed(
+    seeds: Iterable[int],
+    key: str,
+    scenario: Scenario,
+    cost_s: float,
+    kind: str = "simulate",
+    **parameters: Any,
+) -> Iterator[Run]:
+    """Yield the run of a scenario (`simulation`) with each seed, which its key ends in."""
+    for seed in seeds:
+        yield simulation(f"{key}/seed {seed}", scenario, seed, cost_s, kind, **parameters)
 
 
 def simulated(run: Run) -> Figures:

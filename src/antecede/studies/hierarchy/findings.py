@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from antecede.formatting import counted
 from antecede.report.values import Claim, Findings, Plot, Row, Section, filled
-from antecede.studies.frame.claims import Asked, claim, rows, table
-from antecede.studies.frame.compare_paper import beyond, compared, listed, tally, unmet, within
+from antecede.studies.frame.claims import Asked, claim, page, rows, table
+from antecede.studies.frame.compare_paper import beyond, compared, listed, tally, within
 from antecede.studies.frame.results import Results
 from antecede.studies.hierarchy.paper import (
     DELAYS,
@@ -20,7 +21,7 @@ from antecede.studies.hierarchy.paper import (
     TIMES_LOWER,
     own_times,
 )
-from antecede.studies.hierarchy.rates import all_rates, last_section
+from antecede.studies.hierarchy.rates import last_section, rate_section
 from antecede.studies.hierarchy.sections import (
     group_section,
     pruning_section,
@@ -53,7 +54,7 @@ def findings(results: Results, quick: bool) -> Findings:
     """Return the page of the study."""
     grid = results.of(kind="grid")
     grids = [_grid_section(grid.of(delay=delay), delay) for delay in DELAYS]
-    rates = all_rates(results)
+    rates = [rate_section(results, delay) for delay in DELAYS]
     rest = (
         last_section(results.of(kind="last")),
         validation_section(results),
@@ -67,22 +68,19 @@ def findings(results: Results, quick: bool) -> Findings:
     flat = list(chain.from_iterable(section.rows for section in rates))
     own = _own(list(chain.from_iterable(section.rows for section in grids)))
     sections = filled((*grids, *rates, *rest))
-    return Findings(
-        study="hierarchy",
-        title="The hierarchical protocol beside IDR and dependency sequences",
-        source="Evropeytsev et al. 2016, section 3.2, Figures 4 to 9",
-        finding=_finding(own, flat),
+    return page(
+        _finding(own, flat),
+        OWN,
         reading=READING,
         conditions=_conditions(results, quick),
         sections=sections,
-        not_reached=[*unmet(sections), *beyond(row for one in sections for row in one.rows)],
-        reads=OWN if own or flat else (),
+        not_reached=beyond(row for one in sections for row in one.rows),
     )
 
 
 def _finding(own: Sequence[Row], flat: Sequence[Row]) -> str:
     if not (compared(own) or compared(flat)):
-        return "No run gave figures."
+        return ""
     return (
         f"Internal, external and IDR, Figures 4 to 6: {tally(own)}. Fixed total rates, Figures 7 "
         f"to 9: {tally(flat)}."
@@ -118,7 +116,7 @@ def _grid_section(grid: Results, delay: str) -> Section:
             _grid_plot(grid, delay, "overhead", OVERHEADS),
             _grid_plot(grid, delay, "storage", STORAGES),
         ),
-        reads=OWN if own else (),
+        reads=OWN,
         claims=claims,
     )
 
@@ -133,7 +131,9 @@ def _lower(grid: Results, where: str) -> Claim:
         for peers in places
         if not at[0][peers] < at[1][peers] < min(at[2][peers], at[3][peers])
     ]
-    said = f"so at {len(places) - len(broken)} of {len(places)} numbers of peers"
+    said = (
+        f"so at {len(places) - len(broken)} of {counted(len(places), 'number', 'numbers')} of peers"
+    )
     not_at = f", not at {listed(broken)}" if broken else ""
     return claim(
         "overhead of an internal group is lower than of an external one, and that lower than of "
@@ -246,7 +246,8 @@ def _stated(grid: Results, delay: str) -> Iterator[Asked]:
 def _times_lower(grid: Results, delay: str) -> Iterator[Asked]:
     """Ask how many times lower; where the text's own values say otherwise, beside these too."""
     largest, where = grid.of(peers=LARGEST[delay]), f"{FIGURES[delay]}, text"
-    for more, less, times in TIMES_LOWER[delay]:
+    for more, less, by_delay in TIMES_LOWER:
+        times = by_delay[list(DELAYS).index(delay)]
         own = own_times(more, less, delay)
         asked = Asked(
             f"{more} by {less}",
@@ -303,11 +304,12 @@ def _literal_section(literal: Results) -> Section | None:
     )
     if not found:
         return None
-    ratios = [row.ratio or 0.0 for row in found]
+    ratios, near = [row.ratio or 0.0 for row in found], within(found, 0.10)
     return Section(
         'The other reading: "variance equal to one fourth of the interval"',
-        f"With the text taken literally {within(found, 0.10)} of {len(found)} figures come within "
-        f"10 %; they are {min(ratios):.2f} to {max(ratios):.2f} times the paper's.",
+        f"With the text taken literally {near} of {counted(len(found), 'figure')} "
+        f"{'comes' if near == 1 else 'come'} within 10 %; they are {min(ratios):.2f} to "
+        f"{max(ratios):.2f} times the paper's.",
         **table(LITERAL, found),
         about='Chosen with `delay = "variance 0-50 ms"` in a scenario.',
         reads=OWN,
@@ -333,13 +335,14 @@ def _passive_section(passive: Results) -> Section:
     if ratios:
         said = (
             f"With the silent ones a message costs {min(ratios):.2f} to {max(ratios):.2f} times as "
-            f"much: {near} of {len(ratios)} ratios are within 6 %."
+            f"much: {near} of {counted(len(ratios), 'ratio')} {'is' if near == 1 else 'are'} "
+            "within 6 %."
         )
     return Section(
         "Passive receivers",
         said,
         found,
-        reads=reads if said else (),
+        reads=reads,
         claims=[
             claim(
                 '"a system with 300 peers where 200 peers are passive receivers" costs the same '

@@ -7,13 +7,13 @@ import statistics
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from antecede.formatting import counted
 from antecede.report.values import Claim, Plot, Row, Section
 from antecede.studies.frame.claims import Asked, claim, rows
 from antecede.studies.frame.compare_paper import compared, listed, within
 from antecede.studies.frame.results import Results
 from antecede.studies.hierarchy.paper import (
     ALIKE,
-    DELAYS,
     FIGURE,
     RATE_FIGURES,
     RATE_SLOPES,
@@ -47,15 +47,14 @@ def rate_section(results: Results, delay: str) -> Section:
     """Return slopes beside the text's, and each sentence of the text with a verdict."""
     found = {quantity: slopes_of(results, delay, quantity) for quantity in GROUPS}
     there = rows([*_slopes_asked(delay, found), *_times_asked(delay, found)])
-    said = _finding(there, found)
     return Section(
         f"{RATE_FIGURES[delay]}: fixed total rates, delays {delay}",
-        said,
+        _finding(there, found),
         there,
         [_plot(results, delay, quantity) for quantity in GROUPS],
         about=f"Slopes are least-squares lines from {LINEAR_FROM} peers on. The first experiment "
         "is the one in which every peer sends 12.5 messages a second.",
-        reads=READS if there else (),
+        reads=READS,
         claims=list(_claims(results.of(kind="rate", delay=delay), delay, found)),
     )
 
@@ -156,8 +155,8 @@ def _dearer(fixed: Results, where: str) -> Claim:
                 total += 1
                 higher += less[peers] < more[peers]
     said = (
-        f"the higher of two rates costs more in {higher} of {total} comparisons at the same "
-        "number of peers"
+        f"the higher of two rates costs more in {higher} of {counted(total, 'comparison')} at the "
+        "same number of peers"
     )
     return claim(
         "the more messages are generated a second, the more control information is required",
@@ -240,17 +239,16 @@ def last_section(last: Results) -> Section | None:
     found = rows(_last_asked(last))
     if not found:
         return None
-    said = _last_finding(last)
     return Section(
         "A lead for Figure 7: Last inside the span",
-        said,
+        _last_finding(last),
         found,
         about="A slope of 1/16 byte a peer is one bit a peer on half of the messages. Half of what "
         "an internal peer gets comes from its own group and carries `Last`, the number of its "
         "sender's message before, which is the further back the more peers there are. The source "
         "says that headers are not counted; these runs count its position in the span of the bit "
         "vector. They carry the readable classes, 0-50 ms.",
-        reads=("last.inside_bytes", "last.outside_bytes") if said else (),
+        reads=("last.inside_bytes", "last.outside_bytes"),
         claims=[_last_claim(found)],
     )
 
@@ -315,8 +313,3 @@ def _plot(results: Results, delay: str, quantity: str) -> Plot:
         f"{RATE_FIGURES[delay]} of Evropeytsev et al. 2016; dashed: the first "
         "experiment, where the rate grows.",
     )
-
-
-def all_rates(results: Results) -> list[Section]:
-    """Return the sections of Figures 7 to 9."""
-    return [rate_section(results, delay) for delay in DELAYS]

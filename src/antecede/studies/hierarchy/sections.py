@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from antecede.formatting import counted
 from antecede.report.values import Plot, Section
-from antecede.studies.frame.claims import Asked, Quantity, claim, lines, rows, table
-from antecede.studies.frame.compare_paper import listed
+from antecede.studies.frame.claims import Asked, Quantity, all_of, claim, lines, rows, table
+from antecede.studies.frame.compare_paper import deliveries, listed
 from antecede.studies.frame.results import Results
 from antecede.studies.hierarchy.paper import DELAYS, LARGEST
 
@@ -27,13 +28,12 @@ STORED = (
 
 def group_section(groups: Results) -> Section:
     """Return overhead and storage over the number of super peers, the peers being the same."""
-    said = _group_finding(groups)
     return Section(
         "Several super peers",
-        said,
+        _group_finding(groups),
         about="240 peers, half external, the other half in one to four internal groups (0-50 ms). "
         "The source describes several super peers and does not measure them.",
-        reads=tuple(one.figure for one in SPENT) if said else (),
+        reads=tuple(one.figure for one in SPENT),
         plots=[
             Plot(
                 f"hierarchy-groups-{what.lower()}",
@@ -55,11 +55,12 @@ def _group_finding(groups: Results) -> str:
     places = groups.places("groups")
     if len(places) < 2:
         return ""
-    words = []
-    for label, figure, _ in SPENT:
-        few, many = (groups.mean(figure, groups=places[k]) for k in (0, -1))
-        if few is not None and many is not None:
-            words.append(f"{label} from {few:,.1f} to {many:,.1f}")
+    ends = places[0], places[-1]
+    words = [
+        f"{label} from {found[0]:,.1f} to {found[1]:,.1f}"
+        for label, figure, _ in SPENT
+        if (found := all_of(groups.mean(figure, groups=n) for n in ends))
+    ]
     return (
         f"From {places[0]} to {places[-1]} internal groups, in bytes a message: {listed(words)}."
         if words
@@ -79,10 +80,10 @@ def validation_section(results: Results) -> Section | None:
     if not checked:
         return None
     early = sum(one["violations"] for one in found)
-    said = f"{early:,.0f} of {checked:,.0f} deliveries came before a cause"
+    said = f"{early:,.0f} of {deliveries(checked)} came before a cause"
     asked = Asked(
         "deliveries before a cause",
-        f"{checked:,.0f} deliveries checked, all runs but those of the published pruning",
+        f"{deliveries(checked)} checked, all runs but those of the published pruning",
         early,
         "deliveries",
         where="section 3.2, text",
@@ -90,7 +91,7 @@ def validation_section(results: Results) -> Section | None:
     )
     return Section(
         "Validation by IDR",
-        f"{said[0].upper()}{said[1:]}, in {len(found):,} runs.",
+        f"{said[0].upper()}{said[1:]}, in {counted(len(found), 'run')}.",
         rows([asked]),
         about="Every delivery of every run is held against an IDR that runs beside, as in the "
         "source: what the protocol delivers, its causes have to come before. The compiled engine "
@@ -131,7 +132,7 @@ def pruning_section(pruned: Results) -> Section:
         f"Deliveries before a cause: {listed(words)}." if words else "",
         about="Skewed links are those on which the published rule forgets what a message still "
         "under way depends on.",
-        reads=("violations",) if words else (),
+        reads=("violations",),
         claims=[
             claim(
                 "once all internal peers have delivered m2, what m1, its cause, says can be "
@@ -140,13 +141,15 @@ def pruning_section(pruned: Results) -> Section:
                 ("violations",),
                 None
                 if published is None
-                else (f"pruned so, {published:,.0f} deliveries came before a cause", not published),
+                else (f"pruned so, {deliveries(published)} came before a cause", not published),
             ),
             claim(
                 "the safe pruning of this package breaks no causal order",
                 "ours",
                 ("violations",),
-                None if safe is None else (f"{safe:,.0f} early deliveries", not safe),
+                None
+                if safe is None
+                else (counted(round(safe), "early delivery", "early deliveries"), not safe),
             ),
         ],
         **table(PRUNED, _pruned(pruned)),
@@ -187,14 +190,15 @@ def wire_section(grid: Results) -> Section | None:
         found,
         [_wire_plot(grid.of(delay=delay), delay) for delay in DELAYS],
         about="The accounting counts a bit vector's span and 8 bytes a pair.",
-        reads=WIRE if ratios else (),
+        reads=WIRE,
         claims=[
             claim(
                 "a bit is set exactly for an immediate dependency",
                 "Lemma 3",
                 ("lemma3.missing", "lemma3.extra"),
                 (
-                    f"{missing:,.0f} bits missing, {extra:,.0f} too many, in all runs of the grid",
+                    f"{counted(round(missing), 'bit')} missing, {extra:,.0f} too many, in all runs "
+                    "of the grid",
                     not (missing or extra),
                 ),
             )

@@ -14,7 +14,7 @@ from dataclasses import replace
 from antecede.simulate.delays import Delay
 from antecede.simulate.scenario.model import Links, Scenario, Special, Workload
 from antecede.simulate.topology import Hierarchy
-from antecede.studies.frame.study import Figures, Run, Study, simulated, simulation
+from antecede.studies.frame.study import Figures, Run, Study, each_seed, simulated, simulation
 from antecede.studies.hierarchy.findings import findings
 from antecede.studies.hierarchy.last import last_figures
 from antecede.studies.hierarchy.paper import DELAYS, LARGEST, RATES
@@ -69,9 +69,8 @@ def _grid(quick: bool) -> Iterator[Run]:
         for peers in grid(delay):
             if quick and peers % 300 and peers not in (50, LARGEST[delay]):
                 continue
-            for seed in QUICK_SEEDS if quick else SEEDS:
-                scenario = scenario_of(delay, peers, QUICK_S if quick else MEASURED_S)
-                yield _run("grid", scenario, seed, delay=delay, peers=peers)
+            scenario = scenario_of(delay, peers, QUICK_S if quick else MEASURED_S)
+            yield from _each("grid", scenario, _seeds(quick), delay=delay, peers=peers)
 
 
 def _rates(quick: bool) -> Iterator[Run]:
@@ -89,8 +88,8 @@ def _rates(quick: bool) -> Iterator[Run]:
                     warm_s=WARM_S[delay] + 2 * interval_s,
                     workload=Workload(total_hz=float(rate)),
                 )
-                for seed in QUICK_SEEDS if quick else SEEDS[:2]:
-                    yield _run("rate", scenario, seed, delay=delay, peers=peers, rate=rate)
+                seeds = _seeds(quick)[:2]
+                yield from _each("rate", scenario, seeds, delay=delay, peers=peers, rate=rate)
 
 
 def _passive(quick: bool) -> Iterator[Run]:
@@ -99,8 +98,8 @@ def _passive(quick: bool) -> Iterator[Run]:
             scenario = scenario_of(
                 delay, peers, QUICK_S if quick else MEASURED_S, workload=Workload(silent=silent)
             )
-            for seed in QUICK_SEEDS if quick else SEEDS:
-                yield _run("passive", scenario, seed + 10, delay=delay, silent=silent)
+            seeds = [seed + 10 for seed in _seeds(quick)]
+            yield from _each("passive", scenario, seeds, delay=delay, silent=silent)
 
 
 def _super_peers(quick: bool) -> Iterator[Run]:
@@ -108,8 +107,7 @@ def _super_peers(quick: bool) -> Iterator[Run]:
     for groups in (1, 3) if quick else (1, 2, 3, 4):
         topology = Hierarchy((120 // groups,) * groups, 120)
         scenario = scenario_of("0-50 ms", 240, QUICK_S if quick else MEASURED_S, topology=topology)
-        for seed in QUICK_SEEDS if quick else SEEDS:
-            yield _run("groups", scenario, seed, groups=groups)
+        yield from _each("groups", scenario, _seeds(quick), groups=groups)
 
 
 def _pruning(quick: bool) -> Iterator[Run]:
@@ -127,18 +125,15 @@ def _pruning(quick: bool) -> Iterator[Run]:
                     warm_s=1.0,
                     name=f"{groups} groups, {'skewed' if skewed else 'even'} links, {pruning}",
                 )
-                for seed in QUICK_SEEDS if quick else SEEDS:
-                    yield _run(
-                        "pruning", scenario, seed, groups=groups, skewed=skewed, pruning=pruning
-                    )
+                given = {"groups": groups, "skewed": skewed, "pruning": pruning}
+                yield from _each("pruning", scenario, _seeds(quick), **given)
 
 
 def _literal(quick: bool) -> Iterator[Run]:
     """Yield Evropeytsev et al.'s first scenario with the text's "variance" taken literally."""
-    for seed in QUICK_SEEDS if quick else SEEDS:
-        scenario = scenario_of("0-50 ms", LARGEST["0-50 ms"], QUICK_S if quick else MEASURED_S)
-        links = Links(Delay(*DELAYS["0-50 ms"], "variance"))
-        yield _run("literal", replace(scenario, links=links), seed, delay="0-50 ms")
+    scenario = scenario_of("0-50 ms", LARGEST["0-50 ms"], QUICK_S if quick else MEASURED_S)
+    links = Links(Delay(*DELAYS["0-50 ms"], "variance"))
+    yield from _each("literal", replace(scenario, links=links), _seeds(quick), delay="0-50 ms")
 
 
 def _last(quick: bool) -> Iterator[Run]:
@@ -186,8 +181,14 @@ def scenario_of(
     )
 
 
-def _run(part: str, scenario: Scenario, seed: int, **parameters: object) -> Run:
-    """Return a run; its cost follows the deliveries."""
+def _seeds(quick: bool) -> tuple[int, ...]:
+    return QUICK_SEEDS if quick else SEEDS
+
+
+def _each(
+    part: str, scenario: Scenario, seeds: Sequence[int], **parameters: object
+) -> Iterator[Run]:
+    """Return a run a seed; its cost follows the deliveries."""
     peers = len(scenario.topology.senders())
     load = scenario.workload
     active = peers - load.silent
@@ -196,14 +197,13 @@ def _run(part: str, scenario: Scenario, seed: int, **parameters: object) -> Run:
     per_second = READABLE_PER_SECOND if readable else PER_SECOND
     cost_s = 0.05 + rate * scenario.duration_s * peers / per_second
     words = [f"{name} {value}" for name, value in parameters.items()]
-    key = "/".join([part, *words, f"seed {seed}"])
-    return simulation(key, scenario, seed, cost_s, part, **parameters)
+    return each_seed(seeds, "/".join([part, *words]), scenario, cost_s, part, **parameters)
 
 
 STUDY = Study(
     "hierarchy",
     "The hierarchical protocol beside IDR and dependency sequences",
-    "Evropeytsev et al. 2016, section 3.2",
+    "Evropeytsev et al. 2016, section 3.2, Figures 4 to 9",
     runs,
     execute,
     findings,

@@ -5,8 +5,8 @@ simulate.
 from __future__ import annotations
 
 from antecede.report.values import Claim, Findings, Plot, Section, filled
-from antecede.studies.frame.claims import Quantity, claim, lines, means, rows
-from antecede.studies.frame.compare_paper import listed, unmet
+from antecede.studies.frame.claims import Quantity, claim, lines, means, page, rows
+from antecede.studies.frame.compare_paper import deliveries, listed
 from antecede.studies.frame.results import Results
 
 GROUP, TEN = 100, 10
@@ -40,12 +40,10 @@ def findings(results: Results, quick: bool) -> Findings:
             _cost_section(results),
         )
     )
-    finding = _finding(results)
-    return Findings(
-        study="scale",
-        title="A hundred thousand peers: does overhead follow the density of messages?",
-        source="Evropeytsev et al. 2016, section 3.2, Scalability Analysis; the grid is ours",
-        finding=finding or "Too few runs gave figures.",
+    return page(
+        _finding(results),
+        (INTERNAL.figure, BETWEEN.figure, "violations"),
+        otherwise="Too few runs gave figures.",
         reading=[
             "1,000 messages a second of all peers together, however many they are; delays "
             "N(25, 12.5) ms clipped to 0 to 50; a peer of 100,000 sends once in 100 s",
@@ -65,8 +63,6 @@ def findings(results: Results, quick: bool) -> Findings:
             "every delivery is checked for its causes (the IDR shadow)",
         ],
         sections=sections,
-        not_reached=unmet(sections),
-        reads=(INTERNAL.figure, BETWEEN.figure, "violations") if finding else (),
     )
 
 
@@ -136,12 +132,12 @@ def _section(results: Results, title: str, axis: str) -> Section:
     ]
     return Section(
         title,
-        f"{early:,.0f} of {checked:,.0f} deliveries came before a cause." if checked else "",
+        f"{early:,.0f} of {deliveries(checked)} came before a cause." if checked else "",
         rows(asked),
         plots,
         about=f"{'Groups of a hundred peers' if axis == 'groups' else 'Ten groups'}, 1,000 "
         "messages a second in all.",
-        reads=("violations", "violations.checked") if checked else (),
+        reads=("violations", "violations.checked"),
         claims=[_flat(results, f"{low}, {place}", one) for place, one in CLAIMED.items()],
     )
 
@@ -168,7 +164,7 @@ def _cost_section(results: Results) -> Section:
         else "",
         about="A run's process may have carried out others before, whose memory counts too; the "
         "first run of a process may compile.",
-        reads=("cost.processor_s", "deliveries") if rates else (),
+        reads=("cost.processor_s", "deliveries"),
         columns=("peers", "groups", *(one.name for one in COSTS)),
         table=[
             (

@@ -16,13 +16,11 @@ from antecede.kernels.compile_time import timed
 from antecede.simulate.delays import Delay
 from antecede.simulate.scenario.model import Links, Scenario, Workload
 from antecede.simulate.topology import Hierarchy
-from antecede.studies.frame.study import COST, Figures, Run, Study, simulated, simulation
-from antecede.studies.scale.findings import findings
+from antecede.studies.frame.study import COST, Figures, Run, Study, each_seed, simulated
+from antecede.studies.scale.findings import GROUP, TEN, findings
 
 RATE_HZ = 1000.0
-GROUP = 100
 GROUPS, QUICK_GROUPS = (10, 30, 100, 300, 1000), (10, 30, 100)
-TEN = 10
 SIZES, QUICK_SIZES = (10, 30, 300, 1000, 10000), (10, 30, 300)
 """Peers of each of ten groups; a hundred stands in `GROUPS` already."""
 WARM_S, MEASURED_S = 0.3, 0.3
@@ -49,16 +47,15 @@ def _runs(quick: bool) -> Iterator[Run]:
             name=f"{groups} groups of {size}",
         )
         cost_s = 0.05 + RATE_HZ * scenario.duration_s * groups * size / PER_SECOND
-        for seed in QUICK_SEEDS if quick else SEEDS:
-            yield simulation(
-                f"{groups} groups of {size}/seed {seed}",
-                scenario,
-                seed,
-                cost_s,
-                groups=groups,
-                size=size,
-                peers=groups * size,
-            )
+        yield from each_seed(
+            QUICK_SEEDS if quick else SEEDS,
+            scenario.name,
+            scenario,
+            cost_s,
+            groups=groups,
+            size=size,
+            peers=groups * size,
+        )
 
 
 def execute(run: Run) -> Figures:

@@ -6,19 +6,22 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from antecede.formatting import counted
 from antecede.report.values import Claim, Findings, Plot, Row, Section, filled
 from antecede.studies.frame.claims import (
     Asked,
     Quantity,
+    all_of,
     as_power,
     claim,
     figure_or_dash,
     lines,
     means,
+    page,
     rows,
     table,
 )
-from antecede.studies.frame.compare_paper import listed, unmet
+from antecede.studies.frame.compare_paper import listed
 from antecede.studies.frame.results import Results
 from antecede.studies.semantic.grid import (
     LABELS,
@@ -79,22 +82,15 @@ def findings(results: Results, quick: bool) -> Findings:
         trace_section(results),
         *filled([said_section(results)]),
     ]
-    finding = _finding(results)
-    return Findings(
-        study="semantic",
-        title="Semantic order beside causal and total order",
-        source="Bhavanasi and Iyer; the source has no evaluation: this one is ours",
-        finding=finding or "No run gave figures.",
+    return page(
+        _finding(results),
+        [
+            *(f"{order}.wait_ms.mean" for order in LABELS),
+            *(f"{order}.waited" for order in ORDERS),
+        ],
         reading=READING,
         conditions=_conditions(results, quick),
         sections=sections,
-        not_reached=unmet(sections),
-        reads=(
-            *(f"{order}.wait_ms.mean" for order in LABELS),
-            *(f"{order}.waited" for order in ORDERS),
-        )
-        if finding
-        else (),
     )
 
 
@@ -207,7 +203,7 @@ def _at_most(threads: Results) -> Claim:
         "no copy waits longer under S_b than the longest does under causal order",
         "ours",
         names,
-        (f"so in {kept} of {len(found)} runs", kept == len(found)) if found else None,
+        (f"so in {kept} of {counted(len(found), 'run')}", kept == len(found)) if found else None,
     )
 
 
@@ -255,10 +251,9 @@ HELD = [
 
 def _held_section(members: Results) -> Section:
     drawn = [Quantity(LABELS[order], f"{order}.held") for order in ORDERS]
-    said = _held_finding(members.of(**USUAL))
     return Section(
         "Messages held back",
-        said,
+        _held_finding(members.of(**USUAL)),
         _over_members(members, HELD),
         [
             Plot(
@@ -272,7 +267,7 @@ def _held_section(members: Results) -> Section:
         ],
         about="What a member holds is what its store must have room for (Bhavanasi and Iyer's "
         "OSMS, IV.B.3; its size is left open there, VI.C).",
-        reads=tuple(f"{order}.held_max" for order in ORDERS) if said else (),
+        reads=tuple(f"{order}.held_max" for order in ORDERS),
     )
 
 
@@ -310,21 +305,19 @@ PAIR_COLUMNS = {
 
 def _pair_section(by_answers: Results) -> Section:
     each = by_answers.by("answers")
-    said = _pair_finding(by_answers.of(**USUAL))
     return Section(
         "What is ordered, and what is not",
-        said,
+        _pair_finding(by_answers.of(**USUAL)),
         about="The copies that causal order holds longer than replies ask for are those that S_b "
         "delivers before something of their causal past. A sequencer here numbers by arrival.",
-        reads=PAIRS if said else (),
+        reads=PAIRS,
         **table(PAIR_COLUMNS, [line for one in each if (line := _pairs(*one))]),
     )
 
 
 def _means_of(there: Results, names: Sequence[str]) -> dict[str, float]:
     """Return the means of these figures; nothing where one is missing."""
-    found = {name: mean for name in names if (mean := there.mean(name)) is not None}
-    return found if len(found) == len(names) else {}
+    return dict(zip(names, all_of(map(there.mean, names)), strict=False))
 
 
 def _pair_finding(there: Results) -> str:

@@ -9,7 +9,6 @@ a reply is not sent before everything that it answers is there.
 from __future__ import annotations
 
 import functools
-import hashlib
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from antecede.simulate.replay import replay
 from antecede.simulate.scenario.model import Scenario, Workload
 from antecede.simulate.topology import Mesh
 from antecede.simulate.workload import Traffic
+from antecede.studies.frame.own_files import file_digest
 
 MOST_AUTHORS = 1 << 20
 LONGEST_S = 1e9
@@ -37,7 +37,6 @@ class Load(NamedTuple):
     """[messages] when each is meant to be sent, ascending."""
     sender: Ints
     """[messages] from 0."""
-    members: int
     parents: Sequence[Sequence[int]] | None
     """By message: what it answers; None: answers are drawn."""
     drawn: Callable[[int, Sequence[int]], int | None] = lambda number, recent: None
@@ -49,8 +48,7 @@ def drawn_load(scenario: Scenario, seed: int) -> Load:
     """Return the messages of a scenario without a trace."""
     traffic = Traffic(scenario, seed)
     time_us, sender = traffic.schedule
-    load = scenario.workload
-    return Load(time_us, sender, scenario.topology.size, None, traffic.answered, load.recent)
+    return Load(time_us, sender, None, traffic.answered, scenario.workload.recent)
 
 
 def trace_load(path: str, messages: int | None, gap_ms: float) -> Load:
@@ -65,7 +63,7 @@ def trace_load(path: str, messages: int | None, gap_ms: float) -> Load:
         middle = float(gaps.mean()) if len(gaps) and gaps.any() else 1.0
     factor = gap_ms * 1000 / middle
     pressed = np.round(time_us * factor).astype(np.int64)
-    return Load(pressed, sender, int(sender.max()) + 1, parents)
+    return Load(pressed, sender, parents)
 
 
 @functools.lru_cache(maxsize=2)
@@ -82,20 +80,14 @@ def content_digest(path: Path) -> str:
 
     A chat log is its links and the log beside them.
     """
-    digest = hashlib.sha256()
-    try:
-        if path.is_dir():
-            raise InputError("is a folder: name the files of the traces", path=str(path))
-        for part in _parts(path):
-            digest.update(part.read_bytes())
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=str(path)) from error
-    return digest.hexdigest()[:16]
+    if path.is_dir():
+        raise InputError("is a folder: name the files of the traces", path=str(path))
+    return file_digest(*_parts(path))[:16]
 
 
 def _parts(path: Path) -> list[Path]:
     several = _OF_SEVERAL_FILES.fullmatch(path.name)
-    if several is None:
+    if several is None or not path.is_file():
         return [path]
     beside = [p for p in path.parent.iterdir() if (m := _OF_SEVERAL_FILES.fullmatch(p.name))
               and m[1] == several[1]]  # fmt: skip

@@ -8,9 +8,10 @@ import numpy as np
 
 from antecede.protocols.base import MessageId
 from antecede.protocols.reply.messages import SbMessage, control_bytes
-from antecede.simulate.delays import US, Delay, picks
+from antecede.simulate.delays import US, Delay
+from antecede.simulate.network import Network
 from antecede.simulate.outputs.figures import wait_figures
-from antecede.simulate.random_streams import Ints, Stream, draws, key
+from antecede.simulate.random_streams import Ints
 from antecede.studies.frame.study import Figures
 from antecede.studies.semantic.lists import held_figures, list_figures
 from antecede.studies.semantic.orders import Outcome
@@ -19,8 +20,8 @@ INTEGER_BYTES, PAIR_BYTES = 4, 8
 """By the accounting of the sources: an entry of a vector, a dependency of IDR."""
 
 
-def figures_of(found: Outcome, members: int, seed: int, delay: Delay, warm_us: int = 0) -> Figures:
-    """Return everything about an outcome; ORDER is sb, causal, total or sequencer.
+def figures_of(found: Outcome, network: Network, warm_us: int = 0) -> Figures:
+    """Return everything about an outcome on a network; ORDER is sb, causal, total or sequencer.
 
     ORDER.wait_ms.mean, .p50, .p99, .max over copies; ORDER.waited, part of the copies that waited;
     ORDER.longer, part that waited longer than under S_b (for causal order that is also the part
@@ -29,7 +30,7 @@ def figures_of(found: Outcome, members: int, seed: int, delay: Delay, warm_us: i
     order).
     pairs, pairs.causal, pairs.replies: messages ordered by total order, causal order and S_b.
     """
-    sent = len(found.sent_us)
+    sent, members = len(found.sent_us), network.size
     if not sent or members < 2:
         return {"sent": sent, "members": members}
     measured_s = max(1, int(found.sent_us[-1]) - warm_us) / US
@@ -38,12 +39,12 @@ def figures_of(found: Outcome, members: int, seed: int, delay: Delay, warm_us: i
         "members": members,
         "answers": sum(map(bool, found.parents)) / sent,
         "answers.own": _to_oneself(found),
-        "under_way": _under_way(found, delay, warm_us),
+        "under_way": _under_way(found, network.links.delay, warm_us),
         **held_figures(found),
         **list_figures(found),
         **_pairs(found),
         **_bytes(found, members),
-        **_sequencer(found, members, seed, delay, warm_us),
+        **_sequencer(found, network, warm_us),
     }
     for order, waits in found.waits.items():
         figures |= _waits(order, waits, found.copies)
@@ -105,20 +106,19 @@ def _bytes(found: Outcome, members: int) -> dict[str, float]:
     }
 
 
-def _sequencer(
-    found: Outcome, members: int, seed: int, delay: Delay, warm_us: int
-) -> dict[str, float]:
+def _sequencer(found: Outcome, network: Network, warm_us: int) -> dict[str, float]:
     """Return the waits at the observers when the first of them numbers messages as they arrive.
 
-    A number travels from there in a message of its own. Replies that it numbers before what they
+    A number travels from there in a note of its own. Replies that it numbers before what they
     answer are counted as `sequencer.inverted`.
     """
     at = found.observers
     came = found.arrived_us[:, 0]
     order = np.argsort(came, kind="stable")
-    channel = int(at[0]) * members + at[None, :]
-    words = draws(key(seed, Stream.NOTE_DELAY), np.arange(len(order))[:, None], channel)
-    told = came[order][:, None] + np.where(at == at[0], 0, picks(delay.quantiles(), words))
+    source, *others = at.tolist()
+    notes = (network.note(k, now, source, others) for k, now in enumerate(came[order].tolist()))
+    told = np.array([[one.arrival_us for one in copies] for copies in notes], dtype=np.int64)
+    told = np.column_stack((came[order], told))
     arrived = found.arrived_us[order]
     wait = np.maximum.accumulate(np.maximum(arrived, told), axis=0) - arrived
     place = np.empty(len(order), dtype=np.int64)

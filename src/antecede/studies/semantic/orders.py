@@ -26,6 +26,11 @@ under way are kept, and those that are an immediate dependency of somebody's nex
 d[p, r] and that, p is such a dependency (IDR, Evropeytsev et al. 2016). What is covered everywhere
 is let go of.
 
+What is sent when, and when each copy arrives, is the simulator's own (`simulate.network`), and
+tests hold the sendings and deliveries of causal order against its runs, one by one. S_b
+and total order are worked out here alone: in a run of their own the application would act on what
+they deliver, and answer other messages.
+
 Waits are counted over all copies. What needs a history, such as messages held at once, is kept for
 the `observers`, of whom there are 32 at most.
 """
@@ -37,7 +42,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from antecede.simulate.delays import Delay, picks
+from antecede.simulate.network import Network
 from antecede.simulate.random_streams import Ints, Stream, draws, key
 from antecede.studies.semantic.load import Load
 
@@ -71,9 +76,9 @@ class Outcome(NamedTuple):
     message carries under IDR (Evropeytsev et al. 2016)."""
 
 
-def orders(load: Load, delay: Delay, seed: int, warm_us: int = 0) -> Outcome:
+def orders(load: Load, network: Network, seed: int, warm_us: int = 0) -> Outcome:
     """Let the messages of a load arrive, and say when each order delivers them."""
-    return Pass(load, delay, seed, warm_us).go()
+    return Pass(load, network, observers_of(network.size, seed), warm_us).go()
 
 
 def observers_of(members: int, seed: int) -> Ints:
@@ -85,10 +90,9 @@ def observers_of(members: int, seed: int) -> Ints:
 class Pass:
     """One pass over the messages."""
 
-    def __init__(self, load: Load, delay: Delay, seed: int, warm_us: int) -> None:
-        self.load, self.warm_us, self.size = load, warm_us, load.members
-        self.table, self.key = delay.quantiles(), key(seed, Stream.DELAY)
-        self.observers = observers_of(self.size, seed)
+    def __init__(self, load: Load, network: Network, observers: Ints, warm_us: int) -> None:
+        self.load, self.network, self.observers, self.warm_us = load, network, observers, warm_us
+        self.size = network.size
         count = len(load.time_us)
         self.place = np.full(count, -1, dtype=np.int64)
         """By number; -1: not sent yet."""
@@ -200,10 +204,9 @@ class Pass:
 
     def arrivals(self, number: int, me: int, now: int) -> Ints:
         """Return when each member has a message that is sent now [members]; the sender, now."""
-        channel = me * self.size + np.arange(self.size)
-        arrived = now + picks(self.table, draws(self.key, number, channel))
-        arrived[me] = now
-        return arrived
+        others = [at for at in range(self.size) if at != me]
+        arrived = [copy.arrival_us for copy in self.network.message(number, now, me, others)]
+        return np.array([*arrived[:me], now, *arrived[me:]], dtype=np.int64)
 
     def _note(self, at: int, me: int, arrived: Ints, found: dict[str, Ints]) -> None:
         """Keep what is asked of a message later."""

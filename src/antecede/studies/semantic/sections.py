@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from antecede.formatting import counted
 from antecede.report.values import Claim, Plot, Row, Section, Series
 from antecede.studies.frame.claims import Asked, Quantity, claim, lines, means, rows, table
 from antecede.studies.frame.compare_paper import listed
@@ -54,7 +55,7 @@ def list_section(results: Results) -> Section:
         found,
         [plot],
         about="A node at best has 8 bytes a member, where a vector clock has 4.",
-        reads=("nodes.excess",) if said else (),
+        reads=("nodes.excess",),
         claims=[_bound(row) for row in found if row.paper is not None],
     )
 
@@ -199,7 +200,8 @@ def _trace_finding(results: Results, found: Sequence[Mapping[str, Any]]) -> str:
         f"order waits{beside}. Of the answers, {min(own):.0%} to {max(own):.0%} are to a message "
         f"of one's own. {_part(found, 'pairs.replies', 'pairs.causal'):.2%} of the causal pairs "
         f"are replies, direct or not. S_b carries {min(sb):.0f} to {max(sb):.0f} bytes a message; "
-        f"IDR, its own id (8 bytes) counted, less than S_b in {less} of {len(found)} cases."
+        f"IDR, its own id (8 bytes) counted, less than S_b in {less} of "
+        f"{counted(len(found), 'case')}."
     )
 
 
@@ -306,7 +308,7 @@ def _less(found: Sequence[Mapping[str, Any]]) -> Claim:
         "the delivery delay is less than under causal and total order (here: no longer)",
         "abstract, I",
         names,
-        (f"so in {order:,} of {len(found):,} runs, in the mean", order == len(found)),
+        (f"so in {order:,} of {counted(len(found), 'run')}, in the mean", order == len(found)),
     )
 
 
@@ -314,7 +316,7 @@ def _subset(found: Sequence[Mapping[str, Any]]) -> Claim:
     """Hold that replies are causal pairs: fewer of them in every run; the converse does not."""
     kept = sum(one["pairs.replies"] <= one["pairs.causal"] for one in found)
     said = (
-        f"no more pairs in {kept:,} of {len(found):,} runs; "
+        f"no more pairs in {kept:,} of {counted(len(found), 'run')}; "
         f"{_part(found, 'pairs.replies', 'pairs.causal'):.2%} of the causal pairs of all runs are "
         "replies, direct or not"
     )

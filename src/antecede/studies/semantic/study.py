@@ -17,6 +17,7 @@ from typing import Any
 
 from antecede.errors import InputError
 from antecede.simulate.delays import US
+from antecede.simulate.network import Network
 from antecede.simulate.scenario.model import Links, Scenario, Workload
 from antecede.simulate.topology import Mesh
 from antecede.studies.frame.study import Figures, Run, Study, simulation
@@ -60,18 +61,18 @@ def execute(run: Run) -> Figures:
     given = run.parameters
     if run.kind == "lists":
         return extreme_figures(given["arrivals"], given["senders"], given["each"], run.seed)
-    delay = DELAYS[given["delay"]]
     if run.kind == "trace":
         path = Path(given["path"])
         if content_digest(path) != given["digest"]:
             raise InputError("is not the trace that the study was started with", path=str(path))
         load = trace_load(str(path), given["messages"], given["gap_ms"])
-        warm_us = 0
+        authors = int(load.sender.max()) + 1
+        scenario, warm_us = Scenario(Mesh(authors), links=Links(DELAYS[given["delay"]])), 0
     else:
         scenario = run.load_scenario()
         load, warm_us = drawn_load(scenario, run.seed), round(scenario.warm_s * US)
-    found_orders = orders(load, delay, run.seed, warm_us)
-    return figures_of(found_orders, load.members, run.seed, delay, warm_us)
+    network = Network(scenario, run.seed)
+    return figures_of(orders(load, network, run.seed, warm_us), network, warm_us)
 
 
 def _drawn(quick: bool) -> Iterator[Run]:

@@ -8,10 +8,12 @@ import itertools
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
+from antecede.formatting import counted
 from antecede.report.values import Findings, Plot, Section, Series, filled
-from antecede.studies.frame.compare_paper import listed
+from antecede.studies.frame.claims import page
 from antecede.studies.frame.results import Results
 from antecede.studies.frame.study import COST, plain_text
 
@@ -76,7 +78,6 @@ def source(name: str) -> str:
 
 
 def findings(
-    name: str,
     over: Mapping[str, Sequence[Any]],
     results: Results,
     quick: bool,
@@ -86,18 +87,15 @@ def findings(
     del quick
     rows = list(_rows(over, results))
     there = [one for one in SHOWN if any(row.cells[one.key] for row in rows)]
-    said = _finding(rows, there)
     conditions = [f"{key}: {', '.join(map(str, values))}" for key, values in over.items()] + [
         results.seeds(),
         *left_out,
     ]
     if rows and any(row.runs < 2 for row in rows):
         conditions.append("a setting with one seed has no interval: --seeds 5 gives one")
-    return Findings(
-        study="sweep",
-        title=f"{name} over {listed(list(over))}",
-        source=source(name),
-        finding=said or "No run gave figures.",
+    return page(
+        _finding(rows, there),
+        _read(results, there),
         reading=[
             "intervals are 95 % of the mean over the seeds, by Student's t",
             "before a cause: by causality, whatever the protocol promises; by delivery: before "
@@ -106,7 +104,6 @@ def findings(
         ],
         conditions=conditions,
         sections=filled([_table(over, rows, there), *_plots(over, rows, there)]) if rows else [],
-        reads=_read(results, there) if said else (),
     )
 
 
@@ -161,7 +158,7 @@ def _finding(rows: Sequence[_Row], there: Sequence[Shown]) -> str:
         if one.key not in ("overhead", "wait", "early-delivery", "violations"):
             continue
         found = [(cell.mean, row.setting) for row in rows if (cell := row.cells[one.key])]
-        low, high = min(found, key=_mean), max(found, key=_mean)
+        low, high = min(found, key=itemgetter(0)), max(found, key=itemgetter(0))
         if low[0] == high[0]:
             words.append(f"{one.title} {_number(low[0])} {one.unit} throughout")
         else:
@@ -170,10 +167,6 @@ def _finding(rows: Sequence[_Row], there: Sequence[Shown]) -> str:
                 f"{one.unit} ({_setting(high[1])})"
             )
     return f"{'; '.join(words)}.".capitalize() if words else ""
-
-
-def _mean(found: tuple[float, Any]) -> float:
-    return found[0]
 
 
 def _setting(setting: Mapping[str, Any]) -> str:
@@ -225,6 +218,7 @@ def _plots(
         rest = {key: value for key, value in row.setting.items() if key != x}
         lines.setdefault(_setting(rest), []).append(row)
     left = len(lines) - MOST_LINES
+    others = counted(left, "other is", "others are")
     shown = dict(itertools.islice(lines.items(), MOST_LINES))
     plots = [_plot(one, x, shown) for one in there if one.key in PLOTTED]
     yield Section(
@@ -232,7 +226,7 @@ def _plots(
         "",
         plots=[plot for plot in plots if any(line.x for line in plot.series)],
         about="Error bars: 95 % interval of the mean over the seeds."
-        + (f" The first {MOST_LINES} lines; {left} others are in the table." if left > 0 else ""),
+        + (f" The first {MOST_LINES} lines; {others} in the table." if left > 0 else ""),
     )
 
 

@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 from antecede.errors import InputError, ScenarioError
 from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.scenario.values import read_values, scenario_using
-from antecede.studies.frame.study import Figures, Run, Study, simulated, simulation
+from antecede.studies.frame.compare_paper import listed
+from antecede.studies.frame.study import Run, Study, simulated, simulation
 from antecede.studies.sweeps.findings import findings, source
 
 MOST_RUNS = 100_000
@@ -186,15 +187,13 @@ def _made(sweep: Sweep, setting: Mapping[str, Any]) -> tuple[Scenario, dict[str,
 
 def sweep_study(sweep: Sweep) -> Study:
     """Return the sweep as a study. Raises InputError for a protocol's file that does not run."""
-    over = ", ".join(sweep.over)
     return Study(
         "sweep",
-        f"{sweep.path.name} over {over}",
+        f"{sweep.path.name} over {listed(list(sweep.over))}",
         source(sweep.path.name),
         functools.partial(_runs, sweep),
-        execute,
-        functools.partial(findings, sweep.path.name, sweep.over, left_out=sweep.left_out),
-        code=("antecede.studies.frame.study",),
+        simulated,
+        functools.partial(findings, sweep.over, left_out=sweep.left_out),
     )
 
 
@@ -226,8 +225,3 @@ def _copies(scenario: Scenario) -> float:
         else ((load.total_hz or rate * senders) * scenario.duration_s)
     )
     return sent * scenario.topology.size
-
-
-def execute(run: Run) -> Figures:
-    """Simulate. Raises InputError where a file is not the one that the sweep was started with."""
-    return simulated(run)

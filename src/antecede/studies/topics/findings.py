@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from antecede.formatting import counted
 from antecede.report.values import Claim, Findings, Plot, Row, Section, Series, filled
-from antecede.studies.frame.claims import Asked, claim, figure_or_dash, rows
-from antecede.studies.frame.compare_paper import listed, unmet
+from antecede.studies.frame.claims import Asked, all_of, claim, figure_or_dash, page, rows
+from antecede.studies.frame.compare_paper import listed
 from antecede.studies.frame.results import Results
 
 USUAL: Mapping[str, Any] = {"events": 2000, "topics": 10, "most": 5, "least": 0.5}
@@ -53,11 +54,10 @@ def findings(results: Results, quick: bool) -> Findings:
     by_axis = (_section(found, name, one) for name in AXES for one, found in to.items())
     sections = filled((_claim(to), _totals(to), *by_axis))
     finding = " ".join(said for one, found in to.items() if (said := _usual_said(found, one)))
-    return Findings(
-        study="topics",
-        title="Topic-based order: what is ordered without need, and what is missed",
-        source="Nakayama 2017, section 3",
-        finding=finding or "No run gave figures for the usual case.",
+    return page(
+        finding,
+        READS,
+        otherwise="No run gave figures for the usual case.",
         reading=READING,
         conditions=[
             "6 peers in 2 subgroups; largest delay 16 in the LAN, 160 in the WAN, epsilon 4, "
@@ -68,12 +68,10 @@ def findings(results: Results, quick: bool) -> Findings:
         ],
         sections=sections,
         not_reached=[
-            *unmet(sections),
             "Figure 1 cannot be set beside ours: its picture and its least delays are lost. Only "
             'its sentence can be checked: "the UO number of event messages in the HTBC protocol is '
             'a little smaller than the TV_PT protocol"',
         ],
-        reads=READS if finding else (),
     )
 
 
@@ -95,11 +93,10 @@ USUAL_SHARES = tuple(
 def _usual_said(results: Results, sent_to: str) -> str:
     """Return what holds for the usual case under one reading of whom events are sent to."""
     names = (*USUAL_SHARES, "htbc.missed", "htbc:published.missed")
-    shares = [results.share(name, "events", **USUAL) for name in names]
-    known = [share for share in shares if share is not None]
-    if len(known) < len(names):
+    shares = all_of(results.share(name, "events", **USUAL) for name in names)
+    if not shares:
         return ""
-    printed, printed_pt, htbc, tv_pt, tv_lt, tv, missed, early = known
+    printed, printed_pt, htbc, tv_pt, tv_lt, tv, missed, early = shares
     return (
         f"Sent to {SENT_TO[sent_to]}: without need the safe rules order {htbc:.3f} (HTBC), "
         f"{tv_pt:.3f} (TV_PT), {tv_lt:.3f} (TV_LT) and {tv:.3f} (TV) pairs an event, and HTBC "
@@ -128,12 +125,12 @@ def _claim(to: Mapping[str, Results]) -> Section:
     reads = tuple(f"{rule}{s}.unnecessary" for rule in ("htbc", "tv-pt") for s in PRINTS.values())
     return Section(
         '"HTBC is a little smaller than TV_PT"',
-        f"The unnecessary pairs of HTBC are fewer in {smaller} of {len(found)} cases and more in "
-        f"{larger}."
+        f"The unnecessary pairs of HTBC are fewer in {smaller} of {counted(len(found), 'case')} "
+        f"and more in {larger}."
         if found
         else "",
         found,
-        reads=reads if found else (),
+        reads=reads,
         claims=[_smaller(found, to, words) for to in SENT_TO.values() for words in PRINTS],
     )
 
@@ -160,10 +157,9 @@ def _totals(to: Mapping[str, Results]) -> Section:
         sent_to: dict(results.along("events", **USUAL).by("events"))
         for sent_to, results in to.items()
     }
-    said = _fewer(to)
     return Section(
         "Totals, as in Figure 1: sent to every peer, and to targets only",
-        said,
+        _fewer(to),
         columns=(
             "events",
             "rule",
@@ -184,19 +180,18 @@ def _totals(to: Mapping[str, Results]) -> Section:
         ],
         plots=[_total_plot(results, sent_to) for sent_to, results in to.items()],
         about="Pairs at all six peers together, mean over the seeds.",
-        reads=tuple(f"{rule}.unnecessary" for _, rule in SAFE) if said else (),
+        reads=tuple(f"{rule}.unnecessary" for _, rule in SAFE),
         claims=[_missed_total(results, sent_to) for sent_to, results in to.items()],
     )
 
 
 def _fewer(to: Mapping[str, Results]) -> str:
     """Tell how many times fewer unnecessary pairs there are when every peer gets every event."""
-    words = []
-    for label, rule in SAFE:
-        means = (found.mean(f"{rule}.unnecessary", **USUAL) for found in to.values())
-        every, targets = means
-        if every is not None and targets is not None:
-            words.append(f"{label} {every:,.0f} and {targets:,.0f}")
+    words = [
+        f"{label} {means[0]:,.0f} and {means[1]:,.0f}"
+        for label, rule in SAFE
+        if (means := all_of(at.mean(f"{rule}.unnecessary", **USUAL) for at in to.values()))
+    ]
     if not words:
         return ""
     return (
@@ -259,7 +254,7 @@ def _section(results: Results, name: str, sent_to: str) -> Section:
         _section_finding(found),
         found,
         plots,
-        reads=(*(f"{rule}.missed" for _, rule in (*SAFE, *PRINTED)), "events") if found else (),
+        reads=(*(f"{rule}.missed" for _, rule in (*SAFE, *PRINTED)), "events"),
     )
 
 

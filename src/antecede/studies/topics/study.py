@@ -17,7 +17,7 @@ from typing import Any
 from antecede.simulate.delays import Delay
 from antecede.simulate.scenario.model import Clocks, Links, Scenario, Special, Workload
 from antecede.simulate.topology import PubSub
-from antecede.studies.frame.study import Figures, Run, Study, simulation
+from antecede.studies.frame.study import Run, Study, simulation
 from antecede.studies.pairs import pair_figures
 from antecede.studies.topics.findings import SENT_TO, USUAL, findings
 
@@ -93,17 +93,11 @@ def scenario_of(events: int, topics: int, most: int, least: float) -> Scenario:
     )
 
 
-def execute(run: Run) -> Figures:
-    """Count the pairs of all peers."""
-    return pair_figures(run)
-
-
 STUDY = Study(
     "topics",
     "Topic-based order: what is ordered without need, and what is missed",
     "Nakayama 2017, section 3",
     runs,
-    execute,
+    pair_figures,
     findings,
-    code=("antecede.studies.pairs",),
 )

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 
+from antecede.formatting import counted
 from antecede.report.values import Claim, Findings, Plot, Section, Series, filled
 from antecede.studies.frame.claims import (
     Quantity,
+    all_of,
     as_power,
     claim,
     figure_or_dash,
     lines,
     means,
+    page,
     rows,
 )
-from antecede.studies.frame.compare_paper import listed, undelivered, unmet
+from antecede.studies.frame.compare_paper import deliveries, listed, undelivered
 from antecede.studies.frame.results import Results
 
 OVERHEAD = "peer.overhead_bytes"
@@ -45,12 +48,10 @@ def findings(results: Results, quick: bool) -> Findings:
             _loss_section(results.of(kind="loss")),
         )
     )
-    finding = _finding(members)
-    return Findings(
-        study="vector",
-        title="Vectors, matrices and immediate dependencies over the members",
-        source="Sahai et al. 2020; the source has no evaluation: this one is ours",
-        finding=finding or "Too few runs gave figures.",
+    return page(
+        _finding(members),
+        (OVERHEAD,),
+        otherwise="Too few runs gave figures.",
         reading=READING,
         conditions=[
             "full mesh (hierarchical: one internal and one external group of half the members "
@@ -60,8 +61,6 @@ def findings(results: Results, quick: bool) -> Findings:
             + (" (this quick run takes a few sizes)" if quick else ""),
         ],
         sections=sections,
-        not_reached=unmet(sections),
-        reads=("peer.overhead_bytes",) if finding else (),
     )
 
 
@@ -69,12 +68,12 @@ def _finding(results: Results) -> str:
     sizes = results.places("members")
     if len(sizes) < 2:
         return ""
-    words = []
-    for protocol in ("bss", "idr", "sent"):
-        at = (results.mean(OVERHEAD, protocol=protocol, members=sizes[k]) for k in (0, -1))
-        first, last = at
-        if first is not None and last is not None:
-            words.append(f"{protocol} from {first:,.0f} to {last:,.0f}")
+    ends = sizes[0], sizes[-1]
+    words = [
+        f"{name} from {found[0]:,.0f} to {found[1]:,.0f}"
+        for name in ("bss", "idr", "sent")
+        if (found := all_of(results.mean(OVERHEAD, protocol=name, members=n) for n in ends))
+    ]
     if not words:
         return ""
     return f"From {sizes[0]} to {sizes[-1]} members a message carries, in bytes: {listed(words)}."
@@ -121,7 +120,7 @@ def _size_section(results: Results) -> Section:
         f"Over the members overhead grows: {listed(words)}." if words else "",
         rows(asked),
         plots,
-        reads=(OVERHEAD,) if words else (),
+        reads=(OVERHEAD,),
         claims=[
             claim(
                 f"{statement} (here: as their power {low} to {high})",
@@ -199,15 +198,14 @@ def _fanout_section(results: Results) -> Section:
         f"In bytes a message: {listed(said)}." if said else "",
         plots=[Plot("vector-addressees", "Overhead over addressees", "addressees", unit, found)],
         about="Messages to some of 16 members.",
-        reads=(OVERHEAD,) if said else (),
+        reads=(OVERHEAD,),
     )
 
 
 def _loss_section(results: Results) -> Section:
-    said = _loss_finding(results)
     return Section(
         "One lost message",
-        said,
+        _loss_finding(results),
         columns=(
             "lost",
             "protocol",
@@ -224,7 +222,7 @@ def _loss_section(results: Results) -> Section:
         ],
         about="One copy of a message is lost after a second, or all of its copies, and nothing "
         "else in four seconds. Nobody else's messages can depend on one that nobody has.",
-        reads=("undelivered",) if said else (),
+        reads=("undelivered",),
         claims=[_stops(results), _keeps(results), _recovers(results)],
     )
 
@@ -281,7 +279,7 @@ def _keeps(results: Results) -> Claim:
         ("undelivered",),
         None
         if never is None
-        else (f"{never:,.0f} deliveries never happened in {runs} runs", never == runs),
+        else (f"{deliveries(never)} never happened in {counted(runs, 'run')}", never == runs),
     )
 
 
@@ -291,7 +289,7 @@ def _recovers(results: Results) -> Claim:
         "the recovering matrix protocol delivers everything",
         "ours",
         ("undelivered",),
-        None if never is None else (f"{never:,.0f} deliveries never happened", not never),
+        None if never is None else (f"{deliveries(never)} never happened", not never),
     )
 
 

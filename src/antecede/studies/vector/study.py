@@ -13,7 +13,7 @@ from antecede.simulate.delays import US, Delay
 from antecede.simulate.scenario.model import Links, Partition, Scenario, Workload
 from antecede.simulate.schedule import schedule
 from antecede.simulate.topology import Hierarchy, Mesh, Topology
-from antecede.studies.frame.study import Figures, Run, Study, simulated, simulation
+from antecede.studies.frame.study import Run, Study, each_seed, simulated, simulation
 from antecede.studies.vector.findings import findings
 
 BROADCAST = ("bss", "bss/differences", "idr", "hierarchical", "ses", "sent")
@@ -34,44 +34,33 @@ def runs(quick: bool) -> Sequence[Run]:
     return [*_members(quick), *_fanouts(quick), *_losses(quick)]
 
 
-def execute(run: Run) -> Figures:
-    """Simulate."""
-    return simulated(run)
-
-
 def _members(quick: bool) -> Iterator[Run]:
     for protocol in BROADCAST:
         for members in QUICK_SIZES if quick else SIZES:
-            for seed in QUICK_SEEDS if quick else SEEDS:
-                scenario = _scenario(protocol, members, 1.0 if quick else 2.0)
-                cost_s = 2e-5 * members**2 * (members if protocol in ADDRESSED else 10)
-                yield simulation(
-                    f"members/{protocol}/{members}/seed {seed}",
-                    scenario,
-                    seed,
-                    cost_s,
-                    "members",
-                    protocol=protocol,
-                    members=members,
-                )
+            yield from each_seed(
+                QUICK_SEEDS if quick else SEEDS,
+                f"members/{protocol}/{members}",
+                _scenario(protocol, members, 1.0 if quick else 2.0),
+                2e-5 * members**2 * (members if protocol in ADDRESSED else 10),
+                "members",
+                protocol=protocol,
+                members=members,
+            )
 
 
 def _fanouts(quick: bool) -> Iterator[Run]:
     for protocol in ADDRESSED:
         for fanout in QUICK_FANOUTS if quick else FANOUTS:
-            for seed in QUICK_SEEDS if quick else SEEDS:
-                scenario = _scenario(
-                    protocol, ADDRESSED_MEMBERS, 1.0 if quick else 3.0, Workload(fanout=fanout)
-                )
-                yield simulation(
-                    f"addressees/{protocol}/{fanout}/seed {seed}",
-                    scenario,
-                    seed,
-                    0.02 * (1 + fanout),
-                    "addressees",
-                    protocol=protocol,
-                    addressees=fanout,
-                )
+            measured_s, load = 1.0 if quick else 3.0, Workload(fanout=fanout)
+            yield from each_seed(
+                QUICK_SEEDS if quick else SEEDS,
+                f"addressees/{protocol}/{fanout}",
+                _scenario(protocol, ADDRESSED_MEMBERS, measured_s, load),
+                0.02 * (1 + fanout),
+                "addressees",
+                protocol=protocol,
+                addressees=fanout,
+            )
 
 
 def _losses(quick: bool) -> Iterator[Run]:
@@ -133,6 +122,6 @@ STUDY = Study(
     "Vectors, matrices and immediate dependencies over the members",
     "Sahai et al. 2020; the source has no evaluation: this one is ours",
     runs,
-    execute,
+    simulated,
     findings,
 )
