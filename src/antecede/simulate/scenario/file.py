@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,9 @@ from antecede.simulate.scenario.keys import (
     PROTOCOL,
     RUN,
     TABLES,
-    TOPOLOGIES,
-    WORKLOAD,
     links_of,
     one_of,
+    topology_of,
     workload_of,
 )
 from antecede.simulate.scenario.model import Clocks, Links, Scenario, Workload
@@ -39,13 +38,13 @@ from antecede.simulate.scenario.tables import (
     check_keys,
     fault,
     number,
+    plain,
     table,
     text,
-    unbuild,
     under,
 )
 from antecede.simulate.scenario.toml_writer import toml_text
-from antecede.simulate.topology import Topology
+from antecede.simulate.topology import TOPOLOGIES, Topology, kind_of
 
 _AT_LINE = re.compile(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
 
@@ -134,38 +133,33 @@ def scenario_from(
 
 def scenario_mapping(scenario: Scenario) -> dict[str, Any]:
     """Return a scenario as plain values; raises ScenarioError for options that are none."""
-    kind, _, fields = TOPOLOGIES[_kind_of(scenario.topology)]
     given = {"name": scenario.name} if scenario.name else {}
-    workload = unbuild(scenario.workload, WORKLOAD)
-    usual = unbuild(Workload(), WORKLOAD)
+    workload, usual = plain(scenario.workload), plain(Workload())
     for name in unused_keys(scenario):
         if name in usual and workload.get(name) == usual[name]:
             del workload[name]
     return {
         **given,
-        "topology": {"kind": kind, **unbuild(scenario.topology, fields)},
+        "topology": {"kind": kind_of(scenario.topology), **plain(scenario.topology)},
         "protocol": {
             "name": scenario.protocol,
             **({"variant": scenario.variant} if scenario.variant else {}),
             **options_table(scenario.options, "protocol"),
         },
-        "links": unbuild(scenario.links, links_of(Path())),
+        "links": plain(scenario.links),
         "workload": workload,
-        "clocks": unbuild(scenario.clocks, CLOCKS),
-        "run": unbuild(scenario, RUN),
+        "clocks": plain(scenario.clocks),
+        "run": {name: getattr(scenario, name) for name in RUN},
     }
-
-
-def _kind_of(topology: Topology) -> str:
-    return next(kind for kind, made, _ in TOPOLOGIES.values() if isinstance(topology, made))  # type: ignore[arg-type]
 
 
 def _topology(values: Any, key: str) -> Topology:
     given = dict(table(values, key))
     if "kind" not in given:
         raise fault(f"{key}.kind", f"is missing; it is one of {', '.join(TOPOLOGIES)}")
-    _, make, fields = TOPOLOGIES[one_of(TOPOLOGIES)(given.pop("kind"), f"{key}.kind")]
-    return build(make, given, key, fields)
+    kind = one_of(TOPOLOGIES)(given.pop("kind"), f"{key}.kind")
+    make: Callable[..., Topology] = TOPOLOGIES[kind]
+    return build(make, given, key, topology_of(kind))
 
 
 def _protocol_name(name: str, folder: Path) -> str:
