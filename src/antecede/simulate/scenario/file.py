@@ -11,9 +11,10 @@ workers get their scenarios. What is wrong is said with path and dotted key:
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,9 @@ from antecede.simulate.scenario.tables import (
     text,
     under,
 )
-from antecede.simulate.scenario.toml_writer import toml_text
 from antecede.simulate.topology import TOPOLOGIES, Topology, kind_of
 
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 _AT_LINE = re.compile(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
 
 
@@ -199,3 +200,43 @@ def _scenario(mapping: Mapping[str, Any], folder: Path) -> Scenario:
         },
     ):
         return Scenario(**parts)
+
+
+# -- the text of a TOML file (the standard library only reads it) ---------------------------
+
+
+def toml_text(values: Mapping[str, Any]) -> str:
+    """Return the text of a mapping of plain values; tables of tables and lists stand inline."""
+    return "\n".join(_lines(values)).strip("\n") + "\n"
+
+
+def _lines(values: Mapping[str, Any]) -> Iterator[str]:
+    tables = {key: value for key, value in values.items() if isinstance(value, Mapping)}
+    yield from (f"{_key(k)} = {_value(v)}" for k, v in values.items() if k not in tables)
+    for name, inner in tables.items():
+        yield f"\n[{_key(name)}]"
+        yield from (f"{_key(key)} = {_value(value)}" for key, value in inner.items())
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _text(name)
+
+
+def _text(value: str) -> str:
+    # JSON escapes what TOML wants escaped, but for DEL.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + " }"
+    inner = [_value(one) for one in value]
+    if inner and isinstance(value[0], list):  # a matrix: a row a line
+        return "[\n" + "".join(f"  {row},\n" for row in inner) + "]"
+    return "[" + ", ".join(inner) + "]"

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from antecede.errors import ScenarioError
-from antecede.simulate.delays import Delay
-from antecede.simulate.scenario.delay_text import parse_delay
+from antecede.simulate.delays import Delay, parse_delay
 from antecede.simulate.scenario.latency_matrix import MATRIX_UNITS, ZEROS, Matrix, read_matrix
 from antecede.simulate.scenario.model import Clocks, Links, Special, Workload
 from antecede.simulate.scenario.tables import (
