@@ -32,7 +32,6 @@ from __future__ import annotations
 
 import functools
 import math
-from array import array
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -100,22 +99,12 @@ def storage_figures(stored: Stored, role: str) -> dict[str, float]:
 WAIT_QUANTILES = {"wait_ms.p50": 0.5, "wait_ms.p99": 0.99}
 
 
-class Waits:
-    """Times from arrival to delivery, in microseconds."""
-
-    def __init__(self) -> None:
-        self.all_us: array[int] = array("q")
-
-    def figures(self) -> dict[str, float]:
-        """Return mean, p50, p99 and maximum in milliseconds; nothing without a delivery.
-
-        By nearest rank (`antecede.ranks`).
-        """
-        return wait_figures(self.all_us)
-
-
 def wait_figures(waits_us: Iterable[int]) -> dict[str, float]:
-    """Return the figures of waits in microseconds, see `Waits`."""
+    """Return mean, p50, p99 and maximum in milliseconds of waits in microseconds.
+
+    A wait is from arrival to delivery; quantiles by nearest rank (`antecede.ranks`). Nothing
+    without a delivery.
+    """
     found = np.sort(np.array(waits_us, dtype=np.int64))
     if not len(found):
         return {}
@@ -129,7 +118,8 @@ def wait_figures(waits_us: Iterable[int]) -> dict[str, float]:
 def binned_wait_figures(
     bins: npt.NDArray[np.int64], count: int, waited_us: int, longest_us: int
 ) -> dict[str, float]:
-    """Return the figures of `count` waits of which `bins[w]` took w microseconds, see `Waits`.
+    """Return the figures of `count` waits of which `bins[w]` took
+    w microseconds, see `wait_figures`.
 
     What is in no bin did not wait. Where the longest wait is beyond the bins, the last one has all
     that waited longer: it names no wait, so a quantile there is left out.
