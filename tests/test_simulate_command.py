@@ -19,10 +19,9 @@ from antecede.simulate import memory
 from antecede.simulate.outputs.result import Result
 from antecede.simulate.outputs.unnecessary_waits import wait_counts
 from antecede.simulate.reference_engine import run_readable
-from antecede.simulate.scenario.compatibility import kind_of
 from antecede.simulate.scenario.file import read_scenario, scenario_from
 from antecede.simulate.scenario.model import Scenario, Workload
-from antecede.simulate.topology import Mesh
+from antecede.simulate.topology import Mesh, kind_of
 from antecede.trace.arrow import read
 
 OPTIONAL = re.compile(r"#(\w+ = )")

@@ -12,6 +12,7 @@ from antecede.cli import main
 from antecede.simulate.scenario import keys
 from antecede.simulate.scenario.file import read_scenario, scenario_from, scenario_mapping
 from antecede.simulate.scenario.model import Links, Workload
+from antecede.simulate.topology import TOPOLOGIES
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "simulate.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"```\n\$ antecede (compare .*?)\n(.*?)\n```", PAGE, re.DOTALL)
@@ -31,7 +32,7 @@ def table(name: str) -> set[str]:
 
 
 def test_every_key_is_explained_and_no_other() -> None:
-    topology = {key for _, _, fields in keys.TOPOLOGIES.values() for key in fields}
+    topology = {key for kind in TOPOLOGIES for key in keys.topology_of(kind)}
     assert table("topology") == {"kind", *topology}
     assert table("protocol") == set(keys.PROTOCOL)
     assert table("links") == set(keys.links_of(Path()))

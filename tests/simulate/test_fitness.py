@@ -9,9 +9,9 @@ import pytest
 from antecede.errors import ScenarioError
 from antecede.protocols.registry import ENTRIES
 from antecede.simulate.delays import Delay
-from antecede.simulate.scenario.compatibility import check_fit, kind_of, protocols_on, topologies_of
+from antecede.simulate.scenario.compatibility import check_fit, protocols_on, topologies_of
 from antecede.simulate.scenario.model import Links, Partition, Scenario, Special, Workload
-from antecede.simulate.topology import Hierarchy, Mesh, PubSub, Topology
+from antecede.simulate.topology import Hierarchy, Mesh, PubSub, Topology, kind_of
 
 TOPOLOGIES: dict[str, Topology] = {
     "mesh": Mesh(3),

@@ -11,16 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from antecede.errors import ScenarioError
-from antecede.simulate.delays import Delay
-from antecede.simulate.scenario.delay_text import delay_words, parse_delay
+from antecede.simulate.delays import Delay, delay_words, parse_delay
 from antecede.simulate.scenario.file import (
     read_scenario,
     scenario_from,
     scenario_mapping,
+    toml_text,
     write_scenario,
 )
 from antecede.simulate.scenario.model import Clocks, Links, Partition, Scenario, Special, Workload
-from antecede.simulate.scenario.toml_writer import toml_text
 from antecede.simulate.topology import Hierarchy, Mesh, PubSub
 from tests.simulate.scenarios import delays, scenarios
 

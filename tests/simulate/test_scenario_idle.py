@@ -11,9 +11,8 @@ import pytest
 from antecede.cli import main
 from antecede.errors import ScenarioError
 from antecede.simulate.members import make_members
-from antecede.simulate.scenario.file import read_scenario, write_scenario
+from antecede.simulate.scenario.file import read_scenario, toml_text, write_scenario
 from antecede.simulate.scenario.model import Clocks, Links, Partition, Scenario
-from antecede.simulate.scenario.toml_writer import toml_text
 from antecede.simulate.scenario.values import scenario_using, scenario_with
 from antecede.simulate.topology import Mesh
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from antecede.formatting import count_and_part, duration
+from antecede.ranks import quantile
 
 NS_IN_MS = 10**6
 
@@ -53,7 +54,7 @@ def farthest(offsets_ns: dict[str, int]) -> tuple[str, int] | None:
     """
     if len(offsets_ns) < 3:
         return None
-    middle = sorted(offsets_ns.values())[len(offsets_ns) // 2]
+    middle = quantile(sorted(offsets_ns.values()), 0.5)
     apart = sorted((abs(value - middle), name) for name, value in offsets_ns.items())
     (second, _), (most, name) = apart[-2:]
     return (name, offsets_ns[name] - middle) if most > STANDS_OUT * second else None

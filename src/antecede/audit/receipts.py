@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
 from antecede.audit.counts import Counts
 from antecede.kernels import graph
+from antecede.ranks import quantile
 from antecede.trace.schema import DELIVER, RECEIVE
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
@@ -42,7 +42,7 @@ def arrivals(table: pa.Table, counts: Counts) -> dict[str, Any]:
 
     Keys: `receivers`, `receipts_without_time`, `messages_with_several_times` (at two receivers
     or more), `spread_ns` (of these messages: least, median, 99th percentile, largest difference
-    between first and last arrival; None without any), `edges_late_at_a_receiver`,
+    between first and last arrival, by nearest rank; None without any), `edges_late_at_a_receiver`,
     `edges_late_over_all_receivers`, and `offsets_ns`: by receiver, the median of its time less
     the `arrival` of the event itself (the archive's clock).
     """
@@ -58,7 +58,7 @@ def arrivals(table: pa.Table, counts: Counts) -> dict[str, Any]:
         "receivers": pc.count_distinct(rows["member"]).as_py(),
         "receipts_without_time": len(rows) - len(timed),
         "messages_with_several_times": len(several),
-        "spread_ns": {name: _quantile(spread, q) for name, q in QUANTILES.items()}
+        "spread_ns": {name: int(quantile(spread, q)) for name, q in QUANTILES.items()}
         if len(several)
         else None,
     }
@@ -136,12 +136,7 @@ def _offsets(names: list[str], receipts: _Receipts, events: pa.Table) -> dict[st
     ahead, receiver = ahead[order], receiver[order]
     start = np.searchsorted(receiver, np.arange(len(names) + 1))
     return {
-        name: _quantile(ahead[start[k] : start[k + 1]], 0.5)
+        name: int(quantile(ahead[start[k] : start[k + 1]], 0.5))
         for k, name in enumerate(names)
         if start[k] < start[k + 1]
     }
-
-
-def _quantile(ascending: npt.NDArray[np.int64], q: float) -> int:
-    """Return the value at rank q of values in ascending order, exactly (none between two)."""
-    return int(ascending[min(len(ascending) - 1, int(q * len(ascending)))])

@@ -18,6 +18,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from antecede.ranks import quantile
+
 NS_PER_MS = 1e6
 
 
@@ -44,12 +46,12 @@ class BaselineOutcome(NamedTuple):
     flushed: int = 0
     """Rows that still waited when the data ended."""
 
-    def wait_ms(self, quantile: float) -> float | None:
-        """Return the wait below which that part of the rows lies (nearest rank)."""
-        if not self.waits_ms:
-            return None
-        rank = min(int(quantile * len(self.waits_ms)), len(self.waits_ms) - 1)
-        return self.waits_ms[rank]
+    def wait_ms(self, part: float) -> float | None:
+        """Return the wait that this part of the rows (0 to 1) does not exceed, None without rows.
+
+        By nearest rank (`antecede.ranks`).
+        """
+        return quantile(self.waits_ms, part) if self.waits_ms else None
 
 
 def streams(arrivals: Iterable[Arrival]) -> dict[str, list[Arrival]]:

@@ -14,9 +14,8 @@ from contextlib import contextmanager
 from antecede.errors import InputError
 from antecede.simulate.free_memory import free_bytes, own_size
 from antecede.simulate.run import AUTO, READABLE, compiled_engine
-from antecede.simulate.scenario.compatibility import kind_of
 from antecede.simulate.scenario.model import Scenario
-from antecede.simulate.topology import PubSub
+from antecede.simulate.topology import PubSub, kind_of
 
 GIB, MIB = 1 << 30, 1 << 20
 

@@ -7,6 +7,7 @@ group, then the external peers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -144,6 +145,13 @@ class PubSub:
 
 
 Topology: TypeAlias = Mesh | Hierarchy | PubSub
+TOPOLOGIES: Mapping[str, type[Topology]] = {"mesh": Mesh, "hierarchy": Hierarchy, "pubsub": PubSub}
+"""By what scenario files call them."""
+
+
+def kind_of(topology: Topology) -> str:
+    """Return what scenario files call a topology."""
+    return next(kind for kind, made in TOPOLOGIES.items() if isinstance(topology, made))
 
 
 def _at_least(key: str, value: int, least: int) -> None:

@@ -28,8 +28,8 @@ from antecede.simulate.memory import Reached, within_memory
 from antecede.simulate.outputs.certainty import half_widths
 from antecede.simulate.outputs.unnecessary_waits import delivery_waits
 from antecede.simulate.reference_engine import run_readable
-from antecede.simulate.scenario.compatibility import kind_of
 from antecede.simulate.scenario.model import Scenario
+from antecede.simulate.topology import kind_of
 
 RATE_HZ = 12.5
 LOOSEN = {

@@ -15,9 +15,8 @@ from antecede.errors import InputError, ScenarioError
 from antecede.protocols.base import Addressing
 from antecede.protocols.options import read_options, split_options
 from antecede.protocols.registry import ENTRIES, entry, of_order
-from antecede.simulate.delays import LONGEST_S, Delay
+from antecede.simulate.delays import LONGEST_S, Delay, parse_delay
 from antecede.simulate.scenario.compatibility import check_fit, topologies_of
-from antecede.simulate.scenario.delay_text import parse_delay
 from antecede.simulate.scenario.model import FASTEST_HZ, Clocks, Links, Scenario, Special, Workload
 from antecede.simulate.scenario.tables import choices
 from antecede.simulate.topology import Hierarchy, Mesh, PubSub, Topology

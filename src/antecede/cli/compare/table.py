@@ -20,8 +20,8 @@ from antecede.cli.compare.measures import (
     Value,
 )
 from antecede.formatting import counted
+from antecede.simulate.delays import delay_in_full
 from antecede.simulate.outputs.certainty import BATCHES, short_batches
-from antecede.simulate.scenario.delay_text import delay_in_full
 from antecede.simulate.scenario.file import scenario_mapping
 from antecede.simulate.topology import Hierarchy, PubSub
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from antecede.cli.columns import Column, columns, explained, short
 from antecede.formatting import counted
 from antecede.protocols.base import Relation
+from antecede.simulate.delays import delay_in_full
 from antecede.simulate.outputs.result import Result
-from antecede.simulate.scenario.delay_text import delay_in_full
 from antecede.simulate.scenario.model import Links, Scenario
 from antecede.simulate.topology import Hierarchy, Mesh, Topology
 

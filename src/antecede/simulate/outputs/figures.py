@@ -32,12 +32,12 @@ from __future__ import annotations
 
 import functools
 import math
-from array import array
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from antecede.ranks import nearest_rank, quantile
 from antecede.simulate.delays import US
 
 MS_US = US // 1000
@@ -96,34 +96,21 @@ def storage_figures(stored: Stored, role: str) -> dict[str, float]:
     return {f"{role}.storage_bytes": stored.mean, f"{role}.storage_bytes_max": stored.most}
 
 
-class Waits:
-    """Times from arrival to delivery, in microseconds."""
-
-    def __init__(self) -> None:
-        self.all_us: array[int] = array("q")
-
-    def figures(self) -> dict[str, float]:
-        """Return mean, p50, p99 and maximum in milliseconds; nothing without a delivery.
-
-        p is the ceil(p * n)-th smallest of n.
-        """
-        return wait_figures(self.all_us)
+WAIT_QUANTILES = {"wait_ms.p50": 0.5, "wait_ms.p99": 0.99}
 
 
 def wait_figures(waits_us: Iterable[int]) -> dict[str, float]:
-    """Return the figures of waits in microseconds, see `Waits`."""
+    """Return mean, p50, p99 and maximum in milliseconds of waits in microseconds.
+
+    A wait is from arrival to delivery; quantiles by nearest rank (`antecede.ranks`). Nothing
+    without a delivery.
+    """
     found = np.sort(np.array(waits_us, dtype=np.int64))
-    count = len(found)
-    if not count:
+    if not len(found):
         return {}
-
-    def part(hundredths: int) -> float:
-        return int(found[-(-hundredths * count // 100) - 1]) / MS_US
-
     return {
-        "wait_ms.mean": int(found.sum()) / count / MS_US,
-        "wait_ms.p50": part(50),
-        "wait_ms.p99": part(99),
+        "wait_ms.mean": int(found.sum()) / len(found) / MS_US,
+        **{name: int(quantile(found, part)) / MS_US for name, part in WAIT_QUANTILES.items()},
         "wait_ms.max": int(found[-1]) / MS_US,
     }
 
@@ -131,7 +118,8 @@ def wait_figures(waits_us: Iterable[int]) -> dict[str, float]:
 def binned_wait_figures(
     bins: npt.NDArray[np.int64], count: int, waited_us: int, longest_us: int
 ) -> dict[str, float]:
-    """Return the figures of `count` waits of which `bins[w]` took w microseconds, see `Waits`.
+    """Return the figures of `count` waits of which `bins[w]` took
+    w microseconds, see `wait_figures`.
 
     What is in no bin did not wait. Where the longest wait is beyond the bins, the last one has all
     that waited longer: it names no wait, so a quantile there is left out.
@@ -139,11 +127,14 @@ def binned_wait_figures(
     if not count:
         return {}
     reached = np.cumsum(bins) + (count - int(bins.sum()))
-    places = {part: int(np.searchsorted(reached, -(-part * count // 100))) for part in (50, 99)}
+    places = {
+        name: int(np.searchsorted(reached, nearest_rank(part, count)))
+        for name, part in WAIT_QUANTILES.items()
+    }
     known = len(bins) - (longest_us >= len(bins))
     return {
         "wait_ms.mean": waited_us / count / MS_US,
-        **{f"wait_ms.p{part}": at / MS_US for part, at in places.items() if at < known},
+        **{name: at / MS_US for name, at in places.items() if at < known},
         "wait_ms.max": longest_us / MS_US,
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from antecede.errors import LocalError
 from antecede.protocols.base import Protocol
 from antecede.simulate.delays import US
-from antecede.simulate.outputs.figures import Entropy, Sizes, Stored, Waits, storage_figures
+from antecede.simulate.outputs.figures import Entropy, Sizes, Stored, storage_figures, wait_figures
 from antecede.simulate.outputs.idr_baseline import IdrBaseline
 from antecede.simulate.outputs.recording import FirstTransmission, Numbered
 from antecede.simulate.scenario.model import Scenario
@@ -41,7 +42,8 @@ class RunMetrics:
         self.sizes: dict[str, Sizes] = {}
         self.stored: dict[str, Stored] = {}
         self.held, self.tables = Stored(), Stored()
-        self.waits, self.entropy = Waits(), Entropy()
+        self.waits_us: array[int] = array("q")
+        self.entropy = Entropy()
         self.sampled_us: list[int] = []
         self.sent_us: dict[int, int] = {}
         self.transmissions: list[FirstTransmission] = []
@@ -105,7 +107,7 @@ class RunMetrics:
         self.deliveries += 1
         self.counts["released"] += marked
         if self.sent_us[number] >= self.warm_us:
-            self.waits.all_us.append(now_us - arrived_us)
+            self.waits_us.append(now_us - arrived_us)
         if self.idr is not None:
             self.idr.delivered_at(at, number)
 
@@ -142,7 +144,7 @@ class RunMetrics:
         if self.idr is not None:
             found |= self.idr.sizes.figures("idr")
             found |= storage_figures(self.idr.stored, "idr")
-        found |= self.waits.figures()
+        found |= wait_figures(self.waits_us)
         if self.held.count:
             found |= {"held.mean": self.held.mean, "held.max": self.held.most}
         if self.tables.count:

@@ -32,12 +32,10 @@ from antecede.simulate.topology import (
     PEER,
     SUPER,
     Hierarchy,
-    Mesh,
     PubSub,
     Topology,
+    kind_of,
 )
-
-KINDS: Mapping[str, type[Topology]] = {"mesh": Mesh, "hierarchy": Hierarchy, "pubsub": PubSub}
 
 
 def check_fit(scenario: Scenario) -> None:
@@ -80,11 +78,6 @@ def topologies_of(name: str) -> tuple[str, ...]:
 def protocols_on(kind: str) -> tuple[str, ...]:
     """Return the protocols that can run on a kind of topology."""
     return tuple(name for name in ENTRIES if kind in topologies_of(name))
-
-
-def kind_of(topology: Topology) -> str:
-    """Return what scenario files call a topology."""
-    return next(kind for kind, made in KINDS.items() if isinstance(topology, made))
 
 
 def _entry(name: str) -> Entry:

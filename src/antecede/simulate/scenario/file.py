@@ -11,9 +11,10 @@ workers get their scenarios. What is wrong is said with path and dotted key:
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,9 @@ from antecede.simulate.scenario.keys import (
     PROTOCOL,
     RUN,
     TABLES,
-    TOPOLOGIES,
-    WORKLOAD,
     links_of,
     one_of,
+    topology_of,
     workload_of,
 )
 from antecede.simulate.scenario.model import Clocks, Links, Scenario, Workload
@@ -39,14 +39,14 @@ from antecede.simulate.scenario.tables import (
     check_keys,
     fault,
     number,
+    plain,
     table,
     text,
-    unbuild,
     under,
 )
-from antecede.simulate.scenario.toml_writer import toml_text
-from antecede.simulate.topology import Topology
+from antecede.simulate.topology import TOPOLOGIES, Topology, kind_of
 
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 _AT_LINE = re.compile(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
 
 
@@ -134,38 +134,33 @@ def scenario_from(
 
 def scenario_mapping(scenario: Scenario) -> dict[str, Any]:
     """Return a scenario as plain values; raises ScenarioError for options that are none."""
-    kind, _, fields = TOPOLOGIES[_kind_of(scenario.topology)]
     given = {"name": scenario.name} if scenario.name else {}
-    workload = unbuild(scenario.workload, WORKLOAD)
-    usual = unbuild(Workload(), WORKLOAD)
+    workload, usual = plain(scenario.workload), plain(Workload())
     for name in unused_keys(scenario):
         if name in usual and workload.get(name) == usual[name]:
             del workload[name]
     return {
         **given,
-        "topology": {"kind": kind, **unbuild(scenario.topology, fields)},
+        "topology": {"kind": kind_of(scenario.topology), **plain(scenario.topology)},
         "protocol": {
             "name": scenario.protocol,
             **({"variant": scenario.variant} if scenario.variant else {}),
             **options_table(scenario.options, "protocol"),
         },
-        "links": unbuild(scenario.links, links_of(Path())),
+        "links": plain(scenario.links),
         "workload": workload,
-        "clocks": unbuild(scenario.clocks, CLOCKS),
-        "run": unbuild(scenario, RUN),
+        "clocks": plain(scenario.clocks),
+        "run": {name: getattr(scenario, name) for name in RUN},
     }
-
-
-def _kind_of(topology: Topology) -> str:
-    return next(kind for kind, made, _ in TOPOLOGIES.values() if isinstance(topology, made))  # type: ignore[arg-type]
 
 
 def _topology(values: Any, key: str) -> Topology:
     given = dict(table(values, key))
     if "kind" not in given:
         raise fault(f"{key}.kind", f"is missing; it is one of {', '.join(TOPOLOGIES)}")
-    _, make, fields = TOPOLOGIES[one_of(TOPOLOGIES)(given.pop("kind"), f"{key}.kind")]
-    return build(make, given, key, fields)
+    kind = one_of(TOPOLOGIES)(given.pop("kind"), f"{key}.kind")
+    make: Callable[..., Topology] = TOPOLOGIES[kind]
+    return build(make, given, key, topology_of(kind))
 
 
 def _protocol_name(name: str, folder: Path) -> str:
@@ -205,3 +200,43 @@ def _scenario(mapping: Mapping[str, Any], folder: Path) -> Scenario:
         },
     ):
         return Scenario(**parts)
+
+
+# -- the text of a TOML file (the standard library only reads it) ---------------------------
+
+
+def toml_text(values: Mapping[str, Any]) -> str:
+    """Return the text of a mapping of plain values; tables of tables and lists stand inline."""
+    return "\n".join(_lines(values)).strip("\n") + "\n"
+
+
+def _lines(values: Mapping[str, Any]) -> Iterator[str]:
+    tables = {key: value for key, value in values.items() if isinstance(value, Mapping)}
+    yield from (f"{_key(k)} = {_value(v)}" for k, v in values.items() if k not in tables)
+    for name, inner in tables.items():
+        yield f"\n[{_key(name)}]"
+        yield from (f"{_key(key)} = {_value(value)}" for key, value in inner.items())
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _text(name)
+
+
+def _text(value: str) -> str:
+    # JSON escapes what TOML wants escaped, but for DEL.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + " }"
+    inner = [_value(one) for one in value]
+    if inner and isinstance(value[0], list):  # a matrix: a row a line
+        return "[\n" + "".join(f"  {row},\n" for row in inner) + "]"
+    return "[" + ", ".join(inner) + "]"

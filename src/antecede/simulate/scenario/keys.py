@@ -1,23 +1,25 @@
-"""The keys of a scenario file: how the value of each is read and written.
+"""The keys of a scenario file: how the value of each is read, which its type hint says.
 
 `scenario.file` puts the tables together; the meaning of every key: docs/simulate.md.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from antecede.errors import ScenarioError
-from antecede.simulate.delays import Delay
-from antecede.simulate.scenario.delay_text import parse_delay
+from antecede.simulate.delays import Delay, parse_delay
 from antecede.simulate.scenario.latency_matrix import MATRIX_UNITS, ZEROS, Matrix, read_matrix
-from antecede.simulate.scenario.model import Partition, Special
+from antecede.simulate.scenario.model import Clocks, Links, Special, Workload
 from antecede.simulate.scenario.tables import (
+    KEYS,
     Field,
     Fields,
+    Read,
     build,
     check_keys,
     choices,
@@ -27,12 +29,11 @@ from antecede.simulate.scenario.tables import (
     number,
     table,
     text,
-    unbuild,
     under,
     whole,
     wrong,
 )
-from antecede.simulate.topology import Hierarchy, Mesh, PubSub, Topology
+from antecede.simulate.topology import TOPOLOGIES, Hierarchy, PubSub
 
 _MANY = re.compile(r"(\d{1,7})\s*[x×]\s*(\d{1,9})")
 
@@ -40,15 +41,11 @@ _MANY = re.compile(r"(\d{1,7})\s*[x×]\s*(\d{1,9})")
 def _delay(value: Any, key: str) -> Delay:
     """Read "50-250 ms", or a table of low_s, high_s and kind."""
     if isinstance(value, Mapping):
-        return build(Delay, value, key, DELAY)
+        return build(Delay, value, key, fields_of(Delay))
     if not isinstance(value, str):
         raise wrong(value, key, 'a delay with its unit, such as "50-250 ms"')
     with under(key, {}):
         return parse_delay(value)
-
-
-def _delay_table(delay: Delay) -> dict[str, Any]:
-    return unbuild(delay, DELAY)
 
 
 def _end(value: Any, key: str) -> str:
@@ -116,92 +113,61 @@ def one_of(allowed: Any) -> Callable[[Any, str], str]:
     return read
 
 
-def _specials(value: Any, key: str) -> tuple[Special, ...]:
-    found: tuple[Special, ...] = listed(lambda one, at: build(Special, one, at, SPECIAL))(
-        value, key
-    )
-    return found
+def fields_of(made: type) -> Fields:
+    """Return the keys of a dataclass of scenarios, each read as its type hint says."""
+    hints, own = get_type_hints(made), READ_OTHERWISE.get(made, {})
+    return {
+        KEYS.get(name, name): Field(own.get(name) or _reader(hints[name]), name)
+        for name in (one.name for one in dataclasses.fields(made))
+    }
 
 
-def _partitions(value: Any, key: str) -> tuple[Partition, ...]:
-    found: tuple[Partition, ...] = listed(lambda one, at: build(Partition, one, at, PARTITION))(
-        value, key
-    )
-    return found
+def _reader(hint: Any) -> Read:
+    """Return the reader of a type: of one below, of a tuple or of what may be None, too."""
+    if hint in READERS:
+        return READERS[hint]
+    if not get_args(hint):
+        return lambda value, key: build(hint, value, key, fields_of(hint))
+    read = _reader(get_args(hint)[0])
+    return listed(read) if get_origin(hint) is tuple else read
 
 
+READERS: Mapping[Any, Read] = {
+    str: text,
+    int: whole,
+    float: number,
+    bool: flag,
+    Delay: _delay,
+}
+READ_OTHERWISE: Mapping[type, Mapping[str, Read]] = {
+    Special: {"source": _end, "target": _end},
+    Hierarchy: {"groups": _sizes},
+    PubSub: {"subgroups": _sizes},
+}
+"""What is read by a reader of its own, not as its type hint says."""
 MATRIX = {
     "path": "the file of latencies",
     "unit": f"one of {', '.join(MATRIX_UNITS)}",
     "round_trip": "true: times there and back, halved here; false: one way",
     "zeros": "",
 }
-DELAY: Fields = {"low_s": Field(number), "high_s": Field(number), "kind": Field(text)}
-SPECIAL: Fields = {
-    "from": Field(_end, attribute="source"),
-    "to": Field(_end, attribute="target"),
-    "delay": Field(_delay, _delay_table),
-}
-PARTITION: Fields = {
-    "start_s": Field(number),
-    "end_s": Field(number),
-    "side": Field(listed(whole), list),
-    "lost": Field(flag),
-}
-WORKLOAD: Fields = {
-    "kind": Field(text),
-    "interval": Field(_delay, _delay_table),
-    "rate_hz": Field(number),
-    "total_hz": Field(number),
-    "messages": Field(whole),
-    "silent": Field(whole),
-    "fanout": Field(whole),
-    "topics": Field(whole),
-    "answers": Field(number),
-    "recent": Field(whole),
-    "path": Field(text),
-}
-CLOCKS: Fields = {
-    "accuracy_s": Field(number),
-    "drift_ppm": Field(number),
-    "resync_s": Field(number),
-}
-RUN: Fields = {"duration_s": Field(number), "warm_s": Field(number), "sample_s": Field(number)}
+WORKLOAD = fields_of(Workload)
+CLOCKS = fields_of(Clocks)
+RUN = ("duration_s", "warm_s", "sample_s")
 PROTOCOL = ("name", "variant", "options", "without")
-TOPOLOGIES: Mapping[str, tuple[str, Callable[..., Topology], Fields]] = {
-    kind: (kind, make, fields)
-    for kind, make, fields in (
-        ("mesh", Mesh, {"peers": Field(whole)}),
-        ("hierarchy", Hierarchy, {"groups": Field(_sizes, list), "external": Field(whole)}),
-        (
-            "pubsub",
-            PubSub,
-            {
-                "subgroups": Field(_sizes, list),
-                "topics": Field(whole),
-                "subscribed": Field(whole),
-            },
-        ),
-    )
-}
 TABLES = ("name", "topology", "protocol", "links", "workload", "clocks", "run")
 
 
 def workload_of(folder: Path) -> Fields:
     """Return the keys of `workload`; a trace is looked for in a folder."""
-    return {**WORKLOAD, "path": Field(_trace_beside(folder))}
+    return {**WORKLOAD, "path": Field(_trace_beside(folder), "path")}
 
 
 def links_of(folder: Path) -> Fields:
     """Return the keys of `links`; files of latencies are looked for in a folder."""
-    return {
-        "delay": Field(_delay, _delay_table),
-        "special": Field(_specials, lambda all_: [unbuild(one, SPECIAL) for one in all_]),
-        "matrix": Field(_matrix_beside(folder), lambda rows: [list(row) for row in rows]),
-        "fifo": Field(flag),
-        "loss": Field(number),
-        "duplicate": Field(number),
-        "partitions": Field(_partitions, lambda all_: [unbuild(one, PARTITION) for one in all_]),
-        "buffer": Field(whole),
-        "service_s": Field(number),
-    }
+    return {**fields_of(Links), "matrix": Field(_matrix_beside(folder), "matrix")}
+
+
+def topology_of(kind: str) -> Fields:
+    """Return the keys of `topology` beside its kind."""
+    return fields_of(TOPOLOGIES[kind])

@@ -1,8 +1,8 @@
 """Tables of a file read into dataclasses; what is wrong is said with its dotted key.
 
-A dataclass is described by `Fields`: for each key of its table, how the value is read and
-written, and the attribute where it has another name. The dataclasses themselves say what is
-impossible, in messages that begin with the attribute's name; the dotted key is put in front.
+A dataclass is described by `Fields`: for each key of its table, how the value is read, and the
+attribute. The dataclasses themselves say what is impossible, in messages that begin with the
+attribute's name; the dotted key is put in front. What is written is the same for all: `plain`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ class Field(NamedTuple):
     """One key of a table."""
 
     read: Read
-    write: Callable[[Any], Any] = lambda value: value
-    attribute: str = ""
-    """Of the dataclass, where it is not the key."""
+    attribute: str
+    """Of the dataclass."""
 
 
 Fields = Mapping[str, Field]
+KEYS = {"source": "from", "target": "to"}
+"""Attributes whose keys have other names: `from` is a word of Python."""
 LARGEST = 2**53
 """Whole numbers beyond are no longer exact as a float."""
 
@@ -44,16 +45,15 @@ def build(make: Callable[..., Made], values: Any, key: str, fields: Fields) -> M
     """Return the dataclass that a table describes. Raises ScenarioError with the dotted key."""
     given = table(values, key)
     check_keys(given, key, fields)
+    names = {field.attribute: f"{key}.{name}" for name, field in fields.items()}
     for one in dataclasses.fields(make):  # type: ignore[arg-type]
         needed = one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
-        name = next((k for k, field in fields.items() if (field.attribute or k) == one.name), "")
-        if needed and name and name not in given:
-            raise fault(f"{key}.{name}", "is missing")
+        if needed and KEYS.get(one.name, one.name) not in given:
+            raise fault(names[one.name], "is missing")
     made = {
-        fields[name].attribute or name: fields[name].read(value, f"{key}.{name}")
+        fields[name].attribute: fields[name].read(value, f"{key}.{name}")
         for name, value in given.items()
     }
-    names = {field.attribute or name: f"{key}.{name}" for name, field in fields.items()}
     with under(key, names):
         return make(**made)
 
@@ -70,10 +70,12 @@ def under(key: str, names: Mapping[str, str]) -> Iterator[None]:
         raise fault(key, error.message) from error
 
 
-def unbuild(value: Any, fields: Fields) -> dict[str, Any]:
-    """Return the table of a dataclass; what is None is left out."""
-    found = {name: getattr(value, field.attribute or name) for name, field in fields.items()}
-    return {name: fields[name].write(one) for name, one in found.items() if one is not None}
+def plain(value: Any) -> Any:
+    """Return what a dataclass is as a table, what is None left out, and a tuple as a list."""
+    if dataclasses.is_dataclass(value):
+        found = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
+        return {KEYS.get(name, name): plain(one) for name, one in found.items() if one is not None}
+    return [plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def check_keys(given: Collection[str], key: str, allowed: Collection[str]) -> None:

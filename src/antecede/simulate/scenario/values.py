@@ -30,10 +30,11 @@ from antecede.simulate.scenario.file import (
     scenario_mapping,
 )
 from antecede.simulate.scenario.idle_keys import idle_keys, idle_options, without_keys
-from antecede.simulate.scenario.keys import CLOCKS, PROTOCOL, RUN, TABLES, TOPOLOGIES, links_of
+from antecede.simulate.scenario.keys import CLOCKS, PROTOCOL, RUN, TABLES, links_of, topology_of
 from antecede.simulate.scenario.keys import WORKLOAD as WORKLOAD_KEYS
 from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.scenario.tables import check_keys, fault, table
+from antecede.simulate.topology import TOPOLOGIES
 
 __all__ = ["read_values", "scenario_using", "scenario_with", "with_value"]
 
@@ -154,11 +155,11 @@ def _check_key(values: Mapping[str, Any], key: str, steps: list[str]) -> None:
         "links": tuple(links_of(Path())),
         "workload": tuple(WORKLOAD_KEYS),
         "clocks": tuple(CLOCKS),
-        "run": tuple(RUN),
+        "run": RUN,
     }.get(steps[0], ())
     if steps[0] == "topology":
         kind = table(values.get("topology", {}), "topology").get("kind")
-        known += tuple(TOPOLOGIES[str(kind)][2]) if kind in TOPOLOGIES else ()
+        known += tuple(topology_of(str(kind))) if kind in TOPOLOGIES else ()
     check_keys(steps[1:2], steps[0], known)
 
 
