@@ -34,6 +34,7 @@ from antecede.protocols.base import (
     Relation,
 )
 from antecede.protocols.hold_back.queue import HoldBackQueue
+from antecede.protocols.printed.topic_relations import PrintedTopicRelation
 from antecede.protocols.timed.jumps import MAX_JUMP, Limits
 from antecede.protocols.topics import messages as topic_message
 from antecede.protocols.topics.delays import Delays
@@ -128,12 +129,8 @@ class TopicState(Protocol):
     def _set_up(self) -> None:
         """Derive what follows from members, subscriptions and options."""
         delays = Delays(self.bounds, (*self.arrived, self.me))
-        self.relation = TopicRelation(
-            delays,
-            **self.parts._asdict(),
-            reading=self.reading,
-            as_published=self.as_published,
-        )
+        relation = PrintedTopicRelation if self.as_published else TopicRelation
+        self.relation = relation(delays, **self.parts._asdict(), reading=self.reading)
         self._after: dict[int, tuple[int, int]] = {}
         """By source: the waits after arrival and after publishing, worked out once."""
         self.subscription = self.subscriptions.of(self.me)
