@@ -125,7 +125,9 @@ class TopicState(Protocol):
     def _set_up(self) -> None:
         """Derive what follows from members, subscriptions and options."""
         delays = Delays(self.bounds, (*self.arrived, self.me))
-        relation = PrintedTopicRelation if self.as_published else TopicRelation
+        relation: type[TopicRelation] = TopicRelation
+        if self.as_published:
+            relation = PrintedTopicRelation
         self.relation = relation(delays, **self.parts._asdict(), reading=self.reading)
         self._after: dict[int, tuple[int, int]] = {}
         """By source: the waits after arrival and after publishing, worked out once."""
