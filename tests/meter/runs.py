@@ -15,6 +15,7 @@ from antecede.clocks.bounds import Bounds
 from antecede.clocks.lanes import pack
 from antecede.oracle.history import History
 from antecede.protocols.printed.timed_relations import ConverseRelation, PrintedRelation
+from antecede.protocols.printed.topic_relations import PrintedTopicRelation
 from antecede.protocols.timed.relations import LinearRelation, Relation, Separation
 from antecede.protocols.timed.relations import Stamp as ClockStamp
 from antecede.protocols.timed.relations_physical import LinearPhysicalRelation, PhysicalRelation
@@ -226,12 +227,11 @@ def _clocks_say(run: Run, a: Sent, b: Sent, rule: str) -> bool:
 
 def _topics_say(run: Run, a: Sent, b: Sent, rule: str, own: frozenset[str]) -> bool:
     name, _, printed = rule.partition(":")
-    relation = TopicRelation(
+    relation = (PrintedTopicRelation if printed else TopicRelation)(
         Delays(run.bounds, range(len(NAMES))),
         linear=name in ("tv-lt", "htbc"),
         physical=name in ("tv-pt", "htbc"),
         vector=name == "tv-vt",
-        as_published=bool(printed),
     )
     first, second = (
         TopicStamp(

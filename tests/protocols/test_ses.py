@@ -162,7 +162,7 @@ def test_a_copy_is_known_by_the_clock_alone() -> None:
     """A late copy is a duplicate because C[sender] has reached its number; nothing else is kept."""
     network = play(Ses, 7, steps=120)
     for at, member in network.members.items():
-        assert member.printed_arrivals == {}
+        assert member.printed is None
         for key in network.truth.delivered[at]:
             assert isinstance(member.receive(network.sent[key])[0], Discard)
 

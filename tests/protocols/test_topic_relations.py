@@ -17,6 +17,7 @@ from antecede.clocks.lanes import pack
 from antecede.clocks.nanoseconds import NS
 from antecede.errors import LocalError
 from antecede.protocols.printed.topic_relations import (
+    PrintedTopicRelation,
     linear_precedes_as_printed,
     physical_precedes_as_printed,
 )
@@ -54,7 +55,8 @@ def relation(
     as_published: bool = False,
 ) -> TopicRelation:
     delays = Delays(bounds, range(members))
-    return TopicRelation(delays, **parts._asdict(), reading=reading, as_published=as_published)
+    kind = PrintedTopicRelation if as_published else TopicRelation
+    return kind(delays, **parts._asdict(), reading=reading)
 
 
 # -- rule 1: TV ------------------------------------------------------------------------------

@@ -21,8 +21,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from antecede.clocks.plain import plain
 from antecede.clocks.wire import Reader, varint, varint_size
-from antecede.errors import DecodeError, SequenceError
+from antecede.errors import DecodeError, LocalError, SequenceError
 
 NODE_BYTES = 8
 """Size of a node by the accounting of the sources: a pair of 4-byte integers."""
@@ -66,6 +67,14 @@ def nearest_gap(bounds: list[int] | tuple[int, ...], number: int) -> int:
     """Return the highest number below `number` that is not in the set; 0 when all from 1 are."""
     at = bisect_right(bounds, number - 1)
     return bounds[at - 1] - 1 if at & 1 else number - 1
+
+
+def gap_limit(max_gaps: int | None) -> int | None:
+    """Return how many gaps `bound_gaps` is to leave, as Python's own; raises LocalError."""
+    most: int | None = plain(max_gaps)
+    if most is not None and (type(most) is not int or most < 1):
+        raise LocalError(f"max_gaps is {most!r}; it is 1 or more, or None for all")
+    return most
 
 
 def bound_gaps(bounds: list[int], most: int | None, closed: dict[int, int], member: int) -> None:

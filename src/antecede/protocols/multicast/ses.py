@@ -24,9 +24,7 @@ duplicate exactly when its number is at or below C_j[sender], or it is held.
 A held message is filed under ONE lane k that is behind, with the value that C_j[k] must reach,
 in a heap for that lane. A delivery looks only at heaps of lanes that it raised.
 
-`as_published`: True merges as the printed example does, V_j := V_m; "overwriting" lets each
-entry of V_m replace that of V_j; "unicast-rule" leaves out the co-destinations. Copies are then
-told apart by number, in intervals, because C_j no longer tells them.
+`as_published` chooses one of the rules of `printed.destination_merges`.
 """
 
 from __future__ import annotations
@@ -35,7 +33,6 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from antecede.clocks import intervals
 from antecede.clocks.lanes import (
     LANE_BITS,
     MAX_VALUE,
@@ -59,9 +56,7 @@ from antecede.protocols.multicast.ses_messages import (
     mentioned,
     renumbered,
 )
-
-OVERWRITING = "overwriting"
-UNICAST_RULE = "unicast-rule"
+from antecede.protocols.printed.destination_merges import PrintedMerge
 
 
 class Ses(AddressedProtocol):
@@ -72,18 +67,11 @@ class Ses(AddressedProtocol):
     def __init__(
         self, me: int, members: Iterable[int], *, as_published: bool | str = False
     ) -> None:
-        if as_published not in (False, True, OVERWRITING, UNICAST_RULE):
-            raise LocalError(
-                f"as_published is {as_published!r}; it can be false, true, "
-                f"{OVERWRITING!r} or {UNICAST_RULE!r}"
-            )
-        self.as_published = as_published
+        self.printed = PrintedMerge.chosen(as_published)
         self.clock = 0
         """C, packed."""
         self.entries: dict[int, int] = {}
         """V, each vector packed."""
-        self.printed_arrivals: dict[int, list[int]] = {}
-        """As published: the numbers delivered from each member, as intervals."""
         super().__init__(me, members)
         self.clear_index()
 
@@ -142,45 +130,32 @@ class Ses(AddressedProtocol):
 
     def is_duplicate(self, message: SesMessage) -> bool:
         """Tell whether a message for me has been delivered (see the module)."""
-        if self.as_published:
-            return intervals.contains(self.printed_arrivals.get(message.sender, ()), message.seq)
+        if self.printed is not None:
+            return self.printed.has(message)
         return message.seq <= get(self.clock, message.sender)
 
     # -- delivery -------------------------------------------------------------------------------
 
     def record(self, message: SesMessage) -> int:
         """Take over V and t; return the guard bits of the lanes of C that grew."""
-        if self.as_published:
-            self._record_printed(message)
+        if self.printed is not None:
+            self.printed.take_over(self, message)
         else:
             # V_m[d] <= t: a co-destination's entry is within its stamp.
-            self._merge({**dict(message.entries), **dict.fromkeys(message.to, message.stamp)})
+            self.merge_entries(
+                {**dict(message.entries), **dict.fromkeys(message.to, message.stamp)}
+            )
         grown = self.guard & ~((self.clock | self.guard) - message.stamp)
         self.clock = merge(self.clock, message.stamp, self.guard)
         return grown
 
-    def _merge(self, news: Mapping[int, int]) -> None:
+    def merge_entries(self, news: Mapping[int, int]) -> None:
         """Raise V to these entries, except my own and those of members that left."""
         for member, vector in news.items():
             if member != self.me and member not in self.last:
                 mine = self.entries.get(member, 0)
                 if mine != vector:
                     self.entries[member] = merge(mine, vector, self.guard)
-
-    def _record_printed(self, message: SesMessage) -> None:
-        """Take over V by one of the rules that are kept to be refuted."""
-        bounds = self.printed_arrivals.setdefault(message.sender, [])
-        intervals.insert(bounds, message.seq)
-        kept = {d: vector for d, vector in message.entries if d not in self.last}
-        if self.as_published == UNICAST_RULE:
-            self._merge(kept)
-            return
-        if self.as_published == OVERWRITING:
-            kept.pop(self.me, None)
-            self.entries.update(kept)
-        else:
-            self.entries = kept
-        self._merge(dict.fromkeys(message.to, message.stamp))
 
     # -- the index of held messages -------------------------------------------------------------
 
@@ -277,16 +252,16 @@ class Ses(AddressedProtocol):
 
     def snapshot(self) -> Hashable:
         """Return the state without what follows from it."""
-        arrivals = sorted((k, tuple(bounds)) for k, bounds in self.printed_arrivals.items())
         entries = tuple(sorted(self.entries.items()))
-        own = self.clock, entries, self.as_published, tuple(arrivals)
-        return self.common_state(), own
+        printed = self.printed
+        rule = (False, ()) if printed is None else (printed.rule, printed.runs())
+        return self.common_state(), (self.clock, entries, *rule)
 
     def restore(self, state: Any) -> None:
         """Become what `snapshot` returned."""
-        common, (self.clock, entries, self.as_published, arrivals) = state
+        common, (self.clock, entries, rule, arrivals) = state
         self.entries = dict(entries)
-        self.printed_arrivals = {member: list(bounds) for member, bounds in arrivals}
+        self.printed = PrintedMerge(rule, arrivals) if rule else None
         self.set_common_state(common)
         self._check(self.clock, self.entries)
         if get(self.clock, self.me) != self.sent:

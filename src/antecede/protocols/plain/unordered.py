@@ -23,8 +23,6 @@ from typing import Any, ClassVar
 
 from antecede.clocks import intervals
 from antecede.clocks.intervals import MAX_GAPS, NODE_BYTES, Intervals
-from antecede.clocks.plain import plain
-from antecede.errors import LocalError
 from antecede.protocols.base import (
     DUPLICATE,
     FORGOTTEN,
@@ -56,10 +54,7 @@ class Unordered(NumberedProtocol):
 
     def __init__(self, me: int, members: Iterable[int], *, max_gaps: int | None = MAX_GAPS) -> None:
         super().__init__(me, members)
-        max_gaps = plain(max_gaps)
-        if max_gaps is not None and (type(max_gaps) is not int or max_gaps < 1):
-            raise LocalError(f"max_gaps is {max_gaps!r}; it is 1 or more, or None for all")
-        self.max_gaps = max_gaps
+        self.max_gaps = max_gaps = intervals.gap_limit(max_gaps)
         if max_gaps is not None and max_gaps < MAX_GAPS:
             remark = f"a message that more than {max_gaps} gaps have followed is not delivered"
             self.guarantee = self.guarantee._replace(live=False, remark=remark)
@@ -94,9 +89,8 @@ class Unordered(NumberedProtocol):
 
     def frontier(self) -> Hashable:
         """Return (member, bounds) of all who ever were, and (member, last) of those who left."""
-        arrived = {member: tuple(bounds) for member, bounds in self.arrived.items()}
-        arrived[self.me] = Intervals.up_to(self.sent).bounds
-        return tuple(sorted(arrived.items())), tuple(sorted(self.last.items()))
+        arrived = ((member, tuple(bounds)) for member, bounds in self.delivered_runs().items())
+        return tuple(sorted(arrived)), tuple(sorted(self.last.items()))
 
     def causes(self, message: NumberedMessage) -> tuple[MessageId, ...]:
         """Return nothing: no message waits for another."""

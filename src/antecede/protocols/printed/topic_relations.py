@@ -11,14 +11,35 @@ it counts receipts, and forgets how many events of the source the event had behi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable
 
 from antecede.clocks.lanes import unit
+from antecede.protocols.topics.delays import Delays
+from antecede.protocols.topics.relations import ALL, Stamp, TopicRelation
 
-if TYPE_CHECKING:
-    from antecede.protocols.topics.delays import Delays
-    from antecede.protocols.topics.relations import Stamp
+
+class PrintedTopicRelation(TopicRelation):
+    """A relation made of TV and any of the others, with LT and PT by rules 2 and 3 as printed."""
+
+    def __init__(
+        self,
+        delays: Delays,
+        *,
+        linear: bool = False,
+        physical: bool = False,
+        vector: bool = False,
+        reading: str = ALL,
+    ) -> None:
+        super().__init__(delays, linear=linear, physical=physical, vector=vector, reading=reading)
+        self.untimed = TopicRelation(delays, vector=vector, reading=reading)
+
+    def precedes(self, e1: Stamp, e2: Stamp, subscription: Collection[str]) -> bool:
+        """Tell whether a peer with this subscription orders e1 before e2."""
+        if not self.untimed.precedes(e1, e2, subscription):
+            return False
+        if self.linear and not linear_precedes_as_printed(e1, e2):
+            return False
+        return not self.physical or physical_precedes_as_printed(e1, e2, self.delays)
 
 
 def linear_precedes_as_printed(e1: Stamp, e2: Stamp) -> bool:

@@ -1,4 +1,4 @@
-"""Which of two events a subscriber orders first: the relations of HTBC, as published and safe.
+"""Which of two events a subscriber orders first: the relations of HTBC, safe.
 
 Source: Nakayama 2017, section 2 (ordering rules 1 to 4) and section 3 (the sets TV_i to VT_i);
 errata.
@@ -6,14 +6,14 @@ errata.
 A relation answers for a pair of events and the subscription p.S of the peer that orders them:
 
     TV      less in every topic of e1.P & e2.P & p.S; unrelated when these are none (rule 1)
-    LT      e1.LT < e2.LT; as published <= (rule 2)
-    PT      e2.PT - e1.PT is what an effect's can be; as published rule 3
+    LT      e1.LT < e2.LT (rule 2)
+    PT      e2.PT - e1.PT is what an effect's can be (rule 3)
     VT      e1.VT <= e2.VT: e1 is in the causal past of e2, by receipt (the yardstick)
 
 and a protocol orders what all of its parts order. TV & VT is exact: what is causally before and
 related in topics. TV, LT and PT, safe, hold of every such pair, so TV, TV_LT, TV_PT and HTBC
-(TBC) order all of them and some more, "unnecessarily". PT as published does not: it orders no
-pair closer than maxd_ij + 2 epsilon where mind_ij < 2 epsilon.
+(TBC) order all of them and some more, "unnecessarily". LT and PT as printed are in
+`printed.topic_relations`.
 
 Events of one source go by its own counter; rule 3 has no delay for them.
 
@@ -30,10 +30,6 @@ from typing import NamedTuple
 
 from antecede.clocks.lanes import LANE_BITS, dominates, guards
 from antecede.errors import LocalError
-from antecede.protocols.printed.topic_relations import (
-    linear_precedes_as_printed,
-    physical_precedes_as_printed,
-)
 from antecede.protocols.topics.delays import Delays
 
 ALL = "all"
@@ -64,7 +60,7 @@ class Stamp(NamedTuple):
 class TopicRelation:
     """A relation made of TV and any of the others, for a group with these bounds.
 
-    `reading` is one of READINGS; `as_published` takes LT and PT as printed. Raises LocalError.
+    `reading` is one of READINGS. Raises LocalError.
     """
 
     def __init__(
@@ -75,14 +71,12 @@ class TopicRelation:
         physical: bool = False,
         vector: bool = False,
         reading: str = ALL,
-        as_published: bool = False,
     ) -> None:
         if reading not in READINGS:
             raise LocalError(f"reading is {reading!r}; there are {', '.join(READINGS)}")
         self.delays = delays
         self.linear, self.physical, self.vector = linear, physical, vector
         self.reading = reading
-        self.as_published = as_published
 
     def precedes(self, e1: Stamp, e2: Stamp, subscription: Collection[str]) -> bool:
         """Tell whether a peer with this subscription orders e1 before e2."""
@@ -90,16 +84,9 @@ class TopicRelation:
             return False
         if self.vector and not vector_precedes(e1, e2):
             return False
-        if self.as_published:
-            return self._precedes_as_printed(e1, e2)
         if self.linear and not linear_precedes(e1, e2):
             return False
         return not self.physical or physical_precedes(e1, e2, self.delays)
-
-    def _precedes_as_printed(self, e1: Stamp, e2: Stamp) -> bool:
-        if self.linear and not linear_precedes_as_printed(e1, e2):
-            return False
-        return not self.physical or physical_precedes_as_printed(e1, e2, self.delays)
 
     def rank(self, event: Stamp) -> tuple[int, int, int]:
         """Return a key that is less for e1 whenever e1 is in the causal past of e2.

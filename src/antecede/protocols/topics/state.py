@@ -18,7 +18,6 @@ from antecede.clocks.intervals import MAX_GAPS, NODE_BYTES
 from antecede.clocks.lanes import MAX_MEMBER, get, guards, items, pack, put, unit
 from antecede.clocks.nanoseconds import NS
 from antecede.clocks.own_clock import OwnClock
-from antecede.clocks.plain import plain
 from antecede.errors import LocalError
 from antecede.protocols import roster
 from antecede.protocols.base import (
@@ -34,6 +33,7 @@ from antecede.protocols.base import (
     Relation,
 )
 from antecede.protocols.hold_back.queue import HoldBackQueue
+from antecede.protocols.printed.topic_relations import PrintedTopicRelation
 from antecede.protocols.timed.jumps import MAX_JUMP, Limits
 from antecede.protocols.topics import messages as topic_message
 from antecede.protocols.topics.delays import Delays
@@ -82,10 +82,7 @@ class TopicState(Protocol):
     ) -> None:
         super().__init__(me, members)
         self.limits = Limits.of(max_jump)
-        max_gaps = plain(max_gaps)
-        if max_gaps is not None and (type(max_gaps) is not int or max_gaps < 1):
-            raise LocalError(f"max_gaps is {max_gaps!r}; it is 1 or more, or None for all")
-        self.max_gaps = max_gaps
+        self.max_gaps = max_gaps = intervals.gap_limit(max_gaps)
         if max_gaps is not None and max_gaps < MAX_GAPS:
             remark = f"an event that more than {max_gaps} gaps have followed is not delivered"
             self.guarantee = self.guarantee._replace(live=False, remark=remark)
@@ -128,12 +125,10 @@ class TopicState(Protocol):
     def _set_up(self) -> None:
         """Derive what follows from members, subscriptions and options."""
         delays = Delays(self.bounds, (*self.arrived, self.me))
-        self.relation = TopicRelation(
-            delays,
-            **self.parts._asdict(),
-            reading=self.reading,
-            as_published=self.as_published,
-        )
+        relation: type[TopicRelation] = TopicRelation
+        if self.as_published:
+            relation = PrintedTopicRelation
+        self.relation = relation(delays, **self.parts._asdict(), reading=self.reading)
         self._after: dict[int, tuple[int, int]] = {}
         """By source: the waits after arrival and after publishing, worked out once."""
         self.subscription = self.subscriptions.of(self.me)
@@ -283,14 +278,9 @@ class TopicState(Protocol):
 
     def frontier(self) -> Hashable:
         """Return numbers delivered here and last numbers by member, times, and subscriptions."""
-        delivered = {
-            member: _without(bounds, [key.seq for key in self.held if key.sender == member])
-            for member, bounds in self.arrived.items()
-        }
-        delivered[self.me] = intervals.Intervals.up_to(self.sent).bounds
         vt = put(self.vt, self.me, self.sent) if self.parts.vector else 0
         times = tuple(sorted(self.tv.items())), self.lt, vt
-        rows = tuple(sorted(delivered.items())), tuple(sorted(self.last.items()))
+        rows = tuple(sorted(self.delivered_runs().items())), tuple(sorted(self.last.items()))
         return *rows, times, self._subscribed()
 
     def adopt(self, frontier: Any) -> None:

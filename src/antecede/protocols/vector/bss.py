@@ -16,8 +16,7 @@ the message before is delivered by then, so the entries that did not change are 
 That holds for a newcomer too, because the sponsor's frontier is closed under causes; and a
 newcomer's own first message carries all its entries.
 
-`as_published=True` keeps condition 2 as printed, `C_j[k] <= t[k]`, so that its harm can be
-shown: a message can overtake its cause, and the cause is then held for ever.
+`as_published=True` takes condition 2 as printed (`printed.vector_conditions`).
 """
 
 from __future__ import annotations
@@ -35,6 +34,7 @@ from antecede.protocols.base import (
     Relation,
     Transmit,
 )
+from antecede.protocols.printed.vector_conditions import lacks_as_printed
 from antecede.protocols.vector.base import (
     INTEGER_BYTES,
     PAIR_BYTES,
@@ -109,16 +109,10 @@ class Bss(CountingProtocol):
         return (Deliver(message),)
 
     def lacks(self, message: CausesMessage) -> tuple[int, int] | None:
-        """Return one missing cause; as published, the message itself when none will ever do."""
-        if not self.as_published:
-            return super().lacks(message)
-        sender, seq, _, causes = message
-        done = self.counts[sender]
-        if seq != done + 1:
-            return sender, seq - 1
-        others = (self.clock ^ self.guard) - (done << (sender * LANE_BITS))
-        kept = ((causes | self.guard) - others) & self.guard == self.guard
-        return None if kept else (sender, seq)
+        """Return one missing cause under which to file the message; None: deliver it."""
+        if self.as_published:
+            return lacks_as_printed(self, message)
+        return super().lacks(message)
 
     def record(self, message: CausesMessage) -> None:
         """Count the delivery."""
