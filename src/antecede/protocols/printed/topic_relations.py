@@ -12,26 +12,19 @@ it counts receipts, and forgets how many events of the source the event had behi
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import Any
 
 from antecede.clocks.lanes import unit
 from antecede.protocols.topics.delays import Delays
-from antecede.protocols.topics.relations import ALL, Stamp, TopicRelation
+from antecede.protocols.topics.relations import Stamp, TopicRelation
 
 
 class PrintedTopicRelation(TopicRelation):
     """A relation made of TV and any of the others, with LT and PT by rules 2 and 3 as printed."""
 
-    def __init__(
-        self,
-        delays: Delays,
-        *,
-        linear: bool = False,
-        physical: bool = False,
-        vector: bool = False,
-        reading: str = ALL,
-    ) -> None:
-        super().__init__(delays, linear=linear, physical=physical, vector=vector, reading=reading)
-        self.untimed = TopicRelation(delays, vector=vector, reading=reading)
+    def __init__(self, delays: Delays, **parts: Any) -> None:
+        super().__init__(delays, **parts)
+        self.untimed = TopicRelation(delays, vector=self.vector, reading=self.reading)
 
     def precedes(self, e1: Stamp, e2: Stamp, subscription: Collection[str]) -> bool:
         """Tell whether a peer with this subscription orders e1 before e2."""
