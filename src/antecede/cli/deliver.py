@@ -24,6 +24,7 @@ from antecede.order.replay.spec import PER_S, DeliverSpec, DeliverStatus
 from antecede.order.replay.table import Engine, deliver_table, deliver_wide
 from antecede.progress import Progress
 from antecede.protocols.topics.subscriptions import Subscriptions
+from antecede.ranks import quantile
 from antecede.trace.tables.writing import PARQUET, format_of, write_table
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
@@ -213,7 +214,7 @@ def _report(
         w for w, s in zip(waited, statuses, strict=True) if s == DeliverStatus.DELIVERED and w
     )
     if waits:
-        middle, late = waits[len(waits) // 2], waits[len(waits) * 99 // 100]
+        middle, late = (quantile(waits, part) for part in (0.5, 0.99))
         print(
             f"waited      {len(waits):,} of the delivered; half of them at least {middle:,.1f} ms,"
         )
