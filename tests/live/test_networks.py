@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.networks import Counts, Link, Network, namespaces
+from tests.live.networks import Counts, Link, Network, namespaces, needs
 from tests.live.networks.namespaces import Host
 from tests.live.networks.needs import needs_namespaces
 
@@ -338,6 +338,16 @@ def test_nothing_stays_behind_a_network_that_can_not_be_made(
     assert len(os.listdir("/proc/self/fd")) == descriptors
 
 
+def test_a_relay_that_has_ended_is_told_and_nothing_stays_behind() -> None:
+    with Network(["a", "b"]) as network:
+        network.control.process.kill()
+        with pytest.raises(RuntimeError, match="the relay has ended"):
+            network.stats()
+        with pytest.raises(RuntimeError, match="the relay has ended"):
+            network.heal()
+    assert own() == []
+
+
 def test_what_a_killed_process_left_is_removed() -> None:
     argv = [sys.executable, "-c", KILLED]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
@@ -367,6 +377,17 @@ def test_a_process_of_a_host_sees_its_devices_alone() -> None:
             "127.0.0.1/8",
             f"{network['b'].address}/24",
         ]
+
+
+def test_what_lacks_is_the_reason_of_a_skip(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert needs.lacking() is None
+    ask = needs.lacking.__wrapped__
+    monkeypatch.setattr(needs, "TUN", Path("/nowhere/tun"))
+    assert ask() == "no /nowhere/tun here"
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert "iproute2" in str(ask())
+    monkeypatch.setattr(os, "geteuid", lambda: 1)
+    assert "root" in str(ask())
 
 
 def test_what_means_nothing_is_refused() -> None:

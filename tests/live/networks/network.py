@@ -53,11 +53,13 @@ class Control:
 
     def ask(self, do: str, **arguments: Any) -> Any:
         """Return the answer to a command, which then is in force."""
-        self.lines.write(json.dumps({"do": do, **arguments}) + "\n")
-        self.lines.flush()
-        answer = self.lines.readline()
+        answer = ""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self.lines.write(json.dumps({"do": do, **arguments}) + "\n")
+            self.lines.flush()
+            answer = self.lines.readline()
         if not answer:
-            raise RuntimeError("the relay has ended; its errors are above")
+            raise RuntimeError("the relay has ended; what it says of it is on stderr")
         return json.loads(answer)
 
     def close(self) -> None:
