@@ -17,7 +17,7 @@ import pyarrow.parquet
 from pyspark.sql import DataFrame
 
 from antecede.formatting import table
-from antecede.live.example_logs import Talk, recorded
+from antecede.live.recording.example_logs import Talk, recorded
 from antecede.order.replay.spec import DeliverSpec
 from antecede.order.replay.table import deliver_table
 from antecede.spark.delivering import deliver

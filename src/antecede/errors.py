@@ -97,7 +97,7 @@ class SequenceError(RemoteError):
 
 
 class MismatchError(DecodeError):
-    """Bytes of another group: `differs` is "order", "room", "options", "members" or "kind"."""
+    """Bytes of another group: `differs` is "order", "room", "options", "members", "kind", "sender"."""
 
     def __init__(self, differs: str, message: str) -> None:
         self.differs = differs

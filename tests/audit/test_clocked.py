@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from antecede.audit import audit, audit_events
 from antecede.audit.clocked import with_clocks
-from antecede.live.recorder import record
+from antecede.live.recording.recorder import record
 from antecede.trace.arrow import SCHEMA, read, to_batch, write_events
 from antecede.trace.formats.shiviz_writer import Entry, write_log_file
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event

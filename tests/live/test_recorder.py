@@ -10,9 +10,9 @@ import pytest
 
 from antecede.cli import main
 from antecede.errors import LocalError
-from antecede.live import recorder, talk
-from antecede.live.recorder import Recording, member_names, record
-from antecede.live.regions import REGIONS, base_delay_ms, delay_s
+from antecede.live.recording import recorder, talk
+from antecede.live.recording.recorder import Recording, member_names, record
+from antecede.live.recording.regions import REGIONS, base_delay_ms, delay_s
 from antecede.oracle.history import History
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 

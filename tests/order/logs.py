@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from antecede.errors import ProtocolError
 from antecede.group.group import Group
 from antecede.group.message import Message
-from antecede.live.example_logs import Talk, recorded
+from antecede.live.recording.example_logs import Talk, recorded
 from antecede.order.replay.spec import DeliverSpec
 
 NAMES = ("ann", "bob", "cat", "dan")

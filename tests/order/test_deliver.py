@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError
 from antecede.group.group import Group
-from antecede.live.example_logs import Talk, recorded
+from antecede.live.recording.example_logs import Talk, recorded
 from antecede.order.replay.member import ReplayedMember
 from antecede.order.replay.spec import DeliverSpec
 from antecede.order.replay.table import deliver_table, deliver_wide, read_log, take_all

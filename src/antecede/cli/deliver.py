@@ -19,7 +19,7 @@ from antecede.cli.unused import refuse_unused
 from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError
 from antecede.formatting import counted
-from antecede.live.example_logs import Talk, recorded
+from antecede.live.recording.example_logs import Talk, recorded
 from antecede.order.replay.spec import PER_S, DeliverSpec, DeliverStatus
 from antecede.order.replay.table import Engine, deliver_table, deliver_wide
 from antecede.progress import Progress

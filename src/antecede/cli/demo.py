@@ -19,7 +19,7 @@ from antecede.demo.engines import SparkStart
 from antecede.demo.page import write_page
 from antecede.errors import InputError
 from antecede.formatting import count_and_part, counted, were
-from antecede.live.recorder import record, summary
+from antecede.live.recording.recorder import record, summary
 from antecede.progress import Progress
 from antecede.trace.arrow import read, to_batch
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from antecede.cli.files.output import check_writable, draft_of
 from antecede.formatting import counted, were
-from antecede.live.recorder import record, summary
+from antecede.live.recording.recorder import record, summary
 from antecede.progress import Progress
 from antecede.trace.arrow import write_events
 from antecede.trace.tables.writing import format_of

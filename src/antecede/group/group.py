@@ -45,7 +45,7 @@ same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from antecede.clocks.nanoseconds import Seconds
@@ -311,17 +311,26 @@ class Group(metaclass=_Documented):
         return self._sending.post(payload, to, topics, reply_to, now, now_ns)
 
     def receive(
-        self, wire: bytes, *, now: Seconds | None = None, now_ns: int | None = None
+        self,
+        wire: bytes,
+        *,
+        now: Seconds | None = None,
+        now_ns: int | None = None,
+        said_by: Id | None = None,
+        meet: Collection[str] | None = None,
     ) -> list[Message]:
         """Take in bytes from another member; return what can be delivered now, in order.
 
-        `now` (seconds) or `now_ns` is what one's own clock shows. Raises DecodeError or another
-        RemoteError for bytes that no member of this group can have sent, MismatchError for those
-        of another group, IncarnationError and ConflictError where numbers of two lives of a member
-        meet, LimitError at a limit, and LocalError where an order by clocks is not told the time;
-        the group is then as it was, but for the counters of `stats`.
+        `now` (seconds) or `now_ns` is what one's own clock shows. For transports that know with
+        whom they speak: `said_by`, the sender and number that it vouches for (0: a note between
+        protocols); `meet`, in an open group, the only strangers of whom the message may speak.
+        Raises DecodeError or another RemoteError for bytes that no member of this group can have
+        sent, MismatchError for those of another group or sender, UnknownMemberError for those that
+        speak of other strangers, IncarnationError and ConflictError where numbers of two lives of a
+        member meet, LimitError at a limit, and LocalError where an order by clocks is not told the
+        time; the group is then as it was, but for the counters of `stats`.
         """
-        return self._receiving.receive(wire, now, now_ns)
+        return self._receiving.receive(wire, now, now_ns, said_by, meet)
 
     def inspect(self, wire: bytes) -> Envelope:
         """Return what the bytes of a message say, without taking it in.

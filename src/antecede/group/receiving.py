@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from antecede.clocks.nanoseconds import Seconds, group_reading
@@ -11,10 +11,12 @@ from antecede.errors import (
     DecodeError,
     LimitError,
     LocalError,
+    MismatchError,
     ProtocolError,
     RemoteError,
     UnknownMemberError,
 )
+from antecede.formatting import shown
 from antecede.group import frame
 from antecede.group.effects import Effects
 from antecede.group.frame import Frame
@@ -35,12 +37,19 @@ class Receiving:
     def __init__(self, state: GroupState, frames: Frames, effects: Effects) -> None:
         self._state, self._frames, self._effects = state, frames, effects
 
-    def receive(self, wire: bytes, now: Seconds | None, now_ns: int | None) -> list[Message]:
+    def receive(
+        self,
+        wire: bytes,
+        now: Seconds | None,
+        now_ns: int | None,
+        said_by: Id | None = None,
+        meet: Collection[str] | None = None,
+    ) -> list[Message]:
         """Take in bytes, counted and logged: see `Group.receive`."""
         self._state.call = NO_CALL
         reading = None if now is now_ns is None else group_reading(now, now_ns)
         try:
-            delivered = self._take_in(wire, reading)
+            delivered = self._take_in(wire, reading, said_by, meet)
         except RemoteError as error:
             self._state.call = NO_CALL
             self._state.tally.refuse(error)
@@ -49,7 +58,13 @@ class Receiving:
             self._state.record("receive", bytes(wire), reading)
         return delivered
 
-    def _take_in(self, wire: bytes, now: int | None) -> list[Message]:
+    def _take_in(
+        self,
+        wire: bytes,
+        now: int | None,
+        said_by: Id | None = None,
+        meet: Collection[str] | None = None,
+    ) -> list[Message]:
         state = self._state
         if not isinstance(wire, bytes):
             wire = frame.as_bytes(wire)
@@ -61,11 +76,16 @@ class Receiving:
         if large:
             self._check_size(frame.counted(parts), most)
         if state.open:
-            return self._from_open(parts, now)
-        if lacking:
+            return self._from_open(parts, now, said_by, meet)
+        if lacking and said_by is None:
             return self._keep_ahead(bytes(wire), parts, lacking, now)
         try:
-            return self._judged(self._frames.decoded(parts), parts, now)
+            message = self._frames.decoded(parts)
+            if said_by is not None:
+                self._check_said_by(said_by, message, state.roster.names)
+            if lacking:
+                return self._keep_ahead(bytes(wire), parts, lacking, now)
+            return self._judged(message, parts, now)
         except ProtocolError as error:
             state.say_names(error)
             raise
@@ -80,9 +100,21 @@ class Receiving:
             most = self._state.limits.max_packet
             raise LimitError(f"a message of {size} bytes; max_packet={most} is the most")
 
+    def _check_said_by(self, said_by: Id, message: Any, names: Mapping[int, str]) -> None:
+        """Refuse a message of somebody else than the transport vouches for."""
+        state = self._state
+        number = 0 if state.is_note(message) else message.seq
+        found = names.get(message.sender), number
+        if found != said_by:
+            raise MismatchError(
+                "sender", f"{_named(said_by)} was announced, and this is {_named(found)}"
+            )
+
     # -- open groups: names in every frame ----------------------------------------------------
 
-    def _from_open(self, parts: Frame, now: int | None) -> list[Message]:
+    def _from_open(
+        self, parts: Frame, now: int | None, said_by: Id | None, meet: Collection[str] | None
+    ) -> list[Message]:
         state = self._state
         with state.named_errors(parts.names):
             message = state.protocol.decode(parts.control, parts.payload)
@@ -91,10 +123,14 @@ class Receiving:
             raise DecodeError(f"control information speaks of member {min(unnamed)} without a name")
         if idle := parts.names.keys() - mentioned:
             raise DecodeError(f"a name for {parts.names[min(idle)]!r}, of whom nothing is said")
+        if said_by is not None:
+            self._check_said_by(said_by, message, parts.names)
         known = state.roster.numbers
         new = [name for name in parts.names.values() if name not in known]
         if not new:
             return self._renumbered(message, parts, now)
+        if meet is not None and (strangers := set(new).difference(meet)):
+            raise UnknownMemberError(f"a message that speaks of {min(strangers)!r}, a stranger")
         if type(state.protocol).unjoin is Protocol.unjoin:
             with state.unchanged_by_errors():
                 return self._meet(new) + self._renumbered(message, parts, now)
@@ -286,3 +322,10 @@ class Receiving:
             except RemoteError as error:
                 state.tally.refuse(error)
         return delivered
+
+
+def _named(message: tuple[str | None, int]) -> str:
+    """Return what a message is called in an error."""
+    sender, number = message
+    what = f"message {number}" if number else "a note"
+    return f"{what} of {shown(sender) if sender is not None else 'nobody in the group'}"

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from antecede.errors import LocalError, RemoteError
 from antecede.group.message import Envelope, Message, Packet
-from antecede.live import driving, talk
-from antecede.live.regions import REGIONS, clock_offset_ns, delay_s
+from antecede.live.recording import driving, talk
+from antecede.live.recording.regions import REGIONS, clock_offset_ns, delay_s
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 
 MAX_DATAGRAM = 65_535

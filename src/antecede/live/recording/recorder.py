@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from antecede.errors import LocalError, SetupError
 from antecede.formatting import counted, were
-from antecede.live.driving import drain_s, group_of
-from antecede.live.member import Plan, run_member
-from antecede.live.regions import REGIONS
+from antecede.live.recording.driving import drain_s, group_of
+from antecede.live.recording.member import Plan, run_member
+from antecede.live.recording.regions import REGIONS
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 
 START_TIMEOUT_S = 30.0

@@ -14,8 +14,8 @@ from antecede.clocks.bounds import Bounds
 from antecede.group.group import Group
 from antecede.group.message import Message
 from antecede.group.parts import ALIASES
-from antecede.live import talk
-from antecede.live.regions import CLOCK_OFFSET_MS
+from antecede.live.recording import talk
+from antecede.live.recording.regions import CLOCK_OFFSET_MS
 from antecede.protocols.base import Addressing
 from antecede.protocols.registry import flat_class
 from antecede.protocols.topics.subscriptions import Subscriptions

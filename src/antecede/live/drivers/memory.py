@@ -1,0 +1,318 @@
+"""A network in memory, with a clock of its own: what happens follows from a seed.
+
+Hosts are nodes with their stores. Links behave as TCP does: bytes come in order and whole, wait
+while the way is cut, and are gone with the link; the end of a link is told when the way is open.
+What a test does to it: `cut`, `heal`, `crash`, `restart`, `freeze`, `thaw`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from antecede.errors import LocalError
+from antecede.live.events import Event, Id
+from antecede.live.lanes import Sealed
+from antecede.live.node import Node, Saved
+from antecede.live.ordering import Row
+from antecede.live.settings import Settings
+
+MS: Final = 10**6
+TICK_NS = 20 * MS
+RETRY_NS = 50 * MS
+"""How often bytes that wait for a cut way are tried again."""
+WINDOW = 1 << 18
+"""Bytes on their way on a link, at most."""
+BUDGET = 1 << 16
+SNAPSHOT_ROWS = 40
+
+
+class MemoryStore:
+    """What survives a crash: written with a delay, in order, all of a turn or nothing."""
+
+    def __init__(self) -> None:
+        self.snapshot = b""
+        self.rows: list[Row] = []
+        self.batches: dict[tuple[str, int], Sealed] = {}
+        self.done = 0
+
+    def write(self, rows: Iterable[Row], snapshot: bytes | None, done: int) -> None:
+        """Keep what one turn brought."""
+        self.done = done
+        for row in rows:
+            self.rows.append(row)
+            self.batches[row.lane, row.number] = row.batch
+        if snapshot is not None:
+            self.snapshot, self.rows = snapshot, []
+
+    def saved(self) -> Saved:
+        """Return what a restart begins from."""
+        return Saved(self.snapshot, self.rows, lambda n, k: self.batches[n, k], self.done)
+
+    def behind(self, lane: str, number: int, most: int = 64) -> list[tuple[int, Sealed]]:
+        """Return batches of a lane behind a number."""
+        found = []
+        while (lane, number + 1) in self.batches and len(found) < most:
+            number += 1
+            found.append((number, self.batches[lane, number]))
+        return found
+
+
+class _Way:
+    """One direction of a connection."""
+
+    def __init__(self, source: str, target: str, number: int) -> None:
+        self.source, self.target, self.number = source, target, number
+        """`number`: of the link, as the target counts."""
+        self.parts: deque[tuple[int, bytes | None]] = deque()
+        """(when it is there, bytes); None: the end."""
+        self.bytes = 0
+        self.last_ns = 0
+        self.ended = False
+
+
+class Host:
+    """A place where one member runs."""
+
+    def __init__(self, name: str, settings: Settings, *, durable: bool) -> None:
+        self.name, self.settings = name, settings
+        self.store = MemoryStore() if durable else None
+        self.node: Node | None = None
+        self.frozen = False
+        self.events: list[Event] = []
+        """All that was handed to the application, of all lives."""
+        self.lives = 0
+        self.joining = ""
+        self.written = 0
+        self.acknowledges = True
+        """Whether the application acknowledges what it gets."""
+        self.waiting: list[Callable[[], None]] = []
+        """What came while it was frozen."""
+
+
+class MemoryNetwork:
+    """Hosts, links between them, and a clock that jumps from one thing to the next."""
+
+    def __init__(self, seed: int, *, least_ns: int = MS, most_ns: int = 40 * MS) -> None:
+        self.random = random.Random(seed)
+        self.least_ns, self.most_ns = least_ns, most_ns
+        self.now = 0
+        self.hosts: dict[str, Host] = {}
+        self._agenda: list[tuple[int, int, Callable[[], None]]] = []
+        self._count = 0
+        self._cut: set[tuple[str, str]] = set()
+        self._ways: dict[tuple[str, int], _Way] = {}
+        """(host, link) -> the way out of it."""
+        self._links = 0
+
+    # -- the clock ------------------------------------------------------------------------------
+
+    def at(self, delay_ns: int, what: Callable[[], None]) -> None:
+        """Do something in a while."""
+        self._count += 1
+        heapq.heappush(self._agenda, (self.now + delay_ns, self._count, what))
+
+    def run(self, until_ns: int) -> None:
+        """Let time pass."""
+        while self._agenda and self._agenda[0][0] <= until_ns:
+            self.now, _, what = heapq.heappop(self._agenda)
+            what()
+        self.now = until_ns
+
+    # -- hosts ----------------------------------------------------------------------------------
+
+    def add(self, name: str, settings: Settings, *, durable: bool = False) -> Host:
+        """Add a host; `start` begins a life there."""
+        self.hosts[name] = Host(name, settings, durable=durable)
+        return self.hosts[name]
+
+    def start(self, name: str, join: str = "") -> Node:
+        """Begin a life: go on from the store, else join the group of another host, else found one."""
+        host = self.hosts[name]
+        host.lives += 1
+        life = f"{self.random.getrandbits(40):08x}"[:8]
+        durable = host.store is not None
+        node = Node(name, host.settings, life, name, durable=durable)
+        host.node, host.written, host.joining = node, 0, join
+        if host.store is not None and host.store.snapshot:
+            node.restore(host.store.saved(), self.now)
+        elif join:
+            self.at(0, lambda: self._dial(name, join))
+        else:
+            node.found(self.random.randbytes(8))
+        self.at(self.random.randrange(TICK_NS), lambda: self._tick(name, node))
+        self.turn(name)
+        return node
+
+    def crash(self, name: str) -> None:
+        """End a life as kill -9 does: what was not written is gone, the kernel closes its links."""
+        host = self.hosts[name]
+        host.node, host.frozen, host.waiting = None, False, []
+        for key in [key for key in self._ways if key[0] == name]:
+            self._end(key)
+
+    def freeze(self, name: str) -> None:
+        """Stop a host as SIGSTOP does."""
+        self.hosts[name].frozen = True
+
+    def thaw(self, name: str) -> None:
+        """Let it go on."""
+        host = self.hosts[name]
+        host.frozen = False
+        waiting, host.waiting = host.waiting, []
+        for what in waiting:
+            what()
+
+    def say(self, name: str, payload: bytes, reply_to: tuple[Id, ...] = ()) -> Id | None:
+        """Let the application at a host say something; None: it cannot now."""
+        host = self.hosts[name]
+        if host.node is None or host.frozen:
+            return None
+        try:
+            said = host.node.say(payload, reply_to)
+        except LocalError:
+            return None
+        self.turn(name)
+        return said
+
+    # -- the way ----------------------------------------------------------------------------------
+
+    def cut(self, some: Iterable[str], others: Iterable[str], *, one_way: bool = False) -> None:
+        """Let nothing pass from some hosts to others, and back unless `one_way`."""
+        pairs = {(a, b) for a in some for b in others}
+        self._cut |= pairs if one_way else pairs | {(b, a) for a, b in pairs}
+
+    def heal(self) -> None:
+        """Let everything pass again."""
+        self._cut.clear()
+
+    def _dial(self, name: str, other: str) -> None:
+        """Call a host; nothing comes of it where the way is cut or nobody is there."""
+        target = self.hosts.get(other)
+        ways = {(name, other), (other, name)}
+        host = self.hosts[name]
+        if host.node is None or target is None or target.node is None or ways & self._cut:
+            return
+        self._links += 2
+        ours, theirs = self._links, self._links + 1
+        self._ways[name, ours] = _Way(name, other, theirs)
+        self._ways[other, theirs] = _Way(other, name, ours)
+        host.node.link_up(ours, other, self.now, dialed=True)
+        target.node.link_up(theirs, name, self.now, dialed=False)
+        self.turn(name)
+        self.turn(other)
+
+    def _end(self, key: tuple[str, int]) -> None:
+        """Close one end of a connection: the other hears of it when the way is open."""
+        way = self._ways.pop(key, None)
+        if way is not None and not way.ended:
+            way.ended = True
+            self._send(way, None)
+
+    def _send(self, way: _Way, data: bytes | None) -> None:
+        delay = self.random.randint(self.least_ns, self.most_ns)
+        way.last_ns = max(way.last_ns, self.now + delay)
+        way.parts.append((way.last_ns, data))
+        way.bytes += len(data or b"")
+        self.at(way.last_ns - self.now, lambda: self._arrive(way))
+
+    def _arrive(self, way: _Way) -> None:
+        if not way.parts or way.parts[0][0] > self.now:
+            return
+        if (way.source, way.target) in self._cut:
+            self.at(RETRY_NS, lambda: self._arrive(way))
+            return
+        host = self.hosts[way.target]
+        if host.frozen:
+            host.waiting.append(lambda: self._arrive(way))
+            return
+        while way.parts and way.parts[0][0] <= self.now:
+            data = way.parts.popleft()[1]
+            way.bytes -= len(data or b"")
+            self._hand_over(way, host, data)
+        self.turn(way.target)
+        self.turn(way.source)
+
+    def _hand_over(self, way: _Way, host: Host, data: bytes | None) -> None:
+        key = way.target, way.number
+        if host.node is None or key not in self._ways:
+            return
+        if data is None:
+            self._ways.pop(key)
+            host.node.link_down(way.number, self.now)
+        else:
+            host.node.receive(way.number, data, self.now)
+
+    # -- what a host does in a turn ---------------------------------------------------------------
+
+    def _tick(self, name: str, node: Node) -> None:
+        host = self.hosts[name]
+        if host.node is not node:
+            return
+        if not host.frozen:
+            node.tick(self.now)
+            for _, address in node.upkeep.dials(self.now):
+                self._call(name, address)
+            if node.ordering is None and host.joining and not node.links:
+                self._call(name, host.joining)
+            self.turn(name)
+        self.at(TICK_NS, lambda: self._tick(name, node))
+
+    def _call(self, name: str, address: str) -> None:
+        delay = self.random.randint(self.least_ns, self.most_ns)
+        self.at(delay, lambda: self._dial(name, address))
+
+    def turn(self, name: str) -> None:
+        """Let a host do what is to be done."""
+        host = self.hosts[name]
+        node = host.node
+        if node is None or host.frozen:
+            return
+        node.turn()
+        self._write(host, node)
+        self._hand_out(host, node)
+        for number in list(node.links):
+            way = self._ways.get((name, number))
+            if way is not None and way.bytes < WINDOW:
+                data = b"".join(node.pull(number, BUDGET, self.now))
+                if data:
+                    self._send(way, data)
+        for number, lane, behind in node.loads():
+            if host.store is not None:
+                node.loaded(number, lane, host.store.behind(lane, behind))
+        for number in node.closing():
+            self._end((name, number))
+            node.link_down(number, self.now)
+
+    def _hand_out(self, host: Host, node: Node) -> None:
+        events = node.take_delivered()
+        host.events += events
+        if host.acknowledges:
+            places = [getattr(event, "place", 0) for event in events]
+            node.acknowledged(max(places, default=0))
+
+    def _write(self, host: Host, node: Node) -> None:
+        """Give the store what is new; it is written a little later."""
+        if host.store is None or node.ordering is None:
+            return
+        first = not host.store.snapshot and not host.written
+        rows, frontier = node.take_rows()
+        host.written += len(rows)
+        if not rows and not first:
+            return
+        snapshot = None
+        if first or host.written >= SNAPSHOT_ROWS:
+            snapshot, host.written = node.snapshot(), 1
+        done = node.done
+        store = host.store
+
+        def written() -> None:
+            if host.node is node:
+                store.write(rows, snapshot, done)
+                node.stored(frontier)
+                self.turn(host.name)
+
+        self.at(self.random.randint(1, 5) * MS, written)

@@ -1,0 +1,144 @@
+"""What a live peer hands to the application: messages, and who came or went.
+
+A *lane* is what one life of a member sends: the member's name, "~", and eight letters or digits
+that were drawn when that life began. With a store a life goes on after a restart; without one
+the next life has another lane.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from antecede.errors import LocalError
+
+MAX_NAME_BYTES = 200
+"""Of a member's name; a lane has nine more."""
+LIFE_LENGTH = 8
+
+
+def member_of(lane: str) -> str:
+    """Return the name of the member whose lane it is."""
+    return lane.rpartition("~")[0]
+
+
+def lane_of(name: str, life: str) -> str:
+    """Return the lane of one life of a member. Raises LocalError for what cannot be one."""
+    lane = f"{checked_name(name)}~{life}"
+    if not is_lane(lane):
+        raise LocalError(f"a life is {LIFE_LENGTH} letters or digits, not {life!r:.40}")
+    return lane
+
+
+def is_lane(text: str) -> bool:
+    """Tell whether a text can be a lane."""
+    name, tilde, life = text.rpartition("~")
+    sound = len(life) == LIFE_LENGTH and life.isascii() and life.isalnum()
+    return bool(tilde) and sound and is_name(name)
+
+
+def is_name(text: str) -> bool:
+    """Tell whether a text can be a member's name: printable, without "~"."""
+    return 0 < len(text.encode()) <= MAX_NAME_BYTES and text.isprintable() and "~" not in text
+
+
+def checked_name(name: str) -> str:
+    """Return a member's name. Raises LocalError for what cannot be one."""
+    if not isinstance(name, str) or not is_name(name):
+        raise LocalError(
+            f"a member's name is 1 to {MAX_NAME_BYTES} bytes of printable text without '~', "
+            f"not {name!r:.60}"
+        )
+    return name
+
+
+class Id(NamedTuple):
+    """Names a message in its group, for good: a lane, and a number in it, from 1."""
+
+    lane: str
+    number: int
+
+    @property
+    def sender(self) -> str:
+        """Name of the member who sent it."""
+        return member_of(self.lane)
+
+    def __str__(self) -> str:
+        return f"{self.lane}:{self.number}"
+
+    @classmethod
+    def of(cls, text: str) -> Id:
+        """Return the id that `str` wrote. Raises LocalError for another text."""
+        lane, _, number = text.rpartition(":")
+        if not is_lane(lane) or not number.isdecimal() or not number.isascii() or int(number) < 1:
+            raise LocalError(f"{text!r:.80} names no message: an id is NAME~LIFE:NUMBER")
+        return cls(lane, int(number))
+
+
+class Message(NamedTuple):
+    """A message for the application."""
+
+    lane: str
+    number: int
+    payload: bytes
+    place: int
+    """The how manieth it is that this member delivers, from 1; 0: from before it joined."""
+    reply_to: tuple[Id, ...] = ()
+    """What it answers (order "reply")."""
+
+    @property
+    def sender(self) -> str:
+        """Name of the member who sent it."""
+        return member_of(self.lane)
+
+    @property
+    def id(self) -> Id:
+        """What names it; str() of it is one text."""
+        return Id(self.lane, self.number)
+
+    def __repr__(self) -> str:
+        data = self.payload if len(self.payload) <= 40 else self.payload[:37] + b"..."
+        more = f", answers {', '.join(map(str, self.reply_to))}" if self.reply_to else ""
+        return f"<{self.lane}:{self.number} {data!r}{more}>"
+
+
+class ChangeKind(IntEnum):
+    """How the members of a group change."""
+
+    JOINED = 0
+    LEFT = 1
+    PUT_OUT = 2
+
+
+class Change(NamedTuple):
+    """Somebody came or went."""
+
+    kind: ChangeKind
+    lane: str
+    detail: str = ""
+    """Where a newcomer is reached ("HOST:PORT"); why somebody was put out."""
+
+    @property
+    def member(self) -> str:
+        """Name of the member."""
+        return member_of(self.lane)
+
+    def __str__(self) -> str:
+        words = ("joined", "left", "was put out")[self.kind]
+        why = f": {self.detail}" if self.kind is ChangeKind.PUT_OUT and self.detail else ""
+        return f"{self.member} {words}{why}"
+
+
+class View(NamedTuple):
+    """Who is in the group from here on, and the change that made it so."""
+
+    lanes: tuple[str, ...]
+    change: Change
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Names of the members, oneself included, sorted."""
+        return tuple(sorted(map(member_of, self.lanes)))
+
+
+Event = Message | View

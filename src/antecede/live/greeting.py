@@ -1,0 +1,205 @@
+"""How two ends of a link come to know each other, and how a newcomer is let in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from antecede.clocks.wire import Reader, block, varint
+from antecede.errors import DecodeError, LocalError, MismatchError
+from antecede.live import wire
+from antecede.live.events import Change, ChangeKind, Id, Message, member_of
+from antecede.live.lanes import Lane
+from antecede.live.links import Link
+from antecede.live.ordering import Ordering
+from antecede.live.settings import NS, fingerprint
+from antecede.live.wire import Hello, Welcome
+
+if TYPE_CHECKING:
+    from antecede.live.node import Node
+
+CROSSING_NS = 2 * NS
+"""Two links between the same members within so long were dialed at once from both ends."""
+PUT_OUT = "put out of the group"
+"""How the last word to somebody begins for whom there is no way back in that life."""
+
+
+class Greeting:
+    """Who may speak on a link, and from where on."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def begin(self, ordering: Ordering) -> None:
+        """Be in a group from now on."""
+        ordering.keep_rows = self._node.durable
+        self._node.ordering = ordering
+
+    def hello(self) -> Hello:
+        """Return what one says first on a link."""
+        node = self._node
+        room, options = node.settings.tags()
+        members = sorted(node.ordering.members) if node.ordering is not None else ()
+        return Hello(
+            *(room, node.settings.order, options, node.group_tag, fingerprint(*members)),
+            *(node.lane, node.address, node.seals.owner(node.lane), node.safe()),
+        )
+
+    def greeted(self, link: Link, hello: Hello, now: int) -> None:
+        """The other end has said who it is. Raises MismatchError when it cannot stay."""
+        node = self._node
+        self._check(link, hello)
+        node.seals.learn(hello.lane, hello.owner)
+        if hello.group and node.group_tag and hello.group != node.group_tag:
+            raise MismatchError(
+                "group", "two groups of one room, founded apart: one of them has to join the other"
+            )
+        if node.ordering is not None and hello.lane in node.ordering.gone:
+            raise MismatchError("members", f"{PUT_OUT}: {hello.lane} is out; join anew")
+        if not self._is_the_one(link, hello.lane):
+            return
+        link.lane = hello.lane
+        node.greeted[hello.lane] = link
+        if node.ordering is None:
+            if not hello.group:
+                raise MismatchError("members", "neither end is in a group: found one first")
+        elif hello.group:
+            self._meet(link, hello)
+        else:
+            self._let_in(link, hello)
+        node.upkeep.met(link, now)
+
+    def _check(self, link: Link, hello: Hello) -> None:
+        node = self._node
+        if link.lane:
+            raise DecodeError("a second greeting on one link")
+        if member_of(hello.lane) != link.name:
+            raise MismatchError("sender", f"{link.name} speaks as {hello.lane}")
+        if hello.lane == node.lane:
+            raise MismatchError("members", f"{hello.lane} calls itself")
+        room, options = node.settings.tags()
+        ours = {"room": room, "order": node.settings.order, "options": options}
+        for what, value in ours.items():
+            if getattr(hello, what) != value:
+                raise MismatchError(what, f"{link.name} is of another group: its {what}= differs")
+
+    def _is_the_one(self, link: Link, lane: str) -> bool:
+        """Of two links between the same members, keep the newer; of two at once, one both agree on.
+
+        That is the one that the member with the greater name dialed.
+        """
+        node, other = self._node, self._node.greeted.get(lane)
+        if other is None:
+            return True
+        at_once = link.up_ns - other.up_ns < CROSSING_NS and link.dialed != other.dialed
+        if at_once and link.dialed != (node.lane > lane):
+            node.end(link, "another link was made at once")
+            return False
+        node.end(other, "another link took its place")
+        return True
+
+    def _meet(self, link: Link, hello: Hello) -> None:
+        """Two members: each is told what the other has, and sends what it lacks."""
+        node = self._node
+        ordering = node.active
+        ordering.lanes.acknowledged(hello.lane, hello.frontier)
+        self._resume(link, hello.frontier.get(node.lane, 0))
+        rows = [(node.place(name), count) for name, count in node.safe().items()]
+        link.control.append(wire.pack_rows(wire.HAVE, rows))
+
+    def _resume(self, link: Link, had: int) -> None:
+        """Send of one's own lane what the other end lacks. Raises when that cannot be."""
+        node = self._node
+        lane = node.active.lanes.by_name[node.lane]
+        if had > lane.newest:
+            node.out = (
+                f"{link.name} has {had} batches of {node.lane}, and here are {lane.newest}: the "
+                "store is an old copy. Begin anew, with an empty one"
+            )
+            raise MismatchError("members", node.out)
+        link.member = True
+        link.cursors = {node.lane: had}
+        if lane.oldest > had + 1:
+            gone = [(node.place(node.lane), lane.oldest)]
+            link.control.append(wire.pack_rows(wire.GONE, gone))
+
+    def _let_in(self, link: Link, hello: Hello) -> None:
+        """As sponsor: give a newcomer what it starts from, and keep what it will need."""
+        node = self._node
+        ordering = node.active
+        if node.stopped:
+            raise MismatchError("members", "this part of the group has no majority: join elsewhere")
+        ordering.flush()
+        try:
+            invitation = ordering.group.invite(hello.lane)
+        except LocalError as error:
+            raise MismatchError("members", str(error)) from error
+        had = ordering.done()
+        ordering.lanes.acknowledged(hello.lane, had)
+        ordering.welcome(hello.lane)
+        owners = {name: node.seals.owner(name) for name in ordering.members if name != hello.lane}
+        welcome = Welcome(
+            *(node.group_tag, invitation, had, ordering.members, owners),
+            _pack_history(ordering.history),
+        )
+        link.control.append(wire.pack_welcome(welcome))
+        self._resume(link, had[node.lane])
+        rows = [(node.place(name), count) for name, count in node.safe().items()]
+        link.control.append(wire.pack_rows(wire.HAVE, rows))
+
+    def welcomed(self, link: Link, welcome: Welcome, now: int) -> None:
+        """As newcomer: start from what the sponsor has. Raises DecodeError when that cannot be."""
+        node = self._node
+        if node.ordering is not None:
+            raise DecodeError("a welcome to somebody who is in a group")
+        if len(welcome.group) != wire.TAG or link.lane not in welcome.members:
+            raise DecodeError("a welcome to no group")
+        settings = node.settings
+        ordering = Ordering(node.lane, settings, node.seals.seal, welcome.invitation)
+        for name, owner in welcome.owners.items():
+            if name != node.lane:
+                node.seals.learn(name, owner)
+        ordering.lanes.begin(welcome.frontier)
+        ordering.lanes.by_name[node.lane] = Lane()
+        ordering.members = {n: a for n, a in welcome.members.items() if n != node.lane}
+        ordering.delivered.extend(_unpack_history(welcome.history))
+        node.group_tag = welcome.group
+        self.begin(ordering)
+        ordering.lanes.acknowledged(link.lane, welcome.frontier)
+        link.member, link.cursors = True, {node.lane: 0}
+        self._announce(ordering)
+        node.upkeep.call_all(now)
+
+    def _announce(self, ordering: Ordering) -> None:
+        """Say in one's first batch that one is here, and that former lives are over."""
+        node = self._node
+        for lane in list(ordering.members):
+            if member_of(lane) == node.name:
+                ordering.change(Change(ChangeKind.LEFT, lane, "began anew"))
+        ordering.change(Change(ChangeKind.JOINED, node.lane, node.address))
+        ordering.flush()
+
+
+def _pack_history(messages: object) -> bytes:
+    parts = []
+    for one in messages:  # type: ignore[attr-defined]
+        answers = b"".join(block(str(reply).encode()) for reply in one.reply_to)
+        head = block(one.lane.encode()), varint(one.number), block(one.payload)
+        parts.append(b"".join((*head, varint(len(one.reply_to)), answers)))
+    return varint(len(parts)) + b"".join(parts)
+
+
+def _unpack_history(data: bytes) -> list[Message]:
+    reader = Reader(data)
+    found = []
+    for _ in range(reader.varint()):
+        lane, number, payload = wire.lane(reader), reader.varint(), reader.block()
+        answers = tuple(_id(wire.text(reader)) for _ in range(reader.varint()))
+        found.append(Message(lane, number, payload, 0, answers))
+    return found
+
+
+def _id(text: str) -> Id:
+    try:
+        return Id.of(text)
+    except LocalError as error:
+        raise DecodeError(str(error)) from error

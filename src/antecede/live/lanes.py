@@ -1,0 +1,126 @@
+"""What every member has sent, as far as it is here: a prefix of each lane, and who has what of it.
+
+Batches of a lane are numbered from 1 without gaps and taken in order, so what is here of it is told
+by one number. A table of such numbers, a frontier, is all that two members have to exchange to
+know what one lacks. What all have is stable and may be freed (Wuu and Bernstein 1984: the
+matrix of all members' frontiers).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import NamedTuple
+
+from antecede.errors import SequenceError
+
+Frontier = Mapping[str, int]
+"""Lane -> the number of the newest batch."""
+
+
+class Sealed(NamedTuple):
+    """A batch as it travels: the bytes of the ordering group, and its owner's seal."""
+
+    seal: bytes
+    wire: bytes
+
+
+class Lane:
+    """The newest batches of one lane: numbers `first` to `newest`, of which a store has older ones."""
+
+    __slots__ = ("batches", "fed", "first", "newest", "oldest")
+
+    def __init__(self, first: int = 1) -> None:
+        self.first = self.oldest = first
+        """The oldest in memory, and the oldest that is not given up: less where a store has it."""
+        self.newest = first - 1
+        self.batches: deque[Sealed] = deque()
+        self.fed = first - 1
+        """Number of the newest that the ordering group was given."""
+
+    def after(self, number: int) -> Iterator[tuple[int, Sealed]]:
+        """Yield (number, batch) behind a number, as far as they are in memory."""
+        start = max(number + 1, self.first)
+        yield from enumerate(islice(self.batches, start - self.first, None), start)
+
+    def get(self, number: int) -> Sealed:
+        """Return one batch that is in memory."""
+        return self.batches[number - self.first]
+
+
+class Lanes:
+    """All lanes, and how far every other member is known to have them."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Lane] = {}
+        self.bytes = 0
+        """Of all batches in memory."""
+        self.heard: dict[str, dict[str, int]] = {}
+        """Lane of a member -> its frontier, as it acknowledged it."""
+
+    def frontier(self) -> dict[str, int]:
+        """Return the newest number of every lane."""
+        return {name: lane.newest for name, lane in self.by_name.items()}
+
+    def newest(self, lane: str) -> int:
+        """Return the newest number of a lane; 0: none."""
+        known = self.by_name.get(lane)
+        return known.newest if known is not None else 0
+
+    def begin(self, frontier: Frontier) -> None:
+        """As a newcomer: regard everything up to the sponsor's frontier as had."""
+        for name, newest in frontier.items():
+            self.by_name[name] = Lane(newest + 1)
+
+    def take(self, name: str, number: int, batch: Sealed) -> bool:
+        """Keep a batch; False: it is known. Raises SequenceError for a gap before it."""
+        lane = self.by_name.get(name)
+        if lane is None:
+            lane = self.by_name[name] = Lane()
+        if number <= lane.newest:
+            return False
+        if number != lane.newest + 1:
+            raise SequenceError(f"batch {number} of {name} behind batch {lane.newest}")
+        lane.batches.append(batch)
+        lane.newest = number
+        self.bytes += len(batch.wire)
+        return True
+
+    def acknowledged(self, member: str, frontier: Frontier) -> None:
+        """Note how far a member has come; numbers never go back."""
+        table = self.heard.setdefault(member, {})
+        for lane, number in frontier.items():
+            if number > table.get(lane, 0):
+                table[lane] = number
+
+    def stable(self, members: Iterable[str]) -> dict[str, int]:
+        """Return for every lane the newest number that all these members have, and we."""
+        tables = {member: self.heard.get(member, {}) for member in members}
+        return {
+            name: min(
+                (table.get(name, 0) for member, table in tables.items() if member != name),
+                default=lane.newest,
+            )
+            for name, lane in self.by_name.items()
+        }
+
+    def free(self, upto: Frontier) -> None:
+        """Give up the batches up to these numbers: nobody needs them any more."""
+        for name, number in upto.items():
+            lane = self.by_name[name]
+            lane.oldest = max(lane.oldest, min(number, lane.newest) + 1)
+            self._drop(lane, lane.oldest)
+
+    def spill(self, at_most: int, stored: Frontier) -> None:
+        """Drop batches from memory, the largest lanes first, that a store has, to so many bytes."""
+        for name in sorted(self.by_name, key=lambda name: -len(self.by_name[name].batches)):
+            if self.bytes <= at_most:
+                return
+            lane = self.by_name[name]
+            self._drop(lane, min(stored.get(name, 0), lane.fed) + 1)
+
+    def _drop(self, lane: Lane, first: int) -> None:
+        for _ in range(first - lane.first):
+            self.bytes -= len(lane.batches.popleft().wire)
+        lane.first = max(lane.first, first)

@@ -1,0 +1,60 @@
+"""What one peer knows of one connection."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from antecede.live import wire
+from antecede.live.lanes import Sealed
+
+
+class Link:
+    """One connection: what was read of it, what is to be written, who is at the other end."""
+
+    def __init__(self, number: int, name: str, now: int, *, dialed: bool) -> None:
+        self.number, self.name, self.dialed = number, name, dialed
+        """`name` is the certificate's at the other end; `dialed`: it was we who called."""
+        self.lane = ""
+        """The other end's lane; empty until it has greeted."""
+        self.member = False
+        """Whether batches go over it: both ends are in one group."""
+        self.names: list[str] = []
+        """Lanes by their places, as the other end named them."""
+        self.named = 0
+        """How many of our lanes the other end was told the names of."""
+        self.owners: set[str] = set()
+        """Lanes whose owners were shown to the other end."""
+        self.control: deque[bytes] = deque()
+        """Frames that go before all batches."""
+        self.cursors: dict[str, int] = {}
+        """Lane -> number of the newest batch that was written here: of ours, and those asked for."""
+        self.staged: dict[str, deque[tuple[int, Sealed]]] = {}
+        """Batches that were read from the store for this link."""
+        self.loading: set[str] = set()
+        """Lanes of which the store was asked for some."""
+        self.given_up: dict[str, int] = {}
+        """Lane -> the oldest number that the other end says it still has."""
+        self.unheard: frozenset[str] = frozenset()
+        """Members that the other end does not hear."""
+        self.up_ns = self.heard_ns = self.pinged_ns = now
+        self.round_trip_ns: int | None = None
+        self.closing = ""
+        """Why it ends; empty: it does not."""
+        self.said_bye = False
+        """Whether it was the other end that ended it."""
+        self.bytes_in = self.bytes_out = 0
+        self._chunks: list[bytes] = []
+        self._size, self._needed = 0, 1
+
+    def read(self, data: bytes) -> tuple[bytes, list[tuple[int, int, int]]]:
+        """Return what has come, as bytes and the whole frames in them. Raises RemoteError."""
+        self.bytes_in += len(data)
+        self._chunks.append(data)
+        self._size += len(data)
+        if self._size < self._needed:
+            return b"", []
+        whole = b"".join(self._chunks) if len(self._chunks) > 1 else data
+        found, used, needed = wire.frames(whole, wire.MAX_FRAME if self.lane else wire.MAX_FIRST)
+        rest = whole[used:]
+        self._chunks, self._size, self._needed = [rest] if rest else [], len(rest), needed - used
+        return whole, found

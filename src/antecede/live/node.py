@@ -1,0 +1,456 @@
+"""A peer of a live group as a state machine: no socket, no clock, no thread.
+
+A driver tells it what happened (`link_up`, `receive`, `link_down`, `say`, `tick`, `stored`), ends
+each turn with `turn`, and asks it what to write on each link (`pull`), whom to call (`dials`), what
+to store (`take_rows`), what to hand to the application (`take_delivered`), and which links to close
+(`closing`). All times are nanoseconds of one clock that never goes back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from antecede.clocks.wire import Reader, block, varint
+from antecede.errors import DecodeError, LocalError, RemoteError
+from antecede.live import wire
+from antecede.live.events import Change, ChangeKind, Event, Id, Message, lane_of
+from antecede.live.greeting import PUT_OUT, Greeting
+from antecede.live.lanes import Sealed
+from antecede.live.links import Link
+from antecede.live.ordering import Ordering, Row
+from antecede.live.sealing import Seals, Trusting
+from antecede.live.settings import MAJORITY, Settings
+from antecede.live.upkeep import Upkeep
+from antecede.protocols.stored.codec import pack_state, unpack_state
+from antecede.protocols.stored.shapes import BYTES, NUMBER, misfit
+
+BATCH_FRAMES = 64
+"""Newest own batches whose frames are kept, since they go over all links alike."""
+
+
+class Saved(NamedTuple):
+    """What a store gives back."""
+
+    snapshot: bytes
+    rows: Iterable[Row]
+    """The inputs since then, in order."""
+    batch_of: Callable[[str, int], Sealed]
+    done: int
+    """The place up to which the application is done."""
+
+
+class Node:
+    """One peer. `life`: eight letters or digits drawn for this life; `address`: where it listens."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        life: str,
+        address: str = "",
+        *,
+        seals: Seals | None = None,
+        durable: bool = False,
+    ) -> None:
+        self.name, self.settings, self.address = name, settings, address
+        self.lane = lane_of(name, life)
+        self.seals = seals or Trusting()
+        self.durable = durable
+        """Whether a store says when something may be told to others."""
+        self.ordering: Ordering | None = None
+        """None: in no group yet."""
+        self.group_tag = b""
+        """Drawn when the group was founded: two groups of one name do not mix."""
+        self.links: dict[int, Link] = {}
+        self.greeted: dict[str, Link] = {}
+        """Lane -> the link to that member."""
+        self.refused: Counter[str] = Counter()
+        """What was refused, by the kind of error."""
+        self.last_refusal = ""
+        self.out = ""
+        """Why one is out of the group for good; empty: one is not."""
+        self.places: list[str] = []
+        """Lanes by the places under which this peer speaks of them."""
+        self.left = False
+        self.resent = 0
+        """Batches of others that were handed on."""
+        self._place_of: dict[str, int] = {}
+        self._stored: dict[str, int] = {}
+        self._told: dict[str, int] = {}
+        """Lane -> what was last acknowledged to all."""
+        self._frames: dict[int, bytes] = {}
+        self.done = 0
+        """The place up to which the application is done."""
+        self._open: deque[Message] = deque()
+        """What was handed to the application, and is not acknowledged; with a store only."""
+        self.greeting = Greeting(self)
+        self.upkeep = Upkeep(self)
+
+    # -- beginning and end ----------------------------------------------------------------------
+
+    def found(self, tag: bytes) -> None:
+        """Begin a group of one; `tag`: eight bytes that were drawn for it."""
+        self.greeting.begin(Ordering(self.lane, self.settings, self.seals.seal))
+        self.group_tag = tag
+        self.active.change(Change(ChangeKind.JOINED, self.lane, self.address))
+        self.active.flush()
+
+    @property
+    def active(self) -> Ordering:
+        """The ordering of the group one is in. Raises LocalError when one is in none."""
+        if self.out:
+            raise LocalError(f"{self.name} is out of the group: {self.out}")
+        if self.ordering is None:
+            raise LocalError(f"{self.name} is in no group yet: join or found one")
+        return self.ordering
+
+    def leave(self) -> None:
+        """Say that one leaves; `owed` tells when everybody knows."""
+        self.active.change(Change(ChangeKind.LEFT, self.lane))
+        self.left = True
+        self.active.flush()
+
+    def put_out(self, lane: str, why: str) -> None:
+        """Say that somebody else is out. Raises LocalError for who is not in the group."""
+        if lane == self.lane or lane not in self.active.members:
+            raise LocalError(f"{lane} is not another member of this group")
+        self.active.change(Change(ChangeKind.PUT_OUT, lane, why))
+
+    def owed(self) -> list[str]:
+        """Return the members that have not acknowledged everything that was said here."""
+        ordering = self.active
+        newest, heard = ordering.lanes.newest(self.lane), ordering.lanes.heard
+        return [m for m in ordering.others() if heard.get(m, {}).get(self.lane, 0) < newest]
+
+    # -- the application ------------------------------------------------------------------------
+
+    def say(self, payload: bytes, reply_to: Sequence[Id] = ()) -> Id:
+        """Say something to all; it goes out with this turn. Raises LocalError where it cannot."""
+        ordering = self.active
+        if self.stopped:
+            raise LocalError("this part of the group has no majority: nothing is sent")
+        return ordering.say(payload, reply_to)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether one is cut off from a majority, in a group that stops then."""
+        if self.settings.partition != MAJORITY or self.ordering is None:
+            return False
+        heard = 1 + sum(lane in self.greeted for lane in self.ordering.others())
+        return 2 * heard <= len(self.ordering.members)
+
+    def take_delivered(self) -> list[Event]:
+        """Return, once, what is delivered."""
+        if self.ordering is None or self.stopped or not self.ordering.delivered:
+            return []
+        events = list(self.ordering.delivered)
+        self.ordering.delivered.clear()
+        if self.durable:
+            self._open.extend(one for one in events if isinstance(one, Message))
+        return events
+
+    # -- links ----------------------------------------------------------------------------------
+
+    def link_up(self, number: int, name: str, now: int, *, dialed: bool) -> None:
+        """A connection stands, to whom the certificate names."""
+        link = self.links[number] = Link(number, name, now, dialed=dialed)
+        link.control.append(wire.pack_hello(self.greeting.hello()))
+
+    def link_down(self, number: int, now: int) -> None:
+        """A connection is gone."""
+        link = self.links.pop(number, None)
+        if link is not None and self.greeted.get(link.lane) is link:
+            del self.greeted[link.lane]
+            self.upkeep.lost(link, now)
+
+    def receive(self, number: int, data: bytes, now: int) -> None:
+        """Take in bytes; what cannot be right ends the link with a reason."""
+        link = self.links.get(number)
+        if link is None or link.closing:
+            return
+        link.heard_ns = now
+        try:
+            whole, found = link.read(data)
+            for kind, start, end in found:
+                self._frame(link, kind, whole[start:end], now)
+                if link.closing:
+                    return
+        except RemoteError as error:
+            self.refuse(link, error)
+
+    def refuse(self, link: Link, error: RemoteError) -> None:
+        """End a link with a reason, and count it."""
+        self.refused[type(error).__name__] += 1
+        self.last_refusal = f"{link.name}: {error}"
+        self.end(link, str(error))
+
+    def end(self, link: Link, why: str) -> None:
+        """End a link."""
+        link.control.append(wire.framed(wire.BYE, why.encode()[: wire.MAX_TEXT]))
+        link.closing = why or "it ends"
+
+    def closing(self) -> list[int]:
+        """Return the links that are to be closed once what `pull` gives is written."""
+        return [number for number, link in self.links.items() if link.closing]
+
+    # -- what comes -----------------------------------------------------------------------------
+
+    def _frame(self, link: Link, kind: int, body: bytes, now: int) -> None:
+        if kind == wire.BATCH:
+            self._batch(link, body)
+        elif kind == wire.HELLO:
+            self.greeting.greeted(link, wire.unpack_hello(body), now)
+        elif kind == wire.BYE:
+            self._bye(link, body)
+        elif not link.lane:
+            raise DecodeError(f"a frame of kind {kind} before a greeting")
+        elif kind == wire.WELCOME:
+            self.greeting.welcomed(link, wire.unpack_welcome(body), now)
+        elif kind == wire.PING:
+            self._ping(link, body)
+        elif kind == wire.PONG:
+            link.round_trip_ns = max(0, now - Reader(body).varint())
+        elif kind == wire.LANES:
+            link.names += wire.read_names(body)
+            if len(link.names) > wire.MAX_LANES:
+                raise DecodeError(f"more than {wire.MAX_LANES} lanes on a link")
+        elif self.ordering is None:
+            raise DecodeError(f"a frame of kind {kind} from one who is in no group with us")
+        else:
+            self._news(link, kind, body)
+
+    def _news(self, link: Link, kind: int, body: bytes) -> None:
+        ordering = self.active
+        if kind == wire.OWNER:
+            reader = Reader(body)
+            self.seals.learn(wire.lane(reader), reader.rest())
+        elif kind == wire.HAVE:
+            ordering.lanes.acknowledged(link.lane, wire.read_rows(body, link.names))
+        elif kind == wire.WANT:
+            self._wanted(link, wire.read_rows(body, link.names))
+        elif kind == wire.GONE:
+            link.given_up.update(wire.read_rows(body, link.names))
+        else:
+            raise DecodeError(f"a frame of an unknown kind, {kind}")
+
+    def _batch(self, link: Link, body: bytes) -> None:
+        if self.ordering is None or not link.member:
+            raise DecodeError("a batch before the two ends know each other")
+        reader = Reader(body)
+        name, number = wire.named(reader.varint(), link.names), reader.varint()
+        seal, data = reader.block(), reader.rest()
+        if name == self.lane:
+            return
+        if name != link.lane:
+            if number <= self.ordering.lanes.newest(name):
+                return
+            self.seals.check(name, number, data, seal)
+        self.ordering.take(name, number, Sealed(seal, data))
+
+    def _ping(self, link: Link, body: bytes) -> None:
+        reader = Reader(body)
+        clock, unheard = reader.varint(), set()
+        while reader.offset < len(body):
+            unheard.add(wire.named(reader.varint(), link.names))
+        link.unheard = frozenset(unheard)
+        link.control.append(wire.framed(wire.PONG, varint(clock)))
+
+    def _bye(self, link: Link, body: bytes) -> None:
+        link.said_bye, link.closing = True, body.decode(errors="replace") or "the other end ends it"
+        if link.closing.startswith(PUT_OUT) and self.ordering is not None:
+            self.out = link.closing
+
+    def _wanted(self, link: Link, rows: dict[str, int]) -> None:
+        """Hand on, from here on, what the other end asks for, though it is not ours."""
+        for name, number in rows.items():
+            lane = self.active.lanes.by_name.get(name)
+            if number >= wire.NO_MORE:
+                link.cursors.pop(name, None)
+                link.staged.pop(name, None)
+            elif lane is not None:
+                link.cursors[name] = number
+                self._show_owner(link, name)
+                if lane.oldest > number + 1:
+                    link.control.append(wire.pack_rows(wire.GONE, [(self.place(name), lane.oldest)]))
+
+    def _show_owner(self, link: Link, name: str) -> None:
+        if name not in link.owners and name != self.lane:
+            link.owners.add(name)
+            owner = self.seals.owner(name)
+            link.control.append(wire.framed(wire.OWNER, block(name.encode()), owner))
+
+    # -- the end of a turn ------------------------------------------------------------------------
+
+    def turn(self) -> None:
+        """End a turn: what was said becomes a batch."""
+        ordering = self.ordering
+        if ordering is None or self.out:
+            return
+        if ordering.unsent and not self.stopped:
+            ordering.flush()
+        if self.lane in ordering.gone and not self.left:
+            self.out = self.out or f"{PUT_OUT}, as another member says"
+
+    def tick(self, now: int) -> None:
+        """Let time pass."""
+        self.upkeep.tick(now)
+
+    # -- the store --------------------------------------------------------------------------------
+
+    def take_rows(self) -> tuple[list[Row], dict[str, int]]:
+        """Return, once, the inputs to be stored, and what `stored` is to be told afterwards."""
+        if self.ordering is None:
+            return [], {}
+        rows, self.ordering.rows = self.ordering.rows, []
+        return rows, self.ordering.lanes.frontier() if rows else {}
+
+    def stored(self, frontier: dict[str, int]) -> None:
+        """The rows that came with this frontier are written: now others may be told."""
+        self._stored.update(frontier)
+
+    def safe(self) -> dict[str, int]:
+        """Return for each lane how far it will survive a crash of this member."""
+        if self.durable:
+            return self._stored
+        return self.ordering.lanes.frontier() if self.ordering is not None else {}
+
+    def loads(self) -> list[tuple[int, str, int]]:
+        """Return (link, lane, number): the store is to be asked for what is behind that number."""
+        return [
+            (link.number, name, link.cursors[name])
+            for link in self.links.values()
+            for name in link.loading
+            if name in link.cursors
+        ]
+
+    def loaded(self, number: int, lane: str, batches: Iterable[tuple[int, Sealed]]) -> None:
+        """The store has answered."""
+        link = self.links.get(number)
+        if link is not None:
+            link.loading.discard(lane)
+            link.staged.setdefault(lane, deque()).extend(batches)
+
+    def acknowledged(self, place: int) -> None:
+        """The application is done with all messages up to this place."""
+        self.done = max(self.done, place)
+        while self._open and self._open[0].place <= self.done:
+            self._open.popleft()
+
+    def snapshot(self) -> bytes:
+        """Return all that `restore` needs beside the batches; the log of rows begins anew."""
+        ordering = self.active
+        waiting = [one for one in ordering.delivered if isinstance(one, Message)]
+        state = ordering.state([*self._open, *waiting])
+        return pack_state((self.group_tag, self.done, state))
+
+    def restore(self, saved: Saved, now: int) -> None:
+        """Become what was stored. Raises DecodeError where that cannot be."""
+        fields = unpack_state(saved.snapshot, 3)
+        if where := misfit(fields, (BYTES, NUMBER, BYTES)):
+            raise DecodeError(f"no snapshot of a live peer: {where}")
+        self.group_tag, done, state = fields
+        ordering, waiting = Ordering.restored(
+            state, self.settings, self.seals.seal, saved.batch_of
+        )
+        self.lane = ordering.me
+        for row in saved.rows:
+            ordering.replay(row)
+        ordering.begin_again()
+        self.done = max(done, saved.done)
+        fresh = [*waiting, *(one for one in ordering.delivered if isinstance(one, Message))]
+        ordering.delivered.clear()
+        ordering.delivered.extend(one for one in fresh if one.place > self.done)
+        self._stored = ordering.lanes.frontier()
+        self.greeting.begin(ordering)
+        if ordering.members.get(self.lane) != self.address:
+            ordering.change(Change(ChangeKind.JOINED, self.lane, self.address))
+        self.upkeep.call_all(now)
+
+    # -- what goes out ------------------------------------------------------------------------------
+
+    def place(self, lane: str) -> int:
+        """Return under which place one speaks of a lane."""
+        place = self._place_of.get(lane)
+        if place is None:
+            place = self._place_of[lane] = len(self.places)
+            self.places.append(lane)
+        return place
+
+    def acknowledge(self) -> None:
+        """Tell all what has come since the last time."""
+        news = {n: c for n, c in self.safe().items() if c > self._told.get(n, 0)}
+        if news and self.greeted:
+            self._told.update(news)
+            frame = wire.pack_rows(wire.HAVE, [(self.place(n), c) for n, c in news.items()])
+            for link in self.greeted.values():
+                link.control.append(frame)
+
+    def pull(self, number: int, budget: int, now: int) -> list[bytes]:
+        """Return what is to be written on a link now: about `budget` bytes of batches."""
+        link = self.links[number]
+        batches: list[bytes] = []
+        if link.member and not link.closing and self.ordering is not None:
+            self._pull_batches(link, budget, batches)
+        parts: list[bytes] = []
+        if link.lane and link.named < len(self.places):
+            parts.append(wire.pack_names(self.places[link.named :]))
+            link.named = len(self.places)
+        if link.control:
+            # The greeting is the first of all, and names nothing.
+            if link.bytes_out == 0:
+                parts.insert(0, link.control.popleft())
+            parts += link.control
+            link.control.clear()
+        parts += batches
+        link.bytes_out += sum(map(len, parts))
+        return parts
+
+    def _pull_batches(self, link: Link, budget: int, parts: list[bytes]) -> None:
+        safe = self.safe()
+        for name in link.cursors:
+            budget -= self._pull_lane(link, name, safe.get(name, 0), budget, parts)
+            if budget <= 0:
+                return
+
+    def _pull_lane(
+        self, link: Link, name: str, upto: int, budget: int, parts: list[bytes]
+    ) -> int:
+        """Add frames of one lane; returns their bytes."""
+        cursor, lane, size = link.cursors[name], self.active.lanes.by_name[name], 0
+        if cursor >= upto:
+            return 0
+        staged = link.staged.get(name)
+        while staged and staged[0][0] <= cursor:
+            staged.popleft()
+        if staged and cursor + 1 < lane.first:
+            found: Iterable[tuple[int, Sealed]] = list(staged)
+        elif cursor + 1 < lane.first:
+            if cursor + 1 >= lane.oldest:
+                link.loading.add(name)
+            return 0
+        else:
+            found = lane.after(cursor)
+        for number, batch in found:
+            if number > upto or size >= budget:
+                break
+            frame = self._batch_frame(name, number, batch)
+            parts.append(frame)
+            size += len(frame)
+            link.cursors[name] = number
+            self.resent += name != self.lane
+        return size
+
+    def _batch_frame(self, name: str, number: int, batch: Sealed) -> bytes:
+        if name != self.lane:
+            return self._made(name, number, batch)
+        frame = self._frames.get(number)
+        if frame is None:
+            frame = self._frames[number] = self._made(name, number, batch)
+            self._frames.pop(number - BATCH_FRAMES, None)
+        return frame
+
+    def _made(self, name: str, number: int, batch: Sealed) -> bytes:
+        head = varint(self.place(name)) + varint(number) + block(batch.seal)
+        return wire.framed(wire.BATCH, head, batch.wire)

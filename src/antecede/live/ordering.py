@@ -1,0 +1,348 @@
+"""The part of a peer that its inputs alone decide: lanes through the ordering group to deliveries.
+
+Given the same batches in the same order it delivers the same messages in the same places, so a
+store that keeps the batches keeps everything (`antecede.live.store`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count, repeat
+from typing import Any, NamedTuple
+
+from antecede.errors import DecodeError, LimitError, LocalError, RemoteError, UnknownMemberError
+from antecede.group import message as group_message
+from antecede.group.group import Group
+from antecede.live import batches
+from antecede.live.batches import Batch
+from antecede.live.events import Change, ChangeKind, Event, Id, Message, View, member_of
+from antecede.live.lanes import Lane, Lanes, Sealed
+from antecede.live.settings import Settings
+from antecede.protocols.stored.codec import pack_state, unpack_state
+from antecede.protocols.stored.shapes import BYTES, NUMBER, TEXT, Many, Shape, misfit
+
+Seal = Callable[[int, bytes], bytes]
+"""Seals a batch of one's own: (number, wire) -> seal."""
+MESSAGE: Shape = (TEXT, NUMBER, BYTES, NUMBER, Many((TEXT, NUMBER)))
+STATE: Shape = (
+    *(TEXT, BYTES, BYTES, Many((TEXT, NUMBER, NUMBER, NUMBER)), Many((TEXT, TEXT)), Many(TEXT)),
+    *(NUMBER, NUMBER, Many(MESSAGE), Many((TEXT, TEXT))),
+)
+FULL = 1 << 20
+"""Bytes of messages that make a batch full."""
+
+
+class Row(NamedTuple):
+    """One input, for the store."""
+
+    lane: str
+    number: int
+    batch: Sealed
+
+
+class Ordering:
+    """One member's lanes, ordering group, list of members, and what it delivers."""
+
+    def __init__(
+        self, lane: str, settings: Settings, seal: Seal, invitation: bytes = b""
+    ) -> None:
+        """Begin a group, or accept the invitation to one. Raises DecodeError for what is none."""
+        self.group = settings.group(lane, invitation)
+        self.settings, self._seal, self._invitation = settings, seal, invitation
+        self.me = lane
+        self.lanes = Lanes()
+        self.lanes.by_name[self.me] = Lane()
+        self.members: dict[str, str] = {}
+        """Lane -> address ("": unknown), of everybody who is in."""
+        self.gone: set[str] = set()
+        """Lanes of those who left or were put out: they never come back."""
+        self.guests: set[str] = set()
+        """Lanes of newcomers that were let in here and have not said so to all yet."""
+        self.delivered: deque[Event] = deque()
+        self.place = 0
+        """How many messages were delivered."""
+        self.said = 0
+        """How many messages the application sent; their numbers, unless they answer each other."""
+        self.spoiled: dict[str, str] = {}
+        """Lanes from which something came that cannot be: why nothing more is taken from them."""
+        self.rows: list[Row] = []
+        """Inputs since the store was given some; filled where `keep_rows` says so."""
+        self.keep_rows = False
+        self.history: deque[Message] = deque(maxlen=settings.history)
+        self._one_a_batch = settings.by_reply
+        self._pending: list[bytes] = []
+        self._changes: list[Change] = []
+        self._bytes = 0
+        self._stalled: set[str] = set()
+        """Lanes whose next batch the group has no room for, or speaks of who is not known yet."""
+
+    # -- what is said here ------------------------------------------------------------------
+
+    def say(self, payload: bytes, reply_to: Sequence[Id] = ()) -> Id:
+        """Take a message of the application; returns what it is called from now on.
+
+        Raises LocalError for what is no message, or answers one that was never here.
+        """
+        if type(payload) is not bytes:
+            raise LocalError(f"a message is bytes, not {type(payload).__name__}")
+        if len(payload) > self.settings.largest:
+            raise LocalError(f"{len(payload)} bytes; largest={self.settings.largest} is the most")
+        if self._one_a_batch:
+            self.flush()
+            return Id(self.me, self._send(Batch(self._next, [payload]), reply_to))
+        if reply_to:
+            raise LocalError(f"with order {self.settings.order!r} messages answer no others")
+        self.said += 1
+        self._pending.append(payload)
+        self._bytes += len(payload)
+        number = self.said
+        if self._bytes >= FULL:
+            self.flush()
+        return Id(self.me, number)
+
+    def change(self, change: Change) -> None:
+        """Say that somebody came or went."""
+        self._changes.append(change)
+
+    @property
+    def unsent(self) -> bool:
+        """Whether something was said that is in no batch yet."""
+        return bool(self._pending or self._changes)
+
+    @property
+    def _next(self) -> int:
+        return self.lanes.by_name[self.me].newest + 1
+
+    def flush(self) -> None:
+        """Make a batch of what was said since the last one."""
+        if not (self._pending or self._changes):
+            return
+        first = self._next if self._one_a_batch else self.said - len(self._pending) + 1
+        batch = Batch(first, self._pending, self._changes)
+        self._pending, self._changes, self._bytes = [], [], 0
+        self._send(batch, ())
+
+    def _send(self, batch: Batch, reply_to: Sequence[Id]) -> int:
+        sent = self.group.send(batches.pack(batch), reply_to=reply_to)
+        wire = bytes(sent)
+        self._keep_own(sent.seq, Sealed(self._seal(sent.seq, wire), wire))
+        self._own(batch, reply_to)
+        return sent.seq
+
+    def _keep_own(self, number: int, batch: Sealed) -> None:
+        lane = self.lanes.by_name[self.me]
+        self.lanes.take(self.me, number, batch)
+        lane.fed = number
+        if self.keep_rows:
+            self.rows.append(Row(self.me, number, batch))
+
+    def _own(self, batch: Batch, reply_to: Sequence[Id]) -> None:
+        if self.settings.history:
+            answers = tuple(Id(*one) for one in reply_to)
+            for number, payload in enumerate(batch.said, batch.first):
+                self.history.append(Message(self.me, number, payload, 0, answers))
+        for change in batch.changes:
+            self._changed(self.me, change)
+
+    # -- what others said ---------------------------------------------------------------------
+
+    def take(self, name: str, number: int, batch: Sealed) -> bool:
+        """Take the next batch of another member's lane; False: it is known.
+
+        Raises SequenceError for a gap before it, and another RemoteError when it cannot be: then
+        nothing was taken.
+        """
+        if name in self.spoiled:
+            raise DecodeError(f"nothing more is taken of {name}: {self.spoiled[name]}")
+        lane = self.lanes.by_name.get(name)
+        if lane is None:
+            lane = self.lanes.by_name[name] = Lane()
+        messages: list[group_message.Message] = []
+        if lane.fed == lane.newest == number - 1:  # as mostly: nothing of it waits for room
+            try:
+                messages = self._receive(name, number, batch.wire)
+                lane.fed = number
+            except (LimitError, UnknownMemberError):
+                self._stalled.add(name)
+        if not self.lanes.take(name, number, batch):
+            return False
+        if self.keep_rows:
+            self.rows.append(Row(name, number, batch))
+        self._deliver(messages)
+        return True
+
+    def _receive(self, name: str, number: int, wire: bytes) -> list[group_message.Message]:
+        meet = (name,) if number == 1 else ()
+        return self.group.receive(wire, said_by=(name, number), meet=meet)
+
+    def _deliver(self, messages: Iterable[group_message.Message]) -> None:
+        """Hand messages over, and feed the lanes that waited for them or for room."""
+        work = deque(messages)
+        while True:
+            while work:
+                self._unpack(work.popleft())
+            for name in sorted(self._stalled):
+                work.extend(self._feed(name))
+            if not work:
+                return
+
+    def _feed(self, name: str) -> list[group_message.Message]:
+        """Give the group what a lane has for it; returns what is delivered."""
+        lane, delivered = self.lanes.by_name[name], list[group_message.Message]()
+        while lane.fed < lane.newest and name not in self.spoiled:
+            try:
+                delivered += self._receive(name, lane.fed + 1, lane.get(lane.fed + 1).wire)
+            except (LimitError, UnknownMemberError):
+                return delivered
+            except RemoteError as error:
+                self.spoiled[name] = str(error)
+                break
+            lane.fed += 1
+        self._stalled.discard(name)
+        return delivered
+
+    def _unpack(self, message: group_message.Message) -> None:
+        try:
+            batch = batches.unpack(message.payload)
+        except DecodeError as error:
+            self.spoiled.setdefault(message.sender, f"batch {message.seq}: {error}")
+            return
+        first, said = batch.first, batch.said
+        if self._one_a_batch:
+            first, said = message.seq, said[:1]
+        if said:
+            place = self.place
+            self.place += len(said)
+            answers = tuple([Id(*one) for one in message.reply_to])
+            fields = (repeat(message.sender), count(first), said, count(place + 1), repeat(answers))
+            events = list(map(Message._make, zip(*fields, strict=False)))
+            self.delivered.extend(events)
+            self.history.extend(events)
+        for change in batch.changes:
+            self._changed(message.sender, change)
+
+    # -- who is in ----------------------------------------------------------------------------
+
+    def _changed(self, by: str, change: Change) -> None:
+        """Heed a change of the group. Changes commute: who is gone never comes back."""
+        if not _may_say(by, change):
+            self.spoiled.setdefault(by, f"it says that {change}, which only {change.member} can")
+            return
+        before = set(self.members)
+        if change.kind is ChangeKind.JOINED:
+            if change.lane not in self.gone:
+                self.members[change.lane] = change.detail
+                self.guests.discard(change.lane)
+        else:
+            self._remove(change.lane)
+        if set(self.members) != before:
+            self.delivered.append(View(tuple(sorted(self.members)), change))
+
+    def _remove(self, lane: str) -> None:
+        self.members.pop(lane, None)
+        self.guests.discard(lane)
+        self.gone.add(lane)
+        self.lanes.heard.pop(lane, None)
+
+    def welcome(self, lane: str) -> None:
+        """Count a newcomer in that was given an invitation: what it lacks is kept from now on."""
+        self.guests.add(lane)
+
+    def others(self) -> list[str]:
+        """Return the lanes of all members but one's own."""
+        return [lane for lane in self.members if lane != self.me]
+
+    def done(self) -> dict[str, int]:
+        """Return for each lane up to where all was delivered: where a newcomer's lanes begin."""
+        found = dict.fromkeys(self.lanes.by_name, 0)
+        for name, runs in self.group.frontier().items():
+            if name in found:
+                found[name] = runs[0][1] if runs and runs[0][0] == 1 else 0
+        return found
+
+    def free(self) -> None:
+        """Give up what all members have, and a newcomer would not need."""
+        stable, done = self.lanes.stable({*self.others(), *self.guests}), self.done()
+        self.lanes.free({name: min(number, done[name]) for name, number in stable.items()})
+
+    # -- the way through a store --------------------------------------------------------------
+
+    def state(self, unacknowledged: Iterable[Message]) -> bytes:
+        """Return everything but the batches, with what the application has not acknowledged."""
+        lanes = ((n, one.oldest, one.newest, one.fed) for n, one in self.lanes.by_name.items())
+        return pack_state(
+            (
+                *(self.me, self._invitation, self.group.snapshot()),
+                *(tuple(lanes), tuple(self.members.items())),
+                *(tuple(sorted(self.gone)), self.place, self.said),
+                tuple(_plain(one) for one in unacknowledged),
+                tuple(sorted(self.spoiled.items())),
+            )
+        )
+
+    @classmethod
+    def restored(
+        cls,
+        state: bytes,
+        settings: Settings,
+        seal: Seal,
+        batch_of: Callable[[str, int], Sealed],
+    ) -> tuple[Ordering, list[Message]]:
+        """Return what `state` was made of, and the messages that were not acknowledged then.
+
+        `batch_of` gives batches that were taken and not yet given to the group. Raises DecodeError.
+        """
+        fields = unpack_state(state, len(STATE))
+        if where := misfit(fields, STATE):
+            raise DecodeError(f"no state of a live peer: {where}")
+        me, invitation, inner, lanes, members, gone, place, said, open_, spoiled = fields
+        ordering = cls(me, settings, seal, invitation)
+        ordering.group.restore(inner, resume=True)
+        for name, oldest, newest, fed in lanes:
+            lane = ordering.lanes.by_name[name] = Lane(fed + 1)
+            lane.oldest, lane.fed = oldest, fed
+            for number in range(fed + 1, newest + 1):
+                ordering.lanes.take(name, number, batch_of(name, number))
+                ordering._stalled.add(name)
+        ordering.members, ordering.gone = dict(members), set(gone)
+        ordering.place, ordering.said, ordering.spoiled = place, said, dict(spoiled)
+        return ordering, [_message(one) for one in open_]
+
+    def replay(self, row: Row) -> None:
+        """Do again what an input did. Raises DecodeError where the store cannot be right."""
+        name, number, batch = row
+        if name != self.me:
+            self.take(name, number, batch)
+            return
+        said = self.group.said(batch.wire)
+        if said is None:
+            raise DecodeError(f"batch {number} of one's own lane says nothing")
+        self.group.speak_as(batch.wire)
+        sent = self.group.send(said.payload, reply_to=said.reply_to)
+        if bytes(sent) != batch.wire or sent.seq != number:
+            raise DecodeError(f"batch {number} of one's own lane does not come out as it went in")
+        own = batches.unpack(said.payload)
+        self._keep_own(number, batch)
+        if not self._one_a_batch:
+            self.said = own.first + len(own.said) - 1
+        self._own(own, [Id(*one) for one in said.reply_to])
+
+    def begin_again(self) -> None:
+        """After a replay: go on in a new life of the ordering group."""
+        self.group.restore(self.group.snapshot())
+
+
+def _may_say(by: str, change: Change) -> bool:
+    """Everybody speaks for itself, and a life says that former ones are over; anybody puts out."""
+    if change.kind is ChangeKind.JOINED:
+        return change.lane == by
+    return change.kind is ChangeKind.PUT_OUT or change.member == member_of(by)
+
+
+def _plain(message: Message) -> tuple[Any, ...]:
+    return (*message[:4], tuple(tuple(one) for one in message.reply_to))
+
+
+def _message(fields: tuple[Any, ...]) -> Message:
+    return Message(*fields[:4], tuple(Id(*one) for one in fields[4]))

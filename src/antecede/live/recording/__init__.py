@@ -1,0 +1,1 @@
+"""The recorder: processes that talk over UDP, and the trace of what they received."""

@@ -1,0 +1,93 @@
+"""What a live group is made with, and what one peer does about those who are slow or gone."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from antecede.errors import LocalError
+from antecede.formatting import shown
+from antecede.group.group import Group
+from antecede.protocols.base import Addressing
+
+NS: Final = 10**9
+MERGE, MAJORITY = "merge", "majority"
+PARTITIONS = (MERGE, MAJORITY)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything but who one is. Times are nanoseconds, sizes bytes.
+
+    Raises LocalError for an order that does not go over live links, and for values that cannot be.
+    """
+
+    room: str = ""
+    """All members give the same."""
+    order: str = "causal"
+    """All members give the same: "causal", "reply", "fifo", "none", "bss", ..."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Of the order; all members give the same."""
+    partition: str = MERGE
+    """What a part of the group does that is cut off: "merge" goes on and merges later, "majority"
+    sends and delivers nothing while it hears no more than half of the members."""
+    heartbeat_ns: int = NS
+    silence_ns: int = 5 * NS
+    """After so long without a byte a link is given up."""
+    greeting_ns: int = 5 * NS
+    """After so long without a greeting a link is given up."""
+    acknowledge_ns: int = NS // 50
+    """How long one waits to say what has come, to say more at once."""
+    relay_ns: int = NS // 2
+    """How long a batch may be behind at others before one asks them for it."""
+    put_out_ns: int | None = None
+    """After so long unheard by all who are connected a member is put out; None: only by hand."""
+    memory: int = 64 << 20
+    """Batches that somebody lacks: beyond this they are read from the store when they are needed;
+    without a store who lacks them is put out."""
+    largest: int = 1 << 24
+    """Of one message of the application."""
+    history: int = 0
+    """How many of the newest messages one hands to a newcomer."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        if self.partition not in PARTITIONS:
+            raise LocalError(f"partition= is one of {PARTITIONS}, not {shown(self.partition)}")
+        for name in ("heartbeat_ns", "silence_ns", "greeting_ns", "relay_ns", "memory", "largest"):
+            if getattr(self, name) <= 0:
+                raise LocalError(f"{name} is above 0, not {shown(getattr(self, name))}")
+        if self.silence_ns <= self.heartbeat_ns:
+            raise LocalError("silence_ns must be above heartbeat_ns, or idle links are given up")
+        group = self.group("a~00000000")
+        if group.addressing is Addressing.TOPICS or group._state.has_notes:
+            raise LocalError(
+                f"order {self.order!r} does not go over live links: they carry what everybody gets"
+            )
+
+    def group(self, lane: str, invitation: bytes = b"") -> Group:
+        """Return the ordering group of a founder, or of one who was invited."""
+        if invitation:
+            return Group.accept(lane, invitation, room=self.room, **self.options)
+        return Group(lane, order=self.order, room=self.room, **self.options)
+
+    @property
+    def by_reply(self) -> bool:
+        """Whether messages answer messages: then each is a batch of its own."""
+        return self.group("a~00000000").order == "sb"
+
+    def tags(self) -> tuple[bytes, bytes]:
+        """Return the fingerprints of the room and of the options."""
+        options = repr(sorted(self.options.items())), self.partition
+        return fingerprint(self.room), fingerprint(*options)
+
+
+def fingerprint(*texts: str) -> bytes:
+    """Return 8 bytes that differ for other texts."""
+    digest = hashlib.blake2b(digest_size=8)
+    for one in texts:
+        raw = one.encode()
+        digest.update(len(raw).to_bytes(8, "big") + raw)
+    return digest.digest()

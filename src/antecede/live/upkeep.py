@@ -1,0 +1,223 @@
+"""What time brings about: heartbeats, calls, requests for what is missing, freeing, putting out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from antecede.clocks.wire import varint
+from antecede.live import wire
+from antecede.live.links import Link
+from antecede.live.settings import NS
+
+if TYPE_CHECKING:
+    from antecede.live.node import Node
+
+FIRST_CALL_NS, LAST_CALL_NS = NS // 10, 2 * NS
+"""A member that does not answer is called again after the first, then twice as long, to the last."""
+PATIENCE_NS = NS
+"""How long the member with the smaller name waits for the other's call."""
+FREE_NS = NS // 4
+ASKING_NS = 2 * NS
+"""After so long without an answer somebody else is asked."""
+
+
+class Upkeep:
+    """A peer's timers."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._ticked_ns: int | None = None
+        self._acknowledged_ns = self._freed_ns = self._looked_ns = 0
+        self._calls: dict[str, tuple[int, int]] = {}
+        """Lane -> (when it is called next, how long after that)."""
+        self._heard_ns: dict[str, int] = {}
+        """Lane -> when that member was last connected, or learnt of."""
+        self._behind: dict[str, tuple[int, int]] = {}
+        """Lane of which others have more -> (its newest here, since when that is so)."""
+        self._asked: dict[str, tuple[int, int]] = {}
+        """Lane -> (link that was asked for it, when)."""
+
+    # -- members who come and go ------------------------------------------------------------------
+
+    def met(self, link: Link, now: int) -> None:
+        """A member is connected."""
+        self._calls.pop(link.lane, None)
+        self._heard_ns[link.lane] = now
+
+    def lost(self, link: Link, now: int) -> None:
+        """A member is not connected any more."""
+        self._heard_ns[link.lane] = now
+        self._calls[link.lane] = self._first_call(link.lane, now)
+        for lane in [lane for lane, (number, _) in self._asked.items() if number == link.number]:
+            del self._asked[lane]
+
+    def call_all(self, now: int) -> None:
+        """As one who has just joined or restarted: call everybody at once."""
+        for lane in self._node.active.others():
+            self._calls[lane] = now, FIRST_CALL_NS
+
+    def _first_call(self, lane: str, now: int) -> tuple[int, int]:
+        first = now if self._node.lane > lane else now + PATIENCE_NS
+        return first, FIRST_CALL_NS
+
+    def dials(self, now: int) -> list[tuple[str, str]]:
+        """Return, once, (lane, address) of the members to call now."""
+        node, found = self._node, []
+        if node.ordering is None or node.out:
+            return []
+        for lane in node.ordering.others():
+            address = node.ordering.members[lane]
+            if lane in node.greeted or not address:
+                continue
+            due, wait = self._calls.setdefault(lane, self._first_call(lane, now))
+            if now >= due:
+                found.append((lane, address))
+                self._calls[lane] = now + wait, min(2 * wait, LAST_CALL_NS)
+        return found
+
+    # -- time ---------------------------------------------------------------------------------------
+
+    def tick(self, now: int) -> None:
+        """Let time pass."""
+        node, settings = self._node, self._node.settings
+        self._forgive(now)
+        for link in node.links.values():
+            self._keep_alive(link, now)
+        if node.ordering is None or node.out:
+            return
+        if now - self._acknowledged_ns >= settings.acknowledge_ns:
+            self._acknowledged_ns = now
+            node.acknowledge()
+        if now - self._looked_ns >= settings.relay_ns // 4:
+            self._looked_ns = now
+            self._look_for_missing(now)
+            self._put_out(now)
+        if now - self._freed_ns >= FREE_NS:
+            self._freed_ns = now
+            self._free()
+
+    def _forgive(self, now: int) -> None:
+        """Where it was oneself who slept, nobody was silent meanwhile."""
+        before, self._ticked_ns = self._ticked_ns, now
+        slept = now - before if before is not None else 0
+        if slept > self._node.settings.heartbeat_ns:
+            for link in self._node.links.values():
+                link.heard_ns = max(link.heard_ns, now - self._node.settings.heartbeat_ns)
+
+    def _keep_alive(self, link: Link, now: int) -> None:
+        node, settings = self._node, self._node.settings
+        if link.closing:
+            return
+        if not link.lane and now - link.up_ns > settings.greeting_ns:
+            node.end(link, "no greeting came")
+        elif now - link.heard_ns > settings.silence_ns:
+            node.end(link, "it is silent")
+        elif link.lane and now - link.pinged_ns >= settings.heartbeat_ns:
+            link.pinged_ns = now
+            unheard = [node.place(lane) for lane in self.unheard()]
+            link.control.append(wire.framed(wire.PING, *map(varint, (now, *unheard))))
+
+    def unheard(self) -> list[str]:
+        """Return the members that are not connected here."""
+        ordering = self._node.ordering
+        if ordering is None:
+            return []
+        return [lane for lane in ordering.others() if lane not in self._node.greeted]
+
+    # -- what is missing ------------------------------------------------------------------------------
+
+    def _look_for_missing(self, now: int) -> None:
+        """Ask others for batches that their owner does not send."""
+        ordering = self._node.active
+        behind = {}
+        for lane, known in self._known_newest().items():
+            newest = ordering.lanes.newest(lane)
+            if known <= newest or lane == self._node.lane:
+                continue
+            before = self._behind.get(lane)
+            behind[lane] = before if before is not None and before[0] == newest else (newest, now)
+        self._behind = behind
+        for lane, (newest, since) in behind.items():
+            if now - since >= self._node.settings.relay_ns:
+                self._ask(lane, newest, now)
+        for lane in [lane for lane in self._asked if lane not in behind]:
+            if lane in self._node.greeted:
+                self._stop_asking(lane)
+
+    def _known_newest(self) -> dict[str, int]:
+        known: dict[str, int] = {}
+        heard = self._node.active.lanes.heard
+        for link in self._node.greeted.values():
+            for lane, number in heard.get(link.lane, {}).items():
+                if number > known.get(lane, 0):
+                    known[lane] = number
+        return known
+
+    def _ask(self, lane: str, newest: int, now: int) -> None:
+        """Ask a member that has it; another one than last time, where that one did not answer."""
+        node = self._node
+        asked = self._asked.get(lane)
+        if asked is not None and asked[0] in node.links and now - asked[1] < ASKING_NS:
+            return
+        heard = node.active.lanes.heard
+        able = [
+            link
+            for link in node.greeted.values()
+            if heard.get(link.lane, {}).get(lane, 0) > newest
+            and link.lane != lane
+            and link.given_up.get(lane, 0) <= newest + 1
+        ]
+        if not able:
+            return
+        able.sort(key=lambda link: (asked is not None and link.number <= asked[0], link.number))
+        self._stop_asking(lane)
+        self._asked[lane] = able[0].number, now
+        row = node.place(lane), newest
+        able[0].control.append(wire.pack_rows(wire.WANT, [row]))
+
+    def _stop_asking(self, lane: str) -> None:
+        asked = self._asked.pop(lane, None)
+        link = self._node.links.get(asked[0]) if asked is not None else None
+        if link is not None:
+            row = self._node.place(lane), wire.NO_MORE
+            link.control.append(wire.pack_rows(wire.WANT, [row]))
+
+    # -- what nobody needs ------------------------------------------------------------------------------
+
+    def _free(self) -> None:
+        node = self._node
+        ordering = node.active
+        ordering.free()
+        lanes = ordering.lanes
+        if lanes.bytes <= node.settings.memory:
+            return
+        if node.durable:
+            lanes.spill(node.settings.memory, node.safe())
+            return
+        slowest = self._slowest()
+        if slowest is not None:
+            lacks = lanes.bytes
+            node.put_out(slowest, f"{lacks} bytes wait in memory, most of them for it alone")
+
+    def _slowest(self) -> str | None:
+        """Return the member that lacks most of what is kept."""
+        ordering = self._node.active
+        heard = ordering.lanes.heard
+        return max(
+            ordering.others(),
+            key=lambda member: (-sum(heard.get(member, {}).values()), member),
+            default=None,
+        )
+
+    # -- who is gone --------------------------------------------------------------------------------------
+
+    def _put_out(self, now: int) -> None:
+        """Put out whom nobody who is connected has heard for long enough."""
+        node, after = self._node, self._node.settings.put_out_ns
+        for lane in self.unheard():
+            since = self._heard_ns.setdefault(lane, now)
+            if after is None or now - since <= after:
+                continue
+            if node.stopped or not all(lane in link.unheard for link in node.greeted.values()):
+                continue
+            node.put_out(lane, f"unheard for {(now - since) // 10**6} ms")
