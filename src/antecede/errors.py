@@ -17,6 +17,8 @@
     │       │   ├── IncarnationError  ... its sender began anew, and numbers of two lives meet
     │       │   └── ConflictError     ... it is known, with other content
     │       └── LimitError            it would exceed a limit of the group; nothing was taken in
+    ├── StoreError            what a live peer keeps cannot be written, or read, or is another's
+    ├── PeerError             a live peer cannot go on: put out, refused, or without a majority
     └── SetupError            something this machine would need is not there
         └── MissingExtraError     an optional dependency is not installed
 
@@ -120,6 +122,14 @@ class LimitError(RemoteError):
 
     It was not taken in, and nothing that is here was given up for it.
     """
+
+
+class StoreError(AntecedeError):
+    """The store of a live peer cannot be opened, written or read; says which file and what to do."""
+
+
+class PeerError(AntecedeError):
+    """A live peer is in no group, was refused or put out, or is cut off from the majority."""
 
 
 class SetupError(AntecedeError):

@@ -12,6 +12,7 @@ in between, so it has the same causes.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -53,17 +54,24 @@ def unpack(data: bytes) -> Batch:
     if count > len(data):
         raise DecodeError(f"{count} messages announced in a batch of {len(data)} bytes")
     lengths = _lengths(reader, count)
-    ends = list(accumulate(lengths, initial=reader.offset))
-    reader.offset = ends[-1]
+    start = reader.offset
+    reader.offset += sum(lengths)
     if reader.offset > len(data):
         raise DecodeError("the messages of a batch are cut short")
-    said = [data[start:end] for start, end in pairwise(ends)]
+    said = _cut(data[start : reader.offset], lengths)
     changes: list[Change] = []
     while reader.offset < len(data):
         changes.append(_change(reader))
         if len(changes) > MAX_CHANGES:
             raise DecodeError(f"more than {MAX_CHANGES} changes of the group in a batch")
     return Batch(first, said, changes)
+
+
+def _cut(data: bytes, lengths: Sequence[int]) -> list[bytes]:
+    """Cut bytes into pieces of these lengths."""
+    if len(lengths) > 1 and lengths[0] and lengths.count(lengths[0]) == len(lengths):
+        return [piece for (piece,) in struct.iter_unpack(f"{lengths[0]}s", data)]
+    return [data[start:end] for start, end in pairwise(accumulate(lengths, initial=0))]
 
 
 def _lengths(reader: Reader, count: int) -> Sequence[int]:

@@ -22,6 +22,9 @@ CROSSING_NS = 2 * NS
 PUT_OUT = "put out of the group"
 """How the last word to somebody begins for whom there is no way back in that life."""
 
+NOT_YET = "in no group yet"
+"""How the word begins to whom wants to be let in too early."""
+
 
 class Greeting:
     """Who may speak on a link, and from where on."""
@@ -33,6 +36,7 @@ class Greeting:
         """Be in a group from now on."""
         ordering.keep_rows = self._node.durable
         self._node.ordering = ordering
+        self._node.refusal = ""
 
     def hello(self) -> Hello:
         """Return what one says first on a link."""
@@ -58,10 +62,12 @@ class Greeting:
         if not self._is_the_one(link, hello.lane):
             return
         link.lane = hello.lane
+        link.name = link.name or member_of(hello.lane)
         node.greeted[hello.lane] = link
         if node.ordering is None:
             if not hello.group:
-                raise MismatchError("members", "neither end is in a group: found one first")
+                node.end(link, f"{NOT_YET}: found one there first")
+                return
         elif hello.group:
             self._meet(link, hello)
         else:
@@ -72,7 +78,7 @@ class Greeting:
         node = self._node
         if link.lane:
             raise DecodeError("a second greeting on one link")
-        if member_of(hello.lane) != link.name:
+        if link.name and member_of(hello.lane) != link.name:
             raise MismatchError("sender", f"{link.name} speaks as {hello.lane}")
         if hello.lane == node.lane:
             raise MismatchError("members", f"{hello.lane} calls itself")
@@ -130,19 +136,16 @@ class Greeting:
             raise MismatchError("members", "this part of the group has no majority: join elsewhere")
         ordering.flush()
         try:
-            invitation = ordering.group.invite(hello.lane)
+            guest = ordering.invite(hello.lane)
         except LocalError as error:
             raise MismatchError("members", str(error)) from error
-        had = ordering.done()
-        ordering.lanes.acknowledged(hello.lane, had)
-        ordering.welcome(hello.lane)
         owners = {name: node.seals.owner(name) for name in ordering.members if name != hello.lane}
         welcome = Welcome(
-            *(node.group_tag, invitation, had, ordering.members, owners),
+            *(node.group_tag, *guest, ordering.members, owners),
             _pack_history(ordering.history),
         )
         link.control.append(wire.pack_welcome(welcome))
-        self._resume(link, had[node.lane])
+        self._resume(link, guest.frontier[node.lane])
         rows = [(node.place(name), count) for name, count in node.safe().items()]
         link.control.append(wire.pack_rows(wire.HAVE, rows))
 

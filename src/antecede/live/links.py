@@ -31,7 +31,9 @@ class Link:
         self.staged: dict[str, deque[tuple[int, Sealed]]] = {}
         """Batches that were read from the store for this link."""
         self.loading: set[str] = set()
-        """Lanes of which the store was asked for some."""
+        """Lanes of which the store is to be asked for some."""
+        self.asked: set[str] = set()
+        """Those of which it was."""
         self.given_up: dict[str, int] = {}
         """Lane -> the oldest number that the other end says it still has."""
         self.unheard: frozenset[str] = frozenset()

@@ -61,6 +61,7 @@ class Node:
         """Whether a store says when something may be told to others."""
         self.ordering: Ordering | None = None
         """None: in no group yet."""
+        self._majority = settings.partition == MAJORITY
         self.group_tag = b""
         """Drawn when the group was founded: two groups of one name do not mix."""
         self.links: dict[int, Link] = {}
@@ -69,6 +70,8 @@ class Node:
         self.refused: Counter[str] = Counter()
         """What was refused, by the kind of error."""
         self.last_refusal = ""
+        self.refusal = ""
+        """What a member said who did not let one in."""
         self.out = ""
         """Why one is out of the group for good; empty: one is not."""
         self.places: list[str] = []
@@ -78,6 +81,8 @@ class Node:
         """Batches of others that were handed on."""
         self._place_of: dict[str, int] = {}
         self._stored: dict[str, int] = {}
+        self.news = False
+        """Whether something has come that was not acknowledged to all."""
         self._told: dict[str, int] = {}
         """Lane -> what was last acknowledged to all."""
         self._frames: dict[int, bytes] = {}
@@ -128,15 +133,14 @@ class Node:
 
     def say(self, payload: bytes, reply_to: Sequence[Id] = ()) -> Id:
         """Say something to all; it goes out with this turn. Raises LocalError where it cannot."""
-        ordering = self.active
         if self.stopped:
             raise LocalError("this part of the group has no majority: nothing is sent")
-        return ordering.say(payload, reply_to)
+        return self.active.say(payload, reply_to)
 
     @property
     def stopped(self) -> bool:
         """Whether one is cut off from a majority, in a group that stops then."""
-        if self.settings.partition != MAJORITY or self.ordering is None:
+        if not self._majority or self.ordering is None:
             return False
         heard = 1 + sum(lane in self.greeted for lane in self.ordering.others())
         return 2 * heard <= len(self.ordering.members)
@@ -145,8 +149,7 @@ class Node:
         """Return, once, what is delivered."""
         if self.ordering is None or self.stopped or not self.ordering.delivered:
             return []
-        events = list(self.ordering.delivered)
-        self.ordering.delivered.clear()
+        events, self.ordering.delivered = self.ordering.delivered, []
         if self.durable:
             self._open.extend(one for one in events if isinstance(one, Message))
         return events
@@ -247,7 +250,8 @@ class Node:
             if number <= self.ordering.lanes.newest(name):
                 return
             self.seals.check(name, number, data, seal)
-        self.ordering.take(name, number, Sealed(seal, data))
+        if self.ordering.take(name, number, Sealed(seal, data)):
+            self.news = True
 
     def _ping(self, link: Link, body: bytes) -> None:
         reader = Reader(body)
@@ -259,7 +263,9 @@ class Node:
 
     def _bye(self, link: Link, body: bytes) -> None:
         link.said_bye, link.closing = True, body.decode(errors="replace") or "the other end ends it"
-        if link.closing.startswith(PUT_OUT) and self.ordering is not None:
+        if self.ordering is None:
+            self.refusal = link.closing
+        elif link.closing.startswith(PUT_OUT):
             self.out = link.closing
 
     def _wanted(self, link: Link, rows: dict[str, int]) -> None:
@@ -269,6 +275,7 @@ class Node:
             if number >= wire.NO_MORE:
                 link.cursors.pop(name, None)
                 link.staged.pop(name, None)
+                link.loading.discard(name)
             elif lane is not None:
                 link.cursors[name] = number
                 self._show_owner(link, name)
@@ -309,6 +316,7 @@ class Node:
     def stored(self, frontier: dict[str, int]) -> None:
         """The rows that came with this frontier are written: now others may be told."""
         self._stored.update(frontier)
+        self.news = True
 
     def safe(self) -> dict[str, int]:
         """Return for each lane how far it will survive a crash of this member."""
@@ -317,19 +325,19 @@ class Node:
         return self.ordering.lanes.frontier() if self.ordering is not None else {}
 
     def loads(self) -> list[tuple[int, str, int]]:
-        """Return (link, lane, number): the store is to be asked for what is behind that number."""
-        return [
-            (link.number, name, link.cursors[name])
-            for link in self.links.values()
-            for name in link.loading
-            if name in link.cursors
-        ]
+        """Return, once, (link, lane, number): to ask the store for what is behind that number."""
+        found = []
+        for link in self.links.values():
+            found += [(link.number, name, link.cursors[name]) for name in link.loading]
+            link.asked |= link.loading
+            link.loading.clear()
+        return found
 
     def loaded(self, number: int, lane: str, batches: Iterable[tuple[int, Sealed]]) -> None:
         """The store has answered."""
         link = self.links.get(number)
         if link is not None:
-            link.loading.discard(lane)
+            link.asked.discard(lane)
             link.staged.setdefault(lane, deque()).extend(batches)
 
     def acknowledged(self, place: int) -> None:
@@ -360,8 +368,7 @@ class Node:
         ordering.begin_again()
         self.done = max(done, saved.done)
         fresh = [*waiting, *(one for one in ordering.delivered if isinstance(one, Message))]
-        ordering.delivered.clear()
-        ordering.delivered.extend(one for one in fresh if one.place > self.done)
+        ordering.delivered = [one for one in fresh if one.place > self.done]
         self._stored = ordering.lanes.frontier()
         self.greeting.begin(ordering)
         if ordering.members.get(self.lane) != self.address:
@@ -380,6 +387,9 @@ class Node:
 
     def acknowledge(self) -> None:
         """Tell all what has come since the last time."""
+        if not self.news:
+            return
+        self.news = False
         news = {n: c for n, c in self.safe().items() if c > self._told.get(n, 0)}
         if news and self.greeted:
             self._told.update(news)
@@ -427,7 +437,7 @@ class Node:
         if staged and cursor + 1 < lane.first:
             found: Iterable[tuple[int, Sealed]] = list(staged)
         elif cursor + 1 < lane.first:
-            if cursor + 1 >= lane.oldest:
+            if cursor + 1 >= lane.oldest and name not in link.asked:
                 link.loading.add(name)
             return 0
         else:

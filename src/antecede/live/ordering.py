@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import count, repeat
 from typing import Any, NamedTuple
 
@@ -29,6 +30,8 @@ STATE: Shape = (
     *(TEXT, BYTES, BYTES, Many((TEXT, NUMBER, NUMBER, NUMBER)), Many((TEXT, TEXT)), Many(TEXT)),
     *(NUMBER, NUMBER, Many(MESSAGE), Many((TEXT, TEXT))),
 )
+_new_message = partial(tuple.__new__, Message)
+"""As `Message._make`, which takes half as long again: a million times a second."""
 FULL = 1 << 20
 """Bytes of messages that make a batch full."""
 
@@ -39,6 +42,14 @@ class Row(NamedTuple):
     lane: str
     number: int
     batch: Sealed
+
+
+class Guest(NamedTuple):
+    """What a newcomer starts from."""
+
+    invitation: bytes
+    frontier: dict[str, int]
+    """Up to where the invitation covers each lane."""
 
 
 class Ordering:
@@ -57,9 +68,9 @@ class Ordering:
         """Lane -> address ("": unknown), of everybody who is in."""
         self.gone: set[str] = set()
         """Lanes of those who left or were put out: they never come back."""
-        self.guests: set[str] = set()
+        self.guests: dict[str, Guest] = {}
         """Lanes of newcomers that were let in here and have not said so to all yet."""
-        self.delivered: deque[Event] = deque()
+        self.delivered: list[Event] = []
         self.place = 0
         """How many messages were delivered."""
         self.said = 0
@@ -111,6 +122,11 @@ class Ordering:
         return bool(self._pending or self._changes)
 
     @property
+    def waiting_bytes(self) -> int:
+        """How many bytes of messages are in no batch yet."""
+        return self._bytes
+
+    @property
     def _next(self) -> int:
         return self.lanes.by_name[self.me].newest + 1
 
@@ -124,7 +140,7 @@ class Ordering:
         self._send(batch, ())
 
     def _send(self, batch: Batch, reply_to: Sequence[Id]) -> int:
-        sent = self.group.send(batches.pack(batch), reply_to=reply_to)
+        sent = self.group.send(batches.pack(batch), reply_to=[tuple(one) for one in reply_to])
         wire = bytes(sent)
         self._keep_own(sent.seq, Sealed(self._seal(sent.seq, wire), wire))
         self._own(batch, reply_to)
@@ -216,9 +232,10 @@ class Ordering:
             self.place += len(said)
             answers = tuple([Id(*one) for one in message.reply_to])
             fields = (repeat(message.sender), count(first), said, count(place + 1), repeat(answers))
-            events = list(map(Message._make, zip(*fields, strict=False)))
-            self.delivered.extend(events)
-            self.history.extend(events)
+            events = list(map(_new_message, zip(*fields, strict=False)))
+            self.delivered += events
+            if self.history.maxlen:
+                self.history.extend(events)
         for change in batch.changes:
             self._changed(message.sender, change)
 
@@ -233,7 +250,7 @@ class Ordering:
         if change.kind is ChangeKind.JOINED:
             if change.lane not in self.gone:
                 self.members[change.lane] = change.detail
-                self.guests.discard(change.lane)
+                self.guests.pop(change.lane, None)
         else:
             self._remove(change.lane)
         if set(self.members) != before:
@@ -241,13 +258,22 @@ class Ordering:
 
     def _remove(self, lane: str) -> None:
         self.members.pop(lane, None)
-        self.guests.discard(lane)
+        self.guests.pop(lane, None)
         self.gone.add(lane)
         self.lanes.heard.pop(lane, None)
 
-    def welcome(self, lane: str) -> None:
-        """Count a newcomer in that was given an invitation: what it lacks is kept from now on."""
-        self.guests.add(lane)
+    def invite(self, lane: str) -> Guest:
+        """Let a newcomer in: what it lacks is kept from now on.
+
+        Asked again before the newcomer has begun, gives the same. Raises LocalError for a lane that
+        is or was in the group.
+        """
+        guest = self.guests.get(lane)
+        if guest is None:
+            invitation = self.group.invite(lane)
+            guest = self.guests[lane] = Guest(invitation, self.done())
+            self.lanes.acknowledged(lane, guest.frontier)
+        return guest
 
     def others(self) -> list[str]:
         """Return the lanes of all members but one's own."""

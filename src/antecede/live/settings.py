@@ -38,6 +38,8 @@ class Settings:
     """After so long without a byte a link is given up."""
     greeting_ns: int = 5 * NS
     """After so long without a greeting a link is given up."""
+    gather_ns: int = NS // 1000
+    """Messages said within so long after a batch go out together in the next."""
     acknowledge_ns: int = NS // 50
     """How long one waits to say what has come, to say more at once."""
     relay_ns: int = NS // 2

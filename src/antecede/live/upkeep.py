@@ -17,6 +17,7 @@ FIRST_CALL_NS, LAST_CALL_NS = NS // 10, 2 * NS
 PATIENCE_NS = NS
 """How long the member with the smaller name waits for the other's call."""
 FREE_NS = NS // 4
+GUEST_NS = 60 * NS
 ASKING_NS = 2 * NS
 """After so long without an answer somebody else is asked."""
 
@@ -75,6 +76,14 @@ class Upkeep:
                 self._calls[lane] = now + wait, min(2 * wait, LAST_CALL_NS)
         return found
 
+    def due(self, now: int) -> int:
+        """Return when `tick` is to be called at the latest, when nothing else happens."""
+        next_ns = now + FREE_NS
+        if self._behind or self._node.news:
+            next_ns = now + NS // 50
+        calls = [due for lane, (due, _) in self._calls.items() if lane not in self._node.greeted]
+        return max(now, min([next_ns, *calls]))
+
     # -- time ---------------------------------------------------------------------------------------
 
     def tick(self, now: int) -> None:
@@ -91,6 +100,7 @@ class Upkeep:
         if now - self._looked_ns >= settings.relay_ns // 4:
             self._looked_ns = now
             self._look_for_missing(now)
+            self._forget_guests(now)
             self._put_out(now)
         if now - self._freed_ns >= FREE_NS:
             self._freed_ns = now
@@ -210,6 +220,15 @@ class Upkeep:
         )
 
     # -- who is gone --------------------------------------------------------------------------------------
+
+    def _forget_guests(self, now: int) -> None:
+        """Keep nothing more for newcomers that were let in and never began."""
+        ordering = self._node.active
+        for lane in list(ordering.guests):
+            since = self._heard_ns.setdefault(lane, now)
+            if lane not in self._node.greeted and now - since > GUEST_NS:
+                del ordering.guests[lane]
+                ordering.lanes.heard.pop(lane, None)
 
     def _put_out(self, now: int) -> None:
         """Put out whom nobody who is connected has heard for long enough."""

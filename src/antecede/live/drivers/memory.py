@@ -87,6 +87,7 @@ class Host:
         self.lives = 0
         self.joining = ""
         self.written = 0
+        self.writing = False
         self.acknowledges = True
         """Whether the application acknowledges what it gets."""
         self.waiting: list[Callable[[], None]] = []
@@ -136,7 +137,7 @@ class MemoryNetwork:
         life = f"{self.random.getrandbits(40):08x}"[:8]
         durable = host.store is not None
         node = Node(name, host.settings, life, name, durable=durable)
-        host.node, host.written, host.joining = node, 0, join
+        host.node, host.written, host.joining, host.writing = node, 0, join, False
         if host.store is not None and host.store.snapshot:
             node.restore(host.store.saved(), self.now)
         elif join:
@@ -295,8 +296,8 @@ class MemoryNetwork:
             node.acknowledged(max(places, default=0))
 
     def _write(self, host: Host, node: Node) -> None:
-        """Give the store what is new; it is written a little later."""
-        if host.store is None or node.ordering is None:
+        """Give the store what is new; it is written a little later, one turn after the other."""
+        if host.store is None or node.ordering is None or host.writing:
             return
         first = not host.store.snapshot and not host.written
         rows, frontier = node.take_rows()
@@ -309,8 +310,11 @@ class MemoryNetwork:
         done = node.done
         store = host.store
 
+        host.writing = True
+
         def written() -> None:
             if host.node is node:
+                host.writing = False
                 store.write(rows, snapshot, done)
                 node.stored(frontier)
                 self.turn(host.name)

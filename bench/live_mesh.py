@@ -1,0 +1,278 @@
+"""Live peers beside raw TCP: n processes on this machine, everybody to everybody, 100 bytes.
+
+Raw is asyncio TCP with coalesced writes and nothing else: a length in front of each message, all
+that was sent in a turn of the loop in one write, each message handed over by itself. It promises
+order of each sender while a connection lasts. The others are `antecede.live.Peer`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import struct
+import sys
+import tempfile
+import time
+from collections import deque
+from multiprocessing.queues import Queue
+from pathlib import Path
+from typing import Any, NamedTuple
+
+MEMBERS, SIZE = 4, 100
+HEAD = struct.Struct(">I")
+PENDING = 1 << 18
+
+
+class Rate(NamedTuple):
+    """What one process did in the measured time."""
+
+    deliveries: int
+    seconds: float
+    cpu: float
+
+
+class Raw(asyncio.Protocol):
+    """Length-prefixed messages, and nothing else."""
+
+    def __init__(self, mesh: RawMesh) -> None:
+        self.mesh, self.rest, self.paused = mesh, b"", False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        transport.set_write_buffer_limits(high=PENDING)
+        self.mesh.connections.append(self)
+
+    def data_received(self, data: bytes) -> None:
+        data = self.rest + data if self.rest else data
+        offset, end, got = 0, len(data), self.mesh.got
+        while offset + 4 <= end:
+            (size,) = HEAD.unpack_from(data, offset)
+            if offset + 4 + size > end:
+                break
+            got.append(data[offset + 4 : offset + 4 + size])
+            offset += 4 + size
+        self.rest = data[offset:]
+        self.mesh.wake()
+
+    def pause_writing(self) -> None:
+        self.paused = True
+
+    def resume_writing(self) -> None:
+        self.paused = False
+        self.mesh.wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.mesh.connections.remove(self)
+
+
+class RawMesh:
+    """One process of the raw mesh."""
+
+    def __init__(self) -> None:
+        self.connections: list[Raw] = []
+        self.got: deque[bytes] = deque()
+        self.pending: list[bytes] = []
+        self.due = False
+        self.waiter: asyncio.Future[None] | None = None
+
+    def wake(self) -> None:
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(None)
+
+    def send(self, payload: bytes) -> None:
+        self.pending += (HEAD.pack(len(payload)), payload)
+        if not self.due:
+            self.due = True
+            asyncio.get_running_loop().call_soon(self.flush)
+
+    def flush(self) -> None:
+        self.due = False
+        data = b"".join(self.pending)
+        self.pending.clear()
+        for one in self.connections:
+            one.transport.write(data)
+
+    async def messages(self) -> Any:
+        while True:
+            while self.got:
+                yield self.got.popleft()
+            self.waiter = asyncio.get_running_loop().create_future()
+            await self.waiter
+
+
+async def raw_member(me: int, ports: list[int], ready: Any, burst: int, seconds: float) -> Rate:
+    mesh, loop = RawMesh(), asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Raw(mesh), "127.0.0.1", ports[me])
+    await asyncio.to_thread(ready.wait)
+    for port in ports[:me]:
+        await loop.create_connection(lambda: Raw(mesh), "127.0.0.1", port)
+    while len(mesh.connections) < len(ports) - 1:
+        await asyncio.sleep(0.01)
+    await asyncio.to_thread(ready.wait)
+
+    count = 0
+
+    async def receive() -> None:
+        nonlocal count
+        async for _ in mesh.messages():
+            count += 1
+
+    async def send() -> None:
+        payload = b"x" * SIZE
+        while True:
+            if 2 * sum(one.paused for one in mesh.connections) <= len(mesh.connections) - 1:
+                for _ in range(burst):
+                    mesh.send(payload)
+            await asyncio.sleep(0)
+
+    tasks = [loop.create_task(receive()), loop.create_task(send())]
+    rate = await _measured(lambda: count, seconds)
+    for task in tasks:
+        task.cancel()
+    await asyncio.to_thread(ready.wait)
+    server.close()
+    return rate
+
+
+async def _measured(count: Any, seconds: float) -> Rate:
+    await asyncio.sleep(0.5)
+    before, start, cpu = count(), time.perf_counter(), time.process_time()
+    await asyncio.sleep(seconds)
+    return Rate(count() - before, time.perf_counter() - start, time.process_time() - cpu)
+
+
+async def peer_member(
+    me: int, ports: list[int], ready: Any, burst: int, seconds: float, folder: str, kind: str
+) -> Rate:
+    from antecede.live.peer import Peer
+
+    options: dict[str, Any] = {"insecure": True}
+    if "tls" in kind:
+        options = {"tls": _tls(folder, me)}
+    if "store" in kind:
+        options["store"] = f"{folder}/{me}.db"
+    listen = f"127.0.0.1:{ports[me]}"
+    async with Peer(f"m{me}", listen=listen, silence_s=60, **options) as peer:
+        await asyncio.to_thread(ready.wait)
+        if me == 0:
+            await peer.found()
+        else:
+            await peer.join(f"127.0.0.1:{ports[0]}")
+        while len(peer.node.greeted) < len(ports) - 1:
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(ready.wait)
+        count = 0
+
+        async def receive() -> None:
+            nonlocal count
+            if "batches" in kind:
+                async for messages in peer.batches():
+                    count += len(messages)
+            else:
+                async for _ in peer:
+                    count += 1
+
+        async def send() -> None:
+            payload = b"x" * SIZE
+            while True:
+                await peer.room()
+                for _ in range(burst):
+                    peer.send_nowait(payload)
+                await asyncio.sleep(0)
+
+        tasks = [asyncio.create_task(receive()), asyncio.create_task(send())]
+        if os.environ.get("PROFILE") and me == 0:
+            import cProfile
+
+            profile = cProfile.Profile()
+            profile.enable()
+        rate = await _measured(lambda: count, seconds)
+        if os.environ.get("PROFILE") and me == 0:
+            profile.disable()
+            profile.dump_stats(os.environ["PROFILE"])
+        for task in tasks:
+            task.cancel()
+        await asyncio.to_thread(ready.wait)
+        await peer.close()
+    return rate
+
+
+def _tls(folder: str, me: int) -> Any:
+    from antecede.live.tls import Tls
+
+    return Tls(f"{folder}/m{me}.pem", f"{folder}/ca.pem")
+
+
+def _process(
+    me: int, ports: list[int], ready: Any, out: Queue[Rate], kind: str, burst: int, *more: Any
+) -> None:
+    if "uvloop" in kind:
+        import uvloop
+
+        uvloop.install()
+    seconds, folder = more
+    if kind.startswith("raw"):
+        out.put(asyncio.run(raw_member(me, ports, ready, burst, seconds)))
+    else:
+        out.put(asyncio.run(peer_member(me, ports, ready, burst, seconds, folder, kind)))
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports of this machine that nobody listens at."""
+    import socket
+
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def mesh(kind: str, burst: int, seconds: float = 3.0, members: int = MEMBERS) -> tuple[float, float]:
+    """Return deliveries a second of all processes, and microseconds of a core for each."""
+    context = multiprocessing.get_context("spawn")
+    out: Queue[Rate] = context.Queue()
+    ready = context.Barrier(members)
+    with tempfile.TemporaryDirectory() as folder:
+        if "tls" in kind:
+            from antecede.live import keys
+
+            keys.make_authority(Path(folder))
+            for me in range(members):
+                keys.make_member(Path(folder), f"m{me}")
+        ports = free_ports(members)
+        arguments = ports, ready, out, kind, burst, seconds, folder
+        processes = [context.Process(target=_process, args=(me, *arguments)) for me in range(members)]
+        for one in processes:
+            one.start()
+        rates = [out.get(timeout=120) for _ in processes]
+        for one in processes:
+            one.join(20)
+    deliveries = sum(rate.deliveries for rate in rates)
+    return (
+        sum(rate.deliveries / rate.seconds for rate in rates),
+        1e6 * sum(rate.cpu for rate in rates) / max(1, deliveries),
+    )
+
+
+def main() -> None:
+    """Print each kind beside raw TCP of the same run."""
+    kinds = sys.argv[1:] or ["raw", "peer", "peer batches", "peer batches tls"]
+    for burst in (16, 64, 256):
+        base = None
+        for kind in kinds:
+            rate, cpu = mesh(kind, burst)
+            base = base or (rate, cpu)
+            print(
+                f"{burst:4}  {kind:24} {rate / 1e3:8.0f} k/s {rate / base[0]:5.2f}   "
+                f"{cpu:6.2f} us a delivery {cpu / base[1]:5.2f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,463 @@
+"""`Peer`: a program's place in a live group.
+
+    async with Peer("alice", room="design", tls=Tls("alice.pem", "ca.pem"), ...) as peer:
+        await peer.join("bob.example:7001")
+        await peer.send(b"lunch?")
+        async for message in peer:
+            print(message.sender, message.payload)
+
+Messages of the others come in the order of the group, none before what it depends on, none lost
+and none twice while the program runs. With a store that holds across crashes: what was not
+acknowledged is handed over again after a restart, under the same `id`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import string
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from antecede.errors import LocalError, PeerError
+from antecede.formatting import shown
+from antecede.live.drivers.tcp import MAX_READY, Secure, TcpDriver, split_address
+from antecede.live.events import LIFE_LENGTH, Event, Id, Message, View, checked_name, member_of
+from antecede.live.greeting import NOT_YET
+from antecede.live.node import Node
+from antecede.live.sealing import Seals
+from antecede.live.settings import NS, Settings
+from antecede.live.store import Store
+
+Answered = Message | Id
+PENDING: Final = 4 << 20
+"""Bytes that wait to be sent before `send` waits."""
+CALL_WAIT_S: Final = 3.0
+"""How long one who wants to join waits for an answer before it calls again."""
+CALL_AGAIN_S: Final = 0.1
+
+
+class Peer:
+    """One member of a live group, for one asyncio loop; an asynchronous context manager.
+
+    `name`: the member's; with TLS the one in its certificate. `room`, `order`, `options`: what all
+    members give alike. `listen`: "HOST:PORT" where others call (port 0: a free one); None: nobody
+    can call, one calls the others. `address`: how the others reach it, where that is not
+    `listen`. `tls`: certificate and authority; None is refused unless `insecure`: then
+    names are believed and everybody can read along. `store`: a file that survives crashes; None:
+    what was not delivered when the program ends is gone, and the next life is a new lane.
+    `acknowledge`: "next" counts a message as done when the next one is asked for, "explicit" when
+    `acknowledge` is called with it. Further arguments are fields of `Settings`, times in seconds
+    under names that end in `_s`.
+
+    Raises LocalError for arguments that cannot be.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        room: str = "",
+        order: str = "causal",
+        options: Mapping[str, Any] | None = None,
+        listen: str | None = None,
+        address: str | None = None,
+        tls: Secure | None = None,
+        insecure: bool = False,
+        store: str | os.PathLike[str] | None = None,
+        acknowledge: str = "next",
+        **settings: Any,
+    ) -> None:
+        self.name = checked_name(name)
+        if tls is None and not insecure:
+            raise LocalError(
+                "a peer needs tls=Tls(certificate, authority), so that nobody else gets in; "
+                "`antecede keys` makes both for a try. insecure=True goes without"
+            )
+        if acknowledge not in ("next", "explicit"):
+            raise LocalError(f'acknowledge= is "next" or "explicit", not {shown(acknowledge)}')
+        self.settings = Settings(
+            room=room, order=order, options=dict(options or {}), **_in_ns(settings)
+        )
+        self._secure = tls
+        self._listen = None if listen is None else split_address(listen)
+        self._address = address
+        self._store_path = None if store is None else Path(store)
+        self._by_hand = acknowledge == "explicit"
+        self._node: Node | None = None
+        self._driver: TcpDriver | None = None
+        self._ready: deque[Event] = deque()
+        self._done = 0
+        """Place up to which the application is done."""
+        self._wakes: set[asyncio.Future[None]] = set()
+        self._ended = False
+
+    # -- beginning and end --------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Peer:
+        """Open the store, listen, and go on in the group that the store knows."""
+        store = self._opened()
+        address = self._advertised()
+        self._node = node = Node(
+            *(self.name, self.settings, _life(), address),
+            seals=self._seals(store),
+            durable=store is not None,
+        )
+        saved = store.saved() if store is not None else None
+        self._driver = TcpDriver(
+            *(node,), secure=self._secure, store=store, ready=self._delivered, changed=self._wake
+        )
+        try:
+            if saved is not None:
+                node.restore(saved, time.monotonic_ns())
+            await self._begin_to_listen(node)
+        except BaseException:
+            await self._driver.close()
+            raise
+        self._driver.start()
+        return self
+
+    def _opened(self) -> Store | None:
+        if self._store_path is None:
+            return None
+        room, options = self.settings.tags()
+        return Store(self._store_path, self.name, room + options + self.settings.order.encode())
+
+    def _seals(self, store: Store | None) -> Seals | None:
+        return None
+
+    def _advertised(self) -> str:
+        if self._address is not None:
+            split_address(self._address)
+            return self._address
+        if self._listen is None:
+            return ""
+        return f"{self._listen[0]}:{self._listen[1]}"
+
+    async def _begin_to_listen(self, node: Node) -> None:
+        if self._listen is None:
+            return
+        host, port = self._listen
+        try:
+            bound = await self._running.listen(host, port)
+        except OSError as error:
+            raise PeerError(f"{self.name} cannot listen at {host}:{port}: {error}") from error
+        if self._address is None:
+            node.address = f"{host}:{bound}"
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End: with a store to go on later, without one by leaving the group."""
+        if self._store_path is None and error is None and self._in_group and not self.node.out:
+            await self.leave()
+        await self.close()
+
+    async def close(self) -> None:
+        """End without leaving: the others keep what comes meanwhile, as `put_out_s` says."""
+        if not self._ended:
+            self._ended = True
+            self._wake()
+            await self._running.close()
+
+    @property
+    def node(self) -> Node:
+        """The state machine behind it. Raises LocalError before the peer has begun."""
+        if self._node is None:
+            raise LocalError("a peer begins with `async with Peer(...) as peer`")
+        return self._node
+
+    @property
+    def _running(self) -> TcpDriver:
+        if self._driver is None:
+            raise LocalError("a peer begins with `async with Peer(...) as peer`")
+        return self._driver
+
+    @property
+    def _in_group(self) -> bool:
+        return self.node.ordering is not None
+
+    # -- the group ------------------------------------------------------------------------------------
+
+    @property
+    def address(self) -> str:
+        """Where the others reach it: what they give to `join`; empty: nowhere."""
+        return self.node.address
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Names of the members, oneself included, sorted; empty before one is in a group."""
+        ordering = self.node.ordering
+        return tuple(sorted(map(member_of, ordering.members))) if ordering is not None else ()
+
+    async def found(self) -> None:
+        """Begin a group of one, unless the store knows one already."""
+        if not self._in_group:
+            self.node.found(secrets.token_bytes(8))
+            self._running.soon()
+            await self._until(self._settled)
+
+    async def join(self, address: str, *, timeout_s: float = 10.0) -> None:
+        """Join the group of the member at "HOST:PORT", unless the store knows one already.
+
+        Calls again until somebody answers who is in a group. Raises PeerError when nobody lets one
+        in within `timeout_s`, or at once when somebody refuses; it says why.
+        """
+        if self._in_group:
+            return
+        split_address(address)
+        failures: list[str] = []
+
+        def called(error: Exception | None) -> None:
+            if error is not None:
+                failures.append(str(error) or type(error).__name__)
+
+        end = time.monotonic() + timeout_s
+        while not self._in_group:
+            if time.monotonic() > end:
+                why = self.node.refusal or (failures[-1] if failures else "no answer")
+                raise PeerError(f"nobody at {address} lets {self.name} in: {why}")
+            await self._try_to_join(address, called, end)
+        await self._until(self._settled)
+
+    async def _try_to_join(
+        self, address: str, called: Callable[[Exception | None], None], end: float
+    ) -> None:
+        """Call once, and wait for what comes of it."""
+        node = self.node
+        node.refusal, refused = "", node.refused.total()
+        self._running.call(address, called)
+        await self._until(
+            lambda: self._in_group or bool(node.refusal) or node.refused.total() > refused,
+            min(end - time.monotonic(), CALL_WAIT_S),
+        )
+        if node.refusal and not node.refusal.startswith(NOT_YET):
+            raise PeerError(f"{address} does not let {self.name} in: {node.refusal}")
+        if node.refused.total() > refused:
+            raise PeerError(f"{address} is none to join: {node.last_refusal}")
+        if not self._in_group:
+            await asyncio.sleep(CALL_AGAIN_S)
+
+    def _settled(self) -> bool:
+        """Whether the store has one's own first batch."""
+        node = self.node
+        return not node.durable or node.safe().get(node.lane, 0) > 0
+
+    async def leave(self, *, timeout_s: float = 5.0) -> None:
+        """Leave for good: say so, and wait until all who are connected know."""
+        node = self.node
+        node.leave()
+        self._running.soon()
+        connected = set(node.greeted)
+        await self._until(lambda: not connected & node.greeted.keys() & set(node.owed()), timeout_s)
+
+    def put_out(self, member: str, why: str = "") -> None:
+        """Put a member out of the group: nothing more is taken from it.
+
+        What anybody took of it before is handed on to all. Raises LocalError for who is no other
+        member.
+        """
+        lanes = [lane for lane in self.node.active.others() if member_of(lane) == member]
+        if not lanes:
+            raise LocalError(f"{member!r} is not another member of this group")
+        for lane in lanes:
+            self.node.put_out(lane, why or f"asked by {self.name}")
+        self._running.soon()
+
+    # -- sending ----------------------------------------------------------------------------------------
+
+    async def send(
+        self, payload: bytes, *, reply_to: Answered | Iterable[Answered] = ()
+    ) -> Id:
+        """Send a message to all; returns its id once it will survive a crash of this peer.
+
+        Without a store that is at once. Waits while most of the others cannot keep up. Raises
+        LocalError for what is no message, or answers one that was never here, and PeerError when
+        the peer is out of the group, or in the part without a majority where that stops.
+        """
+        await self.room()
+        sent = self.send_nowait(payload, reply_to=reply_to)
+        if self.node.durable:
+            number = self._batch_to_come(sent)
+            await self._until(lambda: self.node.safe().get(self.node.lane, 0) >= number)
+        return sent
+
+    def send_nowait(
+        self, payload: bytes, *, reply_to: Answered | Iterable[Answered] = ()
+    ) -> Id:
+        """As `send`, without waiting for room or for the store."""
+        self._check()
+        if self.node.stopped:
+            raise PeerError(f"{self.name} hears no majority of the group: nothing is sent")
+        sent = self.node.active.say(payload, _ids(reply_to) if reply_to else ())
+        self._running.soon()
+        return sent
+
+    def _batch_to_come(self, sent: Id) -> int:
+        """Return the number of the batch that holds, or will hold, the newest message."""
+        ordering = self.node.active
+        return ordering.lanes.newest(self.node.lane) + ordering.unsent
+
+    async def room(self) -> None:
+        driver = self._running
+        ordering = self.node.ordering
+        while ordering is not None and (ordering.waiting_bytes > PENDING or driver.choked()):
+            self._check()
+            await self._next_change(0.05)
+
+    # -- receiving --------------------------------------------------------------------------------------
+
+    def __aiter__(self) -> AsyncIterator[Message]:
+        """Return the messages of the others, in the order of the group."""
+        return self._messages()
+
+    async def _messages(self) -> AsyncIterator[Message]:
+        # As `events`, and not over it: a second generator in between costs as much as all else.
+        next_to = 0 if self._by_hand else 1
+        while await self._more():
+            ready = self._ready
+            while ready:
+                event = ready.popleft()
+                if isinstance(event, Message):
+                    yield event
+                    self._done += (event.place - self._done) * next_to
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Return messages, and views where the members change, in the order of the group.
+
+        Raises PeerError when the peer is put out, StoreError when its store fails.
+        """
+        while await self._more():
+            while self._ready:
+                event = self._ready.popleft()
+                yield event
+                if not self._by_hand and isinstance(event, Message):
+                    self._done = max(self._done, event.place)
+
+    async def batches(self) -> AsyncIterator[list[Message]]:
+        """Return messages many at a time, as they come: the quickest way.
+
+        They count as done when the next ones are asked for.
+        """
+        while await self._more():
+            messages = [event for event in self._ready if isinstance(event, Message)]
+            self._ready.clear()
+            if messages:
+                yield messages
+                if not self._by_hand:
+                    self._done = messages[-1].place
+
+    async def _more(self) -> bool:
+        """Wait until there is something for the application; False: the peer has ended."""
+        self._running.done(self._done)
+        while not self._ready:
+            self._running.read(True)
+            self._ready.extend(self.node.take_delivered())
+            if self._ready:
+                break
+            if self._ended:
+                return False
+            self._check()
+            await self._next_change(None)
+        return True
+
+    def _delivered(self) -> None:
+        """Something is there for the application; too much: the others have to wait with more."""
+        ordering = self.node.ordering
+        if ordering is not None and len(ordering.delivered) + len(self._ready) > MAX_READY:
+            self._running.read(False)
+        self._wake()
+
+    def acknowledge(self, message: Message) -> None:
+        """Say that this message, and all that were handed over before it, are done for good.
+
+        After a restart they do not come again. Written to the store with the next inputs, or a
+        quarter of a second later: what came in between may come again, under the same id.
+        """
+        if not isinstance(message, Message):
+            raise LocalError(f"a message is acknowledged, not {shown(message)}")
+        self._done = max(self._done, message.place)
+        self._running.done(self._done)
+
+    def _check(self) -> None:
+        driver, node = self._running, self.node
+        if driver.broken is not None:
+            raise driver.broken
+        if node.out:
+            raise PeerError(f"{self.name} is out of the group: {node.out}")
+        if self._ended:
+            raise PeerError(f"{self.name} has ended")
+        if node.ordering is None:
+            raise PeerError(f"{self.name} is in no group yet: `join` or `found` one")
+
+    # -- waiting ------------------------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        for future in self._wakes:
+            if not future.done():
+                future.set_result(None)
+        self._wakes.clear()
+
+    async def _next_change(self, timeout_s: float | None) -> None:
+        future = asyncio.get_running_loop().create_future()
+        self._wakes.add(future)
+        if timeout_s is None:
+            await future
+            return
+        await asyncio.wait([future], timeout=timeout_s)
+        self._wakes.discard(future)
+
+    async def _until(self, true: Callable[[], bool], timeout_s: float | None = None) -> bool:
+        """Wait until something is so, or the time is over; returns whether it is."""
+        end = None if timeout_s is None else time.monotonic() + timeout_s
+        while not true():
+            driver = self._running
+            if driver.broken is not None:
+                raise driver.broken
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
+                return False
+            await self._next_change(left)
+        return True
+
+
+def _life() -> str:
+    """Draw what tells this life of a member from its others."""
+    letters = string.ascii_lowercase + string.digits
+    return "".join(secrets.choice(letters) for _ in range(LIFE_LENGTH))
+
+
+def _ids(reply_to: Answered | Iterable[Answered]) -> Sequence[Id]:
+    many = [reply_to] if isinstance(reply_to, Message | Id) else list(reply_to)
+    for one in many:
+        if not isinstance(one, Message | Id):
+            raise LocalError(f"reply_to= names messages, not {shown(one)}")
+    return [one.id if isinstance(one, Message) else one for one in many]
+
+
+def _in_ns(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn seconds into nanoseconds, under the names that the settings have."""
+    known = Settings.__dataclass_fields__
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        in_ns = f"{name[:-2]}_ns" if name.endswith("_s") else ""
+        if in_ns in known:
+            if value is not None and not isinstance(value, int | float):
+                raise LocalError(f"{name}= is a number of seconds, not {shown(value)}")
+            found[in_ns] = None if value is None else round(value * NS)
+        elif name in known and not name.endswith("_ns"):
+            found[name] = value
+        else:
+            raise LocalError(f"a peer has no argument {name!r}")
+    return found
+
+
+__all__ = ["Peer", "Message", "View", "Id"]
