@@ -141,4 +141,15 @@ class View(NamedTuple):
         return tuple(sorted(map(member_of, self.lanes)))
 
 
-Event = Message | View
+class GivenUp(NamedTuple):
+    """What had come of a member that is gone, and is delivered by nobody: it depends on what
+    nobody in the group has, since that died with its sender."""
+
+    lane: str
+    batches: int
+    """How many of its batches, the last ones."""
+    lacking: tuple[str, ...]
+    """Lanes of which something is missing."""
+
+
+Event = Message | View | GivenUp

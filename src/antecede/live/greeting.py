@@ -132,6 +132,9 @@ class Greeting:
         """As sponsor: give a newcomer what it starts from, and keep what it will need."""
         node = self._node
         ordering = node.active
+        if node.left or node.lane not in ordering.members:
+            node.end(link, f"{NOT_YET}: {node.name} is leaving, join elsewhere")
+            return
         if node.stopped:
             raise MismatchError("members", "this part of the group has no majority: join elsewhere")
         ordering.flush()
@@ -141,7 +144,7 @@ class Greeting:
             raise MismatchError("members", str(error)) from error
         owners = {name: node.seals.owner(name) for name in ordering.members if name != hello.lane}
         welcome = Welcome(
-            *(node.group_tag, *guest, ordering.members, owners),
+            *(node.group_tag, *guest, ordering.members, sorted(ordering.gone), owners),
             _pack_history(ordering.history),
         )
         link.control.append(wire.pack_welcome(welcome))
@@ -152,8 +155,9 @@ class Greeting:
     def welcomed(self, link: Link, welcome: Welcome, now: int) -> None:
         """As newcomer: start from what the sponsor has. Raises DecodeError when that cannot be."""
         node = self._node
-        if node.ordering is not None:
-            raise DecodeError("a welcome to somebody who is in a group")
+        if node.ordering is not None:  # called twice, let in twice: the first counts
+            node.end(link, "in the group by now")
+            return
         if len(welcome.group) != wire.TAG or link.lane not in welcome.members:
             raise DecodeError("a welcome to no group")
         settings = node.settings
@@ -164,6 +168,7 @@ class Greeting:
         ordering.lanes.begin(welcome.frontier)
         ordering.lanes.by_name[node.lane] = Lane()
         ordering.members = {n: a for n, a in welcome.members.items() if n != node.lane}
+        ordering.gone = set(welcome.gone)
         ordering.delivered.extend(_unpack_history(welcome.history))
         node.group_tag = welcome.group
         self.begin(ordering)

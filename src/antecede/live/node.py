@@ -219,6 +219,8 @@ class Node:
             link.names += wire.read_names(body)
             if len(link.names) > wire.MAX_LANES:
                 raise DecodeError(f"more than {wire.MAX_LANES} lanes on a link")
+        elif self.out:
+            self.end(link, "out of the group")
         elif self.ordering is None:
             raise DecodeError(f"a frame of kind {kind} from one who is in no group with us")
         else:
@@ -239,6 +241,8 @@ class Node:
             raise DecodeError(f"a frame of an unknown kind, {kind}")
 
     def _batch(self, link: Link, body: bytes) -> None:
+        if self.out:
+            return
         if self.ordering is None or not link.member:
             raise DecodeError("a batch before the two ends know each other")
         reader = Reader(body)
@@ -401,7 +405,7 @@ class Node:
         """Return what is to be written on a link now: about `budget` bytes of batches."""
         link = self.links[number]
         batches: list[bytes] = []
-        if link.member and not link.closing and self.ordering is not None:
+        if link.member and not link.closing and not self.out and self.ordering is not None:
             self._pull_batches(link, budget, batches)
         parts: list[bytes] = []
         if link.lane and link.named < len(self.places):
@@ -428,9 +432,13 @@ class Node:
         self, link: Link, name: str, upto: int, budget: int, parts: list[bytes]
     ) -> int:
         """Add frames of one lane; returns their bytes."""
-        cursor, lane, size = link.cursors[name], self.active.lanes.by_name[name], 0
+        lanes = self.active.lanes
+        cursor, lane, size = link.cursors[name], lanes.by_name[name], 0
         if cursor >= upto:
             return 0
+        if cursor + 1 < lane.first:  # others may have handed on what was to come over this link
+            cursor = max(cursor, lanes.heard.get(link.lane, {}).get(name, 0))
+            link.cursors[name] = cursor
         staged = link.staged.get(name)
         while staged and staged[0][0] <= cursor:
             staged.popleft()

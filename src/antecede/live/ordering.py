@@ -17,7 +17,7 @@ from antecede.group import message as group_message
 from antecede.group.group import Group
 from antecede.live import batches
 from antecede.live.batches import Batch
-from antecede.live.events import Change, ChangeKind, Event, Id, Message, View, member_of
+from antecede.live.events import Change, ChangeKind, Event, GivenUp, Id, Message, View, member_of
 from antecede.live.lanes import Lane, Lanes, Sealed
 from antecede.live.settings import Settings
 from antecede.protocols.stored.codec import pack_state, unpack_state
@@ -28,7 +28,8 @@ Seal = Callable[[int, bytes], bytes]
 MESSAGE: Shape = (TEXT, NUMBER, BYTES, NUMBER, Many((TEXT, NUMBER)))
 STATE: Shape = (
     *(TEXT, BYTES, BYTES, Many((TEXT, NUMBER, NUMBER, NUMBER)), Many((TEXT, TEXT)), Many(TEXT)),
-    *(NUMBER, NUMBER, Many(MESSAGE), Many((TEXT, TEXT))),
+    *(NUMBER, NUMBER, Many(MESSAGE), Many((TEXT, TEXT)), Many((TEXT, BYTES, Many((TEXT, NUMBER))))),
+    Many((TEXT, NUMBER)),
 )
 _new_message = partial(tuple.__new__, Message)
 """As `Message._make`, which takes half as long again: a million times a second."""
@@ -36,11 +37,17 @@ FULL = 1 << 20
 """Bytes of messages that make a batch full."""
 
 
+INVITED, CUT = 0, -1
+"""In place of a batch's number: the lane is a newcomer's that was let in; or it ends here, behind
+the batch whose number stands in place of the bytes."""
+
+
 class Row(NamedTuple):
     """One input, for the store."""
 
     lane: str
     number: int
+    """Of the batch, or INVITED, or CUT."""
     batch: Sealed
 
 
@@ -75,6 +82,8 @@ class Ordering:
         """How many messages were delivered."""
         self.said = 0
         """How many messages the application sent; their numbers, unless they answer each other."""
+        self.cuts: dict[str, int] = {}
+        """Lanes that were given up behind a batch: their last numbers."""
         self.spoiled: dict[str, str] = {}
         """Lanes from which something came that cannot be: why nothing more is taken from them."""
         self.rows: list[Row] = []
@@ -169,6 +178,8 @@ class Ordering:
         Raises SequenceError for a gap before it, and another RemoteError when it cannot be: then
         nothing was taken.
         """
+        if name in self.cuts:
+            return False
         if name in self.spoiled:
             raise DecodeError(f"nothing more is taken of {name}: {self.spoiled[name]}")
         lane = self.lanes.by_name.get(name)
@@ -270,9 +281,14 @@ class Ordering:
         """
         guest = self.guests.get(lane)
         if guest is None:
+            for former in [one for one in self.guests if member_of(one) == member_of(lane)]:
+                del self.guests[former]
+                self.lanes.heard.pop(former, None)
             invitation = self.group.invite(lane)
             guest = self.guests[lane] = Guest(invitation, self.done())
             self.lanes.acknowledged(lane, guest.frontier)
+            if self.keep_rows:
+                self.rows.append(Row(lane, INVITED, Sealed(b"", b"")))
         return guest
 
     def others(self) -> list[str]:
@@ -285,6 +301,8 @@ class Ordering:
         for name, runs in self.group.frontier().items():
             if name in found:
                 found[name] = runs[0][1] if runs and runs[0][0] == 1 else 0
+        for name in self.cuts:
+            found[name] = self.lanes.newest(name)
         return found
 
     def free(self) -> None:
@@ -292,10 +310,62 @@ class Ordering:
         stable, done = self.lanes.stable({*self.others(), *self.guests}), self.done()
         self.lanes.free({name: min(number, done[name]) for name, number in stable.items()})
 
+    # -- what died with its sender ----------------------------------------------------------------
+
+    def hopeless(self) -> dict[str, tuple[int, tuple[str, ...]]]:
+        """Return, for lanes of members that are gone, behind which batch nothing can be delivered,
+        and the lanes of which something is missing, if nobody has more of these than is here.
+
+        In orders that hold a message until what it depends on is there; those by replies have a
+        policy of their own (`missing_parent=`).
+        """
+        if self._one_a_batch:
+            return {}
+        newest = self.lanes.newest
+        dead: dict[Id, set[str]] = {}
+        held = {Id(*one.message.id): one.waits_for for one in self.group.blocked_on()}
+        while True:
+            more = {
+                one: lacking
+                for one, waits_for in held.items()
+                if one not in dead and (lacking := self._lacking(waits_for, dead, newest))
+            }
+            if not more:
+                break
+            dead |= more
+        found: dict[str, tuple[int, tuple[str, ...]]] = {}
+        for one in sorted(dead, reverse=True):
+            if one.lane in self.gone:
+                found[one.lane] = one.number - 1, tuple(sorted(dead[one]))
+        return found
+
+    def _lacking(
+        self,
+        waits_for: Iterable[tuple[str, int]],
+        dead: dict[Id, set[str]],
+        newest: Callable[[str], int],
+    ) -> set[str]:
+        """Return the lanes of gone members that lack something of these."""
+        lacking = set()
+        for lane, number in waits_for:
+            if lane in self.gone and number > newest(lane):
+                lacking.add(lane)
+            lacking |= dead.get(Id(lane, number), set())
+        return lacking
+
+    def cut(self, lane: str, last: int, lacking: tuple[str, ...]) -> None:
+        """Give up what has come of a gone member behind a batch. Its lane ends there."""
+        if self.keep_rows:
+            self.rows.append(Row(lane, CUT, Sealed(b"", str(last).encode())))
+        self.cuts[lane] = last
+        self._deliver(self.group.leave(lane, last))
+        self.delivered.append(GivenUp(lane, self.lanes.newest(lane) - last, lacking))
+
     # -- the way through a store --------------------------------------------------------------
 
     def state(self, unacknowledged: Iterable[Message]) -> bytes:
         """Return everything but the batches, with what the application has not acknowledged."""
+        guests = self.guests.items()
         lanes = ((n, one.oldest, one.newest, one.fed) for n, one in self.lanes.by_name.items())
         return pack_state(
             (
@@ -304,6 +374,8 @@ class Ordering:
                 *(tuple(sorted(self.gone)), self.place, self.said),
                 tuple(_plain(one) for one in unacknowledged),
                 tuple(sorted(self.spoiled.items())),
+                tuple((n, g.invitation, tuple(g.frontier.items())) for n, g in guests),
+                tuple(sorted(self.cuts.items())),
             )
         )
 
@@ -322,7 +394,7 @@ class Ordering:
         fields = unpack_state(state, len(STATE))
         if where := misfit(fields, STATE):
             raise DecodeError(f"no state of a live peer: {where}")
-        me, invitation, inner, lanes, members, gone, place, said, open_, spoiled = fields
+        me, invitation, inner, lanes, members, gone, place, said, open_, spoiled, guests, cuts = fields
         ordering = cls(me, settings, seal, invitation)
         ordering.group.restore(inner, resume=True)
         for name, oldest, newest, fed in lanes:
@@ -333,11 +405,21 @@ class Ordering:
                 ordering._stalled.add(name)
         ordering.members, ordering.gone = dict(members), set(gone)
         ordering.place, ordering.said, ordering.spoiled = place, said, dict(spoiled)
+        ordering.cuts = dict(cuts)
+        for name, given, frontier in guests:
+            ordering.guests[name] = Guest(given, dict(frontier))
+            ordering.lanes.acknowledged(name, dict(frontier))
         return ordering, [_message(one) for one in open_]
 
     def replay(self, row: Row) -> None:
         """Do again what an input did. Raises DecodeError where the store cannot be right."""
         name, number, batch = row
+        if number == INVITED:
+            self.invite(name)
+            return
+        if number == CUT:
+            self.cut(name, int(batch.wire), ())
+            return
         if name != self.me:
             self.take(name, number, batch)
             return

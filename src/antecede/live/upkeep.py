@@ -18,6 +18,9 @@ PATIENCE_NS = NS
 """How long the member with the smaller name waits for the other's call."""
 FREE_NS = NS // 4
 GUEST_NS = 60 * NS
+"""So long a newcomer that was let in may take to begin."""
+GIVE_UP_NS = 2 * NS
+"""So long all must agree on what there is of those who are gone, before what waits is given up."""
 ASKING_NS = 2 * NS
 """After so long without an answer somebody else is asked."""
 
@@ -35,6 +38,7 @@ class Upkeep:
         """Lane -> when that member was last connected, or learnt of."""
         self._behind: dict[str, tuple[int, int]] = {}
         """Lane of which others have more -> (its newest here, since when that is so)."""
+        self._agreed_ns: int | None = None
         self._asked: dict[str, tuple[int, int]] = {}
         """Lane -> (link that was asked for it, when)."""
 
@@ -101,6 +105,7 @@ class Upkeep:
             self._looked_ns = now
             self._look_for_missing(now)
             self._forget_guests(now)
+            self._give_up(now)
             self._put_out(now)
         if now - self._freed_ns >= FREE_NS:
             self._freed_ns = now
@@ -192,6 +197,35 @@ class Upkeep:
             row = self._node.place(lane), wire.NO_MORE
             link.control.append(wire.pack_rows(wire.WANT, [row]))
 
+    def _give_up(self, now: int) -> None:
+        """Give up what depends on messages that nobody has any more.
+
+        That needs all members to be connected, and to have the same of all who are gone, for a
+        while; then all come to the same result.
+        """
+        ordering = self._node.active
+        if not ordering.gone or not self._agreed():
+            self._agreed_ns = None
+            return
+        self._agreed_ns = now if self._agreed_ns is None else self._agreed_ns
+        if now - self._agreed_ns >= GIVE_UP_NS:
+            for lane, (last, lacking) in ordering.hopeless().items():
+                if lane not in ordering.cuts:
+                    ordering.cut(lane, last, lacking)
+
+    def _agreed(self) -> bool:
+        """Whether all members are connected and have the same of those who are gone."""
+        node = self._node
+        ordering = node.active
+        if ordering.group.stats().held == 0 or self.unheard():
+            return False
+        heard, newest = ordering.lanes.heard, ordering.lanes.newest
+        return all(
+            heard.get(link.lane, {}).get(lane, 0) == newest(lane)
+            for link in node.greeted.values()
+            for lane in ordering.gone
+        )
+
     # -- what nobody needs ------------------------------------------------------------------------------
 
     def _free(self) -> None:
@@ -237,6 +271,18 @@ class Upkeep:
             since = self._heard_ns.setdefault(lane, now)
             if after is None or now - since <= after:
                 continue
-            if node.stopped or not all(lane in link.unheard for link in node.greeted.values()):
+            if not self._may_put_out():
+                return
+            if not all(lane in link.unheard for link in node.greeted.values()):
                 continue
             node.put_out(lane, f"unheard for {(now - since) // 10**6} ms")
+
+    def _may_put_out(self) -> bool:
+        """Whether one is in the larger part of the group, so that two parts never put each other
+        out; of two halves it is the one with the least name."""
+        node = self._node
+        members = node.active.members
+        heard = [lane for lane in members if lane == node.lane or lane in node.greeted]
+        return 2 * len(heard) > len(members) or (
+            2 * len(heard) == len(members) and min(members) in heard
+        )

@@ -63,6 +63,8 @@ class Welcome(NamedTuple):
     frontier: Mapping[str, int]
     members: Mapping[str, str]
     """Lane -> address."""
+    gone: Iterable[str]
+    """Lanes of those who left or were put out."""
     owners: Mapping[str, bytes]
     history: bytes
 
@@ -136,6 +138,7 @@ def pack_welcome(welcome: Welcome) -> bytes:
         block(welcome.invitation),
         table(welcome.frontier),
         _texts({name: address.encode() for name, address in welcome.members.items()}),
+        _texts(dict.fromkeys(welcome.gone, b"")),
         _texts(welcome.owners),
         welcome.history,
     )
@@ -146,7 +149,8 @@ def unpack_welcome(body: bytes) -> Welcome:
     reader = Reader(body)
     group, invitation, frontier = reader.block(), reader.block(), read_table(reader)
     members = {name: _text(data) for name, data in _read_texts(reader).items()}
-    return Welcome(group, invitation, frontier, members, _read_texts(reader), reader.rest())
+    gone, owners = tuple(_read_texts(reader)), _read_texts(reader)
+    return Welcome(group, invitation, frontier, members, gone, owners, reader.rest())
 
 
 def table(frontier: Mapping[str, int]) -> bytes:

@@ -1,0 +1,296 @@
+"""Runs of the simulated network: what happens follows from a seed, and the oracle judges it.
+
+A run has a few seconds of talk with faults in between, then everything is healed and has time to
+come to rest. What every member said and delivered is written down as a trace, life by life, and
+judged by `antecede.oracle`, which knows nothing of lanes, frontiers or stores.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from antecede.live.drivers.memory import MS, Host, MemoryNetwork
+from antecede.live.events import Id, Message
+from antecede.live.settings import NS, Settings
+from antecede.oracle.history import History
+from antecede.trace.schema import DELIVER, SEND, Event
+
+RELATION = {"causal": "delivery", "bss": "delivery", "fifo": "fifo", "none": "none", "reply": "reply"}
+REST_S = 14
+
+
+class Plan(NamedTuple):
+    """What a run is like."""
+
+    seed: int
+    members: int = 4
+    messages: int = 60
+    seconds: float = 4.0
+    order: str = "causal"
+    durable: bool = False
+    faults: int = 4
+    settings: dict[str, object] = {}
+
+
+@dataclass
+class Judgement:
+    """What a run did wrong, and how much there was to do."""
+
+    messages: int = 0
+    deliveries: int = 0
+    early: list[object] = field(default_factory=list)
+    lost: list[tuple[str, str]] = field(default_factory=list)
+    twice: list[object] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    again: int = 0
+    """Messages that came again after a restart, which the application had not acknowledged."""
+
+    @property
+    def clean(self) -> bool:
+        return not (self.early or self.lost or self.twice or self.stuck or self.refused)
+
+
+class Run:
+    """One run: talks, does harm, heals, and is judged."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.network = MemoryNetwork(plan.seed)
+        self.random = random.Random(f"plan {plan.seed}")
+        settings = Settings(order=plan.order, **plan.settings)  # type: ignore[arg-type]
+        self.names = [chr(ord("a") + k) for k in range(plan.members)]
+        for name in self.names:
+            self.network.add(name, settings, durable=plan.durable)
+        self.rows: dict[str, list[tuple[str, Id, tuple[Id, ...], int]]] = {}
+        """Lane -> (kind, id, answers, place) in the order in which its member saw them."""
+        self.seen: dict[str, int] = {}
+        """Host -> how many of its events are written down."""
+        self.founders: set[str] = set()
+        self.judgement = Judgement()
+
+    # -- what happens -----------------------------------------------------------------------
+
+    def start(self) -> None:
+        network = self.network
+        network.start("a")
+        for k, name in enumerate(self.names[1:]):
+            network.at((50 + 20 * k) * MS, lambda name=name: network.start(name, "a"))  # type: ignore[misc]
+        network.run(2 * NS)
+        for host in network.hosts.values():
+            assert host.node is not None
+            assert host.node.ordering is not None
+            assert len(host.node.greeted) == len(self.names) - 1
+            self.founders.add(host.node.lane)
+
+    def run(self) -> Judgement:
+        self.start()
+        plan, draw = self.plan, self.random
+        span = round(plan.seconds * NS)
+        for _ in range(plan.messages):
+            name = draw.choice(self.names)
+            self.network.at(draw.randrange(span), lambda name=name: self.say(name))  # type: ignore[misc]
+        for _ in range(plan.faults):
+            self.network.at(draw.randrange(span), self.fault)
+        self.network.run(self.network.now + span)
+        self.heal()
+        self.network.run(self.network.now + REST_S * NS)
+        self.judge()
+        return self.judgement
+
+    def say(self, name: str) -> None:
+        host = self.network.hosts[name]
+        self.write_down(host)
+        node = host.node
+        if node is None or host.frozen or node.ordering is None or node.out:
+            return
+        reply: tuple[Id, ...] = ()
+        lane = self.rows.setdefault(node.lane, [])
+        if self.plan.order == "reply" and lane and self.random.random() < 0.7:
+            reply = (self.random.choice(lane)[1],)
+        said = self.network.say(name, f"{name}{self.network.now}".encode(), reply)
+        if said is not None:
+            lane.append((SEND, said, reply, 0))
+
+    def write_down(self, host: Host) -> None:
+        """Note what a host has delivered since the last time."""
+        node = host.node
+        fresh = host.events[self.seen.get(host.name, 0) :]
+        self.seen[host.name] = len(host.events)
+        if node is None:
+            return
+        lane = self.rows.setdefault(node.lane, [])
+        known = {row[1] for row in lane if row[0] == DELIVER}
+        for event in fresh:
+            if not isinstance(event, Message) or not event.place:
+                continue
+            if event.id in known and host.lives > 1 and self.plan.durable:
+                self.judgement.again += 1
+                continue
+            lane.append((DELIVER, event.id, event.reply_to, event.place))
+
+    def fault(self) -> None:
+        """Do some harm, and undo it in a while."""
+        network, draw = self.network, self.random
+        name = draw.choice(self.names)
+        kind = draw.choice(("cut", "one way", "crash", "freeze", "crash", "leave"))
+        after = draw.randrange(200, 2500) * MS
+        if kind == "crash":
+            self.crash(name)
+            network.at(after, lambda: self.restart(name))
+        elif kind == "freeze":
+            network.freeze(name)
+            network.at(after, lambda: network.thaw(name))
+        elif kind == "leave" and not self.plan.durable:
+            self.leave(name)
+            network.at(after, lambda: self.restart(name))
+        else:
+            some = set(draw.sample(self.names, draw.randrange(1, len(self.names))))
+            network.cut(some, set(self.names) - some, one_way=kind == "one way")
+            network.at(after, network.heal)
+
+    def crash(self, name: str) -> None:
+        if not self.plan.durable and not self._others(name):
+            return  # without a store a group ends with its last member
+        self.write_down(self.network.hosts[name])
+        self.network.crash(name)
+
+    def _others(self, name: str) -> list[str]:
+        """Return the other hosts with a member that is in the group."""
+        return [
+            one.name
+            for one in self.network.hosts.values()
+            if one.name != name
+            and one.node is not None
+            and one.node.ordering is not None
+            and not (one.node.left or one.node.out)
+        ]
+
+    def leave(self, name: str) -> None:
+        host = self.network.hosts[name]
+        if not self._others(name):
+            return
+        self.write_down(host)
+        if host.node is None or host.frozen or host.node.ordering is None or host.node.out:
+            return
+        host.node.leave()
+        self.network.turn(name)
+
+    def restart(self, name: str) -> None:
+        """Begin a life where there is none, or one that left or was put out."""
+        host = self.network.hosts[name]
+        self.write_down(host)
+        node = host.node
+        if node is not None and not (node.left or node.out):
+            return
+        if node is not None:
+            self.network.crash(name)
+        others = self._others(name)
+        if self.plan.durable and host.store is not None and host.store.snapshot:
+            self.network.start(name)
+            self._forget_unstored(host)
+        elif others:
+            self.network.start(name, self.random.choice(others))
+        else:
+            self.network.at(200 * MS, lambda: self.restart(name))
+
+    def _forget_unstored(self, host: Host) -> None:
+        """What a member said and delivered and did not store before a crash has not been."""
+        node = host.node
+        assert node is not None
+        assert node.ordering is not None
+        ordering = node.ordering
+        place = ordering.place
+        by_batch = self.plan.order == "reply"
+        said = ordering.lanes.newest(node.lane) if by_batch else ordering.said
+        self.rows[node.lane] = [
+            row
+            for row in self.rows.get(node.lane, [])
+            if (row[1].number <= said if row[0] == SEND else row[3] <= place)
+        ]
+
+    def heal(self) -> None:
+        network = self.network
+        network.heal()
+        for name, host in network.hosts.items():
+            if host.frozen:
+                network.thaw(name)
+            if host.node is None or host.node.out or host.node.left:
+                self.restart(name)
+        network.at(4 * NS, self._second_look)
+
+    def _second_look(self) -> None:
+        """Who learnt late that it was put out begins anew."""
+        for host in self.network.hosts.values():
+            if host.node is None or host.node.out:
+                self.restart(host.name)
+
+    # -- judgement --------------------------------------------------------------------------
+
+    def judge(self) -> None:
+        found = self.judgement
+        for host in self.network.hosts.values():
+            self.write_down(host)
+            self._at_rest(host)
+        sends = {row[1] for rows in self.rows.values() for row in rows if row[0] == SEND}
+        delivered = {
+            lane: [row[1] for row in rows if row[0] == DELIVER] for lane, rows in self.rows.items()
+        }
+        found.messages, found.deliveries = len(sends), sum(map(len, delivered.values()))
+        owed = self._owed(sends, delivered)
+        history = History(self._events(), {str(one): lanes for one, lanes in owed.items()})
+        found.early += history.early(RELATION[self.plan.order])
+        for lane in history.by_member:
+            found.twice += history._doubled_or_unsent(lane)
+        alive = {host.node.lane for host in self.network.hosts.values() if host.node is not None}
+        for message, lanes in owed.items():
+            somebody = any(message in delivered[lane] for lane in alive & delivered.keys())
+            if message.lane in alive or somebody:
+                found.lost += [
+                    (str(message), lane)
+                    for lane in lanes & alive
+                    if lane != message.lane and message not in delivered[lane]
+                ]
+
+    def _at_rest(self, host: Host) -> None:
+        node = host.node
+        if node is None or node.ordering is None or node.out:
+            self.judgement.stuck.append(f"{host.name} is in no group")
+            return
+        ordering = node.ordering
+        if sorted(ordering.members) != sorted(
+            one.node.lane for one in self.network.hosts.values() if one.node is not None
+        ):
+            self.judgement.stuck.append(f"{host.name} sees {sorted(ordering.members)}")
+        if ordering.group.blocked_on() or ordering._stalled or ordering.lanes.bytes:
+            self.judgement.stuck.append(f"{host.name} holds {ordering.group.blocked_on()[:2]}")
+        if ordering.spoiled:
+            self.judgement.refused.append(f"{host.name}: {ordering.spoiled}")
+        bad = {kind: count for kind, count in node.refused.items() if kind != "MismatchError"}
+        if bad:
+            self.judgement.refused.append(f"{host.name}: {bad}, {node.last_refusal}")
+
+    def _owed(self, sends: set[Id], delivered: dict[str, list[Id]]) -> dict[Id, set[str]]:
+        """Return to whom each message is owed: a newcomer, from the first it got of a lane on."""
+        first: dict[tuple[str, str], int] = {}
+        for lane, ids in delivered.items():
+            for one in ids:
+                key = lane, one.lane
+                first[key] = min(first.get(key, one.number), one.number)
+        return {
+            one: {
+                lane
+                for lane in delivered
+                if lane in self.founders or one.number >= first.get((lane, one.lane), 1 << 62)
+            }
+            for one in sends
+        }
+
+    def _events(self) -> list[Event]:
+        return [
+            Event(kind=kind, id=str(one), member=lane, parents=tuple(map(str, answers)))
+            for lane, rows in self.rows.items()
+            for kind, one, answers, _ in rows
+        ]
