@@ -219,7 +219,8 @@ class Run:
                 network.thaw(name)
             if host.node is None or host.node.out or host.node.left:
                 self.restart(name)
-        network.at(4 * NS, self._second_look)
+        for seconds in range(1, REST_S - 3):
+            network.at(seconds * NS, self._second_look)
 
     def _second_look(self) -> None:
         """Who learnt late that it was put out begins anew."""
@@ -273,7 +274,15 @@ class Run:
             self.judgement.refused.append(f"{host.name}: {bad}, {node.last_refusal}")
 
     def _owed(self, sends: set[Id], delivered: dict[str, list[Id]]) -> dict[Id, set[str]]:
-        """Return to whom each message is owed: a newcomer, from the first it got of a lane on."""
+        """Return to whom each message is owed: a newcomer, from the first it got of a lane on.
+
+        Where only answers wait, its sponsor may have delivered what came later: it is owed nothing.
+        """
+        if self.plan.order == "reply":
+            return {
+                one: {lane for lane in delivered if lane in self.founders or one in delivered[lane]}
+                for one in sends
+            }
         first: dict[tuple[str, str], int] = {}
         for lane, ids in delivered.items():
             for one in ids:

@@ -51,6 +51,9 @@ class Greeting:
     def greeted(self, link: Link, hello: Hello, now: int) -> None:
         """The other end has said who it is. Raises MismatchError when it cannot stay."""
         node = self._node
+        if node.out:
+            node.end(link, "out of the group")
+            return
         self._check(link, hello)
         node.seals.learn(hello.lane, hello.owner)
         if hello.group and node.group_tag and hello.group != node.group_tag:
@@ -117,11 +120,12 @@ class Greeting:
         node = self._node
         lane = node.active.lanes.by_name[node.lane]
         if had > lane.newest:
-            node.out = (
+            why = (
                 f"{link.name} has {had} batches of {node.lane}, and here are {lane.newest}: the "
                 "store is an old copy. Begin anew, with an empty one"
             )
-            raise MismatchError("members", node.out)
+            node.go_out(why)
+            raise MismatchError("members", why)
         link.member = True
         link.cursors = {node.lane: had}
         if lane.oldest > had + 1:

@@ -117,6 +117,13 @@ class Node:
         self.left = True
         self.active.flush()
 
+    def go_out(self, why: str) -> None:
+        """Be out of the group for good: nothing is said or taken any more in this life."""
+        self.out = self.out or why
+        for link in self.links.values():
+            if not link.closing:
+                self.end(link, "out of the group")
+
     def put_out(self, lane: str, why: str) -> None:
         """Say that somebody else is out. Raises LocalError for who is not in the group."""
         if lane == self.lane or lane not in self.active.members:
@@ -270,7 +277,7 @@ class Node:
         if self.ordering is None:
             self.refusal = link.closing
         elif link.closing.startswith(PUT_OUT):
-            self.out = link.closing
+            self.go_out(link.closing)
 
     def _wanted(self, link: Link, rows: dict[str, int]) -> None:
         """Hand on, from here on, what the other end asks for, though it is not ours."""
@@ -302,7 +309,7 @@ class Node:
         if ordering.unsent and not self.stopped:
             ordering.flush()
         if self.lane in ordering.gone and not self.left:
-            self.out = self.out or f"{PUT_OUT}, as another member says"
+            self.go_out(f"{PUT_OUT}, as another member says")
 
     def tick(self, now: int) -> None:
         """Let time pass."""

@@ -104,6 +104,8 @@ class Upkeep:
         if now - self._looked_ns >= settings.relay_ns // 4:
             self._looked_ns = now
             self._look_for_missing(now)
+            if node.out:
+                return
             self._forget_guests(now)
             self._give_up(now)
             self._put_out(now)
@@ -155,9 +157,27 @@ class Upkeep:
         for lane, (newest, since) in behind.items():
             if now - since >= self._node.settings.relay_ns:
                 self._ask(lane, newest, now)
+        self._check_lost(behind, now)
         for lane in [lane for lane in self._asked if lane not in behind]:
             if lane in self._node.greeted:
                 self._stop_asking(lane)
+
+    def _check_lost(self, behind: dict[str, tuple[int, int]], now: int) -> None:
+        """Where nobody who is connected has any more what one lacks, there is only a new beginning.
+
+        Who is not connected may still have it: one waits as long as one would wait for that member.
+        """
+        node, after = self._node, self._node.settings.put_out_ns
+        if not node.greeted or (after is None and self.unheard()):
+            return
+        for lane, (newest, since) in behind.items():
+            given_up = [link.given_up.get(lane, 0) > newest + 1 for link in node.greeted.values()]
+            if all(given_up) and now - since > max(GIVE_UP_NS, after or 0):
+                node.go_out(
+                    f"batch {newest + 1} of {lane} is nobody's any more: all who had it are gone, "
+                    "or gave it up while this member was away. Join anew"
+                )
+                return
 
     def _known_newest(self) -> dict[str, int]:
         known: dict[str, int] = {}
