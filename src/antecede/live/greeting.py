@@ -110,7 +110,8 @@ class Greeting:
         """Two members: each is told what the other has, and sends what it lacks."""
         node = self._node
         ordering = node.active
-        ordering.lanes.acknowledged(hello.lane, hello.frontier)
+        # What it says now counts, and not what it was told to start from, by more than one perhaps.
+        ordering.lanes.heard[hello.lane] = dict(hello.frontier)
         self._resume(link, hello.frontier.get(node.lane, 0))
         rows = [(node.place(name), count) for name, count in node.safe().items()]
         link.control.append(wire.pack_rows(wire.HAVE, rows))
@@ -136,6 +137,9 @@ class Greeting:
         """As sponsor: give a newcomer what it starts from, and keep what it will need."""
         node = self._node
         ordering = node.active
+        if link.dialed:  # a new life at the address of an old one: it will call whom it wants
+            node.end(link, f"{NOT_YET}: {hello.lane} has not asked to be let in")
+            return
         if node.left or node.lane not in ordering.members:
             node.end(link, f"{NOT_YET}: {node.name} is leaving, join elsewhere")
             return

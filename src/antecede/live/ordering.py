@@ -261,7 +261,7 @@ class Ordering:
         if change.kind is ChangeKind.JOINED:
             if change.lane not in self.gone:
                 self.members[change.lane] = change.detail
-                self.guests.pop(change.lane, None)
+                self._forget_guests(change.member, change.lane)
         else:
             self._remove(change.lane)
         if set(self.members) != before:
@@ -281,15 +281,20 @@ class Ordering:
         """
         guest = self.guests.get(lane)
         if guest is None:
-            for former in [one for one in self.guests if member_of(one) == member_of(lane)]:
-                del self.guests[former]
-                self.lanes.heard.pop(former, None)
+            self._forget_guests(member_of(lane))
             invitation = self.group.invite(lane)
             guest = self.guests[lane] = Guest(invitation, self.done())
             self.lanes.acknowledged(lane, guest.frontier)
             if self.keep_rows:
                 self.rows.append(Row(lane, INVITED, Sealed(b"", b"")))
         return guest
+
+    def _forget_guests(self, member: str, but: str = "") -> None:
+        """A member has one life at a time: earlier ones that never began will not."""
+        for lane in [one for one in self.guests if member_of(one) == member]:
+            del self.guests[lane]
+            if lane != but:
+                self.lanes.heard.pop(lane, None)
 
     def others(self) -> list[str]:
         """Return the lanes of all members but one's own."""

@@ -22,17 +22,29 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from antecede.errors import LocalError, PeerError
 from antecede.formatting import shown
-from antecede.live.drivers.tcp import MAX_READY, Secure, TcpDriver, split_address
-from antecede.live.events import LIFE_LENGTH, Event, Id, Message, View, checked_name, member_of
+from antecede.live.drivers.tcp import MAX_READY, TcpDriver, split_address
+from antecede.live.events import (
+    LIFE_LENGTH,
+    Event,
+    Id,
+    Message,
+    View,
+    checked_name,
+    lane_of,
+    member_of,
+)
 from antecede.live.greeting import NOT_YET
 from antecede.live.node import Node
 from antecede.live.sealing import Seals
 from antecede.live.settings import NS, Settings
 from antecede.live.store import Store
+
+if TYPE_CHECKING:
+    from antecede.live.tls import Tls
 
 Answered = Message | Id
 PENDING: Final = 4 << 20
@@ -67,7 +79,7 @@ class Peer:
         options: Mapping[str, Any] | None = None,
         listen: str | None = None,
         address: str | None = None,
-        tls: Secure | None = None,
+        tls: Tls | None = None,
         insecure: bool = False,
         store: str | os.PathLike[str] | None = None,
         acknowledge: str = "next",
@@ -84,7 +96,9 @@ class Peer:
         self.settings = Settings(
             room=room, order=order, options=dict(options or {}), **_in_ns(settings)
         )
-        self._secure = tls
+        self._tls = tls
+        if tls is not None and tls.name != name:
+            raise LocalError(f"the certificate is {tls.name}'s, and not {name}'s")
         self._listen = None if listen is None else split_address(listen)
         self._address = address
         self._store_path = None if store is None else Path(store)
@@ -102,15 +116,15 @@ class Peer:
     async def __aenter__(self) -> Peer:
         """Open the store, listen, and go on in the group that the store knows."""
         store = self._opened()
-        address = self._advertised()
+        life = _life(store)
         self._node = node = Node(
-            *(self.name, self.settings, _life(), address),
-            seals=self._seals(store),
+            *(self.name, self.settings, life, self._advertised()),
+            seals=self._seals(store, lane_of(self.name, life)),
             durable=store is not None,
         )
         saved = store.saved() if store is not None else None
         self._driver = TcpDriver(
-            *(node,), secure=self._secure, store=store, ready=self._delivered, changed=self._wake
+            *(node,), secure=self._tls, store=store, ready=self._delivered, changed=self._wake
         )
         try:
             if saved is not None:
@@ -128,8 +142,16 @@ class Peer:
         room, options = self.settings.tags()
         return Store(self._store_path, self.name, room + options + self.settings.order.encode())
 
-    def _seals(self, store: Store | None) -> Seals | None:
-        return None
+    def _seals(self, store: Store | None, lane: str) -> Seals | None:
+        if self._tls is None:
+            return None
+        from antecede.live.seals import CertifiedSeals  # needs the extra
+
+        secret = b"" if store is None else store.get("secret") or b""
+        seals = CertifiedSeals(self._tls, self.settings.room, lane, time.time, secret)
+        if store is not None and not secret:
+            store.put("secret", seals.secret)
+        return seals
 
     def _advertised(self) -> str:
         if self._address is not None:
@@ -429,10 +451,14 @@ class Peer:
         return True
 
 
-def _life() -> str:
-    """Draw what tells this life of a member from its others."""
+def _life(store: Store | None) -> str:
+    """Return what tells this life of a member from its others: as stored, or drawn."""
     letters = string.ascii_lowercase + string.digits
-    return "".join(secrets.choice(letters) for _ in range(LIFE_LENGTH))
+    known = None if store is None else store.get("life")
+    life = known or "".join(secrets.choice(letters) for _ in range(LIFE_LENGTH)).encode()
+    if store is not None and known is None:
+        store.put("life", life)
+    return life.decode()
 
 
 def _ids(reply_to: Answered | Iterable[Answered]) -> Sequence[Id]:

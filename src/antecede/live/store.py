@@ -11,6 +11,7 @@ fails, what was acknowledged is there.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -47,6 +48,7 @@ class Store:
         """Open or make it. `owner`, `group`: whose it is; that of another is refused."""
         self.path = path
         self._last = 0
+        _only_ours(path)
         try:
             self._db = sqlite3.connect(
                 path, isolation_level=None, check_same_thread=False, timeout=0.2
@@ -182,3 +184,11 @@ class Store:
         except sqlite3.Error as error:
             raise self._error("read", error) from error
         return [(n, Sealed(seal, wire)) for n, seal, wire in found]
+
+
+def _only_ours(path: Path) -> None:
+    """Make the file, readable by nobody else: the key of the lane is in it."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise StoreError(f"{path} cannot be opened: {error.strerror}") from error

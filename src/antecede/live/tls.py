@@ -1,0 +1,124 @@
+"""TLS 1.3 with certificates of both sides: who one is, and whom one lets in."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import time
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+
+from antecede.errors import DecodeError, InputError
+from antecede.live.keys import check_issued, member_name
+
+WARN_S = 14 * 24 * 3600
+
+
+@dataclass(frozen=True)
+class Tls:
+    """A member's certificate and key, and the authority whose members are let in.
+
+    `certificate`: a PEM file with the certificate, and the key unless `key` names another file.
+    `authority`: a PEM file with one certificate or more: whoever has one of theirs may join.
+    `password`: of the key. Raises InputError, which names the file and what to do, when one is
+    missing or no PEM, the key is not the certificate's, or it has expired or is of another
+    authority.
+    """
+
+    certificate: str | os.PathLike[str]
+    authority: str | os.PathLike[str]
+    key: str | os.PathLike[str] | None = None
+    password: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse at once what would fail at the first connection."""
+        authority = _read(self.authority)
+        try:
+            x509.load_pem_x509_certificates(authority)
+        except ValueError as error:
+            raise InputError("no certificate in PEM", path=str(self.authority)) from error
+        try:
+            check_issued(self.der, authority, time.time())
+        except DecodeError as error:
+            raise InputError(
+                f"{error}; make a new one, or give its authority", path=str(self.certificate)
+            ) from error
+        self.client()
+
+    @cached_property
+    def der(self) -> bytes:
+        """The certificate."""
+        try:
+            read = x509.load_pem_x509_certificate(_read(self.certificate))
+        except ValueError as error:
+            raise InputError("no certificate in PEM", path=str(self.certificate)) from error
+        return read.public_bytes(serialization.Encoding.DER)
+
+    @property
+    def name(self) -> str:
+        """The member's name in the certificate."""
+        return member_name(self.der)
+
+    @staticmethod
+    def name_of(certificate: bytes) -> str:
+        """Return the member's name in a certificate (DER). Raises DecodeError without one."""
+        return member_name(certificate)
+
+    @cached_property
+    def authorities(self) -> bytes:
+        """The authority's certificates, PEM."""
+        return _read(self.authority)
+
+    def key_pem(self) -> bytes:
+        """Return the bytes of the file with the key."""
+        return _read(self.certificate if self.key is None else self.key)
+
+    def warnings(self, now_s: float) -> list[str]:
+        """Return what will soon be a problem: a certificate that expires in two weeks."""
+        read = x509.load_der_x509_certificate(self.der)
+        left = read.not_valid_after_utc.timestamp() - now_s
+        if left > WARN_S:
+            return []
+        return [f"{Path(self.certificate).name} expires on {read.not_valid_after_utc:%Y-%m-%d}"]
+
+    def server(self) -> ssl.SSLContext:
+        """Return the context for those who call."""
+        context = self._context(ssl.PROTOCOL_TLS_SERVER)
+        context.num_tickets = 0  # a link is resumed by its frontier, and tickets are bytes for nothing
+        return context
+
+    def client(self) -> ssl.SSLContext:
+        """Return the context for whom one calls."""
+        return self._context(ssl.PROTOCOL_TLS_CLIENT)
+
+    def _context(self, kind: int) -> ssl.SSLContext:
+        context = ssl.SSLContext(kind)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.check_hostname = False  # the name in the certificate is the member's, not a host's
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.options |= ssl.OP_NO_COMPRESSION
+        context.load_verify_locations(cadata=self.authorities.decode("ascii", "replace"))
+        password = "" if self.password is None else self.password
+        try:
+            context.load_cert_chain(self.certificate, self.key, password=lambda: password)
+        except (ssl.SSLError, OSError, ValueError) as error:
+            raise InputError(
+                f"certificate and key do not go together, or the password is another: {error}",
+                path=str(self.certificate if self.key is None else self.key),
+            ) from error
+        return context
+
+
+def _read(path: str | os.PathLike[str]) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"cannot be read: {error.strerror or error}; `antecede keys` makes certificates "
+            "for a try",
+            path=str(path),
+        ) from error
