@@ -129,9 +129,6 @@ class Greeting:
             raise MismatchError("members", why)
         link.member = True
         link.cursors = {node.lane: had}
-        if lane.oldest > had + 1:
-            gone = [(node.place(node.lane), lane.oldest)]
-            link.control.append(wire.pack_rows(wire.GONE, gone))
 
     def _let_in(self, link: Link, hello: Hello) -> None:
         """As sponsor: give a newcomer what it starts from, and keep what it will need."""

@@ -36,6 +36,8 @@ class Link:
         """Those of which it was."""
         self.given_up: dict[str, int] = {}
         """Lane -> the oldest number that the other end says it still has."""
+        self.told_gone: dict[str, int] = {}
+        """Lane -> the oldest number that we have, as the other end was told."""
         self.unheard: frozenset[str] = frozenset()
         """Members that the other end does not hear."""
         self.up_ns = self.heard_ns = self.pinged_ns = now

@@ -290,8 +290,6 @@ class Node:
             elif lane is not None:
                 link.cursors[name] = number
                 self._show_owner(link, name)
-                if lane.oldest > number + 1:
-                    link.control.append(wire.pack_rows(wire.GONE, [(self.place(name), lane.oldest)]))
 
     def _show_owner(self, link: Link, name: str) -> None:
         if name not in link.owners and name != self.lane:
@@ -452,7 +450,9 @@ class Node:
         if staged and cursor + 1 < lane.first:
             found: Iterable[tuple[int, Sealed]] = list(staged)
         elif cursor + 1 < lane.first:
-            if cursor + 1 >= lane.oldest and name not in link.asked:
+            if cursor + 1 < lane.oldest:
+                self._say_gone(link, name, lane.oldest)
+            elif name not in link.asked:
                 link.loading.add(name)
             return 0
         else:
@@ -466,6 +466,12 @@ class Node:
             link.cursors[name] = number
             self.resent += name != self.lane
         return size
+
+    def _say_gone(self, link: Link, name: str, oldest: int) -> None:
+        """Say, once, that what the other end lacks is not here any more."""
+        if link.told_gone.get(name) != oldest:
+            link.told_gone[name] = oldest
+            link.control.append(wire.pack_rows(wire.GONE, [(self.place(name), oldest)]))
 
     def _batch_frame(self, name: str, number: int, batch: Sealed) -> bytes:
         if name != self.lane:

@@ -310,9 +310,10 @@ class Ordering:
             found[name] = self.lanes.newest(name)
         return found
 
-    def free(self) -> None:
-        """Give up what all members have, and a newcomer would not need."""
-        stable, done = self.lanes.stable({*self.others(), *self.guests}), self.done()
+    def free(self, connected: Iterable[str]) -> None:
+        """Give up what all have, members, guests and who is connected, and no newcomer needs."""
+        lanes = {*self.others(), *self.guests, *connected} - self.gone
+        stable, done = self.lanes.stable(lanes), self.done()
         self.lanes.free({name: min(number, done[name]) for name, number in stable.items()})
 
     # -- what died with its sender ----------------------------------------------------------------

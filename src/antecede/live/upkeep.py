@@ -251,7 +251,7 @@ class Upkeep:
     def _free(self) -> None:
         node = self._node
         ordering = node.active
-        ordering.free()
+        ordering.free(node.greeted)
         lanes = ordering.lanes
         if lanes.bytes <= node.settings.memory:
             return
