@@ -232,7 +232,9 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-def mesh(kind: str, burst: int, seconds: float = 3.0, members: int = MEMBERS) -> tuple[float, float]:
+def mesh(
+    kind: str, burst: int, seconds: float = 3.0, members: int = MEMBERS
+) -> tuple[float, float]:
     """Return deliveries a second of all processes, and microseconds of a core for each."""
     context = multiprocessing.get_context("spawn")
     out: Queue[Rate] = context.Queue()
@@ -246,7 +248,9 @@ def mesh(kind: str, burst: int, seconds: float = 3.0, members: int = MEMBERS) ->
                 keys.make_member(Path(folder), f"m{me}")
         ports = free_ports(members)
         arguments = ports, ready, out, kind, burst, seconds, folder
-        processes = [context.Process(target=_process, args=(me, *arguments)) for me in range(members)]
+        processes = [
+            context.Process(target=_process, args=(me, *arguments)) for me in range(members)
+        ]
         for one in processes:
             one.start()
         rates = [out.get(timeout=120) for _ in processes]

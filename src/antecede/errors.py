@@ -99,7 +99,10 @@ class SequenceError(RemoteError):
 
 
 class MismatchError(DecodeError):
-    """Bytes of another group: `differs` is "order", "room", "options", "members", "kind", "sender"."""
+    """Bytes of another group or sender.
+
+    `differs` is "order", "room", "options", "group", "members", "kind" or "sender".
+    """
 
     def __init__(self, differs: str, message: str) -> None:
         self.differs = differs
@@ -125,7 +128,7 @@ class LimitError(RemoteError):
 
 
 class StoreError(AntecedeError):
-    """The store of a live peer cannot be opened, written or read; says which file and what to do."""
+    """A live peer's store cannot be opened, written or read; says which file and what to do."""
 
 
 class PeerError(AntecedeError):

@@ -8,7 +8,10 @@ judged by `antecede.oracle`, which knows nothing of lanes, frontiers or stores.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple
 
 from antecede.live.drivers.memory import MS, Host, MemoryNetwork
@@ -17,8 +20,16 @@ from antecede.live.settings import NS, Settings
 from antecede.oracle.history import History
 from antecede.trace.schema import DELIVER, SEND, Event
 
-RELATION = {"causal": "delivery", "bss": "delivery", "fifo": "fifo", "none": "none", "reply": "reply"}
+RELATION = {
+    "causal": "delivery",
+    "bss": "delivery",
+    "fifo": "fifo",
+    "none": "none",
+    "reply": "reply",
+}
 REST_S = 14
+Row = tuple[str, Id, tuple[Id, ...], int]
+"""Kind, message, what it answers, and the place in which it was delivered."""
 
 
 class Plan(NamedTuple):
@@ -31,7 +42,7 @@ class Plan(NamedTuple):
     order: str = "causal"
     durable: bool = False
     faults: int = 4
-    settings: dict[str, object] = {}
+    settings: Mapping[str, object] = MappingProxyType({})
 
 
 @dataclass
@@ -64,7 +75,7 @@ class Run:
         self.names = [chr(ord("a") + k) for k in range(plan.members)]
         for name in self.names:
             self.network.add(name, settings, durable=plan.durable)
-        self.rows: dict[str, list[tuple[str, Id, tuple[Id, ...], int]]] = {}
+        self.rows: dict[str, list[Row]] = {}
         """Lane -> (kind, id, answers, place) in the order in which its member saw them."""
         self.seen: dict[str, int] = {}
         """Host -> how many of its events are written down."""
@@ -77,7 +88,7 @@ class Run:
         network = self.network
         network.start("a")
         for k, name in enumerate(self.names[1:]):
-            network.at((50 + 20 * k) * MS, lambda name=name: network.start(name, "a"))  # type: ignore[misc]
+            network.at((50 + 20 * k) * MS, partial(network.start, name, "a"))
         network.run(2 * NS)
         for host in network.hosts.values():
             assert host.node is not None
@@ -91,7 +102,7 @@ class Run:
         span = round(plan.seconds * NS)
         for _ in range(plan.messages):
             name = draw.choice(self.names)
-            self.network.at(draw.randrange(span), lambda name=name: self.say(name))  # type: ignore[misc]
+            self.network.at(draw.randrange(span), partial(self.say, name))
         for _ in range(plan.faults):
             self.network.at(draw.randrange(span), self.fault)
         self.network.run(self.network.now + span)

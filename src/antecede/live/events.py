@@ -143,7 +143,8 @@ class View(NamedTuple):
 
 class GivenUp(NamedTuple):
     """What had come of a member that is gone, and is delivered by nobody: it depends on what
-    nobody in the group has, since that died with its sender."""
+    nobody in the group has, since that died with its sender.
+    """
 
     lane: str
     batches: int

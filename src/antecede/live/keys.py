@@ -81,12 +81,12 @@ def make_member(
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
         .add_extension(
-            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
+            x509.ExtendedKeyUsage(
+                [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+            ),
             critical=False,
         )
-        .add_extension(
-            x509.SubjectAlternativeName([*names, *map(_host, hosts)]), critical=False
-        )
+        .add_extension(x509.SubjectAlternativeName([*names, *map(_host, hosts)]), critical=False)
         .sign(secret, None)
     )
     _write(path, _pem(key) + made.public_bytes(serialization.Encoding.PEM), 0o600)
@@ -149,7 +149,9 @@ def _authority(folder: Path) -> tuple[x509.Certificate, ed25519.Ed25519PrivateKe
             path=str(error.filename),
         ) from error
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise InputError(f"no authority's certificate and key: {error}", path=str(folder)) from error
+        raise InputError(
+            f"no authority's certificate and key: {error}", path=str(folder)
+        ) from error
     if not isinstance(key, ed25519.Ed25519PrivateKey):
         raise InputError("not an Ed25519 key", path=str(folder / AUTHORITY_KEY))
     return certificate, key

@@ -27,7 +27,7 @@ class Sealed(NamedTuple):
 
 
 class Lane:
-    """The newest batches of one lane: numbers `first` to `newest`, of which a store has older ones."""
+    """The newest batches of one lane: `first` to `newest`; a store may have older ones."""
 
     __slots__ = ("batches", "fed", "first", "newest", "oldest")
 

@@ -27,7 +27,7 @@ class Link:
         self.control: deque[bytes] = deque()
         """Frames that go before all batches."""
         self.cursors: dict[str, int] = {}
-        """Lane -> number of the newest batch that was written here: of ours, and those asked for."""
+        """Lane -> number of the newest batch written here: of ours, and those asked for."""
         self.staged: dict[str, deque[tuple[int, Sealed]]] = {}
         """Batches that were read from the store for this link."""
         self.loading: set[str] = set()

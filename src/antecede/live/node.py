@@ -42,7 +42,7 @@ class Saved(NamedTuple):
 
 
 class Node:
-    """One peer. `life`: eight letters or digits drawn for this life; `address`: where it listens."""
+    """One peer. `life`: eight letters or digits, drawn for it; `address`: where it listens."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Node:
         self.greeting = Greeting(self)
         self.upkeep = Upkeep(self)
 
-    # -- beginning and end ----------------------------------------------------------------------
+    # -- beginning and end -------------------------------------------------------------------------
 
     def found(self, tag: bytes) -> None:
         """Begin a group of one; `tag`: eight bytes that were drawn for it."""
@@ -136,7 +136,7 @@ class Node:
         newest, heard = ordering.lanes.newest(self.lane), ordering.lanes.heard
         return [m for m in ordering.others() if heard.get(m, {}).get(self.lane, 0) < newest]
 
-    # -- the application ------------------------------------------------------------------------
+    # -- the application ---------------------------------------------------------------------------
 
     def say(self, payload: bytes, reply_to: Sequence[Id] = ()) -> Id:
         """Say something to all; it goes out with this turn. Raises LocalError where it cannot."""
@@ -161,7 +161,7 @@ class Node:
             self._open.extend(one for one in events if isinstance(one, Message))
         return events
 
-    # -- links ----------------------------------------------------------------------------------
+    # -- links -------------------------------------------------------------------------------------
 
     def link_up(self, number: int, name: str, now: int, *, dialed: bool) -> None:
         """A connection stands, to whom the certificate names."""
@@ -205,7 +205,7 @@ class Node:
         """Return the links that are to be closed once what `pull` gives is written."""
         return [number for number, link in self.links.items() if link.closing]
 
-    # -- what comes -----------------------------------------------------------------------------
+    # -- what comes --------------------------------------------------------------------------------
 
     def _frame(self, link: Link, kind: int, body: bytes, now: int) -> None:
         if kind == wire.BATCH:
@@ -297,7 +297,7 @@ class Node:
             owner = self.seals.owner(name)
             link.control.append(wire.framed(wire.OWNER, block(name.encode()), owner))
 
-    # -- the end of a turn ------------------------------------------------------------------------
+    # -- the end of a turn -------------------------------------------------------------------------
 
     def turn(self) -> None:
         """End a turn: what was said becomes a batch."""
@@ -313,7 +313,7 @@ class Node:
         """Let time pass."""
         self.upkeep.tick(now)
 
-    # -- the store --------------------------------------------------------------------------------
+    # -- the store ---------------------------------------------------------------------------------
 
     def take_rows(self) -> tuple[list[Row], dict[str, int]]:
         """Return, once, the inputs to be stored, and what `stored` is to be told afterwards."""
@@ -368,9 +368,7 @@ class Node:
         if where := misfit(fields, (BYTES, NUMBER, BYTES)):
             raise DecodeError(f"no snapshot of a live peer: {where}")
         self.group_tag, done, state = fields
-        ordering, waiting = Ordering.restored(
-            state, self.settings, self.seals.seal, saved.batch_of
-        )
+        ordering, waiting = Ordering.restored(state, self.settings, self.seals.seal, saved.batch_of)
         self.lane = ordering.me
         for row in saved.rows:
             ordering.replay(row)
@@ -384,7 +382,7 @@ class Node:
             ordering.change(Change(ChangeKind.JOINED, self.lane, self.address))
         self.upkeep.call_all(now)
 
-    # -- what goes out ------------------------------------------------------------------------------
+    # -- what goes out -----------------------------------------------------------------------------
 
     def place(self, lane: str) -> int:
         """Return under which place one speaks of a lane."""
@@ -433,9 +431,7 @@ class Node:
             if budget <= 0:
                 return
 
-    def _pull_lane(
-        self, link: Link, name: str, upto: int, budget: int, parts: list[bytes]
-    ) -> int:
+    def _pull_lane(self, link: Link, name: str, upto: int, budget: int, parts: list[bytes]) -> int:
         """Add frames of one lane; returns their bytes."""
         lanes = self.active.lanes
         cursor, lane, size = link.cursors[name], lanes.by_name[name], 0

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from antecede.errors import DecodeError, LimitError, LocalError, RemoteError, UnknownMemberError
 from antecede.group import message as group_message
-from antecede.group.group import Group
 from antecede.live import batches
 from antecede.live.batches import Batch
 from antecede.live.events import Change, ChangeKind, Event, GivenUp, Id, Message, View, member_of
@@ -26,7 +25,7 @@ from antecede.protocols.stored.shapes import BYTES, NUMBER, TEXT, Many, Shape, m
 Seal = Callable[[int, bytes], bytes]
 """Seals a batch of one's own: (number, wire) -> seal."""
 MESSAGE: Shape = (TEXT, NUMBER, BYTES, NUMBER, Many((TEXT, NUMBER)))
-STATE: Shape = (
+STATE: tuple[Shape, ...] = (
     *(TEXT, BYTES, BYTES, Many((TEXT, NUMBER, NUMBER, NUMBER)), Many((TEXT, TEXT)), Many(TEXT)),
     *(NUMBER, NUMBER, Many(MESSAGE), Many((TEXT, TEXT)), Many((TEXT, BYTES, Many((TEXT, NUMBER))))),
     Many((TEXT, NUMBER)),
@@ -62,9 +61,7 @@ class Guest(NamedTuple):
 class Ordering:
     """One member's lanes, ordering group, list of members, and what it delivers."""
 
-    def __init__(
-        self, lane: str, settings: Settings, seal: Seal, invitation: bytes = b""
-    ) -> None:
+    def __init__(self, lane: str, settings: Settings, seal: Seal, invitation: bytes = b"") -> None:
         """Begin a group, or accept the invitation to one. Raises DecodeError for what is none."""
         self.group = settings.group(lane, invitation)
         self.settings, self._seal, self._invitation = settings, seal, invitation
@@ -97,7 +94,7 @@ class Ordering:
         self._stalled: set[str] = set()
         """Lanes whose next batch the group has no room for, or speaks of who is not known yet."""
 
-    # -- what is said here ------------------------------------------------------------------
+    # -- what is said here -------------------------------------------------------------------------
 
     def say(self, payload: bytes, reply_to: Sequence[Id] = ()) -> Id:
         """Take a message of the application; returns what it is called from now on.
@@ -149,7 +146,9 @@ class Ordering:
         self._send(batch, ())
 
     def _send(self, batch: Batch, reply_to: Sequence[Id]) -> int:
-        sent = self.group.send(batches.pack(batch), reply_to=[tuple(one) for one in reply_to])
+        sent = self.group.send(
+            batches.pack(batch), reply_to=[(one.lane, one.number) for one in reply_to]
+        )
         wire = bytes(sent)
         self._keep_own(sent.seq, Sealed(self._seal(sent.seq, wire), wire))
         self._own(batch, reply_to)
@@ -170,7 +169,7 @@ class Ordering:
         for change in batch.changes:
             self._changed(self.me, change)
 
-    # -- what others said ---------------------------------------------------------------------
+    # -- what others said --------------------------------------------------------------------------
 
     def take(self, name: str, number: int, batch: Sealed) -> bool:
         """Take the next batch of another member's lane; False: it is known.
@@ -250,7 +249,7 @@ class Ordering:
         for change in batch.changes:
             self._changed(message.sender, change)
 
-    # -- who is in ----------------------------------------------------------------------------
+    # -- who is in ---------------------------------------------------------------------------------
 
     def _changed(self, by: str, change: Change) -> None:
         """Heed a change of the group. Changes commute: who is gone never comes back."""
@@ -316,7 +315,7 @@ class Ordering:
         stable, done = self.lanes.stable(lanes), self.done()
         self.lanes.free({name: min(number, done[name]) for name, number in stable.items()})
 
-    # -- what died with its sender ----------------------------------------------------------------
+    # -- what died with its sender -----------------------------------------------------------------
 
     def hopeless(self) -> dict[str, tuple[int, tuple[str, ...]]]:
         """Return, for lanes of members that are gone, behind which batch nothing can be delivered,
@@ -367,7 +366,7 @@ class Ordering:
         self._deliver(self.group.leave(lane, last))
         self.delivered.append(GivenUp(lane, self.lanes.newest(lane) - last, lacking))
 
-    # -- the way through a store --------------------------------------------------------------
+    # -- the way through a store -------------------------------------------------------------------
 
     def state(self, unacknowledged: Iterable[Message]) -> bytes:
         """Return everything but the batches, with what the application has not acknowledged."""
@@ -400,7 +399,9 @@ class Ordering:
         fields = unpack_state(state, len(STATE))
         if where := misfit(fields, STATE):
             raise DecodeError(f"no state of a live peer: {where}")
-        me, invitation, inner, lanes, members, gone, place, said, open_, spoiled, guests, cuts = fields
+        me, invitation, inner, lanes, members, gone, place, said, open_, spoiled, guests, cuts = (
+            fields
+        )
         ordering = cls(me, settings, seal, invitation)
         ordering.group.restore(inner, resume=True)
         for name, oldest, newest, fed in lanes:
@@ -459,4 +460,5 @@ def _plain(message: Message) -> tuple[Any, ...]:
 
 
 def _message(fields: tuple[Any, ...]) -> Message:
-    return Message(*fields[:4], tuple(Id(*one) for one in fields[4]))
+    lane, number, payload, place, answers = fields
+    return Message(lane, number, payload, place, tuple(Id(*one) for one in answers))

@@ -111,7 +111,7 @@ class Peer:
         self._wakes: set[asyncio.Future[None]] = set()
         self._ended = False
 
-    # -- beginning and end --------------------------------------------------------------------------
+    # -- beginning and end -------------------------------------------------------------------------
 
     async def __aenter__(self) -> Peer:
         """Open the store, listen, and go on in the group that the store knows."""
@@ -207,7 +207,7 @@ class Peer:
     def _in_group(self) -> bool:
         return self.node.ordering is not None
 
-    # -- the group ------------------------------------------------------------------------------------
+    # -- the group ---------------------------------------------------------------------------------
 
     @property
     def address(self) -> str:
@@ -294,11 +294,9 @@ class Peer:
             self.node.put_out(lane, why or f"asked by {self.name}")
         self._running.soon()
 
-    # -- sending ----------------------------------------------------------------------------------------
+    # -- sending -----------------------------------------------------------------------------------
 
-    async def send(
-        self, payload: bytes, *, reply_to: Answered | Iterable[Answered] = ()
-    ) -> Id:
+    async def send(self, payload: bytes, *, reply_to: Answered | Iterable[Answered] = ()) -> Id:
         """Send a message to all; returns its id once it will survive a crash of this peer.
 
         Without a store that is at once. Waits while most of the others cannot keep up. Raises
@@ -312,9 +310,7 @@ class Peer:
             await self._until(lambda: self.node.safe().get(self.node.lane, 0) >= number)
         return sent
 
-    def send_nowait(
-        self, payload: bytes, *, reply_to: Answered | Iterable[Answered] = ()
-    ) -> Id:
+    def send_nowait(self, payload: bytes, *, reply_to: Answered | Iterable[Answered] = ()) -> Id:
         """As `send`, without waiting for room or for the store."""
         self._check()
         if self.node.stopped:
@@ -329,13 +325,14 @@ class Peer:
         return ordering.lanes.newest(self.node.lane) + ordering.unsent
 
     async def room(self) -> None:
+        """Wait while most of the others cannot keep up, as `send` does before it sends."""
         driver = self._running
         ordering = self.node.ordering
         while ordering is not None and (ordering.waiting_bytes > PENDING or driver.choked()):
             self._check()
             await self._next_change(0.05)
 
-    # -- receiving --------------------------------------------------------------------------------------
+    # -- receiving ---------------------------------------------------------------------------------
 
     def __aiter__(self) -> AsyncIterator[Message]:
         """Return the messages of the others, in the order of the group."""
@@ -420,7 +417,7 @@ class Peer:
         if node.ordering is None:
             raise PeerError(f"{self.name} is in no group yet: `join` or `found` one")
 
-    # -- waiting ------------------------------------------------------------------------------------------
+    # -- waiting -----------------------------------------------------------------------------------
 
     def _wake(self) -> None:
         for future in self._wakes:
@@ -486,4 +483,4 @@ def _in_ns(settings: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-__all__ = ["Peer", "Message", "View", "Id"]
+__all__ = ["Id", "Message", "Peer", "View"]

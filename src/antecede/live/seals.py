@@ -98,7 +98,9 @@ class CertifiedSeals:
         try:
             key.verify(seal, _sealed(lane, number, wire))
         except InvalidSignature as error:
-            raise DecodeError(f"batch {number} of {lane} with a seal that is not its owner's") from error
+            raise DecodeError(
+                f"batch {number} of {lane} with a seal that is not its owner's"
+            ) from error
 
 
 def _sealed(lane: str, number: int, wire: bytes) -> bytes:

@@ -96,7 +96,7 @@ class Store:
         """Close the file."""
         self._db.close()
 
-    # -- small things -----------------------------------------------------------------------------
+    # -- small things ------------------------------------------------------------------------------
 
     def get(self, key: str) -> bytes | None:
         """Return one value of the table of single values."""
@@ -116,7 +116,7 @@ class Store:
     def _put(self, key: str, value: bytes) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
-    # -- inputs -------------------------------------------------------------------------------------
+    # -- inputs ------------------------------------------------------------------------------------
 
     def write(
         self,

@@ -88,7 +88,9 @@ class Tls:
     def server(self) -> ssl.SSLContext:
         """Return the context for those who call."""
         context = self._context(ssl.PROTOCOL_TLS_SERVER)
-        context.num_tickets = 0  # a link is resumed by its frontier, and tickets are bytes for nothing
+        context.num_tickets = (
+            0  # a link is resumed by its frontier, and tickets are bytes for nothing
+        )
         return context
 
     def client(self) -> ssl.SSLContext:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from antecede.live.node import Node
 
 FIRST_CALL_NS, LAST_CALL_NS = NS // 10, 2 * NS
-"""A member that does not answer is called again after the first, then twice as long, to the last."""
+"""Who does not answer is called again after the first, then twice as long, up to the last."""
 PATIENCE_NS = NS
 """How long the member with the smaller name waits for the other's call."""
 FREE_NS = NS // 4
@@ -42,7 +42,7 @@ class Upkeep:
         self._asked: dict[str, tuple[int, int]] = {}
         """Lane -> (link that was asked for it, when)."""
 
-    # -- members who come and go ------------------------------------------------------------------
+    # -- members who come and go -------------------------------------------------------------------
 
     def met(self, link: Link, now: int) -> None:
         """A member is connected."""
@@ -88,7 +88,7 @@ class Upkeep:
         calls = [due for lane, (due, _) in self._calls.items() if lane not in self._node.greeted]
         return max(now, min([next_ns, *calls]))
 
-    # -- time ---------------------------------------------------------------------------------------
+    # -- time --------------------------------------------------------------------------------------
 
     def tick(self, now: int) -> None:
         """Let time pass."""
@@ -141,7 +141,7 @@ class Upkeep:
             return []
         return [lane for lane in ordering.others() if lane not in self._node.greeted]
 
-    # -- what is missing ------------------------------------------------------------------------------
+    # -- what is missing ---------------------------------------------------------------------------
 
     def _look_for_missing(self, now: int) -> None:
         """Ask others for batches that their owner does not send."""
@@ -246,7 +246,7 @@ class Upkeep:
             for lane in ordering.gone
         )
 
-    # -- what nobody needs ------------------------------------------------------------------------------
+    # -- what nobody needs -------------------------------------------------------------------------
 
     def _free(self) -> None:
         node = self._node
@@ -273,7 +273,7 @@ class Upkeep:
             default=None,
         )
 
-    # -- who is gone --------------------------------------------------------------------------------------
+    # -- who is gone -------------------------------------------------------------------------------
 
     def _forget_guests(self, now: int) -> None:
         """Keep nothing more for newcomers that were let in and never began."""
@@ -299,7 +299,8 @@ class Upkeep:
 
     def _may_put_out(self) -> bool:
         """Whether one is in the larger part of the group, so that two parts never put each other
-        out; of two halves it is the one with the least name."""
+        out; of two halves it is the one with the least name.
+        """
         node = self._node
         members = node.active.members
         heard = [lane for lane in members if lane == node.lane or lane in node.greeted]

@@ -54,7 +54,7 @@ class MemoryStore:
 
     def behind(self, lane: str, number: int, most: int = 64) -> list[tuple[int, Sealed]]:
         """Return batches of a lane behind a number."""
-        found = []
+        found: list[tuple[int, Sealed]] = []
         while (lane, number + 1) in self.batches and len(found) < most:
             number += 1
             found.append((number, self.batches[lane, number]))
@@ -102,16 +102,16 @@ class MemoryNetwork:
         self.least_ns, self.most_ns = least_ns, most_ns
         self.now = 0
         self.hosts: dict[str, Host] = {}
-        self._agenda: list[tuple[int, int, Callable[[], None]]] = []
+        self._agenda: list[tuple[int, int, Callable[[], object]]] = []
         self._count = 0
         self._cut: set[tuple[str, str]] = set()
         self._ways: dict[tuple[str, int], _Way] = {}
         """(host, link) -> the way out of it."""
         self._links = 0
 
-    # -- the clock ------------------------------------------------------------------------------
+    # -- the clock ---------------------------------------------------------------------------------
 
-    def at(self, delay_ns: int, what: Callable[[], None]) -> None:
+    def at(self, delay_ns: int, what: Callable[[], object]) -> None:
         """Do something in a while."""
         self._count += 1
         heapq.heappush(self._agenda, (self.now + delay_ns, self._count, what))
@@ -123,7 +123,7 @@ class MemoryNetwork:
             what()
         self.now = until_ns
 
-    # -- hosts ----------------------------------------------------------------------------------
+    # -- hosts -------------------------------------------------------------------------------------
 
     def add(self, name: str, settings: Settings, *, durable: bool = False) -> Host:
         """Add a host; `start` begins a life there."""
@@ -131,7 +131,7 @@ class MemoryNetwork:
         return self.hosts[name]
 
     def start(self, name: str, join: str = "") -> Node:
-        """Begin a life: go on from the store, else join the group of another host, else found one."""
+        """Begin a life: go on from the store, else join another host's group, else found one."""
         host = self.hosts[name]
         host.lives += 1
         life = f"{self.random.getrandbits(40):08x}"[:8]
@@ -179,7 +179,7 @@ class MemoryNetwork:
         self.turn(name)
         return said
 
-    # -- the way ----------------------------------------------------------------------------------
+    # -- the way -----------------------------------------------------------------------------------
 
     def cut(self, some: Iterable[str], others: Iterable[str], *, one_way: bool = False) -> None:
         """Let nothing pass from some hosts to others, and back unless `one_way`."""
@@ -247,7 +247,7 @@ class MemoryNetwork:
         else:
             host.node.receive(way.number, data, self.now)
 
-    # -- what a host does in a turn ---------------------------------------------------------------
+    # -- what a host does in a turn ----------------------------------------------------------------
 
     def _tick(self, name: str, node: Node) -> None:
         host = self.hosts[name]

@@ -99,7 +99,8 @@ class Connection(asyncio.Protocol):
 
 class TcpDriver:
     """Runs one node in the running loop. `ready` is called when there is something for the
-    application, `changed` when something else did."""
+    application, `changed` when something else did.
+    """
 
     def __init__(
         self,
@@ -135,7 +136,7 @@ class TcpDriver:
         self.dropped_half_open = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
-    # -- beginning and end ------------------------------------------------------------------------
+    # -- beginning and end -------------------------------------------------------------------------
 
     async def listen(self, host: str, port: int) -> int:
         """Take calls from now on; returns the port. Raises OSError where that cannot be."""
@@ -183,7 +184,7 @@ class TcpDriver:
                 return
             await asyncio.sleep(0.001)
 
-    # -- connections --------------------------------------------------------------------------------
+    # -- connections -------------------------------------------------------------------------------
 
     def accepted(self, transport: asyncio.Transport) -> None:
         """Somebody calls: it has some seconds to show a certificate."""
@@ -235,9 +236,7 @@ class TcpDriver:
         self._calling[address] = task
         task.add_done_callback(lambda _: self._calling.pop(address, None))
 
-    async def _call(
-        self, address: str, done: Callable[[Exception | None], None] | None
-    ) -> None:
+    async def _call(self, address: str, done: Callable[[Exception | None], None] | None) -> None:
         error: Exception | None = None
         try:
             host, port = split_address(address)
@@ -290,7 +289,7 @@ class TcpDriver:
             self.node.link_down(connection.number, time.monotonic_ns())
             self.soon()
 
-    # -- turns ------------------------------------------------------------------------------------------
+    # -- turns -------------------------------------------------------------------------------------
 
     def soon(self) -> None:
         """Have a turn when the loop has nothing else to do."""
@@ -326,7 +325,8 @@ class TcpDriver:
 
     def _may_flush(self, now: int) -> bool:
         """Whether what was said becomes a batch now: with little said lately at once, else
-        once in the time to gather, and while the store or the others are busy not at all."""
+        once in the time to gather, and while the store or the others are busy not at all.
+        """
         ordering = self.node.ordering
         if ordering is None or not ordering.unsent:
             return True
@@ -397,7 +397,7 @@ class TcpDriver:
             if transport is not None and not transport.is_closing():
                 transport.resume_reading() if go_on else transport.pause_reading()
 
-    # -- the store ------------------------------------------------------------------------------------------
+    # -- the store ---------------------------------------------------------------------------------
 
     def _write(self, *, force: bool = False) -> bool:
         """Give the store what is new; returns whether there was something."""
@@ -418,7 +418,9 @@ class TcpDriver:
             self._has_snapshot = True
         done = self._noted_done = node.done
         self._writing = True
-        writer.do(lambda: store.write(rows, done, snapshot, oldest), lambda _: self._wrote(frontier))
+        writer.do(
+            lambda: store.write(rows, done, snapshot, oldest), lambda _: self._wrote(frontier)
+        )
         return True
 
     def _wrote(self, frontier: dict[str, int]) -> None:
