@@ -29,13 +29,15 @@ class Sealed(NamedTuple):
 class Lane:
     """The newest batches of one lane: `first` to `newest`; a store may have older ones."""
 
-    __slots__ = ("batches", "fed", "first", "newest", "oldest")
+    __slots__ = ("batches", "fed", "first", "newest", "oldest", "spilled")
 
     def __init__(self, first: int = 1) -> None:
         self.first = self.oldest = first
         """The oldest in memory, and the oldest that is not given up: less where a store has it."""
         self.newest = first - 1
         self.batches: deque[Sealed] = deque()
+        self.spilled: deque[int] = deque()
+        """Bytes of those that a store alone has: `oldest` to `first`."""
         self.fed = first - 1
         """Number of the newest that the ordering group was given."""
 
@@ -56,6 +58,8 @@ class Lanes:
         self.by_name: dict[str, Lane] = {}
         self.bytes = 0
         """Of all batches in memory."""
+        self.spilled_bytes = 0
+        """Of those that a store alone has."""
         self.heard: dict[str, dict[str, int]] = {}
         """Lane of a member -> its frontier, as it acknowledged it."""
 
@@ -109,6 +113,9 @@ class Lanes:
         """Give up the batches up to these numbers: nobody needs them any more."""
         for name, number in upto.items():
             lane = self.by_name[name]
+            while lane.spilled and lane.oldest <= number:
+                self.spilled_bytes -= lane.spilled.popleft()
+                lane.oldest += 1
             lane.oldest = max(lane.oldest, min(number, lane.newest) + 1)
             self._drop(lane, lane.oldest)
 
@@ -118,7 +125,12 @@ class Lanes:
             if self.bytes <= at_most:
                 return
             lane = self.by_name[name]
-            self._drop(lane, min(stored.get(name, 0), lane.fed) + 1)
+            last = min(stored.get(name, 0), lane.fed)
+            sizes = [len(batch.wire) for _, batch in lane.after(lane.first - 1)]
+            sizes = sizes[: last - lane.first + 1]
+            lane.spilled += sizes
+            self.spilled_bytes += sum(sizes)
+            self._drop(lane, last + 1)
 
     def _drop(self, lane: Lane, first: int) -> None:
         for _ in range(first - lane.first):

@@ -49,6 +49,8 @@ class Settings:
     memory: int = 64 << 20
     """Batches that somebody lacks: beyond this they are read from the store when they are needed;
     without a store who lacks them is put out."""
+    disk: int = 4 << 30
+    """With a store: beyond this, in memory and in the store, who lacks most is put out."""
     largest: int = 1 << 24
     """Of one message of the application."""
     history: int = 0
@@ -58,7 +60,15 @@ class Settings:
         """Refuse what cannot be."""
         if self.partition not in PARTITIONS:
             raise LocalError(f"partition= is one of {PARTITIONS}, not {shown(self.partition)}")
-        for name in ("heartbeat_ns", "silence_ns", "greeting_ns", "relay_ns", "memory", "largest"):
+        for name in (
+            "heartbeat_ns",
+            "silence_ns",
+            "greeting_ns",
+            "relay_ns",
+            "memory",
+            "disk",
+            "largest",
+        ):
             if getattr(self, name) <= 0:
                 raise LocalError(f"{name} is above 0, not {shown(getattr(self, name))}")
         if self.silence_ns <= self.heartbeat_ns:

@@ -252,16 +252,14 @@ class Upkeep:
         node = self._node
         ordering = node.active
         ordering.free(node.greeted)
-        lanes = ordering.lanes
-        if lanes.bytes <= node.settings.memory:
-            return
+        lanes, settings = ordering.lanes, node.settings
         if node.durable:
-            lanes.spill(node.settings.memory, node.safe())
-            return
-        slowest = self._slowest()
-        if slowest is not None:
-            lacks = lanes.bytes
-            node.put_out(slowest, f"{lacks} bytes wait in memory, most of them for it alone")
+            lanes.spill(settings.memory, node.safe())
+        kept = lanes.bytes + lanes.spilled_bytes
+        at_most = settings.disk if node.durable else settings.memory
+        slowest = self._slowest() if kept > at_most else None
+        if slowest is not None and not node.stopped:
+            node.put_out(slowest, f"too far behind: {kept} bytes are kept, most of them for it")
 
     def _slowest(self) -> str | None:
         """Return the member that lacks most of what is kept."""

@@ -1,0 +1,299 @@
+"""Peers over TCP on this machine: the API that a program uses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antecede.errors import LocalError, PeerError, StoreError
+from antecede.live.events import Id, Message, View
+from antecede.live.peer import Peer
+
+TIMEOUT_S = 30.0
+
+
+def run(work: Callable[[], Awaitable[Any]]) -> None:
+    """Run a test's coroutine, not for ever."""
+
+    async def bounded() -> None:
+        async with asyncio.timeout(TIMEOUT_S):
+            await work()
+
+    asyncio.run(bounded())
+
+
+def peer(name: str, **more: Any) -> Peer:
+    return Peer(name, **{"listen": "127.0.0.1:0", "insecure": True, "room": "test", **more})
+
+
+async def take(one: Peer, count: int) -> list[Message]:
+    """Return the next so many messages."""
+    found: list[Message] = []
+    if count:
+        async for message in one:
+            found.append(message)
+            if len(found) == count:
+                break
+    return found
+
+
+async def until(true: Callable[[], bool]) -> None:
+    while not true():
+        await asyncio.sleep(0.005)
+
+
+def test_the_example_of_the_readme() -> None:
+    async def work() -> None:
+        async with peer("bob", order="reply") as bob, peer("alice", order="reply") as alice:
+            await bob.found()
+            await alice.join(bob.address)
+            sent = await alice.send(b"lunch?")
+            [asked] = await take(bob, 1)
+            assert (asked.sender, asked.payload, asked.id) == ("alice", b"lunch?", sent)
+            await bob.send(b"yes", reply_to=asked)
+            [answer] = await take(alice, 1)
+            assert (answer.sender, answer.payload, answer.reply_to) == ("bob", b"yes", (sent,))
+            assert alice.members == bob.members == ("alice", "bob")
+
+    run(work)
+
+
+def test_many_join_at_once_and_all_see_all() -> None:
+    async def work() -> None:
+        names = [f"m{k}" for k in range(8)]
+        peers = [peer(name) for name in names]
+        for one in peers:
+            await one.__aenter__()
+        await peers[0].found()
+        await asyncio.gather(*(one.join(peers[0].address) for one in peers[1:]))
+        await until(lambda: all(one.members == tuple(names) for one in peers))
+        for one in peers:
+            for k in range(50):
+                one.send_nowait(f"{one.name} {k}".encode())
+        got = await asyncio.gather(*(take(one, 7 * 50) for one in peers))
+        for one, messages in zip(peers, got, strict=True):
+            for name in names:
+                said = [m.payload for m in messages if m.sender == name]
+                assert said == (
+                    [] if name == one.name else [f"{name} {k}".encode() for k in range(50)]
+                )
+        for one in peers:
+            await one.close()
+
+    run(work)
+
+
+def test_views_come_in_order_with_the_messages() -> None:
+    async def work() -> None:
+        async with peer("a") as a:
+            await a.found()
+            async with peer("b") as b:
+                await b.join(a.address)
+                await b.send(b"here")
+                await until(lambda: a.members == ("a", "b"))
+            seen = []
+            async for event in a.events():
+                seen.append(str(event.change) if isinstance(event, View) else event.payload)
+                if len(seen) == 4:
+                    break
+            assert seen == ["a joined", "b joined", b"here", "b left"]
+            assert a.members == ("a",)
+
+    run(work)
+
+
+def test_a_store_goes_on_where_it_was(tmp_path: Path) -> None:
+    async def work() -> None:
+        store = tmp_path / "b.db"
+        async with peer("a") as a:
+            await a.found()
+            async with peer("b", store=store, acknowledge="explicit") as b:
+                await b.join(a.address)
+                lane = b.node.lane
+                await a.send(b"1")
+                await a.send(b"2")
+                one, two = await take(b, 2)
+                b.acknowledge(one)
+                sent = await b.send(b"from b")
+            await a.send(b"3")
+            async with peer("b", store=store, acknowledge="explicit") as b:
+                assert b.node.lane == lane
+                again, three = await take(b, 2)
+                assert (again.id, again.payload, again.place) == (two.id, b"2", two.place)
+                assert three.payload == b"3"
+                b.acknowledge(three)
+                await b.send(b"from b again")
+                first, second = await take(a, 2)
+                assert (first.id, first.payload) == (sent, b"from b")
+                assert second.id == Id(sent.lane, sent.number + 1)
+            await a.send(b"4")
+            async with peer("b", store=store) as b:
+                [four] = await take(b, 1)
+                assert four.payload == b"4"
+
+    run(work)
+
+
+def test_a_store_is_one_members_and_one_rooms(tmp_path: Path) -> None:
+    async def work() -> None:
+        store = tmp_path / "a.db"
+        async with peer("a", store=store) as a:
+            await a.found()
+            with pytest.raises(StoreError, match="another process has it open"):
+                await peer("a", store=store).__aenter__()
+        for wrong in ({"name": "b"}, {"room": "other"}, {"order": "reply"}):
+            with pytest.raises(StoreError, match=r"the store of 'a', or of another room"):
+                await peer(**{"name": "a", "store": store, **wrong}).__aenter__()
+
+    run(work)
+
+
+def test_who_is_put_out_is_told_and_the_others_go_on() -> None:
+    async def work() -> None:
+        async with peer("a") as a, peer("b") as b, peer("c") as c:
+            await a.found()
+            await b.join(a.address)
+            await c.join(b.address)
+            await until(lambda: a.members == c.members == ("a", "b", "c"))
+            await c.send(b"last words")
+            assert (await take(a, 1))[0].payload == b"last words"
+            a.put_out("c", "a test")
+            with pytest.raises(PeerError, match="put out of the group"):
+                await take(c, 1)
+            with pytest.raises(PeerError, match="put out"):
+                await c.send(b"more")
+            await until(lambda: a.members == b.members == ("a", "b"))
+            assert (await take(b, 1))[0].payload == b"last words"
+            await a.send(b"still here")
+            assert (await take(b, 1))[0].payload == b"still here"
+
+    run(work)
+
+
+def test_a_minority_stops_where_the_group_was_made_so() -> None:
+    async def work() -> None:
+        more = {"partition": "majority", "silence_s": 0.5, "heartbeat_s": 0.1}
+        async with peer("a", **more) as a, peer("b", **more) as b, peer("c", **more) as c:
+            await a.found()
+            await b.join(a.address)
+            await c.join(a.address)
+            await until(lambda: len(c.node.greeted) == 2 and c.members == ("a", "b", "c"))
+            await until(lambda: a.members == b.members == ("a", "b", "c"))
+            await a.close()
+            await c.close()
+            await until(lambda: b.node.stopped)
+            with pytest.raises(PeerError, match="no majority"):
+                await b.send(b"alone")
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"room": "other"}, "its room= differs"),
+        ({"order": "reply"}, "its order= differs"),
+        ({"order": "bss", "options": {"differences": True}}, "its order= differs"),
+        ({"partition": "majority"}, "its options= differs"),
+    ],
+)
+def test_whoever_is_of_another_group_is_not_let_in(more: dict[str, Any], why: str) -> None:
+    async def work() -> None:
+        async with peer("a") as a, peer("b", **more) as b:
+            await a.found()
+            with pytest.raises(PeerError, match=why):
+                await b.join(a.address)
+            assert a.members == ("a",)
+
+    run(work)
+
+
+def test_two_groups_of_one_room_do_not_mix() -> None:
+    async def work() -> None:
+        async with peer("a") as a, peer("b") as b:
+            await a.found()
+            await b.found()
+            assert a.node.group_tag != b.node.group_tag
+            b._running.call(a.address)
+            await until(lambda: a.node.refused.total() + b.node.refused.total() > 0)
+            assert "founded apart" in a.node.last_refusal + b.node.last_refusal
+            assert a.members == ("a",)
+
+    run(work)
+
+
+def test_nobody_there_is_said() -> None:
+    async def work() -> None:
+        async with peer("a") as a:
+            with pytest.raises(PeerError, match=r"nobody at 127\.0\.0\.1:1 lets a in"):
+                await a.join("127.0.0.1:1", timeout_s=0.3)
+            with pytest.raises(LocalError, match="an address is HOST:PORT"):
+                await a.join("somewhere")
+            with pytest.raises(PeerError, match="in no group yet"):
+                await a.send(b"x")
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({"insecure": False}, "needs tls="),
+        ({"name": "a~b"}, "without '~'"),
+        ({"name": ""}, "1 to 200 bytes"),
+        ({"order": "tv"}, "bounds"),
+        ({"order": "matrix"}, "does not go over live links"),
+        ({"acknowledge": "never"}, "acknowledge="),
+        ({"silence_s": 0.1}, "silence_ns must be above"),
+        ({"no_such": 1}, "no argument 'no_such'"),
+        ({"partition": "split"}, "partition="),
+        ({"listen": "here"}, "HOST:PORT"),
+    ],
+)
+def test_arguments_that_cannot_be_are_refused(arguments: dict[str, Any], why: str) -> None:
+    with pytest.raises(LocalError, match=why):
+        peer(**{"name": "a", **arguments})
+
+
+def test_messages_that_cannot_be_are_refused() -> None:
+    async def work() -> None:
+        async with peer("a", largest=100) as a, peer("r", order="reply") as r:
+            await a.found()
+            await r.found()
+            for payload, why in (("text", "is bytes"), (bytes(101), "largest=100")):
+                with pytest.raises(LocalError, match=why):
+                    await a.send(payload)  # type: ignore[arg-type]
+            with pytest.raises(LocalError, match="answer no others"):
+                await a.send(b"x", reply_to=Id("b~00000000", 1))
+            with pytest.raises(LocalError):
+                await r.send(b"x", reply_to=Id("b~00000000", 1))
+            assert (await r.send(b"x", reply_to=())).number == 2
+
+    run(work)
+
+
+def test_an_application_that_is_behind_does_not_hold_up_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def work() -> None:
+        monkeypatch.setattr("antecede.live.peer.MAX_READY", 100)
+        async with peer("a") as a, peer("slow") as slow, peer("c") as c:
+            await a.found()
+            await slow.join(a.address)
+            await c.join(a.address)
+            await until(lambda: a.members == c.members == ("a", "c", "slow"))
+            payload = bytes(10_000)
+            for _ in range(40):
+                for _ in range(100):
+                    a.send_nowait(payload)
+                await a.room()
+                await take(c, 100)
+            assert not slow._running._reading
+            assert len(slow.node.ordering.delivered) < 4000  # type: ignore[union-attr]
+            assert len(await take(slow, 4000)) == 4000
+
+    run(work)
