@@ -31,6 +31,8 @@ class Upkeep:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._ticked_ns: int | None = None
+        self.hurried = False
+        """Whether there is something to do at once: whom to call."""
         self._acknowledged_ns = self._freed_ns = self._looked_ns = 0
         self._calls: dict[str, tuple[int, int]] = {}
         """Lane -> (when it is called next, how long after that)."""
@@ -60,6 +62,7 @@ class Upkeep:
         """As one who has just joined or restarted: call everybody at once."""
         for lane in self._node.active.others():
             self._calls[lane] = now, FIRST_CALL_NS
+        self.hurried = True
 
     def _first_call(self, lane: str, now: int) -> tuple[int, int]:
         first = now if self._node.lane > lane else now + PATIENCE_NS
@@ -68,6 +71,7 @@ class Upkeep:
     def dials(self, now: int) -> list[tuple[str, str]]:
         """Return, once, (lane, address) of the members to call now."""
         node, found = self._node, []
+        self.hurried = False
         if node.ordering is None or node.out:
             return []
         for lane in node.ordering.others():

@@ -313,6 +313,8 @@ class TcpDriver:
             if connection.paused_since is None:
                 self._pull(connection, now)
         self._load()
+        if node.upkeep.hurried:
+            self._call_due(now)
         if node.news and self._acknowledging is None:
             delay = node.settings.acknowledge_ns / NS
             self._acknowledging = self._loop.call_later(delay, self._acknowledge)
@@ -374,8 +376,7 @@ class TcpDriver:
             return
         node, now = self.node, time.monotonic_ns()
         node.tick(now)
-        for _, address in node.upkeep.dials(now):
-            self.call(address)
+        self._call_due(now)
         if node.done > self._noted_done and not self._writing:
             self._write(force=True)
         self._turn()
@@ -386,6 +387,10 @@ class TcpDriver:
         """The application is done with all up to this place: noted with the next that is stored."""
         if self._store is not None:
             self.node.acknowledged(place)
+
+    def _call_due(self, now: int) -> None:
+        for _, address in self.node.upkeep.dials(now):
+            self.call(address)
 
     def read(self, go_on: bool) -> None:
         """Read from the others, or leave that to the kernel while the application is behind."""
