@@ -1,0 +1,169 @@
+"""Members in processes of their own, which are killed and stopped while they talk."""
+
+from __future__ import annotations
+
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from antecede.live import keys
+from antecede.oracle.history import History
+from antecede.trace.schema import DELIVER, SEND, Event
+
+NAMES = ("ann", "bob", "cat", "dan")
+RATE = 30.0
+
+
+class Members:
+    """The processes of a group, their logs, and what is done to them."""
+
+    def __init__(self, folder: Path, order: str) -> None:
+        self.folder, self.order = folder, order
+        keys.make_authority(folder)
+        for name in NAMES:
+            keys.make_member(folder, name)
+        self.ports = dict(zip(NAMES, free_ports(len(NAMES)), strict=True))
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str) -> None:
+        join = "-" if name == NAMES[0] else str(self.ports[NAMES[0]])
+        arguments = [str(self.folder), name, str(self.ports[name]), join, str(RATE), self.order]
+        with (self.folder / f"{name}.err").open("ab") as errors:
+            self.running[name] = subprocess.Popen(
+                [sys.executable, "-m", "tests.live.member", *arguments], stderr=errors
+            )
+
+    def go(self) -> None:
+        """Let them talk once all see all."""
+        end = time.monotonic() + 30
+        everybody = ["V", str(len(NAMES))]
+        while not all(everybody in self.log(name) for name in NAMES):
+            assert time.monotonic() < end, self.errors()
+            time.sleep(0.05)
+        (self.folder / "go").touch()
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        self.running[name].send_signal(number)
+        if number == signal.SIGKILL:
+            self.running[name].wait()
+
+    def stop(self) -> None:
+        (self.folder / "stop").touch()
+
+    def end(self) -> None:
+        for process in self.running.values():
+            process.kill()
+            process.wait()
+
+    def errors(self) -> str:
+        return "".join(
+            (self.folder / f"{name}.err").read_text(errors="replace") for name in self.running
+        )
+
+    def log(self, name: str) -> list[list[str]]:
+        path = self.folder / f"{name}.log"
+        return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+
+    def counts(self) -> list[int]:
+        return [len(self.log(name)) for name in NAMES]
+
+    def rest(self, seconds: float = 60.0) -> None:
+        """Wait until nothing more is logged for a while."""
+        end, before, since = time.monotonic() + seconds, self.counts(), time.monotonic()
+        while time.monotonic() - since < 2.5:
+            assert time.monotonic() < end, "they do not come to rest"
+            time.sleep(0.1)
+            now = self.counts()
+            if now != before:
+                before, since = now, time.monotonic()
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def seen(log: list[list[str]]) -> tuple[list[tuple[str, str]], int]:
+    """Return (kind, payload) as the stored state has it, and how many came twice in one life.
+
+    What a life delivered and did not store before it was killed, it delivers again.
+    """
+    rows: list[tuple[str, str, int]] = []
+    twice, life = 0, set[str]()
+    for fields in log:
+        if fields[0] == "R":
+            rows = [row for row in rows if row[2] <= int(fields[1])]
+            life = set()
+        elif fields[0] == "s":
+            rows.append((SEND, fields[1], 0))
+        elif fields[0] == "D":
+            twice += fields[2] in life
+            life.add(fields[2])
+            if (DELIVER, fields[2], int(fields[1])) not in rows[-200:]:
+                rows.append((DELIVER, fields[2], int(fields[1])))
+    return [(kind, payload) for kind, payload, _ in rows], twice
+
+
+def judge(members: Members) -> tuple[int, int]:
+    """Assert that nothing is lost, early or twice; return how much was sent and delivered."""
+    logs = {name: seen(members.log(name)) for name in NAMES}
+    acknowledged = {f[1] for name in NAMES for f in members.log(name) if f[0] == "S"}
+    delivered = {
+        name: {payload for kind, payload in rows if kind == DELIVER}
+        for name, (rows, _) in logs.items()
+    }
+    anywhere = set().union(*delivered.values())
+    happened = acknowledged | anywhere
+    for name, (_, twice) in logs.items():
+        assert not twice, (name, twice)
+        owed = {payload for payload in happened if not payload.startswith(f"{name}-")}
+        assert not owed - delivered[name], (name, sorted(owed - delivered[name])[:5])
+        assert not delivered[name] - owed
+    events = [
+        Event(kind=kind, id=payload, member=name)
+        for name, (rows, _) in logs.items()
+        for kind, payload in dict.fromkeys(rows)
+        if payload in happened
+    ]
+    relation = {"causal": "delivery", "fifo": "fifo"}[members.order]
+    assert not History(events).early(relation)
+    return len(happened), sum(map(len, delivered.values()))
+
+
+@pytest.mark.slow
+def test_killed_and_stopped_members_lose_nothing(tmp_path: Path) -> None:
+    draw = random.Random(11)
+    members = Members(tmp_path, "causal")
+    try:
+        for name in NAMES:
+            members.start(name)
+        members.go()
+        time.sleep(1)
+        for _ in range(8):
+            name = draw.choice(NAMES)
+            if draw.random() < 0.65:
+                members.signal(name, signal.SIGKILL)
+                time.sleep(draw.uniform(0, 0.5))
+                members.start(name)
+            else:
+                members.signal(name, signal.SIGSTOP)
+                time.sleep(draw.uniform(0.2, 2.5))
+                members.signal(name, signal.SIGCONT)
+            time.sleep(draw.uniform(0.1, 0.6))
+        members.stop()
+        members.rest()
+        sent, delivered = judge(members)
+        assert sent > 300, members.errors()
+        assert delivered == 3 * sent
+        assert "Traceback" not in members.errors()
+    finally:
+        members.end()
