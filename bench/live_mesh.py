@@ -17,7 +17,7 @@ import time
 from collections import deque
 from multiprocessing.queues import Queue
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 MEMBERS, SIZE = 4, 100
 HEAD = struct.Struct(">I")
@@ -39,9 +39,8 @@ class Raw(asyncio.Protocol):
         self.mesh, self.rest, self.paused = mesh, b"", False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        transport.set_write_buffer_limits(high=PENDING)
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is none by name
+        self.transport.set_write_buffer_limits(high=PENDING)
         self.mesh.connections.append(self)
 
     def data_received(self, data: bytes) -> None:

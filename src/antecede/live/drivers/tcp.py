@@ -8,9 +8,10 @@ import ssl
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from antecede.errors import AntecedeError, LocalError, RemoteError, StoreError
+from antecede.live.drivers.door import HANDSHAKE_S, Door
 from antecede.live.drivers.writer import Writer
 from antecede.live.node import Node
 from antecede.live.settings import NS
@@ -21,9 +22,6 @@ BUDGET: Final = 1 << 18
 HIGH_WATER: Final = 1 << 18
 GATHERED: Final = 1 << 17
 """Bytes that make a batch at once."""
-HALF_OPEN: Final = 256
-"""Connections at most that have not shown a certificate; one more ends the oldest."""
-HANDSHAKE_S: Final = 5.0
 CALL_S: Final = 5.0
 LINGER_NS: Final = NS
 """How long a connection that nobody reads from holds up those who send."""
@@ -64,9 +62,8 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection stands, and both certificates were shown where there are any."""
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        transport.set_write_buffer_limits(high=HIGH_WATER)
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is none by name
+        self.transport.set_write_buffer_limits(high=HIGH_WATER)
         self._driver.connected(self, dialed=self._dialed)
 
     def data_received(self, data: bytes) -> None:
@@ -121,10 +118,9 @@ class TcpDriver:
         self._noted_done = node.done
         self.connections: dict[int, Connection] = {}
         self._numbers = 0
-        self._half_open: dict[asyncio.Transport, None] = {}
         self._calling: dict[str, asyncio.Task[None]] = {}
         self._turn_due = False
-        self._server: asyncio.Server | None = None
+        self._door: Door | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._acknowledging: asyncio.TimerHandle | None = None
         self._gathering: asyncio.TimerHandle | None = None
@@ -133,16 +129,14 @@ class TcpDriver:
         self._reading = True
         self.broken: AntecedeError | None = None
         """Why nothing goes on; None: it does."""
-        self.dropped_half_open = 0
-        self._tasks: set[asyncio.Task[None]] = set()
 
     # -- beginning and end -------------------------------------------------------------------------
 
     async def listen(self, host: str, port: int) -> int:
         """Take calls from now on; returns the port. Raises OSError where that cannot be."""
-        self._server = await self._loop.create_server(lambda: _Accepted(self), host, port)
-        bound: int = self._server.sockets[0].getsockname()[1]
-        return bound
+        context = self._secure.server if self._secure is not None else None
+        self._door = Door(context, lambda: Connection(self, dialed=False), self._no_handshake)
+        return await self._door.open(host, port)
 
     def start(self) -> None:
         """Let time pass."""
@@ -156,12 +150,10 @@ class TcpDriver:
         for timer in (self._timer, self._acknowledging, self._gathering):
             if timer is not None:
                 timer.cancel()
-        if self._server is not None:
-            self._server.close()
-        for task in [*self._calling.values(), *self._tasks]:
+        if self._door is not None:
+            self._door.close()
+        for task in list(self._calling.values()):
             task.cancel()
-        for transport in list(self._half_open):
-            transport.abort()
         for connection in list(self.connections.values()):
             if connection.transport is not None:
                 connection.transport.close()
@@ -185,43 +177,6 @@ class TcpDriver:
             await asyncio.sleep(0.001)
 
     # -- connections -------------------------------------------------------------------------------
-
-    def accepted(self, transport: asyncio.Transport) -> None:
-        """Somebody calls: it has some seconds to show a certificate."""
-        self._half_open[transport] = None
-        if len(self._half_open) > HALF_OPEN:
-            oldest = next(iter(self._half_open))
-            del self._half_open[oldest]
-            self.dropped_half_open += 1
-            oldest.abort()
-        if transport in self._half_open:
-            self._spawn(self._shake_hands(transport))
-
-    def _spawn(self, work: Any) -> None:
-        task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _shake_hands(self, raw: asyncio.Transport) -> None:
-        connection = Connection(self, dialed=False)
-        try:
-            if self._secure is None:
-                raw.set_protocol(connection)
-                connection.connection_made(raw)
-                raw.resume_reading()
-                return
-            transport = await self._loop.start_tls(
-                *(raw, connection, self._secure.server()),
-                server_side=True,
-                ssl_handshake_timeout=HANDSHAKE_S,
-            )
-            if transport is not None:
-                connection.connection_made(transport)
-        except (OSError, TimeoutError) as error:
-            self._no_handshake(error)
-            raw.abort()
-        finally:
-            self._half_open.pop(raw, None)
 
     def _no_handshake(self, error: Exception) -> None:
         kind = "certificate" if isinstance(error, ssl.SSLError) else "handshake"
@@ -456,19 +411,6 @@ class TcpDriver:
                 connection.transport.abort()
         self._ready()
         self._changed()
-
-
-class _Accepted(asyncio.Protocol):
-    """A connection before its handshake: nothing is read of it here."""
-
-    def __init__(self, driver: TcpDriver) -> None:
-        self._driver = driver
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Somebody calls."""
-        assert isinstance(transport, asyncio.Transport)
-        transport.pause_reading()
-        self._driver.accepted(transport)
 
 
 def split_address(address: str) -> tuple[str, int]:

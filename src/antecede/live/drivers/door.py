@@ -1,0 +1,97 @@
+"""The door: takes calls, and gives each caller some seconds to show a certificate.
+
+Callers that do not get that far are held in a bounded list: one more ends the oldest, so that ten
+thousand half-open connections cost no more than a few hundred, and who is honest still gets in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Any, Final
+
+HALF_OPEN: Final = 256
+"""Connections at most that have not shown a certificate."""
+HANDSHAKE_S: Final = 5.0
+BACKLOG: Final = 512
+ACCEPTED_AT_ONCE: Final = 64
+
+
+class Door:
+    """Listens at an address. `connection` makes what a caller is served by; `failed` is told why
+    somebody did not get in.
+    """
+
+    def __init__(
+        self,
+        context: Callable[[], ssl.SSLContext] | None,
+        connection: Callable[[], asyncio.Protocol],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        self._context = context() if context is not None else None
+        self._connection, self._failed = connection, failed
+        self._loop = asyncio.get_running_loop()
+        self._sockets: list[socket.socket] = []
+        self._half_open: dict[socket.socket, asyncio.Task[None]] = {}
+        self.dropped = 0
+        """Callers that were sent away for others, before they had shown anything."""
+
+    async def open(self, host: str, port: int) -> int:
+        """Listen; returns the port. Raises OSError where that cannot be."""
+        found = await self._loop.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, _, _, _, address = found[0]
+        listening = socket.create_server((str(address[0]), port), family=family, backlog=BACKLOG)
+        listening.setblocking(False)
+        self._sockets.append(listening)
+        self._loop.add_reader(listening, self._accept, listening)
+        bound: int = listening.getsockname()[1]
+        return bound
+
+    def close(self) -> None:
+        """Listen no more."""
+        for listening in self._sockets:
+            self._loop.remove_reader(listening)
+            listening.close()
+        for task in list(self._half_open.values()):
+            task.cancel()
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(ACCEPTED_AT_ONCE):
+            try:
+                caller, _ = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:  # no descriptors left: the oldest makes room
+                self._drop_oldest()
+                self._failed(error)
+                return
+            caller.setblocking(False)
+            if len(self._half_open) >= HALF_OPEN:
+                self._drop_oldest()
+            self._half_open[caller] = self._loop.create_task(self._let_in(caller))
+
+    def _drop_oldest(self) -> None:
+        if self._half_open:
+            self.dropped += 1
+            oldest = next(iter(self._half_open))
+            self._half_open.pop(oldest).cancel()
+
+    async def _let_in(self, caller: socket.socket) -> None:
+        more: dict[str, Any] = {}
+        if self._context is not None:
+            more = {"ssl": self._context, "ssl_handshake_timeout": HANDSHAKE_S}
+        try:
+            await self._loop.connect_accepted_socket(self._connection, caller, **more)
+        except (OSError, TimeoutError) as error:
+            self._failed(error)
+            with contextlib.suppress(OSError):
+                caller.close()
+        except asyncio.CancelledError:
+            caller.close()
+        finally:
+            self._half_open.pop(caller, None)
