@@ -13,7 +13,10 @@ import pytest
 import antecede
 
 ROOT = Path(__file__).parents[1]
-PROMISED = ("antecede", "antecede.audit", "antecede.causality", "antecede.stamp", "antecede.trace")
+PROMISED = (
+    *("antecede", "antecede.audit", "antecede.causality", "antecede.live", "antecede.stamp"),
+    "antecede.trace",
+)
 
 
 @pytest.mark.parametrize("name", PROMISED)
