@@ -167,8 +167,9 @@ async def peer_member(
         async def receive() -> None:
             nonlocal count
             if "batches" in kind:
-                async for messages in peer.batches():
-                    count += len(messages)
+                async for said in peer.batches():
+                    for _ in said.payloads:
+                        count += 1
             else:
                 async for _ in peer:
                     count += 1

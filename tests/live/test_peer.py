@@ -278,6 +278,25 @@ def test_messages_that_cannot_be_are_refused() -> None:
     run(work)
 
 
+def test_ways_to_take_messages_may_change_in_the_middle_of_a_batch() -> None:
+    async def work() -> None:
+        async with peer("a") as a, peer("b") as b:
+            await a.found()
+            await b.join(a.address)
+            for k in range(10):
+                a.send_nowait(b"%d" % k)
+            assert [m.payload for m in await take(b, 3)] == [b"0", b"1", b"2"]
+            async for said in b.batches():
+                assert (said.sender, said.first, said.place) == ("a", 4, 4)
+                assert said.payloads == [b"%d" % k for k in range(3, 10)]
+                assert [m.number for m in said.messages()] == list(range(4, 11))
+                break
+            await a.send(b"more")
+            assert [(m.payload, m.place) for m in await take(b, 1)] == [(b"more", 11)]
+
+    run(work)
+
+
 def test_an_application_that_is_behind_does_not_hold_up_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

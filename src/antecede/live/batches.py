@@ -29,7 +29,7 @@ class Batch(NamedTuple):
     """The application's messages, numbered from `first`, and changes of the group."""
 
     first: int
-    said: Sequence[bytes]
+    said: list[bytes]
     changes: Sequence[Change] = ()
 
 

@@ -7,7 +7,10 @@ the next life has another lane.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import IntEnum
+from functools import partial
+from itertools import count, repeat
 from typing import NamedTuple
 
 from antecede.errors import LocalError
@@ -102,6 +105,52 @@ class Message(NamedTuple):
         return f"<{self.lane}:{self.number} {data!r}{more}>"
 
 
+class Said(NamedTuple):
+    """What a member said with the same causes, one message after the other.
+
+    A peer delivers in these; what makes a `Message` of each waits until somebody asks, since a
+    hundred thousand tuples that wait are work for the garbage collector.
+    """
+
+    lane: str
+    first: int
+    """Number of the first; the others follow it without gaps."""
+    payloads: list[bytes]
+    place: int
+    """Of the first; 0: from before this member joined."""
+    reply_to: tuple[Id, ...] = ()
+
+    @property
+    def sender(self) -> str:
+        """Name of the member who said it."""
+        return member_of(self.lane)
+
+    @property
+    def last(self) -> int:
+        """Place of the last; 0: from before this member joined."""
+        return self.place and self.place + len(self.payloads) - 1
+
+    def messages(self) -> Iterator[Message]:
+        """Return the messages."""
+        lane, first, payloads, place, reply_to = self
+        places = count(place) if place else repeat(0)
+        fields = zip(repeat(lane), count(first), payloads, places, repeat(reply_to), strict=False)
+        return map(_new_message, fields)
+
+    def after(self, place: int) -> Said:
+        """Return what of it comes behind a place."""
+        skip = max(0, place - self.place + 1) if self.place else 0
+        return self.tail(len(self.payloads) - skip)
+
+    def tail(self, count: int) -> Said:
+        """Return the last so many of it."""
+        skip = len(self.payloads) - count
+        if not skip:
+            return self
+        place = self.place and self.place + skip
+        return Said(self.lane, self.first + skip, self.payloads[skip:], place, self.reply_to)
+
+
 class ChangeKind(IntEnum):
     """How the members of a group change."""
 
@@ -154,3 +203,8 @@ class GivenUp(NamedTuple):
 
 
 Event = Message | View | GivenUp
+"""What the application sees."""
+Delivery = Said | View | GivenUp
+"""The same, as it is handed over."""
+_new_message = partial(tuple.__new__, Message)
+"""As `Message._make`, which takes half as long again: a million times a second."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import DecodeError, LocalError, MismatchError
 from antecede.live import wire
-from antecede.live.events import Change, ChangeKind, Id, Message, member_of
+from antecede.live.events import Change, ChangeKind, Id, Message, Said, member_of
 from antecede.live.lanes import Lane
 from antecede.live.links import Link
 from antecede.live.ordering import Ordering
@@ -192,22 +193,22 @@ class Greeting:
         ordering.flush()
 
 
-def _pack_history(messages: object) -> bytes:
+def _pack_history(messages: Iterable[Message]) -> bytes:
     parts = []
-    for one in messages:  # type: ignore[attr-defined]
+    for one in messages:
         answers = b"".join(block(str(reply).encode()) for reply in one.reply_to)
         head = block(one.lane.encode()), varint(one.number), block(one.payload)
         parts.append(b"".join((*head, varint(len(one.reply_to)), answers)))
     return varint(len(parts)) + b"".join(parts)
 
 
-def _unpack_history(data: bytes) -> list[Message]:
+def _unpack_history(data: bytes) -> list[Said]:
     reader = Reader(data)
     found = []
     for _ in range(reader.varint()):
         lane, number, payload = wire.lane(reader), reader.varint(), reader.block()
         answers = tuple(_id(wire.text(reader)) for _ in range(reader.varint()))
-        found.append(Message(lane, number, payload, 0, answers))
+        found.append(Said(lane, number, [payload], 0, answers))
     return found
 
 

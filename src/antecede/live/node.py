@@ -15,7 +15,7 @@ from typing import NamedTuple
 from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import DecodeError, LocalError, RemoteError
 from antecede.live import wire
-from antecede.live.events import Change, ChangeKind, Event, Id, Message, lane_of
+from antecede.live.events import Change, ChangeKind, Delivery, Id, Said, lane_of
 from antecede.live.greeting import PUT_OUT, Greeting
 from antecede.live.lanes import Sealed
 from antecede.live.links import Link
@@ -88,7 +88,7 @@ class Node:
         self._frames: dict[int, bytes] = {}
         self.done = 0
         """The place up to which the application is done."""
-        self._open: deque[Message] = deque()
+        self._open: deque[Said] = deque()
         """What was handed to the application, and is not acknowledged; with a store only."""
         self.greeting = Greeting(self)
         self.upkeep = Upkeep(self)
@@ -152,13 +152,13 @@ class Node:
         heard = 1 + sum(lane in self.greeted for lane in self.ordering.others())
         return 2 * heard <= len(self.ordering.members)
 
-    def take_delivered(self) -> list[Event]:
+    def take_delivered(self) -> list[Delivery]:
         """Return, once, what is delivered."""
         if self.ordering is None or self.stopped or not self.ordering.delivered:
             return []
         events, self.ordering.delivered = self.ordering.delivered, []
         if self.durable:
-            self._open.extend(one for one in events if isinstance(one, Message))
+            self._open.extend(one for one in events if isinstance(one, Said) and one.place)
         return events
 
     # -- links -------------------------------------------------------------------------------------
@@ -352,14 +352,15 @@ class Node:
     def acknowledged(self, place: int) -> None:
         """The application is done with all messages up to this place."""
         self.done = max(self.done, place)
-        while self._open and self._open[0].place <= self.done:
+        while self._open and self._open[0].last <= self.done:
             self._open.popleft()
 
     def snapshot(self) -> bytes:
         """Return all that `restore` needs beside the batches; the log of rows begins anew."""
         ordering = self.active
-        waiting = [one for one in ordering.delivered if isinstance(one, Message)]
-        state = ordering.state([*self._open, *waiting])
+        waiting = (one for one in ordering.delivered if isinstance(one, Said) and one.place)
+        runs = (one.after(self.done) for one in (*self._open, *waiting))
+        state = ordering.state(message for run in runs for message in run.messages())
         return pack_state((self.group_tag, self.done, state))
 
     def restore(self, saved: Saved, now: int) -> None:
@@ -374,8 +375,8 @@ class Node:
             ordering.replay(row)
         ordering.begin_again()
         self.done = max(done, saved.done)
-        fresh = [*waiting, *(one for one in ordering.delivered if isinstance(one, Message))]
-        ordering.delivered = [one for one in fresh if one.place > self.done]
+        fresh = [*waiting, *(one for one in ordering.delivered if isinstance(one, Said))]
+        ordering.delivered = [one.after(self.done) for one in fresh if one.last > self.done]
         self._stored = ordering.lanes.frontier()
         self.greeting.begin(ordering)
         if ordering.members.get(self.lane) != self.address:

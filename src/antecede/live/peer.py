@@ -19,7 +19,7 @@ import secrets
 import string
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
@@ -29,9 +29,12 @@ from antecede.formatting import shown
 from antecede.live.drivers.tcp import MAX_READY, TcpDriver, split_address
 from antecede.live.events import (
     LIFE_LENGTH,
+    Delivery,
     Event,
+    GivenUp,
     Id,
     Message,
+    Said,
     View,
     checked_name,
     lane_of,
@@ -105,7 +108,14 @@ class Peer:
         self._by_hand = acknowledge == "explicit"
         self._node: Node | None = None
         self._driver: TcpDriver | None = None
-        self._ready: deque[Event] = deque()
+        self._ready: deque[Delivery] = deque()
+        self._current: Said | None = None
+        self._run: Iterator[Message] = iter(())
+        self._left = 0
+        """How many of `_current` are left, in `_run`."""
+        self._others: deque[View | GivenUp] = deque()
+        self._taken = 0
+        """Place of the last message that was taken from the node."""
         self._done = 0
         """Place up to which the application is done."""
         self._wakes: set[asyncio.Future[None]] = set()
@@ -340,58 +350,79 @@ class Peer:
 
     async def _messages(self) -> AsyncIterator[Message]:
         # As `events`, and not over it: a second generator in between costs as much as all else.
-        next_to = 0 if self._by_hand else 1
         while await self._more():
-            ready = self._ready
-            while ready:
-                event = ready.popleft()
-                if isinstance(event, Message):
-                    yield event
-                    self._done += (event.place - self._done) * next_to
+            while self._left:
+                self._left -= 1
+                message = next(self._run)
+                yield message
+                if not self._by_hand:
+                    self._done = message.place or self._done
 
     async def events(self) -> AsyncIterator[Event]:
         """Return messages, and views where the members change, in the order of the group.
 
         Raises PeerError when the peer is put out, StoreError when its store fails.
         """
-        while await self._more():
-            while self._ready:
-                event = self._ready.popleft()
-                yield event
-                if not self._by_hand and isinstance(event, Message):
-                    self._done = max(self._done, event.place)
+        while await self._more(self._others):
+            while self._others:
+                yield self._others.popleft()
+            while self._left:
+                self._left -= 1
+                message = next(self._run)
+                yield message
+                if not self._by_hand:
+                    self._done = message.place or self._done
 
-    async def batches(self) -> AsyncIterator[list[Message]]:
-        """Return messages many at a time, as they come: the quickest way.
+    async def batches(self) -> AsyncIterator[Said]:
+        """Return what each member said at once, as it comes: the quickest way.
 
-        They count as done when the next ones are asked for.
+        All of it counts as done when the next is asked for.
         """
         while await self._more():
-            messages = [event for event in self._ready if isinstance(event, Message)]
-            self._ready.clear()
-            if messages:
-                yield messages
+            said, left = self._current, self._left
+            self._left = 0
+            if said is not None:
+                yield said.tail(left)
                 if not self._by_hand:
-                    self._done = messages[-1].place
+                    self._done = said.last or self._done
 
-    async def _more(self) -> bool:
-        """Wait until there is something for the application; False: the peer has ended."""
+    async def _more(self, others: deque[View | GivenUp] | None = None) -> bool:
+        """Wait until there are messages in `_run`, or something in `others`; False: it has ended.
+
+        Without `others` what is no message is passed over.
+        """
         self._running.done(self._done)
-        while not self._ready:
+        while not self._next(others):
             self._running.read(True)
             self._ready.extend(self.node.take_delivered())
             if self._ready:
-                break
+                continue
             if self._ended:
                 return False
             self._check()
             await self._next_change(None)
         return True
 
+    def _next(self, others: deque[View | GivenUp] | None) -> bool:
+        """Go on to what is next; whether there is something. Messages that are left come first."""
+        if self._left:
+            return True
+        while self._ready:
+            event = self._ready.popleft()
+            if isinstance(event, Said):
+                self._current, self._run = event, event.messages()
+                self._left = len(event.payloads)
+                self._taken = event.last or self._taken
+                return True
+            if others is not None:
+                others.append(event)
+                return True
+        return False
+
     def _delivered(self) -> None:
         """Something is there for the application; too much: the others have to wait with more."""
         ordering = self.node.ordering
-        if ordering is not None and len(ordering.delivered) + len(self._ready) > MAX_READY:
+        if ordering is not None and ordering.place - self._taken > MAX_READY:
             self._running.read(False)
         self._wake()
 

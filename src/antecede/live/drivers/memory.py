@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from antecede.errors import LocalError
-from antecede.live.events import Event, Id
+from antecede.live.events import Event, Id, Said
 from antecede.live.lanes import Sealed
 from antecede.live.node import Node, Saved
 from antecede.live.ordering import Row
@@ -290,9 +290,13 @@ class MemoryNetwork:
 
     def _hand_out(self, host: Host, node: Node) -> None:
         events = node.take_delivered()
-        host.events += events
+        for event in events:
+            if isinstance(event, Said):
+                host.events += event.messages()
+            else:
+                host.events.append(event)
         if host.acknowledges:
-            places = [getattr(event, "place", 0) for event in events]
+            places = [event.last for event in events if isinstance(event, Said)]
             node.acknowledged(max(places, default=0))
 
     def _write(self, host: Host, node: Node) -> None:
