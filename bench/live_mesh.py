@@ -152,6 +152,8 @@ async def peer_member(
         options = {"tls": _tls(folder, me)}
     if "store" in kind:
         options["store"] = f"{folder}/{me}.db"
+    if os.environ.get("GATHER"):
+        options["gather_s"] = float(os.environ["GATHER"])
     listen = f"127.0.0.1:{ports[me]}"
     async with Peer(f"m{me}", listen=listen, silence_s=60, **options) as peer:
         await asyncio.to_thread(ready.wait)

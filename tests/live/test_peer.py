@@ -297,6 +297,27 @@ def test_ways_to_take_messages_may_change_in_the_middle_of_a_batch() -> None:
     run(work)
 
 
+@pytest.mark.parametrize("taken", [0, 1, 4, 10])
+def test_what_was_not_done_comes_again_and_nothing_else(tmp_path: Path, taken: int) -> None:
+    async def work() -> None:
+        store = tmp_path / "b.db"
+        async with peer("a") as a:
+            await a.found()
+            async with peer("b", store=store) as b:
+                await b.join(a.address)
+                for k in range(10):
+                    a.send_nowait(b"%d" % k)
+                await take(b, taken)
+                await until(lambda: b.node.active.place == 10)
+                await asyncio.sleep(0.05)
+            async with peer("b", store=store) as b:
+                left = 10 - max(0, taken - 1)
+                again = await take(b, left)
+                assert [m.payload for m in again] == [b"%d" % k for k in range(10 - left, 10)]
+
+    run(work)
+
+
 def test_an_application_that_is_behind_does_not_hold_up_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -24,6 +24,7 @@ from antecede.live.events import (
     Said,
     View,
     member_of,
+    new_id,
 )
 from antecede.live.lanes import Lane, Lanes, Sealed
 from antecede.live.settings import Settings
@@ -116,13 +117,12 @@ class Ordering:
             return Id(self.me, self._send(Batch(self._next, [payload]), reply_to))
         if reply_to:
             raise LocalError(f"with order {self.settings.order!r} messages answer no others")
-        self.said += 1
+        self.said = number = self.said + 1
         self._pending.append(payload)
         self._bytes += len(payload)
-        number = self.said
         if self._bytes >= FULL:
             self.flush()
-        return Id(self.me, number)
+        return new_id((self.me, number))
 
     def change(self, change: Change) -> None:
         """Say that somebody came or went."""

@@ -20,6 +20,7 @@ import string
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from operator import length_hint
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
@@ -42,8 +43,9 @@ from antecede.live.events import (
 )
 from antecede.live.greeting import NOT_YET
 from antecede.live.node import Node
+from antecede.live.ordering import Ordering
 from antecede.live.sealing import Seals
-from antecede.live.settings import NS, Settings
+from antecede.live.settings import MAJORITY, NS, Settings
 from antecede.live.store import Store
 
 if TYPE_CHECKING:
@@ -99,6 +101,7 @@ class Peer:
         self.settings = Settings(
             room=room, order=order, options=dict(options or {}), **_in_ns(settings)
         )
+        self._majority = self.settings.partition == MAJORITY
         self._tls = tls
         if tls is not None and tls.name != name:
             raise LocalError(f"the certificate is {tls.name}'s, and not {name}'s")
@@ -110,9 +113,10 @@ class Peer:
         self._driver: TcpDriver | None = None
         self._ready: deque[Delivery] = deque()
         self._current: Said | None = None
+        self._payloads: Iterator[bytes] = iter(())
         self._run: Iterator[Message] = iter(())
-        self._left = 0
-        """How many of `_current` are left, in `_run`."""
+        """What is left of `_current`: as payloads, whose length is known, and as messages of these.
+        """
         self._others: deque[View | GivenUp] = deque()
         self._taken = 0
         """Place of the last message that was taken from the node."""
@@ -134,7 +138,12 @@ class Peer:
         )
         saved = store.saved() if store is not None else None
         self._driver = TcpDriver(
-            *(node,), secure=self._tls, store=store, ready=self._delivered, changed=self._wake
+            *(node,),
+            secure=self._tls,
+            store=store,
+            ready=self._delivered,
+            changed=self._wake,
+            done=self._is_done,
         )
         try:
             if saved is not None:
@@ -322,10 +331,10 @@ class Peer:
 
     def send_nowait(self, payload: bytes, *, reply_to: Answered | Iterable[Answered] = ()) -> Id:
         """As `send`, without waiting for room or for the store."""
-        self._check()
-        if self.node.stopped:
+        ordering = self._check()
+        if self._majority and self.node.stopped:
             raise PeerError(f"{self.name} hears no majority of the group: nothing is sent")
-        sent = self.node.active.say(payload, _ids(reply_to) if reply_to else ())
+        sent = ordering.say(payload, _ids(reply_to) if reply_to else ())
         self._running.soon()
         return sent
 
@@ -351,12 +360,9 @@ class Peer:
     async def _messages(self) -> AsyncIterator[Message]:
         # As `events`, and not over it: a second generator in between costs as much as all else.
         while await self._more():
-            while self._left:
-                self._left -= 1
-                message = next(self._run)
+            for message in self._run:
                 yield message
-                if not self._by_hand:
-                    self._done = message.place or self._done
+            self._finished(self._current)
 
     async def events(self) -> AsyncIterator[Event]:
         """Return messages, and views where the members change, in the order of the group.
@@ -366,12 +372,9 @@ class Peer:
         while await self._more(self._others):
             while self._others:
                 yield self._others.popleft()
-            while self._left:
-                self._left -= 1
-                message = next(self._run)
+            for message in self._run:
                 yield message
-                if not self._by_hand:
-                    self._done = message.place or self._done
+            self._finished(self._current)
 
     async def batches(self) -> AsyncIterator[Said]:
         """Return what each member said at once, as it comes: the quickest way.
@@ -380,11 +383,10 @@ class Peer:
         """
         while await self._more():
             said, left = self._current, self._left
-            self._left = 0
+            self._current, self._payloads = None, iter(())
             if said is not None:
                 yield said.tail(left)
-                if not self._by_hand:
-                    self._done = said.last or self._done
+                self._finished(said)
 
     async def _more(self, others: deque[View | GivenUp] | None = None) -> bool:
         """Wait until there are messages in `_run`, or something in `others`; False: it has ended.
@@ -410,14 +412,35 @@ class Peer:
         while self._ready:
             event = self._ready.popleft()
             if isinstance(event, Said):
-                self._current, self._run = event, event.messages()
-                self._left = len(event.payloads)
+                self._current, self._payloads = event, iter(event.payloads)
+                self._run = event.messages(self._payloads)
                 self._taken = event.last or self._taken
                 return True
             if others is not None:
                 others.append(event)
                 return True
         return False
+
+    @property
+    def _left(self) -> int:
+        """How many messages of `_current` were not handed over yet."""
+        return length_hint(self._payloads)
+
+    def _finished(self, said: Said | None) -> None:
+        """The application has asked for what comes behind this."""
+        self._current = None
+        if said is not None and not self._by_hand:
+            self._done = said.last or self._done
+
+    def _is_done(self) -> int:
+        """Return the place up to which the application is done.
+
+        While it is amid what somebody said at once: with all before the last that it got.
+        """
+        said = self._current
+        if self._by_hand or said is None or not said.place:
+            return self._done
+        return max(self._done, said.last - self._left - 1)
 
     def _delivered(self) -> None:
         """Something is there for the application; too much: the others have to wait with more."""
@@ -437,8 +460,11 @@ class Peer:
         self._done = max(self._done, message.place)
         self._running.done(self._done)
 
-    def _check(self) -> None:
-        driver, node = self._running, self.node
+    def _check(self) -> Ordering:
+        """Return the ordering of the group one is in. Raises where nothing goes on."""
+        driver, node = self._driver, self._node
+        if driver is None or node is None:
+            raise LocalError("a peer begins with `async with Peer(...) as peer`")
         if driver.broken is not None:
             raise driver.broken
         if node.out:
@@ -447,6 +473,7 @@ class Peer:
             raise PeerError(f"{self.name} has ended")
         if node.ordering is None:
             raise PeerError(f"{self.name} is in no group yet: `join` or `found` one")
+        return node.ordering
 
     # -- waiting -----------------------------------------------------------------------------------
 

@@ -96,7 +96,8 @@ class Connection(asyncio.Protocol):
 
 class TcpDriver:
     """Runs one node in the running loop. `ready` is called when there is something for the
-    application, `changed` when something else did.
+    application, `changed` when something else happened; `done` tells up to which place the
+    application is done.
     """
 
     def __init__(
@@ -107,9 +108,10 @@ class TcpDriver:
         store: Store | None,
         ready: Callable[[], None],
         changed: Callable[[], None],
+        done: Callable[[], int],
     ) -> None:
         self.node, self._secure, self._store = node, secure, store
-        self._ready, self._changed = ready, changed
+        self._ready, self._changed, self._done = ready, changed, done
         self._loop = asyncio.get_running_loop()
         self._writer = Writer(store, self._failed) if store is not None else None
         self._writing = False
@@ -144,6 +146,7 @@ class TcpDriver:
 
     async def close(self) -> None:
         """End all connections once what is to be written is written, and close the store."""
+        self.done(self._done())
         self._turn()
         await self._written()
         self._closed = True
@@ -172,7 +175,7 @@ class TcpDriver:
     async def _written(self) -> None:
         """Wait until the store has what there is."""
         while self._writer is not None and self.broken is None:
-            if not self._writing and not self._write():
+            if not self._writing and not self._write(force=self.node.done > self._noted_done):
                 return
             await asyncio.sleep(0.001)
 
@@ -332,6 +335,7 @@ class TcpDriver:
         node, now = self.node, time.monotonic_ns()
         node.tick(now)
         self._call_due(now)
+        self.done(self._done())
         if node.done > self._noted_done and not self._writing:
             self._write(force=True)
         self._turn()
