@@ -255,6 +255,11 @@ class Group(metaclass=_Documented):
         return self._state.protocol.addressing
 
     @property
+    def has_notes(self) -> bool:
+        """Whether the protocol sends notes of its own accord beside the application's messages."""
+        return self._state.has_notes
+
+    @property
     def application(self) -> bool:
         """False for roles that only forward (super peers): they neither send nor deliver."""
         return self._state.protocol.application

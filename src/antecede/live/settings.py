@@ -74,7 +74,7 @@ class Settings:
         if self.silence_ns <= self.heartbeat_ns:
             raise LocalError("silence_ns must be above heartbeat_ns, or idle links are given up")
         group = self.group("a~00000000")
-        if group.addressing is Addressing.TOPICS or group._state.has_notes:
+        if group.addressing is Addressing.TOPICS or group.has_notes:
             raise LocalError(
                 f"order {self.order!r} does not go over live links: they carry what everybody gets"
             )
