@@ -85,7 +85,7 @@ class Node:
         """Whether something has come that was not acknowledged to all."""
         self._told: dict[str, int] = {}
         """Lane -> what was last acknowledged to all."""
-        self._frames: dict[int, bytes] = {}
+        self._framed: dict[int, bytes] = {}
         self.done = 0
         """The place up to which the application is done."""
         self._open: deque[Said] = deque()
@@ -473,10 +473,10 @@ class Node:
     def _batch_frame(self, name: str, number: int, batch: Sealed) -> bytes:
         if name != self.lane:
             return self._made(name, number, batch)
-        frame = self._frames.get(number)
+        frame = self._framed.get(number)
         if frame is None:
-            frame = self._frames[number] = self._made(name, number, batch)
-            self._frames.pop(number - BATCH_FRAMES, None)
+            frame = self._framed[number] = self._made(name, number, batch)
+            self._framed.pop(number - BATCH_FRAMES, None)
         return frame
 
     def _made(self, name: str, number: int, batch: Sealed) -> bytes:
