@@ -55,6 +55,9 @@ COMMANDS = {
         "trace",
         "write a trace as a log for ShiViz, Parquet, CSV, JSON lines",
     ),
+    "keys": Command(
+        "antecede.cli.keys", "live", "make certificates for the members of a live group"
+    ),
     "record": Command(
         "antecede.cli.record", "trace", "let processes talk over UDP and write what happened"
     ),

@@ -69,8 +69,7 @@ def make_member(
     name. Raises LocalError for what is no member's name, InputError where the authority is missing
     or the file is there already, unless `force`.
     """
-    checked_name(name)
-    path = folder / f"{quote(name, safe=' ')}.pem"
+    path = member_path(folder, name)
     if path.exists() and not force:
         raise InputError("is there already; force replaces it", path=str(path))
     authority, secret = _authority(folder)
@@ -91,6 +90,11 @@ def make_member(
     )
     _write(path, _pem(key) + made.public_bytes(serialization.Encoding.PEM), 0o600)
     return path
+
+
+def member_path(folder: Path, name: str) -> Path:
+    """Return the file of a member in a folder. Raises LocalError for what is no member's name."""
+    return folder / f"{quote(checked_name(name), safe=' ')}.pem"
 
 
 def member_name(certificate: bytes) -> str:

@@ -1,0 +1,208 @@
+"""Certificates: who is let in, and what is said to who is not."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antecede.cli import main
+from antecede.errors import DecodeError, InputError, LocalError, PeerError
+from antecede.live import keys
+from antecede.live.peer import Peer
+from antecede.live.tls import Tls
+
+DAY = datetime.timedelta(days=1)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    keys.make_authority(tmp_path)
+    for name in ("alice", "bob"):
+        keys.make_member(tmp_path, name)
+    return tmp_path
+
+
+def tls(folder: Path, name: str, authority: Path | None = None) -> Tls:
+    return Tls(keys.member_path(folder, name), (authority or folder) / keys.AUTHORITY)
+
+
+def peer(name: str, secure: Tls, **more: Any) -> Peer:
+    return Peer(name, listen="127.0.0.1:0", tls=secure, **more)
+
+
+def test_the_command_makes_what_a_peer_needs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "keys"
+    assert main(["keys", str(folder), "alice", "bob", "--hosts", "localhost,127.0.0.1"]) == 0
+    out = capsys.readouterr().out
+    files = sorted(path.name for path in folder.iterdir())
+    assert files == ["alice.pem", "bob.pem", "ca.key", "ca.pem"]
+    assert all(name in out for name in files) and "2 members for 365 days" in out
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+    assert modes == {"alice.pem": 0o600, "bob.pem": 0o600, "ca.key": 0o600, "ca.pem": 0o644}
+    assert tls(folder, "alice").name == "alice"
+
+
+def test_the_command_adds_members_and_replaces_none_by_itself(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert main(["keys", str(folder), "carol", "bob"]) == 2
+    assert "bob.pem" in (error := capsys.readouterr().err) and "--force" in error
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert main(["keys", str(folder), "carol"]) == 0
+    assert (folder / "carol.pem").exists()
+    assert main(["keys", str(folder), "bob", "--force"]) == 0
+    after = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert after["bob.pem"] != before["bob.pem"]
+    assert {name: after[name] for name in ("alice.pem", "ca.pem", "ca.key")} == {
+        name: before[name] for name in ("alice.pem", "ca.pem", "ca.key")
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["a", "a"], "twice"),
+        (["a~b"], "member's name"),
+        (["a", "--days", "0"], "days"),
+        (["a", "--hosts", "x" * 300], "host"),
+    ],
+)
+def test_what_cannot_be_makes_nothing(
+    tmp_path: Path, arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["keys", str(tmp_path / "keys"), *arguments]) == 2
+    assert why in capsys.readouterr().err
+    left = {path.name for path in tmp_path.rglob("*")}
+    assert not any(name.endswith(".pem") and name != keys.AUTHORITY for name in left)
+
+
+def test_names_of_any_script_and_sign_come_back(tmp_path: Path) -> None:
+    keys.make_authority(tmp_path)
+    for name in ("Zoë", "a/b", "..", "x y", "名前", "a%2Fb", "n" * 180):
+        keys.make_member(tmp_path, name)
+        assert tls(tmp_path, name).name == name
+    assert {path.parent for path in tmp_path.rglob("*")} == {tmp_path}, "no file anywhere else"
+
+
+def test_an_authority_is_not_replaced(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"ca\.pem"):
+        keys.make_authority(folder)
+
+
+def test_a_missing_authority_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"ca\.pem"):
+        keys.make_member(tmp_path, "alice")
+
+
+def test_files_that_are_no_certificates_are_named(folder: Path, tmp_path: Path) -> None:
+    (folder / "no.pem").write_text("nothing")
+    for certificate, authority, named in (
+        ("no.pem", "ca.pem", "no.pem"),
+        ("alice.pem", "no.pem", "no.pem"),
+        ("missing.pem", "ca.pem", "missing.pem"),
+    ):
+        with pytest.raises(InputError, match=named):
+            Tls(folder / certificate, folder / authority)
+
+
+def test_key_and_certificate_belong_together(folder: Path) -> None:
+    with pytest.raises(InputError, match="go together"):
+        Tls(folder / "alice.pem", folder / "ca.pem", key=folder / "bob.pem")
+
+
+def test_an_expired_certificate_is_refused_at_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _make_in_the_past(folder, "old", monkeypatch)
+    with pytest.raises(InputError, match="holds from"):
+        tls(folder, "old")
+
+
+def test_a_certificate_of_another_authority_is_refused_at_once(
+    folder: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    keys.make_authority(other)
+    keys.make_member(other, "alice")
+    with pytest.raises(InputError, match="another authority"):
+        tls(other, "alice", folder)
+
+
+def test_a_certificate_that_soon_expires_is_a_warning(folder: Path) -> None:
+    keys.make_member(folder, "short", days=3)
+    now = datetime.datetime.now(datetime.UTC).timestamp()
+    assert "short.pem expires on" in tls(folder, "short").warnings(now)[0]
+    assert tls(folder, "alice").warnings(now) == []
+
+
+def test_a_peer_goes_by_the_name_in_its_certificate(folder: Path) -> None:
+    with pytest.raises(LocalError, match="alice's, and not mallory's"):
+        Peer("mallory", tls=tls(folder, "alice"))
+
+
+@pytest.mark.parametrize("how", ["other authority", "expired", "no tls"])
+def test_who_has_no_sound_certificate_is_not_let_in(
+    folder: Path, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the members say so, and go on."""
+
+    async def work() -> None:
+        alice = peer("alice", tls(folder, "alice"))
+        async with asyncio.timeout(30), alice, peer("bob", tls(folder, "bob")) as bob:
+            await alice.found()
+            with pytest.raises(PeerError):
+                async with _stranger(folder, tmp_path / "other", how, monkeypatch) as stranger:
+                    await stranger.join(alice.address, timeout_s=1.5)
+            assert alice.members == ("alice",)
+            assert alice.node.refused, "somebody who called is counted"
+            await bob.join(alice.address)
+            await bob.send(b"hello")
+            async for message in alice:
+                assert message.payload == b"hello"
+                break
+
+    asyncio.run(work())
+
+
+def _stranger(folder: Path, other: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> Peer:
+    if how == "no tls":
+        return Peer("eve", listen="127.0.0.1:0", insecure=True)
+    if how == "other authority":
+        keys.make_authority(other)
+        keys.make_member(other, "eve")
+        # she trusts the group's authority, so it is the members who refuse
+        (other / "ca.pem").write_bytes(
+            (other / "ca.pem").read_bytes() + (folder / "ca.pem").read_bytes()
+        )
+        return peer("eve", tls(other, "eve"))
+    _make_in_the_past(folder, "eve", monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.setattr("antecede.live.tls.check_issued", lambda *_: None)
+        return peer("eve", tls(folder, "eve"))
+
+
+def _make_in_the_past(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = keys._builder
+
+    def ended(*arguments: Any) -> Any:
+        builder = build(*arguments)
+        builder._not_valid_after = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - DAY
+        return builder
+
+    with monkeypatch.context() as patch:
+        patch.setattr(keys, "BACKDATED", 30 * DAY)
+        patch.setattr(keys, "_builder", ended)
+        keys.make_member(folder, name)
+
+
+def test_a_name_that_is_none_is_not_believed() -> None:
+    with pytest.raises(DecodeError, match="no certificate"):
+        keys.member_name(b"nothing")
