@@ -58,6 +58,7 @@ COMMANDS = {
     "keys": Command(
         "antecede.cli.keys", "live", "make certificates for the members of a live group"
     ),
+    "status": Command("antecede.cli.status", None, "ask a live peer how it is doing"),
     "record": Command(
         "antecede.cli.record", "trace", "let processes talk over UDP and write what happened"
     ),

@@ -79,6 +79,8 @@ class Node:
         self.left = False
         self.resent = 0
         """Batches of others that were handed on."""
+        self.bytes_in = self.bytes_out = 0
+        """Over all links of this life."""
         self._place_of: dict[str, int] = {}
         self._stored: dict[str, int] = {}
         self.news = False
@@ -181,6 +183,7 @@ class Node:
         if link is None or link.closing:
             return
         link.heard_ns = now
+        self.bytes_in += len(data)
         try:
             whole, found = link.read(data)
             for kind, start, end in found:
@@ -422,7 +425,9 @@ class Node:
             parts += link.control
             link.control.clear()
         parts += batches
-        link.bytes_out += sum(map(len, parts))
+        written = sum(map(len, parts))
+        link.bytes_out += written
+        self.bytes_out += written
         return parts
 
     def _pull_batches(self, link: Link, budget: int, parts: list[bytes]) -> None:

@@ -86,6 +86,8 @@ class Ordering:
         """How many messages were delivered."""
         self.said = 0
         """How many messages the application sent; their numbers, unless they answer each other."""
+        self.given_up = 0
+        """How many batches were given up, since what they depend on died with its sender."""
         self.cuts: dict[str, int] = {}
         """Lanes that were given up behind a batch: their last numbers."""
         self.spoiled: dict[str, str] = {}
@@ -114,6 +116,7 @@ class Ordering:
             raise LocalError(f"{len(payload)} bytes; largest={self.settings.largest} is the most")
         if self._one_a_batch:
             self.flush()
+            self.said += 1
             return Id(self.me, self._send(Batch(self._next, [payload]), reply_to))
         if reply_to:
             raise LocalError(f"with order {self.settings.order!r} messages answer no others")
@@ -369,7 +372,9 @@ class Ordering:
             self.rows.append(Row(lane, CUT, Sealed(b"", str(last).encode())))
         self.cuts[lane] = last
         self._deliver(self.group.leave(lane, last))
-        self.delivered.append(GivenUp(lane, self.lanes.newest(lane) - last, lacking))
+        lost = self.lanes.newest(lane) - last
+        self.given_up += lost
+        self.delivered.append(GivenUp(lane, lost, lacking))
 
     # -- the way through a store -------------------------------------------------------------------
 
@@ -444,8 +449,7 @@ class Ordering:
             raise DecodeError(f"batch {number} of one's own lane does not come out as it went in")
         own = batches.unpack(said.payload)
         self._keep_own(number, batch)
-        if not self._one_a_batch:
-            self.said = own.first + len(own.said) - 1
+        self.said += len(own.said)
         self._own(own, [Id(*one) for one in said.reply_to])
 
     def begin_again(self) -> None:

@@ -46,9 +46,11 @@ from antecede.live.node import Node
 from antecede.live.ordering import Ordering
 from antecede.live.sealing import Seals
 from antecede.live.settings import MAJORITY, NS, Settings
+from antecede.live.status import Status, status_of
 from antecede.live.store import Store
 
 if TYPE_CHECKING:
+    from antecede.live.endpoint import Endpoint
     from antecede.live.tls import Tls
 
 Answered = Message | Id
@@ -69,7 +71,8 @@ class Peer:
     names are believed and everybody can read along. `store`: a file that survives crashes; None:
     what was not delivered when the program ends is gone, and the next life is a new lane.
     `acknowledge`: "next" counts a message as done when the next one is asked for, "explicit" when
-    `acknowledge` is called with it. Further arguments are fields of `Settings`, times in seconds
+    `acknowledge` is called with it. `status`: "HOST:PORT" where /status, /metrics and /healthz are
+    served to whoever reaches it. Further arguments are fields of `Settings`, times in seconds
     under names that end in `_s`.
 
     Raises LocalError for arguments that cannot be.
@@ -88,6 +91,7 @@ class Peer:
         insecure: bool = False,
         store: str | os.PathLike[str] | None = None,
         acknowledge: str = "next",
+        status: str | None = None,
         **settings: Any,
     ) -> None:
         self.name = checked_name(name)
@@ -109,6 +113,10 @@ class Peer:
         self._address = address
         self._store_path = None if store is None else Path(store)
         self._by_hand = acknowledge == "explicit"
+        self._status_at = None if status is None else split_address(status)
+        self._endpoint: Endpoint | None = None
+        self.status_address = ""
+        """Where it is served how the peer is doing; empty: nowhere."""
         self._node: Node | None = None
         self._driver: TcpDriver | None = None
         self._ready: deque[Delivery] = deque()
@@ -149,6 +157,7 @@ class Peer:
             if saved is not None:
                 node.restore(saved, time.monotonic_ns())
             await self._begin_to_listen(node)
+            await self._begin_to_show()
         except BaseException:
             await self._driver.close()
             raise
@@ -191,6 +200,19 @@ class Peer:
         if self._address is None:
             node.address = f"{host}:{bound}"
 
+    async def _begin_to_show(self) -> None:
+        if self._status_at is None:
+            return
+        from antecede.live.endpoint import Endpoint  # needs the extra
+
+        host, port = self._status_at
+        self._endpoint = Endpoint(self.status)
+        try:
+            bound = await self._endpoint.open(host, port)
+        except OSError as error:
+            raise PeerError(f"{self.name} cannot serve status at {host}:{port}: {error}") from error
+        self.status_address = f"{host}:{bound}"
+
     async def __aexit__(
         self,
         kind: type[BaseException] | None,
@@ -207,6 +229,8 @@ class Peer:
         if not self._ended:
             self._ended = True
             self._wake()
+            if self._endpoint is not None:
+                self._endpoint.close()
             await self._running.close()
 
     @property
@@ -238,6 +262,12 @@ class Peer:
         """Names of the members, oneself included, sorted; empty before one is in a group."""
         ordering = self.node.ordering
         return tuple(sorted(map(member_of, ordering.members))) if ordering is not None else ()
+
+    def status(self) -> Status:
+        """Return how the peer is doing now."""
+        broken = self._running.broken
+        trouble = str(broken) if broken is not None else "it has ended" if self._ended else ""
+        return status_of(self.node, time.monotonic_ns(), trouble)
 
     async def found(self) -> None:
         """Begin a group of one, unless the store knows one already."""

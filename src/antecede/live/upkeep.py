@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from antecede.clocks.wire import varint
 from antecede.live import wire
+from antecede.live.held import HeldSince
 from antecede.live.links import Link
 from antecede.live.settings import NS
 
@@ -30,6 +31,7 @@ class Upkeep:
 
     def __init__(self, node: Node) -> None:
         self._node = node
+        self.held = HeldSince()
         self._ticked_ns: int | None = None
         self.hurried = False
         """Whether there is something to do at once: whom to call."""
@@ -116,6 +118,7 @@ class Upkeep:
         if now - self._freed_ns >= FREE_NS:
             self._freed_ns = now
             self._free()
+            self.held.look(node.active.group, now)
 
     def _forgive(self, now: int) -> None:
         """Where it was oneself who slept, nobody was silent meanwhile."""

@@ -1,0 +1,75 @@
+"""`antecede status`: how a live peer is doing, asked of the address that it serves."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from http.client import HTTPException
+from typing import Any, Final
+from urllib.error import HTTPError, URLError
+from urllib.request import urlopen
+
+from antecede.errors import InputError, LocalError
+from antecede.live.drivers.tcp import split_address
+from antecede.live.status import Status, as_text, from_plain
+
+TIMEOUT_S: Final = 5.0
+MOST: Final = 16 << 20
+"""Bytes of an answer: a thousand members are a quarter of a megabyte."""
+CLEAR: Final = "\x1b[H\x1b[2J"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `antecede status`."""
+    parser.add_argument("address", help='HOST:PORT, what `Peer(status="HOST:PORT")` serves')
+    parser.add_argument("--json", action="store_true", help="what the peer says, as it says it")
+    parser.add_argument(
+        "--watch",
+        type=float,
+        metavar="SECONDS",
+        help="again and again, until interrupted",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask and print; 1 when the peer is not well."""
+    split_address(args.address)
+    if args.watch is not None and not 0.1 <= args.watch <= 86_400:
+        raise LocalError(f"--watch takes 0.1 to 86,400 seconds, not {args.watch:g}")
+    while True:
+        plain = _asked(args.address)
+        status = _read(plain, args.address)
+        if args.watch is not None and not args.json and sys.stdout.isatty():
+            print(CLEAR, end="")
+        print(json.dumps(plain, ensure_ascii=False) if args.json else as_text(status), flush=True)
+        if args.watch is None:
+            return 0 if status.healthy else 1
+        time.sleep(args.watch)
+
+
+def _asked(address: str) -> Any:
+    try:
+        with urlopen(f"http://{address}/status", timeout=TIMEOUT_S) as answer:
+            return json.loads(answer.read(MOST))
+    except HTTPError as error:
+        raise InputError(
+            f"answers {error.code} {error.reason}: is a peer's status served there?", path=address
+        ) from error
+    except (URLError, TimeoutError, ConnectionError, HTTPException) as error:
+        why = getattr(error, "reason", error)
+        raise InputError(
+            f'does not answer: {why}. A peer serves it with Peer(status="{address}")', path=address
+        ) from error
+    except ValueError as error:
+        raise InputError("answers, but not with a peer's status", path=address) from error
+
+
+def _read(plain: Any, address: str) -> Status:
+    try:
+        return from_plain(plain)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            "answers, but not with a status of this version of antecede", path=address
+        ) from error

@@ -1,0 +1,46 @@
+"""A peer's address for those who look from outside: /status, /metrics, /healthz.
+
+Whoever reaches it sees names and addresses of the members, and no message. It listens where it is
+told to; on loopback it is for this machine alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+
+from antecede.live.http_server import Answer, HttpServer, Refused, Request, as_json
+from antecede.live.metrics import KIND, exposition
+from antecede.live.status import Status, as_plain
+
+PATHS = "/status", "/metrics", "/healthz"
+
+
+class Endpoint:
+    """Answers with what `look` returns."""
+
+    def __init__(self, look: Callable[[], Status]) -> None:
+        self._look = look
+        self._server = HttpServer(self._answer)
+
+    async def open(self, host: str, port: int) -> int:
+        """Listen from now on; returns the port. Raises OSError where that cannot be."""
+        return await self._server.open(host, port)
+
+    def close(self) -> None:
+        """Answer no more."""
+        self._server.close()
+
+    async def _answer(self, request: Request) -> Answer:
+        if request.path not in PATHS:
+            raise Refused(HTTPStatus.NOT_FOUND, f"there are {', '.join(PATHS)}")
+        if request.method not in ("GET", "HEAD"):
+            raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "this is to look at: GET")
+        status = self._look()
+        if request.path == "/status":
+            return as_json(as_plain(status))
+        if request.path == "/metrics":
+            return Answer(exposition(status), KIND)
+        if status.healthy:
+            return Answer(b"well\n")
+        return Answer(f"{status.trouble}\n".encode(), status=HTTPStatus.SERVICE_UNAVAILABLE)

@@ -1,0 +1,210 @@
+"""A small HTTP server in the loop of a peer: its status, its metrics, the page of its chat.
+
+HTTP itself is h11's. One request a connection; what is too long, too slow or too much is
+refused, so that whoever can reach it cannot hold up the peer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+from antecede.errors import MissingExtraError
+
+try:
+    import h11
+except ImportError as error:
+    raise MissingExtraError("status and pages of live peers", "live") from error
+
+MAX_HEAD: Final = 16 << 10
+MAX_BODY: Final = 1 << 20
+MAX_CONNECTIONS: Final = 64
+REQUEST_S: Final = 5.0
+"""How long a request may take to come."""
+WRITE_S: Final = 20.0
+"""How long the other end may take no more bytes."""
+TEXT, JSON, HTML = "text/plain; charset=utf-8", "application/json", "text/html; charset=utf-8"
+COMMON = {
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+    "referrer-policy": "no-referrer",
+}
+
+
+class Request(NamedTuple):
+    """What somebody asks."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    """Names in small letters."""
+    body: bytes
+
+
+class Answer(NamedTuple):
+    """What is answered: whole, or in pieces as they come."""
+
+    body: bytes | AsyncIterator[bytes]
+    kind: str = TEXT
+    status: HTTPStatus = HTTPStatus.OK
+    headers: Mapping[str, str] = {}
+
+
+Handler = Callable[[Request], Awaitable[Answer]]
+
+
+class Refused(Exception):  # noqa: N818 - an answer, not a fault
+    """The request is answered by a status and a sentence."""
+
+    def __init__(self, status: HTTPStatus, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+def as_json(value: Any, status: HTTPStatus = HTTPStatus.OK) -> Answer:
+    """Return an answer in JSON."""
+    return Answer(json.dumps(value, ensure_ascii=False).encode(), JSON, status)
+
+
+class HttpServer:
+    """Answers requests by a handler, which may raise Refused."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def open(self, host: str, port: int) -> int:
+        """Listen from now on; returns the port. Raises OSError where that cannot be."""
+        self._server = await asyncio.start_server(self._connected, host, port, limit=MAX_HEAD)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    def close(self) -> None:
+        """Take no more requests, and drop those that are open."""
+        if self._server is not None:
+            self._server.close()
+        for task in list(self._tasks):
+            task.cancel()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            await _Exchange(reader, writer, self._handler, len(self._tasks)).run()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+            pass  # the other end is gone, or too slow: there is nobody to tell
+        finally:
+            self._tasks.discard(task)
+            with contextlib.suppress(OSError):
+                writer.transport.abort() if writer.is_closing() else writer.close()
+
+
+class _Exchange:
+    """One connection: one request, one answer."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        handler: Handler,
+        connections: int,
+    ) -> None:
+        self._reader, self._writer, self._handler = reader, writer, handler
+        self._too_many = connections > MAX_CONNECTIONS
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
+
+    async def run(self) -> None:
+        """Read, answer, end."""
+        head = ""
+        try:
+            if self._too_many:
+                raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections")
+            async with asyncio.timeout(REQUEST_S):
+                request = await self._request()
+            head = request.method
+            answer = await self._handler(request)
+        except Refused as refused:
+            answer = Answer(f"{refused}\n".encode(), TEXT, refused.status)
+        except TimeoutError:
+            answer = Answer(b"the request came too slowly\n", TEXT, HTTPStatus.REQUEST_TIMEOUT)
+        except h11.RemoteProtocolError as error:
+            status = HTTPStatus(error.error_status_hint)
+            answer = Answer(f"no request: {error}\n".encode(), TEXT, status)
+        if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            await self._answer(answer, bare=head == "HEAD")
+
+    async def _request(self) -> Request:
+        start, body = None, bytearray()
+        while True:
+            event = self._http.next_event()
+            if event is h11.NEED_DATA:
+                self._http.receive_data(await self._reader.read(1 << 14))
+            elif isinstance(event, h11.Request):
+                start = event
+                if self._http.they_are_waiting_for_100_continue:
+                    await self._send(h11.InformationalResponse(status_code=100, headers=[]))
+            elif isinstance(event, h11.Data):
+                body += event.data
+                if len(body) > MAX_BODY:
+                    raise Refused(
+                        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"{MAX_BODY} bytes are the most"
+                    )
+            elif isinstance(event, h11.EndOfMessage) and start is not None:
+                return _request(start, bytes(body))
+            else:
+                raise ConnectionResetError
+
+    async def _answer(self, answer: Answer, *, bare: bool) -> None:
+        headers = {"content-type": answer.kind, "connection": "close", **COMMON, **answer.headers}
+        whole = answer.body if isinstance(answer.body, bytes) else None
+        if whole is not None:
+            headers["content-length"] = str(len(whole))
+        fields = [(name.encode(), value.encode()) for name, value in headers.items()]
+        await self._send(h11.Response(status_code=answer.status, headers=fields))
+        if not bare and whole is not None:
+            await self._send(h11.Data(data=whole))
+        elif not bare and not isinstance(answer.body, bytes):
+            await self._pieces(answer.body)
+        await self._send(h11.EndOfMessage())
+
+    async def _pieces(self, pieces: AsyncIterator[bytes]) -> None:
+        """Write what comes, until the other end is gone."""
+        gone = asyncio.ensure_future(self._reader.read())
+        try:
+            while True:
+                following = asyncio.ensure_future(anext(pieces))
+                await asyncio.wait([following, gone], return_when=asyncio.FIRST_COMPLETED)
+                if not following.done():
+                    following.cancel()
+                    raise ConnectionResetError
+                await self._send(h11.Data(data=following.result()))
+        except StopAsyncIteration:
+            return
+        finally:
+            gone.cancel()
+
+    async def _send(self, event: Any) -> None:
+        data = self._http.send(event)
+        if data:
+            self._writer.write(data)
+            async with asyncio.timeout(WRITE_S):
+                await self._writer.drain()
+
+
+def _request(start: h11.Request, body: bytes) -> Request:
+    try:
+        parts = urlsplit(start.target.decode("ascii"))
+        query = dict(parse_qsl(parts.query, max_num_fields=50))
+    except ValueError as error:
+        raise Refused(HTTPStatus.BAD_REQUEST, "no address of a page") from error
+    headers = {
+        name.decode("ascii", "replace"): value.decode("latin-1") for name, value in start.headers
+    }
+    return Request(start.method.decode("ascii", "replace"), parts.path, query, headers, body)

@@ -1,0 +1,107 @@
+"""A live peer's figures as Prometheus reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from antecede.errors import MissingExtraError
+from antecede.live.status import AWAY, LAGGING, LIVE, Status
+
+try:
+    from prometheus_client import CollectorRegistry, generate_latest
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+except ImportError as error:
+    raise MissingExtraError("metrics of live peers", "live") from error
+
+KIND = "text/plain; version=0.0.4; charset=utf-8"
+PREFIX = "antecede_live_"
+_GAUGES = {
+    "up": ("whether the peer is in a group, not out of it, and its store works", "healthy"),
+    "stopped": ("whether it is cut off from the majority that its group needs", "stopped"),
+    "held_batches": ("batches that are held back", "held"),
+    "waiting_messages": (
+        "delivered messages that the application is not done with",
+        "waiting_for_application",
+    ),
+    "memory_bytes": ("batches in memory that somebody lacks", "memory_bytes"),
+    "memory_limit_bytes": ("how much of that there may be", "memory_limit"),
+    "disk_bytes": ("batches that somebody lacks and the store alone has", "disk_bytes"),
+    "disk_limit_bytes": ("how much of both there may be; 0: no store", "disk_limit"),
+    "unstored_batches": ("batches that the store has not written yet", "unstored"),
+}
+_COUNTERS = {
+    "sent_messages": ("messages that the application sent", "sent"),
+    "delivered_messages": ("messages that came out of the order", "delivered"),
+    "sent_batches": ("batches that were sent: messages that go together", "batches_sent"),
+    "handed_on_batches": ("batches of others, sent to who lacked them", "handed_on"),
+    "given_up_batches": ("batches given up, since what they depend on is gone", "given_up"),
+    "received_bytes": ("bytes from the others", "bytes_in"),
+    "transmitted_bytes": ("bytes to the others", "bytes_out"),
+}
+
+
+def exposition(status: Status) -> bytes:
+    """Return all figures of a peer, in Prometheus' text format 0.0.4."""
+    registry = CollectorRegistry()
+    registry.register(_Collected(status))
+    return generate_latest(registry)
+
+
+class _Collected:
+    """What a registry asks for its figures."""
+
+    def __init__(self, status: Status) -> None:
+        self._status = status
+
+    def collect(self) -> Iterator[Metric]:
+        status = self._status
+        labels, values = ["member", "room"], [status.name, status.room]
+        for name, (words, attribute) in _GAUGES.items():
+            gauge = GaugeMetricFamily(PREFIX + name, words, labels=labels)
+            gauge.add_metric(values, float(getattr(status, attribute)))
+            yield gauge
+        for name, (words, attribute) in _COUNTERS.items():
+            counter = CounterMetricFamily(PREFIX + name, words, labels=labels)
+            counter.add_metric(values, float(getattr(status, attribute)))
+            yield counter
+        yield self._oldest(labels, values)
+        yield self._refused(labels, values)
+        yield from self._members(labels, values)
+
+    def _oldest(self, labels: list[str], values: list[str]) -> Metric:
+        words = "for how long the oldest held batch has been held"
+        gauge = GaugeMetricFamily(PREFIX + "oldest_held_seconds", words, labels=labels)
+        held = self._status.oldest_held
+        gauge.add_metric(values, max((one.held_s for one in held), default=0.0))
+        return gauge
+
+    def _refused(self, labels: list[str], values: list[str]) -> Metric:
+        words = "what came and was refused, by the kind of error"
+        counter = CounterMetricFamily(PREFIX + "refused", words, labels=[*labels, "reason"])
+        for reason, count in sorted(self._status.refused.items()):
+            counter.add_metric([*values, reason], float(count))
+        return counter
+
+    def _members(self, labels: list[str], values: list[str]) -> Iterator[Metric]:
+        members = self._status.members
+        words = "other members: live, lagging (what they lack is in the store alone), away"
+        states = GaugeMetricFamily(PREFIX + "members", words, labels=[*labels, "state"])
+        for state in (LIVE, LAGGING, AWAY):
+            states.add_metric([*values, state], sum(one.state == state for one in members))
+        yield states
+        lacks = GaugeMetricFamily(
+            PREFIX + "lacking_batches",
+            "batches that another member has not acknowledged",
+            labels=[*labels, "other"],
+        )
+        trips = GaugeMetricFamily(
+            PREFIX + "round_trip_seconds",
+            "the last heartbeat to another member and back",
+            labels=[*labels, "other"],
+        )
+        for one in members:
+            lacks.add_metric([*values, one.name], one.lacks)
+            if one.round_trip_s is not None:
+                trips.add_metric([*values, one.name], one.round_trip_s)
+        yield lacks
+        yield trips

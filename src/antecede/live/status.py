@@ -1,0 +1,271 @@
+"""How a live peer is doing: for people, for programs, for Prometheus.
+
+A `Status` is taken from a `Node` at one moment; all times in it are seconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from antecede.formatting import counted
+from antecede.live.events import Id, member_of
+from antecede.live.node import Node
+from antecede.live.settings import NS
+
+OLDEST: Final = 20
+"""So many of the held messages are named."""
+CAUSES: Final = 10
+"""So many of what each waits for."""
+LIVE, LAGGING, AWAY = "live", "lagging", "away"
+
+
+class MemberStatus(NamedTuple):
+    """Another member, as this one sees it."""
+
+    name: str
+    lane: str
+    address: str
+    state: str
+    """live; lagging: what it lacks next is in the store alone, or nowhere; away: not connected."""
+    lacks: int
+    """Batches that it has not acknowledged, of all lanes."""
+    round_trip_s: float | None
+    silent_s: float | None
+    """Since when nothing has come from it; None: not connected in this life."""
+
+
+class HeldStatus(NamedTuple):
+    """A batch that is held back."""
+
+    id: str
+    """Lane and number of the batch."""
+    sender: str
+    waits_for: tuple[str, ...]
+    """The first ten."""
+    held_s: float
+    """At least so long: that is looked at four times a second."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Status:
+    """One peer at one moment."""
+
+    name: str
+    lane: str
+    room: str
+    order: str
+    address: str
+    healthy: bool
+    """In a group, not out of it, and its store works."""
+    trouble: str
+    """Why not; else empty."""
+    stopped: bool
+    """Cut off from the majority that the group needs."""
+    members: tuple[MemberStatus, ...]
+    held: int
+    oldest_held: tuple[HeldStatus, ...]
+    sent: int
+    delivered: int
+    """Messages that came out of the order; the application may be behind that."""
+    waiting_for_application: int
+    """Delivered, and not done yet."""
+    batches_sent: int
+    handed_on: int
+    """Batches of others, sent to who lacked them."""
+    given_up: int
+    """Batches of members that are gone, which depend on what nobody has."""
+    refused: dict[str, int]
+    """How often something was refused, by the kind of error."""
+    last_refusal: str
+    memory_bytes: int
+    disk_bytes: int
+    """Of batches that somebody lacks, beyond what memory may hold."""
+    memory_limit: int
+    disk_limit: int
+    durable: bool
+    unstored: int
+    """Batches taken that the store has not written yet."""
+    bytes_in: int
+    bytes_out: int
+
+    @property
+    def others(self) -> str:
+        """How many others there are, by state, in words."""
+        states = [one.state for one in self.members]
+        found = [f"{states.count(s)} {s}" for s in (LIVE, LAGGING, AWAY) if s in states]
+        return ", ".join(found) or "nobody else"
+
+
+def status_of(node: Node, now: int, trouble: str = "") -> Status:
+    """Return how a peer is doing at a moment (ns). `trouble`: what the driver knows."""
+    ordering, settings = node.ordering, node.settings
+    trouble = trouble or node.out or ("" if ordering is not None else "in no group yet")
+    lanes = ordering.lanes if ordering is not None else None
+    safe = node.safe()
+    newest = lanes.frontier() if lanes is not None else {}
+    return Status(
+        *(node.name, node.lane, settings.room, settings.order, node.address),
+        *(not trouble, trouble, node.stopped, tuple(_members(node, now))),
+        held=ordering.group.stats().held if ordering is not None else 0,
+        oldest_held=tuple(_held(node, now)),
+        sent=ordering.said if ordering is not None else 0,
+        delivered=ordering.place if ordering is not None else 0,
+        waiting_for_application=max(0, ordering.place - node.done) if ordering else 0,
+        batches_sent=newest.get(node.lane, 0),
+        handed_on=node.resent,
+        given_up=ordering.given_up if ordering is not None else 0,
+        refused=dict(node.refused),
+        last_refusal=node.last_refusal,
+        memory_bytes=lanes.bytes if lanes is not None else 0,
+        disk_bytes=lanes.spilled_bytes if lanes is not None else 0,
+        memory_limit=settings.memory,
+        disk_limit=settings.disk if node.durable else 0,
+        durable=node.durable,
+        unstored=sum(max(0, number - safe.get(lane, 0)) for lane, number in newest.items()),
+        bytes_in=node.bytes_in,
+        bytes_out=node.bytes_out,
+    )
+
+
+def _members(node: Node, now: int) -> Iterator[MemberStatus]:
+    ordering = node.ordering
+    if ordering is None:
+        return
+    lanes = ordering.lanes
+    for lane in sorted(ordering.others()):
+        link, heard = node.greeted.get(lane), lanes.heard.get(lane, {})
+        lacks = [
+            n for n, one in lanes.by_name.items() if n != lane and heard.get(n, 0) < one.newest
+        ]
+        behind = any(heard.get(n, 0) + 1 < lanes.by_name[n].first for n in lacks)
+        trip = link.round_trip_ns if link is not None else None
+        yield MemberStatus(
+            *(member_of(lane), lane, ordering.members[lane]),
+            AWAY if link is None else LAGGING if behind else LIVE,
+            sum(lanes.by_name[n].newest - heard.get(n, 0) for n in lacks),
+            None if trip is None else trip / NS,
+            None if link is None else max(0, now - link.heard_ns) / NS,
+        )
+
+
+def _held(node: Node, now: int) -> Iterator[HeldStatus]:
+    ordering, since = node.ordering, node.upkeep.held
+    if ordering is None:
+        return
+    since.look(ordering.group, now)
+    held = [(Id(*one.message.id), one.waits_for) for one in ordering.group.blocked_on()]
+    held.sort(key=lambda one: -since.of(one[0], now))
+    for name, causes in held[:OLDEST]:
+        shown = tuple(str(Id(*cause)) for cause in causes[:CAUSES])
+        yield HeldStatus(str(name), name.sender, shown, since.of(name, now) / NS)
+
+
+# -- forms -----------------------------------------------------------------------------------------
+
+
+def as_plain(status: Status) -> dict[str, Any]:
+    """Return a status as what JSON can say."""
+    plain = dataclasses.asdict(status)
+    plain["members"] = [one._asdict() for one in status.members]
+    plain["oldest_held"] = [one._asdict() for one in status.oldest_held]
+    return plain
+
+
+def from_plain(plain: dict[str, Any]) -> Status:
+    """Return the status that `as_plain` told. Raises KeyError or TypeError for anything else."""
+    members = tuple(MemberStatus(**one) for one in plain["members"])
+    held = tuple(
+        HeldStatus(**{**one, "waits_for": tuple(one["waits_for"])}) for one in plain["oldest_held"]
+    )
+    return Status(**{**plain, "members": members, "oldest_held": held})
+
+
+def as_text(status: Status) -> str:
+    """Return a status for a terminal."""
+    lines = [
+        f"{status.name} in room {status.room!r}, order {status.order}"
+        + (f", at {status.address}" if status.address else ""),
+        f"  {_condition(status)}",
+        f"  {status.others}; {counted(status.sent, 'message')} sent, {status.delivered:,} delivered"
+        f", {status.held:,} held, {status.waiting_for_application:,} waiting for the application",
+        f"  {_kept(status)}",
+    ]
+    if status.handed_on or status.given_up:
+        lines.append(
+            f"  {counted(status.handed_on, 'batch', 'batches')} of others handed on, "
+            f"{status.given_up:,} given up"
+        )
+    if status.refused:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(status.refused.items()))
+        lines.append(f"  refused: {kinds}; last: {status.last_refusal or 'not said'}")
+    lines += _member_table(status.members)
+    lines += _held_lines(status)
+    return "\n".join(_printable(line) for line in lines)
+
+
+def _printable(line: str) -> str:
+    """Names and addresses are other people's words: no control characters of theirs."""
+    return "".join(c if c.isprintable() else "?" for c in line)
+
+
+def _condition(status: Status) -> str:
+    if not status.healthy:
+        return f"NOT WELL: {status.trouble}"
+    return "STOPPED: it hears no majority of the group" if status.stopped else "well"
+
+
+def _kept(status: Status) -> str:
+    kept = f"{_size(status.memory_bytes)} of {_size(status.memory_limit)} in memory for others"
+    if not status.durable:
+        return f"{kept}; no store: a crash loses what was not delivered"
+    return (
+        f"{kept}, {_size(status.disk_bytes)} of {_size(status.disk_limit)} in the store, "
+        f"{counted(status.unstored, 'batch', 'batches')} being written"
+    )
+
+
+def _member_table(members: Iterable[MemberStatus]) -> list[str]:
+    rows = [("member", "state", "lacks", "round trip", "silent", "address")]
+    rows += [
+        (
+            *(one.name, one.state, f"{one.lacks:,}"),
+            "-" if one.round_trip_s is None else f"{1000 * one.round_trip_s:.1f} ms",
+            "-" if one.silent_s is None else f"{one.silent_s:.1f} s",
+            one.address or "calls us",
+        )
+        for one in members
+    ]
+    if len(rows) == 1:
+        return []
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["", *("  " + _row(row, widths) for row in rows)]
+
+
+def _row(row: tuple[str, ...], widths: list[int]) -> str:
+    cells = [
+        cell.rjust(width) if k in (2, 3, 4) else cell.ljust(width)
+        for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]
+    return "  ".join(cells).rstrip()
+
+
+def _held_lines(status: Status) -> list[str]:
+    if not status.held:
+        return []
+    more = status.held - len(status.oldest_held)
+    lines = ["", f"  held{f' (the {OLDEST} oldest)' if more > 0 else ''}:"]
+    for one in status.oldest_held:
+        causes = ", ".join(one.waits_for) or "its turn"
+        lines.append(f"    {one.id}  for {one.held_s:.1f} s, waits for {causes}")
+    return lines
+
+
+def _size(count: int) -> str:
+    size, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

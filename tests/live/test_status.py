@@ -1,0 +1,273 @@
+"""How a peer is doing, seen from outside."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from antecede.cli import main
+from antecede.errors import PeerError
+from antecede.live import http_server
+from antecede.live.drivers.memory import MS, MemoryNetwork
+from antecede.live.peer import Peer
+from antecede.live.settings import NS, Settings
+from antecede.live.status import as_plain, as_text, from_plain, status_of
+
+
+def run(work: Callable[[], Awaitable[Any]]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(30):
+            await work()
+
+    asyncio.run(bounded())
+
+
+def peer(name: str, **more: Any) -> Peer:
+    return Peer(name, listen="127.0.0.1:0", insecure=True, room='the "room"', **more)
+
+
+async def fetched(address: str, path: str, **more: Any) -> tuple[int, str]:
+    def fetch() -> tuple[int, str]:
+        try:
+            with urlopen(Request(f"http://{address}{path}", **more), timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except HTTPError as error:
+            return error.code, error.read().decode()
+
+    return await asyncio.to_thread(fetch)
+
+
+async def until(true: Callable[[], bool]) -> None:
+    while not true():
+        await asyncio.sleep(0.005)
+
+
+# -- what is told, in the simulated network --------------------------------------------------------
+
+
+def held_up() -> MemoryNetwork:
+    """A group in which c has what b answered, and not what a said before that."""
+    network = MemoryNetwork(1)
+    for name in "abc":
+        network.add(name, Settings(room="r", relay_ns=5 * NS))
+    network.start("a")
+    network.start("b", join="a")
+    network.start("c", join="a")
+    network.run(15 * NS)
+    network.cut("a", "c")
+    network.say("a", b"first")
+    network.run(network.now + NS)
+    network.say("b", b"second")
+    network.run(network.now + NS)
+    return network
+
+
+def test_what_is_held_and_why_and_since_when() -> None:
+    network = held_up()
+    node = network.hosts["c"].node
+    assert node is not None
+    status = status_of(node, network.now)
+    assert status.held == 1
+    [held] = status.oldest_held
+    assert held.sender == "b"
+    first = network.hosts["a"].node
+    assert first is not None
+    assert held.waits_for == (f"{first.lane}:{first.active.lanes.newest(first.lane)}",)
+    assert 0.5 <= held.held_s <= 1.1
+    assert {one.name: one.state for one in status.members} == {"a": "live", "b": "live"}
+    [from_a] = [one for one in status_of(first, network.now).members if one.name == "c"]
+    assert from_a.lacks == 2, "its own batch, and b's, which c cannot acknowledge to it"
+    text = as_text(status)
+    assert "1 held" in text
+    assert f"{held.id}  for 0.9 s, waits for {held.waits_for[0]}" in text
+    network.heal()
+    network.run(network.now + 10 * NS)
+    status = status_of(node, network.now)
+    assert (status.held, status.oldest_held, status.delivered) == (0, (), 2)
+
+
+def test_who_is_away_is_said() -> None:
+    network = held_up()
+    network.run(network.now + 20 * NS)
+    node = network.hosts["c"].node
+    assert node is not None
+    status = status_of(node, network.now)
+    [a, b] = status.members
+    assert (a.state, a.silent_s, b.state) == ("away", None, "live")
+    assert b.round_trip_s is not None
+    assert 2 * MS <= b.round_trip_s * NS <= 200 * MS
+    assert "1 live, 1 away" in as_text(status)
+
+
+def test_a_status_comes_back_from_json() -> None:
+    network = held_up()
+    node = network.hosts["c"].node
+    assert node is not None
+    status = status_of(node, network.now)
+    assert from_plain(json.loads(json.dumps(as_plain(status)))) == status
+
+
+def test_words_of_others_reach_no_terminal_as_they_are() -> None:
+    network = held_up()
+    node = network.hosts["c"].node
+    assert node is not None
+    node.last_refusal, node.refused["x"] = "\x1b[2Jgone\r\n", 1
+    assert "\x1b" not in as_text(status_of(node, network.now))
+
+
+# -- what is served --------------------------------------------------------------------------------
+
+
+def test_a_peer_serves_how_it_is_doing(capsys: pytest.CaptureFixture[str]) -> None:
+    async def work() -> None:
+        async with peer("a", status="127.0.0.1:0") as a, peer("b") as b:
+            code, text = await fetched(a.status_address, "/healthz")
+            assert (code, text) == (503, "in no group yet\n")
+            await a.found()
+            await b.join(a.address)
+            for _ in range(3):
+                await b.send(b"x")
+            await until(lambda: a.node.active.place == 3)
+            assert (await fetched(a.status_address, "/healthz")) == (200, "well\n")
+            told = json.loads((await fetched(a.status_address, "/status"))[1])
+            assert (told["delivered"], told["waiting_for_application"]) == (3, 3)
+            assert [one["name"] for one in told["members"]] == ["b"]
+            metrics = samples((await fetched(a.status_address, "/metrics"))[1])
+            assert metrics["antecede_live_delivered_messages_total"] == 3
+            assert metrics["antecede_live_up"] == 1
+            assert metrics["antecede_live_lacking_batches"] == 0
+            assert metrics["antecede_live_received_bytes_total"] == a.node.bytes_in > 100
+            assert await asyncio.to_thread(main, ["status", a.status_address]) == 0
+            assert "a in room 'the \"room\"', order causal" in capsys.readouterr().out
+            assert await asyncio.to_thread(main, ["status", a.status_address, "--json"]) == 0
+            assert json.loads(capsys.readouterr().out)["name"] == "a"
+            await b.leave()
+            a.node.go_out("for the test")
+            code, text = await fetched(a.status_address, "/healthz")
+            assert (code, text) == (503, "for the test\n")
+            assert await asyncio.to_thread(main, ["status", a.status_address]) == 1
+            assert "NOT WELL: for the test" in capsys.readouterr().out
+
+    run(work)
+
+
+def samples(text: str) -> dict[str, float]:
+    """Return the figures; those with labels of their own are summed."""
+    found: dict[str, float] = {}
+    for family in text_string_to_metric_families(text):
+        assert family.documentation
+        for sample in family.samples:
+            if sample.name.endswith("_created"):
+                continue
+            assert sample.labels["room"] == 'the "room"'
+            found[sample.name] = found.get(sample.name, 0) + sample.value
+    return found
+
+
+def test_what_is_none_of_it_is_refused() -> None:
+    async def work() -> None:
+        async with peer("a", status="127.0.0.1:0") as a:
+            assert (await fetched(a.status_address, "/else"))[0] == 404
+            assert (await fetched(a.status_address, "/status", method="DELETE"))[0] == 405
+            code, text = await fetched(a.status_address, "/status", data=bytes(2 << 20))
+            assert (code, "1048576 bytes" in text) == (413, True)
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"GET / HTTP/1.1\r\nhost: x\r\nlong: " + b"x" * 20_000, b" 431 "),
+        (b"\x16\x03\x01 nonsense\r\n\r\n", b" 400 "),
+        (b"GET /status HTTP/1.1\r\n", b" 408 "),
+        (b"GET /status HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\nab", b" 408 "),
+    ],
+)
+def test_requests_that_are_none_or_slow_get_an_answer_and_no_more(
+    sent: bytes, status: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work() -> None:
+        monkeypatch.setattr(http_server, "REQUEST_S", 0.2)
+        async with peer("a", status="127.0.0.1:0") as a:
+            host, _, port = a.status_address.rpartition(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(sent)
+            answer = await reader.read()
+            writer.close()
+            assert answer.startswith(b"HTTP/1.1") or answer == b""
+            assert status in answer
+            assert (await fetched(a.status_address, "/metrics"))[0] == 200
+
+    run(work)
+
+
+def test_many_who_say_nothing_keep_nobody_out_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        monkeypatch.setattr(http_server, "REQUEST_S", 0.5)
+        async with peer("a", status="127.0.0.1:0") as a:
+            host, _, port = a.status_address.rpartition(":")
+            idle = [await asyncio.open_connection(host, int(port)) for _ in range(200)]
+            assert (await fetched(a.status_address, "/healthz"))[0] == 503
+            for reader, writer in idle:
+                await reader.read()
+                writer.close()
+            await a.found()
+            assert (await fetched(a.status_address, "/healthz"))[0] == 200
+
+    run(work)
+
+
+def test_a_port_that_is_taken_is_said() -> None:
+    async def work() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            with pytest.raises(PeerError, match=f"cannot serve status at 127.0.0.1:{port}"):
+                async with peer("a", status=f"127.0.0.1:{port}"):
+                    pass
+
+    run(work)
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[int]:
+    """A port at which nobody is."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        yield one.getsockname()[1]
+
+
+def test_the_command_says_when_nobody_is_there(
+    elsewhere: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["status", f"127.0.0.1:{elsewhere}"]) == 2
+    assert "does not answer" in capsys.readouterr().err
+    assert main(["status", "nonsense"]) == 2
+    assert "HOST:PORT" in capsys.readouterr().err
+    assert main(["status", "h:1", "--watch", "0"]) == 2
+    assert "--watch" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("answer", [b"hello", b"[]", b'{"name": "x"}'])
+def test_the_command_says_when_somebody_else_is_there(
+    answer: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def work() -> None:
+        async def handle(_: http_server.Request) -> http_server.Answer:
+            return http_server.Answer(answer)
+
+        server = http_server.HttpServer(handle)
+        port = await server.open("127.0.0.1", 0)
+        assert await asyncio.to_thread(main, ["status", f"127.0.0.1:{port}"]) == 2
+        assert "answers, but not with" in capsys.readouterr().err
+        server.close()
+
+    run(work)
