@@ -35,6 +35,7 @@ _COUNTERS = {
     "sent_batches": ("batches that were sent: messages that go together", "batches_sent"),
     "handed_on_batches": ("batches of others, sent to who lacked them", "handed_on"),
     "given_up_batches": ("batches given up, since what they depend on is gone", "given_up"),
+    "untraced_rows": ("rows that the trace of this run lacks", "untraced"),
     "received_bytes": ("bytes from the others", "bytes_in"),
     "transmitted_bytes": ("bytes to the others", "bytes_out"),
 }

@@ -14,6 +14,7 @@ acknowledged is handed over again after a restart, under the same `id`.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import secrets
 import string
@@ -52,6 +53,7 @@ from antecede.live.store import Store
 if TYPE_CHECKING:
     from antecede.live.endpoint import Endpoint
     from antecede.live.tls import Tls
+    from antecede.live.traces import Trace
 
 Answered = Message | Id
 PENDING: Final = 4 << 20
@@ -72,8 +74,9 @@ class Peer:
     what was not delivered when the program ends is gone, and the next life is a new lane.
     `acknowledge`: "next" counts a message as done when the next one is asked for, "explicit" when
     `acknowledge` is called with it. `status`: "HOST:PORT" where /status, /metrics and /healthz are
-    served to whoever reaches it. Further arguments are fields of `Settings`, times in seconds
-    under names that end in `_s`.
+    served to whoever reaches it. `trace`: a folder for Parquet files of what is sent and delivered
+    here, which `antecede audit` judges. Further arguments are fields of `Settings`, times in
+    seconds under names that end in `_s`.
 
     Raises LocalError for arguments that cannot be.
     """
@@ -92,6 +95,7 @@ class Peer:
         store: str | os.PathLike[str] | None = None,
         acknowledge: str = "next",
         status: str | None = None,
+        trace: str | os.PathLike[str] | None = None,
         **settings: Any,
     ) -> None:
         self.name = checked_name(name)
@@ -115,6 +119,12 @@ class Peer:
         self._by_hand = acknowledge == "explicit"
         self._status_at = None if status is None else split_address(status)
         self._endpoint: Endpoint | None = None
+        self._trace_path = None if trace is None else Path(trace)
+        if trace is not None:
+            importlib.import_module(
+                "antecede.live.traces"
+            )  # says at once when its extra is missing
+        self._trace: Trace | None = None
         self.status_address = ""
         """Where it is served how the peer is doing; empty: nowhere."""
         self._node: Node | None = None
@@ -213,6 +223,16 @@ class Peer:
             raise PeerError(f"{self.name} cannot serve status at {host}:{port}: {error}") from error
         self.status_address = f"{host}:{bound}"
 
+    def _traced(self) -> Trace | None:
+        """Return what notes sendings and deliveries; None: nothing does."""
+        if self._trace is None and self._trace_path is not None and self._in_group:
+            from antecede.live.traces import Trace  # needs the extra
+
+            node = self.node
+            relation = node.active.group.guarantee.relation
+            self._trace = Trace(self._trace_path, node.lane, node.group_tag.hex(), relation)
+        return self._trace
+
     async def __aexit__(
         self,
         kind: type[BaseException] | None,
@@ -232,6 +252,8 @@ class Peer:
             if self._endpoint is not None:
                 self._endpoint.close()
             await self._running.close()
+            if self._trace is not None:
+                await asyncio.to_thread(self._trace.close)
 
     @property
     def node(self) -> Node:
@@ -267,7 +289,8 @@ class Peer:
         """Return how the peer is doing now."""
         broken = self._running.broken
         trouble = str(broken) if broken is not None else "it has ended" if self._ended else ""
-        return status_of(self.node, time.monotonic_ns(), trouble)
+        lost = self._trace.lost if self._trace is not None else 0
+        return status_of(self.node, time.monotonic_ns(), trouble, untraced=lost)
 
     async def found(self) -> None:
         """Begin a group of one, unless the store knows one already."""
@@ -364,7 +387,10 @@ class Peer:
         ordering = self._check()
         if self._majority and self.node.stopped:
             raise PeerError(f"{self.name} hears no majority of the group: nothing is sent")
-        sent = ordering.say(payload, _ids(reply_to) if reply_to else ())
+        answered = _ids(reply_to) if reply_to else ()
+        sent = ordering.say(payload, answered)
+        if self._trace_path is not None and (trace := self._traced()):
+            trace.sent(sent, answered)
         self._running.soon()
         return sent
 
@@ -445,6 +471,8 @@ class Peer:
                 self._current, self._payloads = event, iter(event.payloads)
                 self._run = event.messages(self._payloads)
                 self._taken = event.last or self._taken
+                if self._trace_path is not None and (trace := self._traced()):
+                    trace.delivered(event)
                 return True
             if others is not None:
                 others.append(event)

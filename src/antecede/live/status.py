@@ -89,6 +89,8 @@ class Status:
     """Batches taken that the store has not written yet."""
     bytes_in: int
     bytes_out: int
+    untraced: int
+    """Rows that the trace of this run lacks."""
 
     @property
     def others(self) -> str:
@@ -98,8 +100,8 @@ class Status:
         return ", ".join(found) or "nobody else"
 
 
-def status_of(node: Node, now: int, trouble: str = "") -> Status:
-    """Return how a peer is doing at a moment (ns). `trouble`: what the driver knows."""
+def status_of(node: Node, now: int, trouble: str = "", *, untraced: int = 0) -> Status:
+    """Return how a peer is doing at a moment (ns). `trouble`, `untraced`: what the driver knows."""
     ordering, settings = node.ordering, node.settings
     trouble = trouble or node.out or ("" if ordering is not None else "in no group yet")
     lanes = ordering.lanes if ordering is not None else None
@@ -107,7 +109,7 @@ def status_of(node: Node, now: int, trouble: str = "") -> Status:
     newest = lanes.frontier() if lanes is not None else {}
     return Status(
         *(node.name, node.lane, settings.room, settings.order, node.address),
-        *(not trouble, trouble, node.stopped, tuple(_members(node, now))),
+        *(not trouble, trouble, node.stopped, tuple(members_of(node, now))),
         held=ordering.group.stats().held if ordering is not None else 0,
         oldest_held=tuple(_held(node, now)),
         sent=ordering.said if ordering is not None else 0,
@@ -126,10 +128,12 @@ def status_of(node: Node, now: int, trouble: str = "") -> Status:
         unstored=sum(max(0, number - safe.get(lane, 0)) for lane, number in newest.items()),
         bytes_in=node.bytes_in,
         bytes_out=node.bytes_out,
+        untraced=untraced,
     )
 
 
-def _members(node: Node, now: int) -> Iterator[MemberStatus]:
+def members_of(node: Node, now: int) -> Iterator[MemberStatus]:
+    """Yield how the other members are doing at a moment (ns)."""
     ordering = node.ordering
     if ordering is None:
         return
@@ -197,6 +201,8 @@ def as_text(status: Status) -> str:
             f"  {counted(status.handed_on, 'batch', 'batches')} of others handed on, "
             f"{status.given_up:,} given up"
         )
+    if status.untraced:
+        lines.append(f"  the trace is not whole: {counted(status.untraced, 'row')} are missing")
     if status.refused:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(status.refused.items()))
         lines.append(f"  refused: {kinds}; last: {status.last_refusal or 'not said'}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import ssl
 import time
 from collections.abc import Callable
@@ -11,12 +12,15 @@ from functools import partial
 from typing import Any, Final, Protocol, cast
 
 from antecede.errors import AntecedeError, LocalError, RemoteError, StoreError
+from antecede.live.diary import Diary, Entry
+from antecede.live.diary import write as write_entry
 from antecede.live.drivers.door import HANDSHAKE_S, Door
 from antecede.live.drivers.writer import Writer
 from antecede.live.node import Node
 from antecede.live.settings import NS
 from antecede.live.store import Store
 
+LOG: Final = logging.getLogger("antecede.live")
 BUDGET: Final = 1 << 18
 """Bytes of batches that are written to a connection at once."""
 HIGH_WATER: Final = 1 << 18
@@ -129,6 +133,7 @@ class TcpDriver:
         self._flushed_ns = 0
         self._closed = False
         self._reading = True
+        self._diary = Diary()
         self.broken: AntecedeError | None = None
         """Why nothing goes on; None: it does."""
 
@@ -149,6 +154,8 @@ class TcpDriver:
         self.done(self._done())
         self._turn()
         await self._written()
+        for entry in self._diary.look(self.node, time.monotonic_ns()):
+            self._note(entry)
         self._closed = True
         for timer in (self._timer, self._acknowledging, self._gathering):
             if timer is not None:
@@ -339,8 +346,13 @@ class TcpDriver:
         if node.done > self._noted_done and not self._writing:
             self._write(force=True)
         self._turn()
+        for entry in self._diary.look(node, now):
+            self._note(entry)
         delay = max(0.001, (node.upkeep.due(time.monotonic_ns()) - time.monotonic_ns()) / NS)
         self._timer = self._loop.call_later(delay, self._tick)
+
+    def _note(self, entry: Entry) -> None:
+        write_entry(LOG, self.node.name, self.node.settings.room, entry)
 
     def done(self, place: int) -> None:
         """The application is done with all up to this place: noted with the next that is stored."""
@@ -410,6 +422,7 @@ class TcpDriver:
     def _failed(self, error: StoreError) -> None:
         """The store cannot go on, so neither can the peer: nothing more is acknowledged."""
         self.broken = error
+        self._note(Entry("store_failed", str(error), {"reason": str(error)}))
         for connection in list(self.connections.values()):
             if connection.transport is not None:
                 connection.transport.abort()

@@ -1,0 +1,143 @@
+"""What a peer's log says: who came and went, which links stand, what was refused, who lags.
+
+Nothing is said a message. It is looked at now and then, so what came and went in between is
+not told, but in the counts. The fields of each entry go with the record (`extra=`), as
+`antecede_...`, and the event has one of the names of `EVENTS`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from antecede.live.events import member_of
+from antecede.live.node import Node
+from antecede.live.settings import NS
+from antecede.live.status import LAGGING, members_of
+
+EVENTS: Final = {
+    "joined": logging.INFO,
+    "gone": logging.INFO,
+    "connected": logging.INFO,
+    "disconnected": logging.WARNING,
+    "refused": logging.WARNING,
+    "lagging": logging.WARNING,
+    "caught_up": logging.INFO,
+    "given_up": logging.ERROR,
+    "stopped": logging.ERROR,
+    "going_on": logging.INFO,
+    "out": logging.ERROR,
+    "store_failed": logging.ERROR,
+    "trace_failed": logging.ERROR,
+}
+"""Every event, and how grave it is."""
+LAGGING_NS: Final = NS
+"""So often it is looked who lags."""
+
+
+class Entry(NamedTuple):
+    """One line."""
+
+    event: str
+    text: str
+    fields: dict[str, Any]
+
+    @property
+    def level(self) -> int:
+        """Of `logging`."""
+        return EVENTS[self.event]
+
+
+class Diary:
+    """Compares what is with what was."""
+
+    def __init__(self) -> None:
+        self._members: frozenset[str] = frozenset()
+        self._connected: frozenset[str] = frozenset()
+        self._lagging: frozenset[str] = frozenset()
+        self._refused: Counter[str] = Counter()
+        self._given_up = 0
+        self._stopped = False
+        self._out = False
+        self._lagged_ns: int | None = None
+
+    def look(self, node: Node, now: int) -> Iterator[Entry]:
+        """Yield what there is to say at a moment (ns)."""
+        yield from self._coming_and_going(node)
+        yield from self._links(node)
+        yield from self._refusals(node)
+        if self._lagged_ns is None or now - self._lagged_ns >= LAGGING_NS:
+            self._lagged_ns = now
+            yield from self._laggards(node, now)
+        yield from self._state(node)
+
+    def _coming_and_going(self, node: Node) -> Iterator[Entry]:
+        ordering = node.ordering
+        if ordering is None:
+            return
+        members = frozenset(ordering.others())
+        for lane in sorted(members - self._members):
+            name = member_of(lane)
+            address = ordering.members[lane]
+            yield Entry("joined", f"{name} is in the group", {"member": name, "address": address})
+        for lane in sorted(self._members - members):
+            name = member_of(lane)
+            yield Entry("gone", f"{name} is out of the group", {"member": name})
+        self._members = members
+
+    def _links(self, node: Node) -> Iterator[Entry]:
+        connected = frozenset(node.greeted)
+        for lane in sorted(connected - self._connected):
+            name = member_of(lane)
+            yield Entry("connected", f"connected with {name}", {"member": name})
+        for lane in sorted(self._connected - connected):
+            name = member_of(lane)
+            if lane in self._members:
+                yield Entry("disconnected", f"not connected with {name}", {"member": name})
+        self._connected = connected
+
+    def _refusals(self, node: Node) -> Iterator[Entry]:
+        for kind, count in sorted((node.refused - self._refused).items()):
+            text = f"refused {count} times ({kind}), last: {node.last_refusal}"
+            fields = {"reason": kind, "count": count, "last": node.last_refusal}
+            yield Entry("refused", text, fields)
+        self._refused = node.refused.copy()
+
+    def _laggards(self, node: Node, now: int) -> Iterator[Entry]:
+        lagging = {one.lane: one for one in members_of(node, now) if one.state == LAGGING}
+        for lane in sorted(lagging.keys() - self._lagging):
+            one = lagging[lane]
+            text = f"{one.name} lags: {one.lacks} batches, the next of them in the store alone"
+            yield Entry("lagging", text, {"member": one.name, "lacks": one.lacks})
+        for lane in sorted(self._lagging - lagging.keys()):
+            name = member_of(lane)
+            yield Entry("caught_up", f"{name} does not lag any more", {"member": name})
+        self._lagging = frozenset(lagging)
+
+    def _state(self, node: Node) -> Iterator[Entry]:
+        ordering = node.ordering
+        if ordering is not None and ordering.given_up > self._given_up:
+            count = ordering.given_up - self._given_up
+            text = f"{count} batches given up: what they depend on died with its sender"
+            yield Entry("given_up", text, {"count": count})
+            self._given_up = ordering.given_up
+        if node.stopped != self._stopped:
+            self._stopped = node.stopped
+            if node.stopped:
+                yield Entry("stopped", "no majority of the group is heard: nothing is sent", {})
+            else:
+                yield Entry("going_on", "a majority of the group is heard again", {})
+        if node.out and not self._out:
+            self._out = True
+            yield Entry("out", f"out of the group: {node.out}", {"reason": node.out})
+
+
+def write(log: logging.Logger, peer: str, room: str, entry: Entry) -> None:
+    """Write an entry to a log: words of others without control characters."""
+    if log.isEnabledFor(entry.level):
+        text = "".join(c if c.isprintable() else "?" for c in entry.text)
+        fields = {"event": entry.event, "peer": peer, "room": room, **entry.fields}
+        extra = {f"antecede_{name}": value for name, value in fields.items()}
+        log.log(entry.level, "%s: %s", peer, text, extra=extra)

@@ -1,0 +1,267 @@
+"""What a live peer did, as a trace: its sendings and deliveries, for `antecede audit`.
+
+Parquet files in the event schema, `NAME~LIFE-000001.parquet` and so on; a file that has its name is
+whole. A thread writes, so the loop does not wait. What a crash takes is at most the file that was
+open; what came faster than it could be written is not written, counted, and said.
+
+    kind         send, deliver
+    id           of the message: "LANE:NUMBER"
+    seq          of a send its number in the lane; of a delivery its place in this member's order
+    member       the lane: one life of a member
+    parents      of a send: what the order promises to deliver before it, as far as not implied by
+                 others of them: with order "reply" what it answers; with causal orders what was
+                 handed to the application since its last send, the newest of each lane, and
+                 that last send; with "fifo" that last send
+    send_time    of a send, arrival of a delivery: the system's clock, ns
+    run          of the group, from when it was founded
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from antecede.errors import MissingExtraError, StoreError
+from antecede.live.events import Id, Said
+from antecede.protocols.base import Relation
+from antecede.trace.schema import DELIVER, SEND
+
+try:
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter, read_table
+
+    from antecede.trace.batches import SCHEMA
+except ImportError as error:
+    raise MissingExtraError("traces of live peers", "trace") from error
+
+ROWS: Final = 200_000
+"""Of one file."""
+AGE_S: Final = 60.0
+"""After so long a file is finished."""
+WAITING: Final = 500_000
+"""Rows that wait to be written, at most."""
+CHUNK: Final = 8192
+"""Rows that are written at once, or what there is after a second."""
+LOG: Final = logging.getLogger("antecede.live")
+
+
+class _Rows(NamedTuple):
+    """Messages of one lane that were sent or delivered, one after the other."""
+
+    kind: str
+    lane: str
+    first: int
+    size: int
+    seq: int
+    """Of the first: number in the lane, or place."""
+    parents: tuple[str, ...]
+    time_ns: int
+
+
+class Trace:
+    """Writes what one life of a peer does to files in a folder. `run`: names the group."""
+
+    def __init__(self, folder: Path, lane: str, run: str, relation: Relation) -> None:
+        """Go on behind what the lane's files in the folder have. `relation`: what the order keeps.
+
+        Raises StoreError where the folder cannot be made, read or written.
+        """
+        self.trouble = ""
+        """Why nothing more is written; empty: it is."""
+        self._me, self._relation = lane, relation
+        self._since: dict[str, int] = {}
+        """Lane -> newest message that was handed over since the last send."""
+        self._last = 0
+        self._put_in = self._refused = 0
+        """Rows that went to the thread, and that did not; of the loop alone."""
+        self._queue: queue.SimpleQueue[_Rows | None] = queue.SimpleQueue()
+        self._files = _Files(folder, lane, run)
+        self._place = self._files.last_place()
+        """Of the last delivery that is there: what comes again after a restart is not noted twice.
+        """
+        self._thread = threading.Thread(target=self._run, name="antecede-trace", daemon=True)
+        self._thread.start()
+
+    # -- in the loop -------------------------------------------------------------------------------
+
+    def sent(self, message: Id, reply_to: Iterable[Id] = ()) -> None:
+        """Note that the application sent something."""
+        number = message.number
+        parents = [str(one) for one in reply_to]
+        parents += [f"{lane}:{newest}" for lane, newest in self._since.items()]
+        if self._last and self._relation in (Relation.FIFO, Relation.BY_DELIVERY):
+            parents.append(f"{self._me}:{self._last}")
+        self._since.clear()
+        self._last = number
+        self._put(_Rows(SEND, self._me, number, 1, number, tuple(parents), time.time_ns()))
+
+    def delivered(self, said: Said) -> None:
+        """Note that something is handed to the application; not what was said before it joined."""
+        fresh = said.after(self._place)
+        count = len(fresh.payloads)
+        if not fresh.place or not count:
+            return
+        self._place = fresh.last
+        if self._relation is Relation.BY_DELIVERY:
+            self._since[fresh.lane] = fresh.first + count - 1
+        self._put(_Rows(DELIVER, fresh.lane, fresh.first, count, fresh.place, (), time.time_ns()))
+
+    @property
+    def lost(self) -> int:
+        """Rows that are in no file, since they came too fast or the disk refused."""
+        return self._refused + (self._put_in - self._files.finished if self.trouble else 0)
+
+    def _put(self, rows: _Rows) -> None:
+        if self.trouble or self._put_in - self._files.written + rows.size > WAITING:
+            if not self._refused and not self.trouble:
+                self._say("rows come faster than they are written")
+            self._refused += rows.size
+            return
+        self._put_in += rows.size
+        self._queue.put(rows)
+
+    def _say(self, why: str) -> None:
+        extra = {"antecede_event": "trace_failed", "antecede_reason": why}
+        LOG.error("%s: the trace is not whole any more: %s", self._me, why, extra=extra)
+
+    def close(self) -> None:
+        """Write what waits, and finish the file. Blocks until that is done."""
+        self._queue.put(None)
+        self._thread.join()
+
+    # -- in the thread -----------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            while self._write_some():
+                self._files.rotate()
+            self._files.finish()
+        except (OSError, pa.ArrowException) as error:
+            self.trouble = f"{self._files.folder}: {error}"
+            self._say(self.trouble)
+            while self._queue.get() is not None:
+                pass
+
+    def _write_some(self) -> bool:
+        """Wait for rows and write them; False: there will be no more."""
+        rows: list[_Rows] = []
+        count, more, end = 0, True, time.monotonic() + 1.0
+        while count < CHUNK and (left := end - time.monotonic()) > 0:
+            try:
+                one = self._queue.get(timeout=left)
+            except queue.Empty:
+                break
+            if one is None:
+                more = False
+                break
+            rows.append(one)
+            count += one.size
+        if rows:
+            self._files.write(rows, self._me)
+        return more
+
+
+class _Files:
+    """Parquet files that follow one another."""
+
+    def __init__(self, folder: Path, lane: str, run: str) -> None:
+        self.folder, self._run = folder, run
+        self._stem = quote(lane, safe=" ~")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            numbers = [_number(path) for path in folder.glob("*.parquet") if self._mine(path)]
+            for path in folder.glob(".*.part"):
+                if path.name[1:].startswith(f"{self._stem}-"):
+                    path.unlink()  # of a crash: it has no end, so nobody can read it
+        except OSError as error:
+            raise StoreError(f"{folder} takes no trace: {error.strerror or error}") from error
+        self._next = max(numbers, default=0) + 1
+        self._writer: ParquetWriter | None = None
+        self._rows, self._began = 0, 0.0
+        self.written = self.finished = 0
+        """Rows given to a file, and those in files that are whole; of the thread alone."""
+
+    def last_place(self) -> int:
+        """Return the place of the last delivery in the files that are whole; 0: none."""
+        if self._next == 1:
+            return 0
+        for number in range(self._next - 1, 0, -1):
+            path = self.folder / f"{self._stem}-{number:06}.parquet"
+            try:
+                table = read_table(path, columns=["kind", "seq"]).to_pydict()
+            except (OSError, pa.ArrowException) as error:
+                raise StoreError(f"{path} is no whole trace: {error}") from error
+            places = [s for k, s in zip(*table.values(), strict=True) if k == DELIVER]
+            if places:
+                return int(places[-1])
+        return 0
+
+    def _mine(self, path: Path) -> bool:
+        return path.stem.rpartition("-")[0] == self._stem
+
+    def _paths(self) -> tuple[Path, Path]:
+        name = f"{self._stem}-{self._next:06}.parquet"
+        return self.folder / f".{name}.part", self.folder / name
+
+    def write(self, rows: Sequence[_Rows], me: str) -> None:
+        if self._writer is None:
+            self._writer = ParquetWriter(str(self._paths()[0]), SCHEMA, compression="zstd")
+            self._rows, self._began = 0, time.monotonic()
+        table = _table(rows, me, self._run, self._rows)
+        self._writer.write_batch(table)
+        self._rows += table.num_rows
+        self.written += table.num_rows
+
+    def rotate(self) -> None:
+        """Finish the file if it is large or old enough."""
+        if self._rows >= ROWS or time.monotonic() - self._began >= AGE_S:
+            self.finish()
+
+    def finish(self) -> None:
+        if self._writer is None:
+            return
+        self._writer.close()
+        self._writer = None
+        draft, path = self._paths()
+        draft.replace(path)
+        self.finished = self.written
+        self._next += 1
+
+
+def _number(path: Path) -> int:
+    text = path.stem.rpartition("-")[2]
+    return int(text) if text.isdecimal() else 0
+
+
+def _table(rows: Sequence[_Rows], me: str, run: str, first: int) -> pa.RecordBatch:
+    """Return rows in the event schema."""
+    columns: dict[str, list[Any]] = {name: [] for name in ("kind", "id", "seq", "parents")}
+    send_time: list[int | None] = []
+    arrival: list[int | None] = []
+    for one in rows:
+        numbers = range(one.first, one.first + one.size)
+        columns["kind"] += [one.kind] * one.size
+        columns["id"] += [f"{one.lane}:{number}" for number in numbers]
+        columns["seq"] += range(one.seq, one.seq + one.size)
+        columns["parents"] += [one.parents] * one.size
+        sent = one.kind == SEND
+        send_time += [one.time_ns if sent else None] * one.size
+        arrival += [None if sent else one.time_ns] * one.size
+    count = len(send_time)
+    known = {
+        **columns,
+        "run": [run] * count,
+        "member": [me] * count,
+        "topics": [()] * count,
+        "file_order": range(first, first + count),
+        "send_time": send_time,
+        "arrival": arrival,
+    }
+    arrays = [pa.array(known.get(field.name) or [None] * count, field.type) for field in SCHEMA]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)

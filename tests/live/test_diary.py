@@ -1,0 +1,128 @@
+"""What a live peer's log says."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antecede.errors import StoreError
+from antecede.live.diary import EVENTS, Diary, Entry, write
+from antecede.live.drivers.memory import MemoryNetwork
+from antecede.live.node import Node
+from antecede.live.peer import Peer
+from antecede.live.settings import MAJORITY, NS, Settings
+
+
+def network(memory: int = 1 << 20, **settings: Any) -> MemoryNetwork:
+    """Three members, of which a has a store and so much memory."""
+    found = MemoryNetwork(1)
+    found.add("a", Settings(memory=memory, **settings), durable=True)
+    for name in "bc":
+        found.add(name, Settings(**settings))
+    found.start("a")
+    found.start("b", join="a")
+    found.start("c", join="a")
+    return found
+
+
+def node(net: MemoryNetwork, name: str = "a") -> Node:
+    found = net.hosts[name].node
+    assert found is not None
+    return found
+
+
+def told(diary: Diary, net: MemoryNetwork, name: str = "a") -> list[tuple[str, str | None]]:
+    entries = list(diary.look(node(net, name), net.now))
+    assert all(one.event in EVENTS for one in entries)
+    return [(one.event, one.fields.get("member")) for one in entries]
+
+
+def test_who_comes_and_goes_is_said_once() -> None:
+    net, diary = network(), Diary()
+    net.run(4 * NS)
+    found = told(diary, net)
+    assert sorted(found) == [(e, m) for e in ("connected", "joined") for m in "bc"]
+    assert told(diary, net) == []
+    net.crash("b")
+    net.run(net.now + NS)
+    assert told(diary, net) == [("disconnected", "b")]
+    node(net).put_out(next(one for one in node(net).active.others() if one[0] == "b"), "")
+    net.turn("a")
+    net.run(net.now + NS)
+    assert told(diary, net) == [("gone", "b")]
+    node(net, "c").leave()
+    net.turn("c")
+    net.run(net.now + NS)
+    assert told(diary, net)[0] == ("gone", "c")
+
+
+def test_a_minority_says_that_it_stops_and_that_it_goes_on() -> None:
+    net, diary = network(partition=MAJORITY), Diary()
+    net.run(4 * NS)
+    told(diary, net, "c")
+    net.cut("c", "ab")
+    net.run(net.now + 8 * NS)
+    events = {event for event, _ in told(diary, net, "c")}
+    assert {"stopped", "disconnected"} <= events
+    net.heal()
+    net.run(net.now + 8 * NS)
+    assert {event for event, _ in told(diary, net, "c")} == {"connected", "going_on"}
+
+
+def test_who_lags_is_said_and_that_it_caught_up() -> None:
+    net, diary = network(memory=2000), Diary()
+    net.run(4 * NS)
+    told(diary, net)
+    net.cut("c", "ab")
+    for _ in range(35):
+        net.say("a", bytes(100))
+        net.run(net.now + NS // 10)
+    assert ("lagging", "c") in told(diary, net)
+    net.heal()
+    net.run(net.now + 8 * NS)
+    assert ("caught_up", "c") in told(diary, net)
+
+
+def test_what_was_refused_is_said_with_how_often() -> None:
+    net, diary = network(), Diary()
+    net.run(4 * NS)
+    told(diary, net)
+    net.add("d", Settings(room="another"))
+    net.start("d", join="a")
+    net.run(net.now + NS)
+    entries = {one.event: one for one in diary.look(node(net), net.now)}
+    refused = entries["refused"]
+    assert refused.fields["count"] == node(net).refused["MismatchError"] > 0
+    assert refused.fields["reason"] == "MismatchError"
+    assert "room" in refused.text
+
+
+def test_words_of_others_cannot_forge_lines(caplog: pytest.LogCaptureFixture) -> None:
+    entry = Entry("refused", "x\n2026 CRITICAL all is lost \x1b[2J", {"reason": "x"})
+    write(logging.getLogger("antecede.live"), "a", "r", entry)
+    [record] = caplog.records
+    assert record.message == "a: x?2026 CRITICAL all is lost ?[2J"
+    assert vars(record)["antecede_event"] == "refused"
+    assert vars(record)["antecede_room"] == "r"
+
+
+def test_a_peer_writes_it_down(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    caplog.set_level(logging.INFO, "antecede.live")
+
+    async def work() -> None:
+        more: dict[str, Any] = {"listen": "127.0.0.1:0", "insecure": True}
+        async with Peer("a", **more) as a, Peer("b", store=tmp_path / "b.db", **more) as b:
+            await a.found()
+            await b.join(a.address)
+            await asyncio.sleep(0.3)
+            b._running._failed(StoreError("the disk is gone"))
+            with pytest.raises(StoreError):
+                await b.send(b"x")
+
+    asyncio.run(work())
+    said = {(vars(one)["antecede_peer"], vars(one)["antecede_event"]) for one in caplog.records}
+    assert {("a", "joined"), ("b", "joined"), ("a", "connected"), ("b", "store_failed")} <= said

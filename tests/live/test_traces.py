@@ -1,0 +1,258 @@
+"""What live peers note of themselves, judged by the audit and by the oracle."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antecede.cli import main
+from antecede.errors import MissingExtraError, StoreError
+from antecede.live import traces
+from antecede.live.events import Id, Said
+from antecede.live.peer import Peer
+from antecede.live.traces import Trace
+from antecede.oracle.history import History
+from antecede.protocols.base import Relation
+from antecede.trace.arrow import read, write_events
+from antecede.trace.schema import DELIVER, NAMES, SEND, Event
+from antecede.trace.tables.writing import PARQUET
+
+NAMES_OF_PEERS = ("a", "b", "c")
+TALK = 30
+
+
+def peer(name: str, folder: Path, order: str = "causal", **more: Any) -> Peer:
+    return Peer(name, listen="127.0.0.1:0", insecure=True, order=order, trace=folder, **more)
+
+
+def events(folder: Path) -> list[Event]:
+    """Return all rows of a folder, by file and place in it."""
+    table = read(sorted(folder.glob("*.parquet"))).events
+    columns = [table.column(name).to_pylist() for name in NAMES]
+    rows = (Event(*row) for row in zip(*columns, strict=True))
+    return [row._replace(parents=tuple(row.parents), topics=tuple(row.topics)) for row in rows]
+
+
+async def talk(folder: Path, order: str) -> int:
+    """Let three peers talk; return how many messages there were."""
+    peers = [peer(name, folder, order) for name in NAMES_OF_PEERS]
+    for one in peers:
+        await one.__aenter__()
+    await peers[0].found()
+    for one in peers[1:]:
+        await one.join(peers[0].address)
+    while not all(one.members == NAMES_OF_PEERS for one in peers):
+        await asyncio.sleep(0.005)
+    draw, sent = random.Random(7), 0
+
+    async def say(one: Peer, payload: bytes, **more: Any) -> None:
+        nonlocal sent
+        sent += 1
+        await one.send(payload, **more)
+
+    async def hear(one: Peer) -> None:
+        async for message in one:
+            if message.payload == b"ask":
+                await say(one, b"answer", **({"reply_to": message} if order == "reply" else {}))
+
+    hearing = [asyncio.create_task(hear(one)) for one in peers]
+    for k in range(TALK):
+        await say(peers[k % 3], b"ask")
+        await asyncio.sleep(draw.random() * 0.01)
+    while sent < 3 * TALK or any(one.node.active.place < 2 * TALK for one in peers):
+        await asyncio.sleep(0.005)
+    while any(one._left or one._ready for one in peers):
+        await asyncio.sleep(0.005)
+    for task in hearing:
+        task.cancel()
+    for one in peers:
+        await one.close()
+    return sent
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trace")
+    assert asyncio.run(asyncio.wait_for(talk(folder, "causal"), 30)) == 3 * TALK
+    return folder
+
+
+def test_a_run_is_whole_and_the_audit_finds_it_causal(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = events(run)
+    assert sum(row.kind == SEND for row in rows) == 3 * TALK
+    assert sum(row.kind == DELIVER for row in rows) == 6 * TALK
+    assert len({row.run for row in rows}) == 1
+    assert any(len(row.parents) > 1 for row in rows)
+    history = History(rows)
+    assert history.early("delivery") == []
+    assert main(["audit", *map(str, sorted(run.glob("*.parquet")))]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"deliveries: causal, all {6 * TALK} copies" in out
+    assert f"by declared causes 0 0.0% of {6 * TALK}" in out
+
+
+def test_a_wrong_order_is_found_by_both(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = events(run)
+    answer = next(r for r in rows if r.kind == SEND and any("~" in p for p in r.parents[:1]))
+    cause = answer.parents[0]
+    at = {
+        (row.member, row.id): k
+        for k, row in enumerate(rows)
+        if row.kind == DELIVER and row.id in (cause, answer.id)
+    }
+    member = next(m for m, i in at if i == cause and (m, answer.id) in at)
+    one, other = at[member, cause], at[member, answer.id]
+    assert one < other
+    rows[one], rows[other] = rows[other], rows[one]
+    rows = [row._replace(file_order=k) for k, row in enumerate(rows)]
+    assert History(rows).early("delivery")
+    write_events(rows, tmp_path / "wrong.parquet", PARQUET)
+    main(["audit", str(tmp_path / "wrong.parquet")])
+    assert "deliveries: causal, all" not in capsys.readouterr().out
+
+
+def test_answers_name_what_they_answer(tmp_path: Path) -> None:
+    asyncio.run(asyncio.wait_for(talk(tmp_path, "reply"), 30))
+    rows = events(tmp_path)
+    parents = {row.id: row.parents for row in rows if row.kind == SEND}
+    assert sorted(map(len, parents.values())) == [0] * TALK + [1] * 2 * TALK
+    assert all(parents[p] == () for ps in parents.values() for p in ps)
+    assert History(rows).early("reply") == []
+
+
+def test_a_restart_notes_nothing_twice(tmp_path: Path) -> None:
+    folder = tmp_path / "trace"
+
+    async def take(one: Peer, count: int) -> None:
+        async for _ in one:
+            count -= 1
+            if not count:
+                return
+
+    async def work() -> None:
+        async with Peer("a", listen="127.0.0.1:0", insecure=True) as a:
+            await a.found()
+            again: dict[str, Any] = {"store": tmp_path / "b.db", "acknowledge": "explicit"}
+            async with peer("b", folder, **again) as b:
+                await b.join(a.address)
+                for _ in range(4):
+                    await a.send(b"x")
+                await take(b, 4)
+            await a.send(b"y")
+            async with peer("b", folder, **again) as b:
+                await take(b, 5)  # nothing was acknowledged: all come again
+
+    asyncio.run(asyncio.wait_for(work(), 30))
+    rows = [row for row in events(folder) if row.kind == DELIVER]
+    assert [row.seq for row in rows] == [1, 2, 3, 4, 5]
+    assert len(list(folder.iterdir())) == 2
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+ME, OTHER = "a~00000000", "b/c~11111111"
+
+
+def said(first: int, count: int, place: int) -> Said:
+    return Said(OTHER, first, [b""] * count, place)
+
+
+def made(folder: Path, *, lane: str = ME) -> Trace:
+    return Trace(folder, lane, "run", Relation.BY_DELIVERY)
+
+
+def of(rows: Iterable[Event]) -> list[tuple[str, str, int | None]]:
+    return [(row.kind, row.id, row.seq) for row in rows]
+
+
+def test_files_rotate_and_are_whole_when_they_have_their_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(traces, "ROWS", 10)
+    monkeypatch.setattr(traces, "CHUNK", 5)
+    trace = made(tmp_path, lane=OTHER)
+    trace.sent(Id(OTHER, 1))
+    for k in range(9):
+        trace.delivered(Said(ME, 5 * k + 1, [b""] * 5, 5 * k + 1))
+    trace.close()
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [f"b%2Fc~11111111-{k:06}.parquet" for k in range(1, 6)]
+    wanted = [(SEND, f"{OTHER}:1", 1), *((DELIVER, f"{ME}:{k}", k) for k in range(1, 46))]
+    assert of(events(tmp_path)) == wanted
+
+
+def test_what_a_crash_left_is_swept_and_the_rest_is_gone_on_with(tmp_path: Path) -> None:
+    trace = made(tmp_path)
+    trace.delivered(said(1, 3, 1))
+    trace.close()
+    (tmp_path / f".{ME}-000002.parquet.part").write_bytes(b"PAR1 half")
+    (tmp_path / ".somebody-else.part").write_bytes(b"")
+    trace = made(tmp_path)
+    trace.delivered(said(1, 5, 1))
+    trace.close()
+    assert [seq for _, _, seq in of(events(tmp_path))] == [1, 2, 3, 4, 5]
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name[0] == ".") == [".somebody-else.part"]
+
+
+def test_rows_that_come_too_fast_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(traces, "WAITING", 10)
+    trace = made(tmp_path)
+    trace.delivered(said(1, 8, 1))
+    trace.delivered(said(9, 8, 9))
+    assert trace.lost == 8
+    trace.delivered(said(17, 8, 17))
+    trace.close()
+    assert trace.lost + len(events(tmp_path)) == 24
+    assert [r.message for r in caplog.records] == [
+        f"{ME}: the trace is not whole any more: rows come faster than they are written"
+    ]
+
+
+def test_a_disk_that_refuses_is_said_and_disturbs_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    trace = made(tmp_path)
+    trace.delivered(said(1, 3, 1))
+    trace.close()
+    monkeypatch.setattr(traces._Files, "write", refuse)
+    trace = made(tmp_path)
+    trace.delivered(said(1, 6, 1))
+    while not trace.trouble:
+        time.sleep(0.01)
+    trace.delivered(said(7, 3, 7))
+    trace.close()
+    assert "No space left" in trace.trouble
+    assert len(events(tmp_path)) == 3
+    assert trace.lost == 6
+    assert "No space left" in caplog.text
+
+
+def test_a_folder_that_cannot_be_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="takes no trace"):
+        made(tmp_path / "file")
+
+
+def test_without_the_extra_it_is_said_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.delitem(sys.modules, "antecede.live.traces")
+    with pytest.raises(MissingExtraError, match="trace"):
+        peer("a", tmp_path)
