@@ -140,6 +140,12 @@ def test_a_peer_serves_how_it_is_doing(capsys: pytest.CaptureFixture[str]) -> No
             told = json.loads((await fetched(a.status_address, "/status"))[1])
             assert (told["delivered"], told["waiting_for_application"]) == (3, 3)
             assert [one["name"] for one in told["members"]] == ["b"]
+            taken = 0
+            async for _ in a:
+                taken += 1
+                if taken == 3:
+                    break
+            assert a.status().waiting_for_application == 1, "the last one, until the next is asked"
             metrics = samples((await fetched(a.status_address, "/metrics"))[1])
             assert metrics["antecede_live_delivered_messages_total"] == 3
             assert metrics["antecede_live_up"] == 1
@@ -256,7 +262,7 @@ def test_the_command_says_when_nobody_is_there(
     assert "--watch" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("answer", [b"hello", b"[]", b'{"name": "x"}'])
+@pytest.mark.parametrize("answer", [b"hello", b"[]", b'{"name": "x"}', b"[" * 9999])
 def test_the_command_says_when_somebody_else_is_there(
     answer: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -34,7 +34,12 @@ def peer(name: str, folder: Path, order: str = "causal", **more: Any) -> Peer:
 
 def events(folder: Path) -> list[Event]:
     """Return all rows of a folder, by file and place in it."""
-    table = read(sorted(folder.glob("*.parquet"))).events
+    return read_rows(*sorted(folder.glob("*.parquet")))
+
+
+def read_rows(*paths: Path) -> list[Event]:
+    """Return all rows as the audit reads them."""
+    table = read(paths).events
     columns = [table.column(name).to_pylist() for name in NAMES]
     rows = (Event(*row) for row in zip(*columns, strict=True))
     return [row._replace(parents=tuple(row.parents), topics=tuple(row.topics)) for row in rows]
@@ -68,7 +73,7 @@ async def talk(folder: Path, order: str) -> int:
         await asyncio.sleep(draw.random() * 0.01)
     while sent < 3 * TALK or any(one.node.active.place < 2 * TALK for one in peers):
         await asyncio.sleep(0.005)
-    while any(one._left or one._ready for one in peers):
+    while any(one._taken < 2 * TALK or one._left for one in peers):
         await asyncio.sleep(0.005)
     for task in hearing:
         task.cancel()
@@ -187,16 +192,29 @@ def test_files_rotate_and_are_whole_when_they_have_their_name(
         trace.delivered(Said(ME, 5 * k + 1, [b""] * 5, 5 * k + 1))
     trace.close()
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == [f"b%2Fc~11111111-{k:06}.parquet" for k in range(1, 6)]
+    assert names == [f"trace-b%2Fc~11111111-{k:06}.parquet" for k in range(1, 6)]
     wanted = [(SEND, f"{OTHER}:1", 1), *((DELIVER, f"{ME}:{k}", k) for k in range(1, 46))]
     assert of(events(tmp_path)) == wanted
+
+
+@pytest.mark.parametrize("name", ["_bot", ".bot", "字" * 60, "a" * 190])
+def test_names_of_any_kind_make_files_that_are_read(tmp_path: Path, name: str) -> None:
+    lane = f"{name}~22222222"
+    trace = made(tmp_path, lane=lane)
+    trace.sent(Id(lane, 1))
+    trace.close()
+    trace = made(tmp_path, lane=lane)
+    trace.sent(Id(lane, 2))
+    trace.close()
+    assert (trace.lost, len(list(tmp_path.iterdir()))) == (0, 2)
+    assert of(read_rows(tmp_path)) == [(SEND, f"{lane}:1", 1), (SEND, f"{lane}:2", 2)]
 
 
 def test_what_a_crash_left_is_swept_and_the_rest_is_gone_on_with(tmp_path: Path) -> None:
     trace = made(tmp_path)
     trace.delivered(said(1, 3, 1))
     trace.close()
-    (tmp_path / f".{ME}-000002.parquet.part").write_bytes(b"PAR1 half")
+    (tmp_path / f".trace-{ME}-000002.parquet.part").write_bytes(b"PAR1 half")
     (tmp_path / ".somebody-else.part").write_bytes(b"")
     trace = made(tmp_path)
     trace.delivered(said(1, 5, 1))

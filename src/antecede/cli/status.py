@@ -9,7 +9,7 @@ import time
 from http.client import HTTPException
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
-from urllib.request import urlopen
+from urllib.request import ProxyHandler, build_opener
 
 from antecede.errors import InputError, LocalError
 from antecede.live.drivers.tcp import split_address
@@ -19,6 +19,8 @@ TIMEOUT_S: Final = 5.0
 MOST: Final = 16 << 20
 """Bytes of an answer: a thousand members are a quarter of a megabyte."""
 CLEAR: Final = "\x1b[H\x1b[2J"
+_DIRECT = build_opener(ProxyHandler({}))
+"""No proxy stands between one and a peer of one's own."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _asked(address: str) -> Any:
     try:
-        with urlopen(f"http://{address}/status", timeout=TIMEOUT_S) as answer:
+        with _DIRECT.open(f"http://{address}/status", timeout=TIMEOUT_S) as answer:
             return json.loads(answer.read(MOST))
     except HTTPError as error:
         raise InputError(
@@ -62,14 +64,16 @@ def _asked(address: str) -> Any:
         raise InputError(
             f'does not answer: {why}. A peer serves it with Peer(status="{address}")', path=address
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError("answers, but not with a peer's status", path=address) from error
 
 
 def _read(plain: Any, address: str) -> Status:
     try:
-        return from_plain(plain)
-    except (KeyError, TypeError, AttributeError) as error:
+        status = from_plain(plain)
+        as_text(status)  # what is of another type than it should be shows itself here
+        return status
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(
             "answers, but not with a status of this version of antecede", path=address
         ) from error

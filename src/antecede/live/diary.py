@@ -71,7 +71,7 @@ class Diary:
         if self._lagged_ns is None or now - self._lagged_ns >= LAGGING_NS:
             self._lagged_ns = now
             yield from self._laggards(node, now)
-        yield from self._state(node)
+        yield from self._condition(node)
 
     def _coming_and_going(self, node: Node) -> Iterator[Entry]:
         ordering = node.ordering
@@ -116,7 +116,7 @@ class Diary:
             yield Entry("caught_up", f"{name} does not lag any more", {"member": name})
         self._lagging = frozenset(lagging)
 
-    def _state(self, node: Node) -> Iterator[Entry]:
+    def _condition(self, node: Node) -> Iterator[Entry]:
         ordering = node.ordering
         if ordering is not None and ordering.given_up > self._given_up:
             count = ordering.given_up - self._given_up

@@ -290,7 +290,7 @@ class Peer:
         broken = self._running.broken
         trouble = str(broken) if broken is not None else "it has ended" if self._ended else ""
         lost = self._trace.lost if self._trace is not None else 0
-        return status_of(self.node, time.monotonic_ns(), trouble, untraced=lost)
+        return status_of(self.node, time.monotonic_ns(), trouble, self._is_done(), untraced=lost)
 
     async def found(self) -> None:
         """Begin a group of one, unless the store knows one already."""
@@ -388,8 +388,9 @@ class Peer:
         if self._majority and self.node.stopped:
             raise PeerError(f"{self.name} hears no majority of the group: nothing is sent")
         answered = _ids(reply_to) if reply_to else ()
+        trace = self._traced() if self._trace_path is not None else None
         sent = ordering.say(payload, answered)
-        if self._trace_path is not None and (trace := self._traced()):
+        if trace is not None:
             trace.sent(sent, answered)
         self._running.soon()
         return sent

@@ -100,8 +100,15 @@ class Status:
         return ", ".join(found) or "nobody else"
 
 
-def status_of(node: Node, now: int, trouble: str = "", *, untraced: int = 0) -> Status:
-    """Return how a peer is doing at a moment (ns). `trouble`, `untraced`: what the driver knows."""
+def status_of(
+    node: Node, now: int, trouble: str = "", done: int | None = None, *, untraced: int = 0
+) -> Status:
+    """Return how a peer is doing at a moment (ns).
+
+    `trouble`, `done` (the place up to which the application is done), `untraced`: what the driver
+    knows better than the node.
+    """
+    done = node.done if done is None else done
     ordering, settings = node.ordering, node.settings
     trouble = trouble or node.out or ("" if ordering is not None else "in no group yet")
     lanes = ordering.lanes if ordering is not None else None
@@ -114,7 +121,7 @@ def status_of(node: Node, now: int, trouble: str = "", *, untraced: int = 0) -> 
         oldest_held=tuple(_held(node, now)),
         sent=ordering.said if ordering is not None else 0,
         delivered=ordering.place if ordering is not None else 0,
-        waiting_for_application=max(0, ordering.place - node.done) if ordering else 0,
+        waiting_for_application=max(0, ordering.place - done) if ordering else 0,
         batches_sent=newest.get(node.lane, 0),
         handed_on=node.resent,
         given_up=ordering.given_up if ordering is not None else 0,

@@ -58,6 +58,7 @@ class Store:
             self._db = sqlite3.connect(
                 path, isolation_level=None, check_same_thread=False, timeout=0.2
             )
+            self._db.text_factory = _text
         except sqlite3.Error as error:
             raise self._error("opened", error) from error
         try:
@@ -206,8 +207,15 @@ class Store:
         return [(n, Sealed(seal, wire)) for n, seal, wire, _ in found]
 
 
+def _text(raw: bytes) -> str:
+    """Return a text as it is there: a damaged one fails at its checksum, and not here."""
+    return raw.decode(errors="replace")
+
+
 def _crc(name: str, number: int, *parts: bytes) -> int:
-    """Return the checksum of a row."""
+    """Return the checksum of a row; -1, which is none's, for parts that are not bytes any more."""
+    if not all(isinstance(part, bytes) for part in parts):
+        return -1
     total = zlib.crc32(f"{name}:{number}:{len(parts[0])}".encode())
     for part in parts:
         total = zlib.crc32(part, total)

@@ -1,8 +1,8 @@
 """What a live peer did, as a trace: its sendings and deliveries, for `antecede audit`.
 
-Parquet files in the event schema, `NAME~LIFE-000001.parquet` and so on; a file that has its name is
-whole. A thread writes, so the loop does not wait. What a crash takes is at most the file that was
-open; what came faster than it could be written is not written, counted, and said.
+Parquet files in the event schema, `trace-NAME~LIFE-000001.parquet` and so on; a file that has its
+name is whole. A thread writes, so the loop does not wait. What a crash takes is at most the file
+that was open; what came faster than it could be written is not written, counted, and said.
 
     kind         send, deliver
     id           of the message: "LANE:NUMBER"
@@ -18,6 +18,7 @@ open; what came faster than it could be written is not written, counted, and sai
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import queue
 import threading
@@ -46,6 +47,8 @@ AGE_S: Final = 60.0
 """After so long a file is finished."""
 WAITING: Final = 500_000
 """Rows that wait to be written, at most."""
+LONGEST: Final = 150
+"""Characters of a lane in the name of a file."""
 CHUNK: Final = 8192
 """Rows that are written at once, or what there is after a second."""
 LOG: Final = logging.getLogger("antecede.live")
@@ -172,7 +175,7 @@ class _Files:
 
     def __init__(self, folder: Path, lane: str, run: str) -> None:
         self.folder, self._run = folder, run
-        self._stem = quote(lane, safe=" ~")
+        self._stem = _stem(lane)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             numbers = [_number(path) for path in folder.glob("*.parquet") if self._mine(path)]
@@ -232,6 +235,15 @@ class _Files:
         draft.replace(path)
         self.finished = self.written
         self._next += 1
+
+
+def _stem(lane: str) -> str:
+    """Return what the files of a lane begin with: never hidden, never too long for a file."""
+    name = quote(lane, safe=" ~")
+    if len(name) > LONGEST:
+        digest = hashlib.blake2b(lane.encode(), digest_size=8).hexdigest()
+        name = f"{name[:LONGEST]}-{digest}"
+    return f"trace-{name}"
 
 
 def _number(path: Path) -> int:

@@ -66,7 +66,7 @@ def follow(dv: Window, message: Downward) -> Window:
         if named:
             shift = named_base - base
             bits &= ~(named << shift if shift >= 0 else named >> -shift)
-        if message.last > base:
+        if base < message.last <= base + bits.bit_length():
             bits &= ~(1 << (message.last - base - 1))
     return with_position(base, bits, message.seq)
 
