@@ -48,8 +48,11 @@ from antecede.live.node import Node
 from antecede.live.ordering import Ordering
 from antecede.live.sealing import Seals
 from antecede.live.settings import MAJORITY, NS, Settings
+from antecede.live.stamps import Handed
 from antecede.live.status import Status, status_of
 from antecede.live.store import Store
+from antecede.protocols.base import Relation
+from antecede.stamp import Past
 
 if TYPE_CHECKING:
     from antecede.live.endpoint import Endpoint
@@ -142,6 +145,7 @@ class Peer:
         """Place of the last message that was taken from the node."""
         self._done = 0
         """Place up to which the application is done."""
+        self._handed = Handed()
         self._wakes: set[asyncio.Future[None]] = set()
         self._ended = False
 
@@ -445,6 +449,7 @@ class Peer:
             said, left = self._current, self._left
             self._current, self._payloads = None, iter(())
             if said is not None:
+                self._hand_over(said, len(said.payloads))
                 yield said.tail(left)
                 self._finished(said)
 
@@ -491,8 +496,35 @@ class Peer:
     def _finished(self, said: Said | None) -> None:
         """The application has asked for what comes behind this."""
         self._current = None
-        if said is not None and not self._by_hand:
-            self._done = said.last or self._done
+        if said is not None:
+            self._hand_over(said, len(said.payloads))
+            if not self._by_hand:
+                self._done = said.last or self._done
+
+    def _hand_over(self, said: Said, count: int) -> None:
+        """The first so many of it are the application's: what it does from here follows them."""
+        ordering = self.node.ordering
+        if count and ordering is not None:
+            self._handed.note(said.lane, said.first + count - 1, ordering.said)
+
+    def past(self) -> Past:
+        """Return what this program follows: what it was handed and has sent, for `antecede.stamp`.
+
+        Of this life of the program, by its newest messages: all that they depend on stands before
+        them in the group's order. What it does next in other transports follows that:
+        `with stamp.resuming(peer.past())`. Raises LocalError in orders that do not keep
+        happened-before: there a message's own `past` says what handling it follows.
+        """
+        ordering = self.node.active
+        if ordering.group.guarantee.relation is not Relation.BY_DELIVERY:
+            raise LocalError(
+                f"with order {self.settings.order!r} a message stands for nothing that came before "
+                "it: take the `past` of the messages that you handle"
+            )
+        said = self._current
+        if said is not None:
+            self._hand_over(said, len(said.payloads) - self._left)
+        return self._handed.past(ordering.me, ordering.said)
 
     def _is_done(self) -> int:
         """Return the place up to which the application is done.
