@@ -297,7 +297,12 @@ class Peer:
         broken = self._running.broken
         trouble = str(broken) if broken is not None else "it has ended" if self._ended else ""
         lost = self._trace.lost if self._trace is not None else 0
-        return status_of(self.node, time.monotonic_ns(), trouble, self._is_done(), untraced=lost)
+        left = self._tls.left_s(time.time()) if self._tls is not None else None
+        return status_of(
+            *(self.node, time.monotonic_ns(), trouble, self._is_done()),
+            untraced=lost,
+            certificate_left_s=left,
+        )
 
     async def found(self) -> None:
         """Begin a group of one, unless the store knows one already."""
