@@ -369,8 +369,10 @@ class Peer:
         """Put a member out of the group: nothing more is taken from it.
 
         What anybody took of it before is handed on to all. Raises LocalError for who is no other
-        member.
+        member, PeerError in the part without a majority where that stops.
         """
+        if self.node.stopped:
+            raise PeerError(f"{self.name} hears no majority of the group: nobody is put out")
         lanes = [lane for lane in self.node.active.others() if member_of(lane) == member]
         if not lanes:
             raise LocalError(f"{member!r} is not another member of this group")

@@ -292,6 +292,8 @@ class Upkeep:
     def _put_out(self, now: int) -> None:
         """Put out whom nobody who is connected has heard for long enough."""
         node, after = self._node, self._node.settings.put_out_ns
+        if node.stopped:  # it would be said when the other half is back
+            return
         for lane in self.unheard():
             since = self._heard_ns.setdefault(lane, now)
             if after is None or now - since <= after:
