@@ -241,3 +241,31 @@ def test_how_long_a_certificate_holds_is_seen(
     asyncio.run(work())
     [said] = [one for one in caplog.records if getattr(one, "antecede_event", "") == "certificate"]
     assert "bob: bob.pem expires on" in said.getMessage()
+
+
+def test_what_is_left_for_a_link_that_ends_is_not_written(folder: Path) -> None:
+    async def work() -> None:
+        async with (
+            peer("alice", tls(folder, "alice")) as alice,
+            peer("bob", tls(folder, "bob")) as bob,
+        ):
+            await bob.found()
+            await alice.join(bob.address)
+            [link] = alice.node.greeted.values()
+            alice.node.end(link, "a test")
+            for _ in range(3):  # turns until the other end has closed, too
+                alice._running._turn()
+                link.control.append(b"an acknowledgement")
+            assert alice.status().healthy
+            while not alice.node.greeted or link in alice.node.greeted.values():
+                await asyncio.sleep(0.01)
+            await bob.send(b"connected again")
+            async for message in alice:
+                assert message.payload == b"connected again"
+                break
+
+    async def bounded() -> None:
+        async with asyncio.timeout(30):
+            await work()
+
+    asyncio.run(bounded())

@@ -321,7 +321,9 @@ class TcpDriver:
     def _pull(self, connection: Connection, now: int) -> None:
         number, transport = connection.number, connection.transport
         link = self.node.links.get(number)
-        if link is None or transport is None:
+        # A transport that is being closed takes nothing more, and one with TLS is broken by a
+        # second `close`: a write after it would end the turn, and with it the peer's time.
+        if link is None or transport is None or transport.is_closing():
             return
         parts = self.node.pull(number, BUDGET, now)
         if parts:
