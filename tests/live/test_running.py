@@ -12,6 +12,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Iterator
 from contextlib import closing
@@ -22,6 +23,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 from prometheus_client.parser import text_string_to_metric_families
 
+from antecede.errors import PeerError
 from antecede.live import keys
 from antecede.live.diary import EVENTS
 from antecede.live.metrics import exposition
@@ -107,6 +109,30 @@ def test_the_pages_agree_with_the_code() -> None:
     assert set(re.findall(r"`(\w+)`", said[1])) == set(EVENTS)
     for order in re.findall(r'^\| `"(\w+)"`', FIRST, re.MULTILINE):
         assert Settings(order=order).group("a~00000000") is not None
+
+
+def test_an_expired_member_keeps_newcomers_out_as_the_page_says(folder: Path) -> None:
+    assert "no newcomer gets in anywhere in the group" in PAGE
+    keys.make_member(folder / "keys", "alice", days=1, force=True)
+
+    def member(name: str) -> Peer:
+        tls = Tls(folder / "keys" / f"{name}.pem", folder / "keys" / "ca.pem")
+        return Peer(name, listen="127.0.0.1:0", tls=tls)
+
+    async def work() -> None:
+        async with member("alice") as alice, member("bob") as bob, member("carol") as carol:
+            await bob.found()
+            await alice.join(bob.address)
+            for peer in (bob, carol):  # two days later; the links that stand go on
+                peer.node.seals._clock = lambda: time.time() + 2 * 86400  # type: ignore[attr-defined]
+            await bob.send(b"to alice")
+            async for message in alice:
+                assert message.payload == b"to alice"
+                break
+            with pytest.raises(PeerError, match="a certificate that holds from"):
+                await carol.join(bob.address, timeout_s=3)
+
+    asyncio.run(work())
 
 
 # -- monitoring ------------------------------------------------------------------------------------
