@@ -154,7 +154,7 @@ class Upkeep:
         """Ask others for batches that their owner does not send."""
         ordering = self._node.active
         behind = {}
-        for lane, known in self._known_newest().items():
+        for lane, known in self.known_newest().items():
             newest = ordering.lanes.newest(lane)
             if known <= newest or lane == self._node.lane:
                 continue
@@ -186,7 +186,8 @@ class Upkeep:
                 )
                 return
 
-    def _known_newest(self) -> dict[str, int]:
+    def known_newest(self) -> dict[str, int]:
+        """Return for each lane the newest that somebody has who is connected."""
         known: dict[str, int] = {}
         heard = self._node.active.lanes.heard
         for link in self._node.greeted.values():

@@ -77,8 +77,10 @@ class _Way:
 class Host:
     """A place where one member runs."""
 
-    def __init__(self, name: str, settings: Settings, *, durable: bool) -> None:
-        self.name, self.settings = name, settings
+    def __init__(
+        self, name: str, settings: Settings, *, durable: bool, kind: Callable[..., Node]
+    ) -> None:
+        self.name, self.settings, self.kind = name, settings, kind
         self.store = MemoryStore() if durable else None
         self.node: Node | None = None
         self.frozen = False
@@ -125,9 +127,16 @@ class MemoryNetwork:
 
     # -- hosts -------------------------------------------------------------------------------------
 
-    def add(self, name: str, settings: Settings, *, durable: bool = False) -> Host:
-        """Add a host; `start` begins a life there."""
-        self.hosts[name] = Host(name, settings, durable=durable)
+    def add(
+        self,
+        name: str,
+        settings: Settings,
+        *,
+        durable: bool = False,
+        kind: Callable[..., Node] = Node,
+    ) -> Host:
+        """Add a host; `start` begins a life there. `kind`: makes the node, as `Node` does."""
+        self.hosts[name] = Host(name, settings, durable=durable, kind=kind)
         return self.hosts[name]
 
     def start(self, name: str, join: str = "") -> Node:
@@ -136,7 +145,7 @@ class MemoryNetwork:
         host.lives += 1
         life = f"{self.random.getrandbits(40):08x}"[:8]
         durable = host.store is not None
-        node = Node(name, host.settings, life, name, durable=durable)
+        node = host.kind(name, host.settings, life, name, durable=durable)
         host.node, host.written, host.joining, host.writing = node, 0, join, False
         if host.store is not None and host.store.snapshot:
             node.restore(host.store.saved(), self.now)
