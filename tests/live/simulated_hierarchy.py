@@ -57,7 +57,7 @@ class HierarchyRun(Run):
         }
         self.names = list(self.role)
         for name, role in self.role.items():
-            settings = HierarchySettings(role=role, put_out_ns=3 * NS)
+            settings = HierarchySettings(role=role, put_out_ns=3 * NS, orphans_ns=4 * NS)
             self.network.add(name, settings, kind=KINDS[role])
         self.rows = {}
         self.seen = {}

@@ -359,10 +359,9 @@ class MeshGroup:
                 downward = one.message
                 continue
             assert downward is not None
-            place = Place(self.me, self.fed[self.me] + 1)
+            place = self._had(Place(self.me, self.fed[self.me] + 1))
             down = self._go_down(downward, place)
             self.outgoing.append(self._message(one.message._replace(payload=down.payload)))
-            self._had(place)
 
     def _go_down(self, message: Downward, place: Place) -> Downward:
         """Note what goes into the group; a second copy without its payload."""
@@ -428,7 +427,7 @@ class MeshGroup:
         return [
             Blocked(
                 Given(*self._entry_of(MessageId(one.message.sender, one.message.seq)), b""),
-                tuple(sorted({self._entry_of(missing) for missing in one.waits_for})),
+                tuple(sorted({self._entry_of(missing) for missing in one.missing})),
             )
             for one in self.protocol.clock.blocked_on()
         ]
