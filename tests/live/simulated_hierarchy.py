@@ -14,6 +14,7 @@ from antecede.live.drivers.memory import MS, Host, MemoryNetwork
 from antecede.live.events import Id
 from antecede.live.hierarchy.internal import InternalNode
 from antecede.live.hierarchy.mesh import MeshNode
+from antecede.live.hierarchy.star import ANEW
 from antecede.live.hierarchy.settings import HierarchySettings
 from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.node import Node
@@ -63,7 +64,7 @@ class HierarchyRun(Run):
         self.seen = {}
         self.founders = set()
         self.judgement = Judgement()
-        self.failovers = 0
+        self.failovers = self.anew = 0
         self.supers_of: dict[str, set[str]] = {}
 
     def of(self, *roles: str) -> list[str]:
@@ -151,6 +152,7 @@ class HierarchyRun(Run):
         if node is not None and not (node.left or node.out):
             return
         if node is not None:
+            self.anew += isinstance(node, InternalNode) and node.out.startswith(ANEW)
             self.network.crash(name)
         if others := self._mesh(name, supers=self.role[name] == "internal"):
             self.network.start(name, self.random.choice(others))

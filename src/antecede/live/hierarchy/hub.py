@@ -129,6 +129,9 @@ class Hub:
             return
         link.lane, link.name = lane, link.name or member_of(lane)
         node.seals.learn(lane, hello.owner)
+        self._tell_supers()
+        link.control.append(wire.framed(star.WAIT, block(node.lane.encode())))
+        link.control.append(star.pack_supers(self._supers))
         known = self.inside.get(lane)
         if known is not None and known.link is not None:
             node.end(known.link, "another link took its place")
@@ -140,8 +143,6 @@ class Hub:
             self._detach(known)
         self.waiting[link.number] = Waiting(link, hello, now)
         self._let_in(now)
-        if link.number in self.waiting:
-            link.control.append(wire.framed(star.WAIT, block(node.lane.encode())))
 
     def _resume(self, known: Inside, link: Link, hello: star.Hello) -> None:
         node = self._node
@@ -159,7 +160,6 @@ class Hub:
                 )
             )
         )
-        link.control.append(star.pack_supers(self._supers))
 
     def _let_in(self, now: int) -> None:
         """Let in who can be."""
@@ -233,7 +233,6 @@ class Hub:
                 )
             )
         )
-        link.control.append(star.pack_supers(self._supers))
 
     # -- who goes ----------------------------------------------------------------------------------
 

@@ -217,9 +217,10 @@ class InternalNode(Node):
 
     def link_up(self, number: int, name: str, now: int, *, dialed: bool) -> None:
         """A connection stands: one says who one is, and what one has."""
+        taken = any(not one.closing for one in self.links.values())
         link = self.links[number] = Link(number, name, now, dialed=dialed)
-        if not dialed:
-            self.end(link, "nobody joins a peer inside")
+        if taken or not dialed:
+            self.end(link, "another call came first" if dialed else "nobody joins a peer inside")
             return
         self._times += 1
         hello = star.Hello(

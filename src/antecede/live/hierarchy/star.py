@@ -1,7 +1,7 @@
 """Frames between a super peer and the peers inside, beside those of every link.
 
     HELLO    who wants to be inside; who its super peer was, and what it has of the mesh
-    WAIT     it is known, and has to wait: something that it has is not here yet
+    WAIT     the super peer's lane: the peer is known, and may have to wait for what it has itself
     WELCOME  its number, where the group is, and where its messages begin
     UP       what it sends: block(control information), payload
     DOWN     what the super peer numbered: its place in the mesh, block(control information), payload
