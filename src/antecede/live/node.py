@@ -134,6 +134,10 @@ class Node:
             raise LocalError(f"{lane} is not another member of this group")
         self.active.change(Change(ChangeKind.PUT_OUT, lane, why))
 
+    def others(self) -> list[str]:
+        """Return the lanes of all others that could be put out here."""
+        return self.active.others()
+
     def owed(self) -> list[str]:
         """Return the members that have not acknowledged everything that was said here."""
         ordering = self.active

@@ -21,6 +21,7 @@ import string
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import cycle
 from operator import length_hint
 from pathlib import Path
 from types import TracebackType
@@ -44,6 +45,7 @@ from antecede.live.events import (
     member_of,
 )
 from antecede.live.greeting import NOT_YET
+from antecede.live.hierarchy import making
 from antecede.live.node import Node
 from antecede.live.ordering import Ordering
 from antecede.live.sealing import Seals
@@ -83,6 +85,10 @@ class Peer:
     folder for Parquet files of what is sent and delivered here, which `antecede audit` judges.
     Further arguments are fields of `Settings`, times in seconds under names that end in `_s`.
 
+    With order "hierarchical" a peer has a `role`: "super" (it forwards for peers inside, which call
+    it at `listen`), "internal" (it joins a super peer, and knows that one alone) or "external" (it
+    speaks with super peers and external peers directly).
+
     Raises LocalError for arguments that cannot be.
     """
 
@@ -92,6 +98,7 @@ class Peer:
         *,
         room: str = "",
         order: str = "causal",
+        role: str | None = None,
         options: Mapping[str, Any] | None = None,
         listen: str | None = None,
         address: str | None = None,
@@ -111,9 +118,11 @@ class Peer:
             )
         if acknowledge not in ("next", "explicit"):
             raise LocalError(f'acknowledge= is "next" or "explicit", not {shown(acknowledge)}')
-        self.settings = Settings(
-            room=room, order=order, options=dict(options or {}), **_in_ns(settings)
-        )
+        kind = making.settings_kind(order, role)
+        more = _in_ns(settings, kind) if role is None else {**_in_ns(settings, kind), "role": role}
+        self.settings = kind(room=room, order=order, options=dict(options or {}), **more)
+        given = {"listen": listen, "address": address, "store": store, "trace": trace}
+        making.check(self.settings, given)
         self._majority = self.settings.partition == MAJORITY
         self._tls = tls
         if tls is not None and tls.name != name:
@@ -155,7 +164,7 @@ class Peer:
         """Open the store, listen, and go on in the group that the store knows."""
         store = self._opened()
         life = _life(store)
-        self._node = node = Node(
+        self._node = node = making.node_kind(self.settings)(
             *(self.name, self.settings, life, self._advertised()),
             seals=self._seals(store, lane_of(self.name, life)),
             durable=store is not None,
@@ -311,15 +320,20 @@ class Peer:
             self._running.soon()
             await self._until(self._settled)
 
-    async def join(self, address: str, *, timeout_s: float = 10.0) -> None:
+    async def join(self, address: str | Sequence[str], *, timeout_s: float = 10.0) -> None:
         """Join the group of the member at "HOST:PORT", unless the store knows one already.
 
-        Calls again until somebody answers who is in a group. Raises PeerError when nobody lets one
-        in within `timeout_s`, or at once when somebody refuses; it says why.
+        Of several addresses one after the other is called, until somebody answers who is in a
+        group. Raises PeerError when nobody lets one in within `timeout_s`, or at once when somebody
+        refuses; it says why.
         """
         if self._in_group:
             return
-        split_address(address)
+        addresses = [address] if isinstance(address, str) else list(address)
+        if not addresses:
+            raise LocalError("join needs an address: HOST:PORT")
+        for one in addresses:
+            split_address(one)
         failures: list[str] = []
 
         def called(error: Exception | None) -> None:
@@ -327,11 +341,13 @@ class Peer:
                 failures.append(str(error) or type(error).__name__)
 
         end = time.monotonic() + timeout_s
-        while not self._in_group:
+        for one in cycle(addresses):
             if time.monotonic() > end:
                 why = self.node.refusal or (failures[-1] if failures else "no answer")
-                raise PeerError(f"nobody at {address} lets {self.name} in: {why}")
-            await self._try_to_join(address, called, end)
+                raise PeerError(f"nobody at {', '.join(addresses)} lets {self.name} in: {why}")
+            await self._try_to_join(one, called, end)
+            if self._in_group:
+                break
         await self._until(self._settled)
 
     async def _try_to_join(
@@ -373,7 +389,7 @@ class Peer:
         """
         if self.node.stopped:
             raise PeerError(f"{self.name} hears no majority of the group: nobody is put out")
-        lanes = [lane for lane in self.node.active.others() if member_of(lane) == member]
+        lanes = [lane for lane in self.node.others() if member_of(lane) == member]
         if not lanes:
             raise LocalError(f"{member!r} is not another member of this group")
         for lane in lanes:
@@ -625,9 +641,9 @@ def _ids(reply_to: Answered | Iterable[Answered]) -> Sequence[Id]:
     return [one.id if isinstance(one, Message) else one for one in many]
 
 
-def _in_ns(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _in_ns(settings: Mapping[str, Any], kind: type[Settings]) -> dict[str, Any]:
     """Turn seconds into nanoseconds, under the names that the settings have."""
-    known = Settings.__dataclass_fields__
+    known = kind.__dataclass_fields__
     found: dict[str, Any] = {}
     for name, value in settings.items():
         in_ns = f"{name[:-2]}_ns" if name.endswith("_s") else ""

@@ -82,6 +82,8 @@ class InsideOrdering(Ordering):
         while self.firsts and lane.oldest <= number:
             self.firsts.popleft()
             self.lanes.free({self.me: lane.oldest})
+        for other in self.others():
+            self.lanes.acknowledged(other, {self.me: lane.oldest - 1})
 
     def came_back(self, first: int) -> None:
         """What was said up to the batch that begins with this message is in the mesh."""

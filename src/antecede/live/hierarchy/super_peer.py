@@ -38,6 +38,17 @@ class SuperNode(MeshNode):
                 self.end(known.link, "the super peer leaves")
         super().leave()
 
+    def others(self) -> list[str]:
+        """Return the lanes of the others in the mesh, and of who is inside."""
+        return [*super().others(), *self.hub.inside]
+
+    def put_out(self, lane: str, why: str) -> None:
+        """Say that somebody of the mesh is out; or take nothing more from who is inside."""
+        if lane in self.hub.inside:
+            self.hub.put_out(lane, why)
+        else:
+            super().put_out(lane, why)
+
     # -- links -------------------------------------------------------------------------------------
 
     def link_up(self, number: int, name: str, now: int, *, dialed: bool) -> None:
