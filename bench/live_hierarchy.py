@@ -392,7 +392,5 @@ def _make_keys(folder: Path, given: Any) -> None:
             make_member(folder, f"{role}{k}")
 
 
-
-
 if __name__ == "__main__":
     main()

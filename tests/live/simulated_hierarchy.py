@@ -14,8 +14,8 @@ from antecede.live.drivers.memory import MS, Host, MemoryNetwork
 from antecede.live.events import Id
 from antecede.live.hierarchy.internal import InternalNode
 from antecede.live.hierarchy.mesh import MeshNode
-from antecede.live.hierarchy.star import ANEW
 from antecede.live.hierarchy.settings import HierarchySettings
+from antecede.live.hierarchy.star import ANEW
 from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.node import Node
 from antecede.live.settings import NS

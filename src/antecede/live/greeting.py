@@ -167,9 +167,7 @@ class Greeting:
         if len(welcome.group) != wire.TAG or link.lane not in welcome.members:
             raise DecodeError("a welcome to no group")
         settings = node.settings
-        ordering = node.ordering_class(
-            node.lane, settings, node.seals.seal, welcome.invitation
-        )
+        ordering = node.ordering_class(node.lane, settings, node.seals.seal, welcome.invitation)
         for name, owner in welcome.owners.items():
             if name != node.lane:
                 node.seals.learn(name, owner)

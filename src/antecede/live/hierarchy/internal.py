@@ -226,8 +226,15 @@ class InternalNode(Node):
             return
         self._times += 1
         hello = star.Hello(
-            *(self.settings.tags()[0], self.group_tag, self.lane, self.seals.owner(self.lane)),
-            *(self.super_lane, self._address, self.had, self._times, self._have),
+            room=self.settings.tags()[0],
+            group=self.group_tag,
+            lane=self.lane,
+            owner=self.seals.owner(self.lane),
+            before=self.super_lane,
+            address=self._address,
+            had=self.had,
+            times=self._times,
+            places=self._have,
         )
         link.control.append(star.pack_hello(hello))
 

@@ -1,4 +1,4 @@
-"""What a `Peer` of order "hierarchical" is made of, by its role; what does not go is refused here."""
+"""What a `Peer` of order "hierarchical" is made of, by its role; what does not go is refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KINDS: Final[Mapping[str, Callable[..., Node]]] = {
 
 
 def settings_kind(order: str, role: str | None) -> type[Settings]:
-    """Return the class of a peer's settings. Raises LocalError for a role where none is, or none."""
+    """Return the class of a peer's settings. Raises LocalError for a wrong role."""
     if order != HIERARCHICAL:
         if role is not None:
             raise LocalError(f'role= is of order "hierarchical", not of {shown(order)}')

@@ -1,7 +1,7 @@
 """The outer node: a mesh of super peers and external peers, on the lanes of a flat live group.
 
-Beside what a flat group does, each super peer tells what all that it has inside have (`INSIDE`), and
-nothing is given up before that: who loses its super peer finds at another one what it lacks.
+Beside what a flat group does, each super peer tells what all that it has inside have (`INSIDE`),
+and nothing is given up before that: who loses its super peer finds at another one what it lacks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 INSIDE = 16
 """Kind of frame: lanes, and up to where all that a super peer has inside have them."""
-FORWARDS_ONLY = "a super peer forwards and says nothing itself: send from a peer inside or an external"
+FORWARDS_ONLY = (
+    "a super peer forwards and says nothing itself: send from a peer inside or an external"
+)
 
 
 class MeshOrdering(Ordering):

@@ -43,7 +43,14 @@ MESH: Final = 1 << 24
 SAYS, NOTE, FORWARDS, SUPER_NOTE, MOVED = range(5)
 BY_SUPER = (FORWARDS, SUPER_NOTE, MOVED)
 _NAMED: Shape = Many((TEXT, NUMBER))
-_OUTSIDE: Shape = (Many(NUMBER), PAIRS, Many((NUMBER, WINDOW)), PAIRS, Many((NUMBER, WINDOW)), PAIRS)
+_OUTSIDE: Shape = (
+    Many(NUMBER),
+    PAIRS,
+    Many((NUMBER, WINDOW)),
+    PAIRS,
+    Many((NUMBER, WINDOW)),
+    PAIRS,
+)
 INVITATION: tuple[Shape, ...] = (
     *(Many(TEXT), _OUTSIDE, Many((TEXT, Many(TEXT))), _NAMED),
     *(Many((TEXT, WINDOW)), Many((TEXT, Many(NUMBER))), _NAMED),
@@ -256,7 +263,9 @@ class MeshGroup:
         known = self.number_of.get(lane)
         if known is None and not meet:
             raise UnknownMemberError(f"{lane} speaks, and has not begun")
-        if known is not None and (kind in BY_SUPER) != (MESH + known in self.protocol.clock.vectors):
+        if known is not None and (kind in BY_SUPER) != (
+            MESH + known in self.protocol.clock.vectors
+        ):
             raise DecodeError(f"{lane} is another kind of member than it speaks as")
         address = MESH + (len(self.names) if known is None else known)
         message = None
@@ -301,7 +310,8 @@ class MeshGroup:
 
         if isinstance(message, External) and message.payload:
             origin.unpack(message.payload)
-        return _renumbered(message, address, here)
+        found: External | Flush = _renumbered(message, address, here)
+        return found
 
     def _check(self, message: External | Flush) -> None:
         """Refuse what the protocol would, before anything is changed for it."""
@@ -490,7 +500,7 @@ class MeshGroup:
     # -- the way through a store -------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return an external peer's state. Raises LocalError at a super peer, which has no store."""
+        """Return an external peer's state. Raises LocalError at a super peer: it has no store."""
         if self.role == SUPER:
             raise LocalError("a super peer goes through no store")
         return pack_state(

@@ -30,12 +30,12 @@ class Origin(NamedTuple):
 
     lane: str
     first: int
-    count: int
+    messages: int
 
     @property
     def last(self) -> int:
         """Number of its last message."""
-        return self.first + self.count - 1
+        return self.first + self.messages - 1
 
 
 class Place(NamedTuple):

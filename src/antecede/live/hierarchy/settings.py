@@ -27,8 +27,8 @@ class HierarchySettings(Settings):
     role: str = EXTERNAL
     """This peer's: "internal", "super" or "external"."""
     acknowledge_ns: int = 0
-    """0: by the role. Short in the mesh, since what is said in a group waits in its super peer until
-    another member of the mesh is known to have it; long inside, where it only frees memory."""
+    """0: by the role. Short in the mesh, since what is said in a group waits in its super peer
+    until another member of the mesh is known to have it; long inside, where it frees memory."""
     orphans_ns: int = 60 * NS
     """So long what peers inside lack is kept after their super peer is gone, so that another can
     give it to them."""

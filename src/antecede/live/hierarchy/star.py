@@ -1,13 +1,13 @@
 """Frames between a super peer and the peers inside, beside those of every link.
 
-    HELLO    who wants to be inside; who its super peer was, and what it has of the mesh
-    WAIT     the super peer's lane: the peer is known, and may have to wait for what it has itself
-    WELCOME  its number, where the group is, and where its messages begin
-    UP       what it sends: block(control information), payload
-    DOWN     what the super peer numbered: its place in the mesh, block(control information), payload
-    HAD      so many of those have come
-    SUPERS   where else it may go
-    LEAVE    it leaves
+HELLO    who wants to be inside; who its super peer was, and what it has of the mesh
+WAIT     the super peer's lane: the peer is known, and may have to wait for what it has itself
+WELCOME  its number, where the group is, and where its messages begin
+UP       what it sends: block(control information), payload
+DOWN     what the super peer numbered: its place in the mesh, block(control information), payload
+HAD      so many of those have come
+SUPERS   where else it may go
+LEAVE    it leaves
 """
 
 from __future__ import annotations
