@@ -10,7 +10,7 @@ import random
 from functools import partial
 from typing import NamedTuple
 
-from antecede.live.drivers.memory import MS, Host, MemoryNetwork
+from antecede.live.drivers.memory import MS, Host, MemoryNetwork, MemoryStore
 from antecede.live.events import Id
 from antecede.live.hierarchy.internal import InternalNode
 from antecede.live.hierarchy.mesh import MeshNode
@@ -38,6 +38,7 @@ class Plan(NamedTuple):
     order: str = "causal"
     """By what relation it is judged."""
     durable: bool = False
+    """Whether external peers have a store."""
     kinds: tuple[str, ...] = ("kill", "kill", "cut", "one way", "freeze", "crash", "leave", "part")
 
 
@@ -59,7 +60,8 @@ class HierarchyRun(Run):
         self.names = list(self.role)
         for name, role in self.role.items():
             settings = HierarchySettings(role=role, put_out_ns=3 * NS, orphans_ns=4 * NS)
-            self.network.add(name, settings, kind=KINDS[role])
+            durable = plan.durable and role == "external"
+            self.network.add(name, settings, kind=KINDS[role], durable=durable)
         self.rows = {}
         self.seen = {}
         self.founders = set()
@@ -154,7 +156,11 @@ class HierarchyRun(Run):
         if node is not None:
             self.anew += isinstance(node, InternalNode) and node.out.startswith(ANEW)
             self.network.crash(name)
-        if others := self._mesh(name, supers=self.role[name] == "internal"):
+            host.store = MemoryStore() if host.store is not None else None
+        if host.store is not None and host.store.snapshot:
+            self.network.start(name)
+            self._forget_unstored(host)
+        elif others := self._mesh(name, supers=self.role[name] == "internal"):
             self.network.start(name, self.random.choice(others))
         else:
             self.network.at(200 * MS, lambda: self.restart(name))

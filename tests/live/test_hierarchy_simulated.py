@@ -9,6 +9,7 @@ from itertools import count
 
 import pytest
 
+from antecede.live.events import Message
 from antecede.live.hierarchy.internal import InternalNode
 from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.settings import NS
@@ -29,6 +30,7 @@ def plan_of(seed: int, kinds: tuple[str, ...] = ()) -> Plan:
         internals=draw.randrange(2, 7),
         externals=draw.randrange(0, 3),
         faults=draw.randrange(2, 7),
+        durable=draw.random() < 0.5,
         kinds=kinds or Plan._field_defaults["kinds"],
     )
 
@@ -111,7 +113,7 @@ def inside(run: HierarchyRun, super_peer: str) -> list[str]:
 
 def payloads(run: HierarchyRun, name: str) -> list[bytes]:
     events = run.network.hosts[name].events
-    return [one.payload for one in events if hasattr(one, "payload")]
+    return [one.payload for one in events if isinstance(one, Message)]
 
 
 def test_what_only_a_super_peer_has_does_not_go_down() -> None:
@@ -189,7 +191,9 @@ def test_a_silent_peer_inside_is_put_out_and_told_when_it_comes_back() -> None:
     network.run(network.now + 5 * NS)
     node = network.hosts[first].node
     assert node is not None
-    assert node.out.startswith(("put out by its super peer: unheard for", "join anew: what it lacks"))
+    assert node.out.startswith(
+        ("put out by its super peer: unheard for", "join anew: what it lacks")
+    )
 
 
 def test_who_was_away_and_missed_nothing_goes_on_elsewhere() -> None:

@@ -43,7 +43,9 @@ class HierarchicalNetwork(Network):
 
     def forwarded(self, super_peer: int) -> set[Id]:
         """Return what a super peer has numbered, or what was said before it came."""
-        found = {m.payload for at, m in self.carried if at == super_peer and isinstance(m, Downward)}
+        found = {
+            m.payload for at, m in self.carried if at == super_peer and isinstance(m, Downward)
+        }
         return found | self.adopted.get(super_peer, set())
 
     def join_external(self, newcomer: ExternalPeer, sponsor: int) -> None:

@@ -290,6 +290,7 @@ def test_a_new_super_peer_makes_its_group_follow_what_its_sponsor_has() -> None:
     inside.adopt(newcomer.frontier())
     (up,) = inside.send("after x")
     outward = newcomer.receive(up.message)[1]
+    assert isinstance(outward, Transmit)
     assert outward.to == (1, 2, 3)
     assert [e.message.payload for e in other.receive(outward.message)] == ["after x"]
     assert other.blocked_on()[0].missing == ((2, 1),)
