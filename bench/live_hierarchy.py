@@ -151,7 +151,7 @@ def control_of(peers: Sequence[Peer]) -> dict[str, tuple[int, int, int, int]]:
         if isinstance(node, MeshNode):
             parts.append(("outside", node.mesh_ordering.mesh.out))
         for way, traffic in parts:
-            counts = traffic.messages, traffic.control, traffic.accounted, traffic.flushes
+            counts = traffic.messages, traffic.control, traffic.accounted, traffic.notes
             found[way] = [a + b for a, b in zip(found.get(way, [0] * 4), counts, strict=True)]
     return {way: (a, b, c, d) for way, (a, b, c, d) in found.items()}
 

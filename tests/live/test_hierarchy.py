@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from antecede.live.events import Message, View
 from antecede.live.hierarchy.internal import InternalNode
 from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.peer import Peer
+from antecede.live.status import as_plain, as_text, from_plain
 from tests.live.test_peer import run, take, until
 
 QUICK = {"heartbeat_s": 0.2, "silence_s": 1.0, "put_out_s": 1.0}
@@ -279,5 +281,34 @@ def test_a_link_to_the_same_super_peer_that_breaks_is_taken_up_again() -> None:
             [message] = await take(other, 1)
             assert message.payload == b"and this"
             assert (node._address, one.members) == (address, ("i0", "s1"))
+
+    run(work)
+
+
+def test_a_super_peer_tells_how_those_inside_are_doing() -> None:
+    async def work() -> None:
+        from antecede.live.metrics import exposition
+
+        async with site() as here:
+            await here.inside[0].send(b"one")
+            for one in here.everybody:
+                if one is not here.inside[0]:
+                    await take(one, 1)
+            status = here.supers[0].status()
+            star = status.star
+            assert star is not None
+            assert (star.connected, star.away, star.waiting, star.unsafe) == (2, 0, 0, 0)
+            ways = {one.way: one for one in star.ways}
+            assert {way: one.messages for way, one in ways.items()} == {
+                "up": 1,
+                "down": 1,
+                "outside": 1,
+            }
+            assert all(one.control_bytes > 0 for one in ways.values())
+            assert "inside: 2 connected, 0 away, 0 waiting; 0 messages not safe" in as_text(status)
+            assert from_plain(json.loads(json.dumps(as_plain(status)))) == status
+            figures = exposition(status).decode()
+            assert 'inside{member="s1",room="test",state="connected"} 2.0' in figures
+            assert here.external.status().star is None
 
     run(work)

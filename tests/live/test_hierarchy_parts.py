@@ -133,7 +133,7 @@ class Mesh:
         invitation = self.groups[sponsor].invite(lane) if sponsor else b""
         made = self.groups[lane] = MeshGroup(lane, role, invitation)
         for other in self.lanes:
-            done = dict(self.groups[sponsor]._done()).get(other, 0)
+            done = dict(self.groups[sponsor].progress.done()).get(other, 0)
             self.fed[lane, other] = done
         self.lanes[lane] = []
         for other in self.groups:
@@ -197,8 +197,9 @@ def test_a_mesh_delivers_all_to_all_in_order_with_newcomers_in_between(seed: int
     assert all(group.stats().held == 0 for group in mesh.groups.values())
     windows = [group.given.windows for group in mesh.groups.values()]
     assert all(one == windows[0] for one in windows)
+    assert not any(any(group.progress.waiting.values()) for group in mesh.groups.values())
     for lane, group in mesh.groups.items():
-        assert {n: f for n, f in group.fed.items() if n != lane} == {
+        assert {n: f for n, f in group.progress.fed.items() if n != lane} == {
             n: len(entries) for n, entries in mesh.lanes.items() if n != lane
         }
     for name in ("e1~00000000", "e2~00000000"):

@@ -339,8 +339,8 @@ def test_who_sponsors_a_super_peer_tells_what_it_must_know_of_those_who_left() -
     newcomer.adopt(one.frontier())
     with pytest.raises(SequenceError, match="left after message 0"):
         newcomer.receive(External(3, 1, (), (), (0, 0), "late"))
+    newcomer.join(20)
     with pytest.raises(LocalError, match="frontier is adopted before"):
-        newcomer.join(20)
         newcomer.adopt(one.frontier())
 
 

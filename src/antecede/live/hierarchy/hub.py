@@ -22,8 +22,9 @@ from antecede.live import wire
 from antecede.live.events import member_of
 from antecede.live.greeting import NOT_YET
 from antecede.live.hierarchy import origin, star
+from antecede.live.hierarchy.entries import MESH
 from antecede.live.hierarchy.mesh import INSIDE
-from antecede.live.hierarchy.mesh_group import MESH, Down, Traffic
+from antecede.live.hierarchy.mesh_group import Down, Traffic
 from antecede.live.hierarchy.origin import Origin, Place, Places
 from antecede.live.links import Link
 from antecede.live.settings import NS
@@ -146,6 +147,8 @@ class Hub:
 
     def _resume(self, known: Inside, link: Link, hello: star.Hello) -> None:
         node = self._node
+        if not self.first - 1 <= hello.had <= known.cursor:
+            raise DecodeError(f"{known.lane} has {hello.had} messages of {known.cursor}")
         known.link, known.cursor = link, hello.had
         known.had = max(known.had, hello.had)
         if hello.times != known.times + 1:  # it has tried elsewhere, and may seem to be there
@@ -261,7 +264,7 @@ class Hub:
         """Forget who is at another super peer by now."""
         mesh = self._node.mesh_ordering.mesh
         moved, mesh.moved = mesh.moved, []
-        for lane, _, times in moved:
+        for lane, times in moved:
             known = self.inside.get(lane)
             if known is not None and known.times < times:
                 if known.link is not None:
@@ -297,7 +300,7 @@ class Hub:
                 raise DecodeError(f"{known.lane} says what {said.lane} is to have said")
             self.up.count(control, messages.control_bytes(message, with_floor=True))
         else:
-            self.up.flushes += len(control)
+            self.up.notes += len(control)
         self._node.mesh_ordering.mesh.forward(message)
 
     # -- what goes down ----------------------------------------------------------------------------
@@ -420,7 +423,8 @@ class Hub:
 
     def _free(self) -> None:
         """Give up what all have, here and everywhere; or who holds up too much."""
-        lanes, had, count = self._node.mesh_ordering.lanes.by_name, self._had(), 0
+        lanes, count = self._node.mesh_ordering.lanes.by_name, 0
+        had = min(self._had(), self.passed)
         for number, one in enumerate(self.log, self.first):
             lane = lanes.get(one.place.lane)
             if number > had or (lane is not None and one.place.number >= lane.oldest):

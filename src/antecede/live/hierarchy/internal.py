@@ -370,7 +370,7 @@ class InternalNode(Node):
             if isinstance(effect, Transmit):
                 note = effect.message
                 control = messages.encode(note)
-                self.up.flushes += len(control)
+                self.up.notes += len(control)
                 link.control.append(star.pack_up(control, note.payload))
             elif isinstance(effect, Deliver):
                 ordering.hand_over(effect.message.payload)

@@ -7,7 +7,7 @@ and nothing is given up before that: who loses its super peer finds at another o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from antecede.errors import LocalError, MismatchError
 from antecede.live import wire
@@ -32,8 +32,10 @@ FORWARDS_ONLY = (
 class MeshOrdering(Ordering):
     """Lanes of the mesh through the hierarchical protocol."""
 
-    inside: dict[str, dict[str, int]]
-    """Lane of a super peer -> what all inside have."""
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.inside: dict[str, dict[str, int]] = {}
+        """Lane of a super peer -> what all inside have."""
 
     @property
     def mesh(self) -> MeshGroup:
@@ -66,16 +68,10 @@ class MeshOrdering(Ordering):
             if self.keep_rows:
                 self.rows.append(Row(self.me, entry.seq, sealed))
 
-    def kept_inside(self) -> dict[str, dict[str, int]]:
-        """Return by super peer what all inside it have; made when it is first asked for."""
-        if not hasattr(self, "inside"):
-            self.inside = {}
-        return self.inside
-
     def free(self, connected: Iterable[str]) -> None:
         """Give up what all have, in the mesh and inside."""
         lanes = {*self.others(), *self.guests, *connected} - self.gone
-        upto, done, inside = self.lanes.stable(lanes), self.done(), self.kept_inside()
+        upto, done, inside = self.lanes.stable(lanes), self.done(), self.inside
         for lane in self.mesh.supers:
             if lane in self.members or lane in inside:
                 table = inside.get(lane, {})
@@ -88,6 +84,11 @@ class MeshNode(Node):
 
     settings: HierarchySettings
     ordering_class = MeshOrdering
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._orphaned_ns: dict[str, int] = {}
+        """Lane of a super peer that is gone -> since when."""
 
     @property
     def mesh_ordering(self) -> MeshOrdering:
@@ -103,7 +104,7 @@ class MeshNode(Node):
         if kind != INSIDE:
             super()._news(link, kind, body)
             return
-        table = self.mesh_ordering.kept_inside().setdefault(link.lane, {})
+        table = self.mesh_ordering.inside.setdefault(link.lane, {})
         table.update(wire.read_rows(body, link.names))
 
     def tick(self, now: int) -> None:
@@ -115,12 +116,6 @@ class MeshNode(Node):
     def _forget_orphans(self, now: int) -> None:
         """What peers inside lack whose super peer is gone is kept for a while, not for ever."""
         ordering = self.mesh_ordering
-        since = self._orphaned_ns
-        for lane in [one for one in ordering.kept_inside() if one in ordering.gone]:
-            if now - since.setdefault(lane, now) > self.settings.orphans_ns:
+        for lane in [one for one in ordering.inside if one in ordering.gone]:
+            if now - self._orphaned_ns.setdefault(lane, now) > self.settings.orphans_ns:
                 del ordering.inside[lane]
-
-    @property
-    def _orphaned_ns(self) -> dict[str, int]:
-        found: dict[str, int] = self.__dict__.setdefault("_orphans", {})
-        return found

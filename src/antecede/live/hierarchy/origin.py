@@ -68,6 +68,27 @@ def unpack(payload: bytes) -> tuple[Origin, bytes]:
     return Origin(lane, first, count), payload[start:]
 
 
+class FirstCopies:
+    """Tells the first copy of what somebody said from those that come after it."""
+
+    def __init__(self, newest: dict[str, int] | None = None) -> None:
+        self.newest = dict(newest or {})
+        """Lane of whoever says something -> number of its newest message that came."""
+        self.seconds = 0
+        """Second copies that came."""
+
+    def take(self, payload: bytes) -> tuple[Origin | None, bytes]:
+        """Return whose a payload is, and its batch; None: it is void, or a second copy."""
+        if not payload:
+            return None, b""
+        who, batch = unpack(payload)
+        if who.last <= self.newest.get(who.lane, 0):
+            self.seconds += 1
+            return None, b""
+        self.newest[who.lane] = who.last
+        return who, batch
+
+
 class Places:
     """A set of places: for each lane a window, everything up to its base and some beyond."""
 
