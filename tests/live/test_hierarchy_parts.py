@@ -16,6 +16,7 @@ from antecede.live.batches import Batch
 from antecede.live.hierarchy import origin, star
 from antecede.live.hierarchy.mesh_group import EXTERNAL, SUPER, MeshGroup
 from antecede.live.hierarchy.origin import Origin, Place, Places
+from antecede.protocols.hierarchical.messages import Upward
 
 LANES = ["s1~00000000", "e1~00000000"]
 PLACES = st.lists(st.tuples(st.sampled_from(LANES), st.integers(1, 40)), max_size=60)
@@ -148,6 +149,15 @@ class Mesh:
         said = Batch(number, [f"{lane} {number}".encode()])
         self.keep(lane, self.groups[lane].send(batches.pack(said)))
 
+    def forward(self, lane: str, number: int) -> None:
+        """Let a peer inside say something."""
+        group = self.groups[lane]
+        if number == 1:
+            group.protocol.join(1)
+        said = batches.pack(Batch(number, [f"inside {lane} {number}".encode()]))
+        group.forward(Upward(1, number, (0, 0), 0, origin.pack(f"i-{lane}", said)))
+        self.keep(lane, group.outgoing.pop())
+
     def feed(self, to: str, lane: str) -> list[bytes] | None:
         """Give a group the next entry of a lane; None: there is none, or it has to wait."""
         number = self.fed[to, lane]
@@ -179,6 +189,12 @@ def test_a_mesh_delivers_all_to_all_in_order_with_newcomers_in_between(seed: int
         if kind < 0.15 and mesh.groups[lane].role == EXTERNAL:
             numbers[lane] += 1
             mesh.say(lane, numbers[lane])
+        elif kind < 0.1:
+            mesh.groups[lane].say_moved("i1~00000000", 1)
+            mesh.keep(lane, mesh.groups[lane].outgoing.pop())
+        elif kind < 0.15:
+            numbers[lane] += 1
+            mesh.forward(lane, numbers[lane])
         elif kind < 0.18 and came < 3:
             came += 1
             role = draw.choice((SUPER, EXTERNAL))

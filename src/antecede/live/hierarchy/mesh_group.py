@@ -369,13 +369,15 @@ class MeshGroup:
             raise LocalError(f"{lane} is or was in the mesh")
         protocol, progress, done = self.protocol, self.progress, dict(self.progress.done())
         outside = protocol.outer_frontier() if self.role == SUPER else protocol.frontier()
-        notes = {n: (k for k in numbers if k <= done[n]) for n, numbers in progress.notes.items()}
+        notes = {
+            name: sorted(number for number in numbers if number <= done[name])
+            for name, numbers in progress.notes.items()
+        }
         return pack_state(
             (
                 *(tuple(self.names.known), outside, _many(self.names.all_tables(self.me))),
                 *(tuple(done.items()), tuple(progress.given.windows.items())),
-                *(_many({n: sorted(numbers) for n, numbers in notes.items()}),),
-                tuple(self.copies.newest.items()),
+                *(_many(notes), tuple(self.copies.newest.items())),
             )
         )
 
