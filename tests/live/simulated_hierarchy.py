@@ -200,9 +200,9 @@ class HierarchyRun(Run):
                 f"{name} holds {ordering.group.blocked_on()[:2]}, {ordering.lanes.bytes} bytes"
             )
         if isinstance(node, SuperNode):
-            hub = node.hub
-            if hub.waiting or hub.passed < hub.newest or hub.log:
-                stuck.append(f"{name} keeps {len(hub.log)} for those inside, {hub.waiting}")
+            hub, log = node.hub, node.hub.log
+            if hub.waiting or log.passed < log.newest or log.entries:
+                stuck.append(f"{name} keeps {len(log.entries)} for those inside, {hub.waiting}")
             if strays := [one for one in hub.inside.values() if one.link is None]:
                 stuck.append(f"{name} waits for {[one.lane for one in strays]}")
 

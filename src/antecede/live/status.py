@@ -189,7 +189,7 @@ def _star(node: SuperNode) -> StarStatus:
         ways["outside"] = node.mesh_ordering.mesh.out
     return StarStatus(
         *(len(hub.inside) - away, away, len(hub.waiting)),
-        *(hub.newest - hub.passed, len(hub.log), hub.bytes),
+        *(hub.log.newest - hub.log.passed, len(hub.log.entries), hub.log.bytes),
         tuple(WayStatus(w, t.messages, t.control, t.notes) for w, t in ways.items()),
     )
 

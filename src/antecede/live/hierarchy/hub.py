@@ -23,9 +23,10 @@ from antecede.live.events import member_of
 from antecede.live.greeting import NOT_YET
 from antecede.live.hierarchy import origin, star
 from antecede.live.hierarchy.entries import MESH
+from antecede.live.hierarchy.log import Log
 from antecede.live.hierarchy.mesh import INSIDE
 from antecede.live.hierarchy.mesh_group import Down, Traffic
-from antecede.live.hierarchy.origin import Origin, Place, Places
+from antecede.live.hierarchy.origin import Place, Places
 from antecede.live.links import Link
 from antecede.live.settings import NS
 from antecede.live.upkeep import FREE_NS, GIVE_UP_NS
@@ -51,16 +52,6 @@ class Inside:
         """When its link was lost."""
 
 
-class Logged(NamedTuple):
-    """One message for the group."""
-
-    frame: bytes
-    place: Place
-    origin: Origin | None
-    same_as: tuple[str, int] | None
-    """Place of the first copy, where this is a second one and that is in the log."""
-
-
 class Waiting(NamedTuple):
     """Who has said hello and cannot be let in yet."""
 
@@ -78,17 +69,7 @@ class Hub:
         """By lane."""
         self.gone: dict[str, str] = {}
         """Lanes that were put out, and why."""
-        self.log: list[Logged] = []
-        self.first = 1
-        """Number of the oldest in the log."""
-        self.passed = 0
-        """So many may go down."""
-        self.down_places = Places()
-        """Of those."""
-        self.freed = Places()
-        """Of what is in the log no more."""
-        self.bytes = 0
-        """Of the log."""
+        self.log = Log()
         self.up, self.down = Traffic(), Traffic()
         """What came from inside; what was numbered, once for all."""
         self.waiting: dict[int, Waiting] = {}
@@ -98,15 +79,9 @@ class Hub:
         """Link of the mesh -> what it was told that all inside have."""
         self._looked_ns = self._freed_ns = 0
 
-    @property
-    def newest(self) -> int:
-        """Number of the newest in the log."""
-        return self.first + len(self.log) - 1
-
     def begin(self) -> None:
         """The mesh was founded, or joined: what was said before is not to be had here."""
-        given = self._node.mesh_ordering.mesh.given
-        self.down_places, self.freed = given.copy(), given.copy()
+        self.log.begin(self._node.mesh_ordering.mesh.given)
 
     # -- who comes ---------------------------------------------------------------------------------
 
@@ -147,7 +122,7 @@ class Hub:
 
     def _resume(self, known: Inside, link: Link, hello: star.Hello) -> None:
         node = self._node
-        if not self.first - 1 <= hello.had <= known.cursor:
+        if not self.log.first - 1 <= hello.had <= known.cursor:
             raise DecodeError(f"{known.lane} has {hello.had} messages of {known.cursor}")
         known.link, known.cursor = link, hello.had
         known.had = max(known.had, hello.had)
@@ -194,17 +169,10 @@ class Hub:
 
     def _come_over(self, link: Link, hello: star.Hello) -> None:
         """Let in a peer that had another super peer, and has nothing that is not here."""
-        had = hello.places.copy()
-        if any(had.lacks(self.freed)):
+        if any(hello.places.lacks(self.log.freed)):
             self._node.end(link, f"{star.ANEW}: what it lacks is not here any more")
             return
-        more = [
-            one.same_as
-            for one in self.log
-            if one.same_as is not None and one.place[:2] in had and one.same_as not in had
-        ]
-        for place in more:
-            had.add(Place(*place))
+        had = self.log.with_copies(hello.places)
         self._attach(link, hello, had)
         self._node.mesh_ordering.mesh.say_moved(hello.lane, hello.times)
 
@@ -215,13 +183,7 @@ class Hub:
         node = self._node
         del self.waiting[link.number]
         self._addresses += 1
-        start = self.passed
-        if had is not None:
-            start = self.newest
-            for number, one in enumerate(self.log, self.first):
-                if one.place[:2] not in had:
-                    start = number - 1
-                    break
+        start = self.log.passed if had is None else self.log.start_for(had)
         known = Inside(hello.lane, self._addresses, start, hello.times)
         known.link = link
         self.inside[hello.lane] = known
@@ -232,7 +194,7 @@ class Hub:
             star.pack_welcome(
                 star.Welcome(
                     *(node.group_tag, node.lane, known.address, False, 0, number, heads),
-                    *(start, self.newest, self.down_places if had is None else had),
+                    *(start, self.log.newest, self.log.down if had is None else had),
                 )
             )
         )
@@ -312,12 +274,7 @@ class Hub:
             numbered, mesh.down = mesh.down, []
             for one in numbered:
                 self._keep(one)
-        while self.passed < self.newest:
-            place = self.log[self.passed - self.first + 1].place
-            if not self._is_safe(place):
-                break
-            self.passed += 1
-            self.down_places.add(place)
+        self.log.let_pass(self._is_safe)
         if mesh.moved:
             self._have_moved()
         if self.waiting:
@@ -332,15 +289,7 @@ class Hub:
         frame = star.pack_down(
             *(self._node.place(place.lane), place.number, place.notes, control, message.payload)
         )
-        first = None
-        if down.origin is None and down.first_copy[0]:
-            lane, number = down.first_copy
-            for one in reversed(self.log):
-                if one.origin is not None and one.origin[:2] == (lane, number):
-                    first = one.place.lane, one.place.number
-                    break
-        self.log.append(Logged(frame, place, down.origin, first))
-        self.bytes += len(frame)
+        self.log.keep(frame, place, down.origin, down.first_copy)
 
     def _is_safe(self, place: Place) -> bool:
         """Whether a crash of this super peer would not take it back."""
@@ -353,16 +302,10 @@ class Hub:
     def pull(self, link: Link, budget: int) -> list[bytes]:
         """Return what is to be written to a peer inside now."""
         known = self.inside.get(link.lane)
-        if known is None or known.link is not link or known.cursor >= self.passed:
+        if known is None or known.link is not link or known.cursor >= self.log.passed:
             return []
-        parts: list[bytes] = []
-        for at in range(known.cursor - self.first + 1, self.passed - self.first + 1):
-            frame = self.log[at].frame
-            parts.append(frame)
-            known.cursor += 1
-            budget -= len(frame)
-            if budget <= 0:
-                break
+        parts = self.log.frames(known.cursor, budget)
+        known.cursor += len(parts)
         return parts
 
     # -- time --------------------------------------------------------------------------------------
@@ -403,16 +346,14 @@ class Hub:
 
     def _had(self) -> int:
         """Return up to where all inside have the log."""
-        return min((one.had for one in self.inside.values()), default=self.passed)
+        return min((one.had for one in self.inside.values()), default=self.log.passed)
 
     def _tell_inside(self) -> None:
         """Tell the mesh what all inside have."""
         node = self._node
         table = node.mesh_ordering.done()
-        had = min(self._had(), self.passed)
-        for one in self.log[had - self.first + 1 :]:
-            lane, number = one.place.lane, one.place.number
-            table[lane] = min(table.get(lane, 0), number - 1)
+        for place in self.log.after(min(self._had(), self.log.passed)):
+            table[place.lane] = min(table.get(place.lane, 0), place.number - 1)
         for link in node.greeted.values():
             told = self._told.setdefault(link.number, {})
             news = {lane: n for lane, n in table.items() if told.get(lane, 0) < n}
@@ -423,21 +364,18 @@ class Hub:
 
     def _free(self) -> None:
         """Give up what all have, here and everywhere; or who holds up too much."""
-        lanes, count = self._node.mesh_ordering.lanes.by_name, 0
-        had = min(self._had(), self.passed)
-        for number, one in enumerate(self.log, self.first):
-            lane = lanes.get(one.place.lane)
-            if number > had or (lane is not None and one.place.number >= lane.oldest):
-                break
-            self.freed.add(one.place)
-            self.bytes -= len(one.frame)
-            count += 1
-        del self.log[:count]
-        self.first += count
-        if self.bytes > self._node.settings.memory // 2 and self.inside:
+        lanes = self._node.mesh_ordering.lanes.by_name
+
+        def unneeded(place: Place) -> bool:
+            return place.lane not in lanes or place.number < lanes[place.lane].oldest
+
+        self.log.free(self._had(), unneeded)
+        if self.log.bytes > self._node.settings.memory // 2 and self.inside:
             slowest = min(self.inside.values(), key=lambda one: (one.had, one.lane))
-            if slowest.had < self.passed:
-                self.put_out(slowest.lane, f"too far behind: {self.bytes} bytes are kept for it")
+            if slowest.had < self.log.passed:
+                self.put_out(
+                    slowest.lane, f"too far behind: {self.log.bytes} bytes are kept for it"
+                )
 
 
 __all__ = ["Hub", "Inside"]
