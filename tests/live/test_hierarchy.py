@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -17,6 +19,7 @@ from antecede.live.hierarchy.internal import InternalNode
 from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.peer import Peer
 from antecede.live.status import as_plain, as_text, from_plain
+from tests.conftest import ROOT
 from tests.live.test_peer import run, take, until
 
 QUICK = {"heartbeat_s": 0.2, "silence_s": 1.0, "put_out_s": 1.0}
@@ -310,5 +313,38 @@ def test_a_super_peer_tells_how_those_inside_are_doing() -> None:
             figures = exposition(status).decode()
             assert 'inside{member="s1",room="test",state="connected"} 2.0' in figures
             assert here.external.status().star is None
+
+    run(work)
+
+
+@pytest.mark.slow
+def test_kill_9_of_a_super_peers_process_loses_nothing() -> None:
+    async def work() -> None:
+        command = sys.executable, "-m", "tests.live.gate", "s1"
+        gate = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=PIPE)
+        assert gate.stdout is not None
+        address = (await gate.stdout.readline()).decode().strip()
+        names = [f"i{k}" for k in range(4)]
+        async with AsyncExitStack() as stack:
+            second = await stack.enter_async_context(peer("s2", "super"))
+            await second.join(address)
+            inside = [await stack.enter_async_context(peer(name, "internal")) for name in names]
+            for k, one in enumerate(inside):
+                await one.join([address, second.address][k % 2])
+            takes = [asyncio.create_task(take(one, 30)) for one in inside]
+            for number in range(40):
+                inside[number % 4].send_nowait(str(number).encode())
+                if number == 15:
+                    gate.kill()
+                await asyncio.sleep(0.01)
+            for one, got in zip(inside, await asyncio.gather(*takes), strict=True):
+                own = int(one.name[1:])
+                numbers = [int(m.payload) for m in got]
+                assert sorted(numbers) == [n for n in range(40) if n % 4 != own]
+                for sender in range(4):
+                    said = [n for n in numbers if n % 4 == sender]
+                    assert said == sorted(said)
+            assert all(one.members == (one.name, "s2") for one in inside)
+        await gate.wait()
 
     run(work)

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.clocks.wire import Reader
-from antecede.errors import DecodeError, MismatchError, RemoteError, UnknownMemberError
+from antecede.errors import (
+    DecodeError,
+    MismatchError,
+    RemoteError,
+    SequenceError,
+    UnknownMemberError,
+)
 from antecede.live import batches
 from antecede.live.batches import Batch
 from antecede.live.hierarchy import origin, star
@@ -69,6 +75,15 @@ def test_whatever_bytes_are_read_they_are_refused_in_words_or_right(data: bytes)
             read()
         except RemoteError:
             continue
+
+
+def test_places_that_somebody_made_up_cost_no_memory() -> None:
+    far = Places({LANES[0]: (1 << 60, 0b10)})
+    assert list(of([(LANES[0], 1)]).lacks(far)) == [(LANES[0], (1 << 60) + 2)]
+    assert not list(far.lacks(of([(LANES[0], 5)])))
+    for place in (Place(LANES[0], 1 << 60), Place(LANES[0], 1 << 60, 1 << 59)):
+        with pytest.raises(SequenceError, match="far above 0"):
+            of([]).add(place)
 
 
 def test_an_origin_travels_with_its_batch() -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from antecede.clocks.bits import MAX_SPAN, absorb
 from antecede.clocks.wire import Reader, block, varint
-from antecede.errors import DecodeError
+from antecede.errors import DecodeError, SequenceError
 from antecede.live import wire
 from antecede.live.events import is_lane
 
@@ -96,8 +96,10 @@ class Places:
         self.windows = dict(windows or {})
 
     def add(self, place: Place) -> None:
-        """Add a place, and the notes before it."""
+        """Add a place, and the notes before it. Raises SequenceError for one that is far off."""
         base, bits = self.windows.get(place.lane, (0, 0))
+        if place.number - base > MAX_SPAN or place.notes > MAX_SPAN:
+            raise SequenceError(f"place {place.number} in {place.lane}, far above {base}")
         if place.number == base + 1 and not bits:
             self.windows[place.lane] = place.number, 0
             return
@@ -115,6 +117,9 @@ class Places:
         for lane, (base, bits) in other.windows.items():
             own_base, own = self.windows.get(lane, (0, 0))
             shift = base - own_base
+            if shift > MAX_SPAN:  # memory does not follow what somebody else wrote
+                yield lane, base + bits.bit_length()
+                continue
             more = ((1 << max(0, shift)) - 1) | (bits << shift if shift >= 0 else bits >> -shift)
             if missing := more & ~own:
                 yield lane, own_base + missing.bit_length()
