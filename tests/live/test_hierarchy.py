@@ -288,6 +288,21 @@ def test_a_link_to_the_same_super_peer_that_breaks_is_taken_up_again() -> None:
     run(work)
 
 
+def test_without_a_super_peer_what_is_said_is_kept_to_a_bound() -> None:
+    async def work() -> None:
+        async with peer("s", "super") as s, peer("i", "internal", memory=10_000) as i:
+            await s.found()
+            await i.join(s.address)
+            await s.close()
+            for _ in range(10):
+                i.send_nowait(b"." * 1000)
+                i.node.turn()
+            with pytest.raises(LocalError, match=r"are not safe in the mesh yet; memory=10000"):
+                i.send_nowait(b"one more")
+
+    run(work)
+
+
 def test_a_super_peer_tells_how_those_inside_are_doing() -> None:
     async def work() -> None:
         from antecede.live.metrics import exposition
