@@ -39,7 +39,9 @@ class Plan(NamedTuple):
     """By what relation it is judged."""
     durable: bool = False
     """Whether external peers have a store."""
-    kinds: tuple[str, ...] = ("kill", "kill", "cut", "one way", "freeze", "crash", "leave", "part")
+    kinds: tuple[str, ...] = (
+        *("kill", "lone", "cut", "one way", "freeze", "crash", "leave", "part"),
+    )
 
 
 class HierarchyRun(Run):
@@ -109,6 +111,12 @@ class HierarchyRun(Run):
             name = draw.choice(self.of("super"))
             self.crash(name)
             network.at(after, lambda: self.restart(name))
+        elif kind == "lone":  # killed while another super peer lacks what it said last
+            name, other = draw.sample(self.of("super"), 2)
+            network.cut([name], [other])
+            network.at(draw.randrange(100, 900) * MS, partial(self.crash, name))
+            network.at(after, network.heal)
+            network.at(900 * MS + after, lambda: self.restart(name))
         elif kind == "crash":
             name = draw.choice(self.of("internal", "external"))
             self.crash(name)

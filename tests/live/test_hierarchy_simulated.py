@@ -11,6 +11,7 @@ import pytest
 
 from antecede.live.events import Message
 from antecede.live.hierarchy.internal import InternalNode
+from antecede.live.hierarchy.mesh import MeshNode
 from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.settings import NS
 from antecede.trace.schema import DELIVER
@@ -95,11 +96,11 @@ def test_the_judge_finds_what_is_put_wrong_by_hand(kind: str) -> None:
 
 
 def quiet(internals: int = 4) -> HierarchyRun:
-    """Return a run that has begun, with nothing said yet, and two inside of s1 at least."""
+    """Return a run that has begun, with nothing said yet, two inside of s1 at least, one of s2."""
     for seed in count(1):
         run = HierarchyRun(Plan(seed, faults=0, internals=internals))
         run.start()
-        if len(inside(run, "s1")) > 1:
+        if 1 < len(inside(run, "s1")) < internals:
             break
     return run
 
@@ -148,6 +149,63 @@ def test_who_comes_over_gets_what_it_lacks_and_what_it_says_follows_that() -> No
     assert node.super_lane.startswith("s2~")
     assert node.owed() == [node.super_lane]
     assert not node._frames
+
+
+def test_what_one_says_elsewhere_follows_what_one_had() -> None:
+    """The new super peer lacks at first what the old one had passed down: it waits for that."""
+    run = quiet(internals=4)
+    network = run.network
+    first, second, *_ = inside(run, "s1")
+    bystanders = inside(run, "s2")
+    assert bystanders
+    network.cut(["s1"], ["s2"])
+    network.say(first, b"1")  # e1 has it too, so it goes down
+    network.run(network.now + NS // 5)
+    assert payloads(run, second) == [b"1"]
+    network.crash("s1")
+    network.say(second, b"2, after 1")
+    network.run(network.now + 6 * NS)
+    for name in (*bystanders, "e1"):
+        assert payloads(run, name) == [b"1", b"2, after 1"]
+
+
+def test_what_went_out_by_two_super_peers_comes_once() -> None:
+    """Its sender did not see it come back, and said it again at another super peer."""
+    run = quiet(internals=4)
+    network = run.network
+    first, *_ = inside(run, "s1")
+    network.cut(["s1"], ["s2"])
+    network.say(first, b"twice")
+    while not payloads(run, "e1"):
+        network.run(network.now + NS // 1000)
+    node = network.hosts[first].node
+    assert isinstance(node, InternalNode)
+    assert node._frames
+    network.crash("s1")
+    network.say(first, b"once")
+    network.run(network.now + 6 * NS)
+    for name in (*run.of("internal"), "e1"):
+        assert payloads(run, name) == ([] if name == first else [b"twice", b"once"])
+    meshes = [network.hosts[name].node for name in ("s2", "e1")]
+    assert all(isinstance(one, MeshNode) for one in meshes)
+    seconds = [one.mesh_ordering.mesh.copies.seconds for one in meshes]  # type: ignore[union-attr]
+    assert seconds == [1, 1]
+
+
+def test_what_peers_elsewhere_lack_is_kept_for_them() -> None:
+    run = quiet(internals=4)
+    network = run.network
+    first, second, *_ = inside(run, "s1")
+    network.cut([second], run.of("super"))
+    network.run(network.now + 6 * NS)
+    network.say(first, b"while it was away")
+    network.run(network.now + NS)
+    network.crash("s1")
+    network.heal()
+    network.run(network.now + 3 * NS)
+    assert payloads(run, second) == [b"while it was away"]
+    assert network.hosts[second].node is not None
+    assert not network.hosts[second].node.out  # type: ignore[union-attr]
 
 
 def test_a_peer_inside_knows_its_super_peer_alone() -> None:
