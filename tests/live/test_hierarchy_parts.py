@@ -247,3 +247,22 @@ def test_a_member_that_speaks_as_what_it_is_not_is_refused() -> None:
         mesh.groups[one].receive(forged, said_by=(other, 2))
     with pytest.raises(DecodeError, match="unknown kind"):
         mesh.groups[one].receive(b"\x09", said_by=(other, 2))
+
+
+def test_nobody_speaks_in_the_name_of_another_member_of_the_mesh() -> None:
+    mesh = Mesh(s1=SUPER, e1=EXTERNAL, e2=EXTERNAL)
+    one, other, forger = "e1~00000000", "e2~00000000", "s1~00000000"
+    assert mesh.feed(one, other) is not None
+    for who, number in ((other, 1), ("i~00000000", 2)):
+        said = origin.pack(who, batches.pack(Batch(1, [b"?"])))
+        group = mesh.groups[forger]
+        if number == 1:
+            group.protocol.join(1)
+        group.forward(Upward(1, number, (0, 0), 0, said))
+        mesh.keep(forger, group.outgoing.pop())
+        if who == other:
+            with pytest.raises(DecodeError, match="says what e2~00000000 is to have said"):
+                mesh.feed(one, forger)
+            mesh.fed[one, forger] += 1  # as if that had not been
+        else:
+            assert mesh.feed(one, forger) is not None

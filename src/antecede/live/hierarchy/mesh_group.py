@@ -235,7 +235,7 @@ class MeshGroup:
         self._check_speaker(lane, parts.kind, begins=bool(meet))
         message = None
         if parts.kind in (SAYS, FORWARDS):
-            message = self._decoded(lane, table, parts.said)
+            message = self._decoded(lane, parts.kind, table, parts.said)
         if lane not in self.names:
             self._meet(lane, parts.kind)
         if message is not None:
@@ -257,11 +257,13 @@ class MeshGroup:
         elif (kind in BY_SUPER) != (self.names.address(lane) in self.protocol.clock.vectors):
             raise DecodeError(f"{lane} is another kind of member than it speaks as")
 
-    def _decoded(self, lane: str, table: list[str], reader: Reader) -> External | Flush:
+    def _decoded(self, lane: str, kind: int, table: list[str], reader: Reader) -> External | Flush:
         control = reader.block()
         message = messages.decode(control, reader.rest(), (External, Flush))
         if isinstance(message, External) and message.payload:
-            origin.unpack(message.payload)
+            who, _ = origin.unpack(message.payload)
+            if who.lane != lane and (kind == SAYS or who.lane in self.names):
+                raise DecodeError(f"{lane} says what {who.lane} is to have said")
         found: External | Flush = self.names.inward(message, self.names.address(lane), table)
         return found
 
