@@ -1,7 +1,7 @@
 """A thousand live peers behind super peers, on this machine, beside the simulator's same group.
 
     python -m bench.live_hierarchy [--internals 1000] [--supers 2] [--externals 2] [--rate 8]
-                                   [--seconds 20] [--delay-ms LOW HIGH] [--tls]
+                                   [--seconds 20] [--delay-ms LOW HIGH] [--tls] [--kill]
 
 A process for each super peer, one for the external peers, one for fifty internal peers; TCP over
 loopback. All peers but the super peers send, at random, so many messages of 100 bytes a second in
@@ -12,7 +12,8 @@ accounting and as they went over the wire, beside the compiled simulator's figur
 groups, rate and time with delays as measured (or as asked for); memory and CPU.
 
 `--delay-ms` holds up what comes over each connection by so much, at random, in order. Without it
-hardly two messages are under way at once, and control information is next to nothing.
+hardly two messages are under way at once, and control information is next to nothing. `--kill`
+kills the process of one super peer amid the talk: those inside go on at the others.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from antecede.trace.schema import DELIVER, SEND, Event
 A_PROCESS = 50
 SIZE = 100
 STAMP = struct.Struct(">q")
-SETTLE_S, JOIN_S = 5.0, 120.0
+SETTLE_S, JOIN_S, KILL_S = 5.0, 120.0, 15.0
 AT_ONCE = 10
 """Peers of a process that join at the same time."""
 SAMPLE = 20
@@ -65,6 +66,7 @@ class Asked(NamedTuple):
     delay_ms: tuple[float, float] | None
     folder: str | None
     """Of certificates; None: without TLS."""
+    kill: bool
     seed: int
 
 
@@ -98,7 +100,14 @@ def made(asked: Asked, name: str, role: str) -> Peer:
         folder = Path(asked.folder)
         more["tls"] = Tls(folder / f"{name}.pem", folder / "ca.pem")
     return Peer(
-        *(name,), room="bench", order="hierarchical", role=role, heartbeat_s=5, silence_s=30, **more
+        *(name,),
+        room="bench",
+        order="hierarchical",
+        role=role,
+        heartbeat_s=5,
+        silence_s=30,
+        put_out_s=3 if asked.kill else None,
+        **more,
     )
 
 
@@ -254,7 +263,11 @@ class Processes:
         """Let all talk, wait until all is delivered, and return what they did."""
         for pipe in self.pipes:
             pipe.send("talk")
-        time.sleep(self.asked.seconds + SETTLE_S)
+        time.sleep(self.asked.seconds / 2)
+        if self.asked.kill:
+            self.running[0].kill()  # the first super peer
+            del self.pipes[0], self.roles[0], self.running[0]
+        time.sleep(self.asked.seconds / 2 + SETTLE_S + KILL_S * self.asked.kill)
         for pipe in self.pipes:
             pipe.send("stop")
         found: list[Did] = [pipe.recv() for pipe in self.pipes]
@@ -316,6 +329,8 @@ def report(asked: Asked, joined_s: float, found: list[Did], roles: Sequence[str]
         f"external; {'mutual TLS' if asked.folder else 'without TLS'}"
     )
     print(f"joined {len(rows)} of {asked.internals + asked.externals}, inside in {joined_s:.1f} s")
+    if asked.kill:
+        print("the process of one super peer was killed amid the talk")
     print(f"sent {len(sent)}, delivered {deliveries}, lost {lost}, twice {twice}")
     peers, looked, early, again = judged(rows, asked.seed)
     print(f"oracle: {peers} peers, {looked} deliveries, {early} before a cause, {again} twice")
@@ -324,8 +339,9 @@ def report(asked: Asked, joined_s: float, found: list[Did], roles: Sequence[str]
     p50, p99 = (quantile(latencies, q) / 1e6 for q in (0.5, 0.99))
     print(f"latency p50 {p50:.1f} ms, p99 {p99:.1f} ms, most {latencies[-1] / 1e6:.1f} ms")
     _print_costs(found, roles, deliveries)
-    low = (quantile(latencies, 0.01) / 3e6, quantile(latencies, 0.99) / 3e6)
-    _print_control(found, asked, asked.delay_ms or low)
+    if not asked.kill:  # what the killed one counted is gone
+        low = (quantile(latencies, 0.01) / 3e6, quantile(latencies, 0.99) / 3e6)
+        _print_control(found, asked, asked.delay_ms or low)
 
 
 def _print_costs(found: list[Did], roles: Sequence[str], deliveries: int) -> None:
@@ -364,6 +380,7 @@ def main(args: Sequence[str] | None = None) -> None:
     words.add_argument("--seconds", type=float, default=20.0)
     words.add_argument("--delay-ms", type=float, nargs=2, metavar=("LOW", "HIGH"))
     words.add_argument("--tls", action="store_true")
+    words.add_argument("--kill", action="store_true", help="one super peer, amid the talk")
     words.add_argument("--seed", type=int, default=1)
     given = words.parse_args(args)
     with tempfile.TemporaryDirectory() as folder:
@@ -372,7 +389,7 @@ def main(args: Sequence[str] | None = None) -> None:
         delay = None if given.delay_ms is None else (given.delay_ms[0], given.delay_ms[1])
         asked = Asked(
             *(given.internals, given.supers, given.externals, given.rate, given.seconds, delay),
-            *(folder if given.tls else None, given.seed),
+            *(folder if given.tls else None, given.kill, given.seed),
         )
         processes = Processes(asked)
         joined_s = processes.all_join()

@@ -44,6 +44,17 @@ class Plan(NamedTuple):
     )
 
 
+class LazyNetwork(MemoryNetwork):
+    """Ends turns sooner or later, as a loop with much else to do: more comes in between."""
+
+    def turn(self, name: str) -> None:
+        """Let a host do what is to be done, by now or in a while."""
+        if self.random.random() < 0.5:
+            super().turn(name)
+        else:
+            self.at(self.random.randrange(5 * MS), partial(super().turn, name))
+
+
 class HierarchyRun(Run):
     """One run."""
 
@@ -51,7 +62,7 @@ class HierarchyRun(Run):
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.network = MemoryNetwork(plan.seed)
+        self.network = LazyNetwork(plan.seed)
         self.random = random.Random(f"hierarchy {plan.seed}")
         counts = {"super": plan.supers, "external": plan.externals, "internal": plan.internals}
         self.role = {

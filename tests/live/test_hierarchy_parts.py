@@ -17,11 +17,17 @@ from antecede.errors import (
     SequenceError,
     UnknownMemberError,
 )
-from antecede.live import batches
+from antecede.live import batches, wire
 from antecede.live.batches import Batch
+from antecede.live.events import Said
 from antecede.live.hierarchy import origin, star
+from antecede.live.hierarchy.internal import InternalNode
+from antecede.live.hierarchy.mesh import INSIDE
 from antecede.live.hierarchy.mesh_group import EXTERNAL, SUPER, MeshGroup
 from antecede.live.hierarchy.origin import Origin, Place, Places
+from antecede.live.hierarchy.settings import HierarchySettings
+from antecede.live.hierarchy.super_peer import SuperNode
+from antecede.live.links import Link
 from antecede.protocols.hierarchical.messages import Upward
 
 LANES = ["s1~00000000", "e1~00000000"]
@@ -266,3 +272,73 @@ def test_nobody_speaks_in_the_name_of_another_member_of_the_mesh() -> None:
             mesh.fed[one, forger] += 1  # as if that had not been
         else:
             assert mesh.feed(one, forger) is not None
+
+
+# -- a super peer and those inside, without a network ------------------------------------------
+
+
+class Hand:
+    """Carries bytes between a super peer and peers inside, and ends turns when it is told to."""
+
+    def __init__(self) -> None:
+        settings = HierarchySettings(role="super")
+        self.super_peer = SuperNode("s", settings, "00000000", "s")
+        self.super_peer.found(b"g" * 8)
+        self.super_peer.turn()
+        self.inside: list[InternalNode] = []
+
+    def call(self) -> int:
+        """Let another peer call; returns its link, from 1."""
+        number = len(self.inside) + 1
+        settings = HierarchySettings(role="internal")
+        node = InternalNode(f"i{number}", settings, "00000000")
+        self.inside.append(node)
+        self.super_peer.link_up(number, node.name, 0, dialed=False)
+        node.link_up(1, "s", 0, dialed=True)
+        return number
+
+    def up(self, number: int) -> None:
+        """Carry what a peer writes."""
+        node = self.inside[number - 1]
+        node.turn()
+        self.super_peer.receive(number, b"".join(node.pull(1, 1 << 16, 0)), 0)
+
+    def down(self, number: int) -> list[bytes]:
+        """Carry what is written to a peer; return what it delivers."""
+        node = self.inside[number - 1]
+        node.receive(1, b"".join(self.super_peer.pull(number, 1 << 16, 0)), 0)
+        said = (one for one in node.take_delivered() if isinstance(one, Said))
+        return [payload for one in said for payload in one.payloads]
+
+
+def test_who_comes_amid_a_turn_lacks_nothing_of_it() -> None:
+    hand = Hand()
+    first = hand.call()
+    hand.up(first)
+    hand.super_peer.turn()
+    assert hand.down(first) == []
+    hand.inside[0].say(b"numbered, and in no log yet", ())
+    second = hand.call()
+    hand.up(first)
+    hand.up(second)  # no turn in between
+    hand.super_peer.turn()
+    assert hand.down(second) == [b"numbered, and in no log yet"]
+
+
+def test_what_is_in_no_log_yet_is_not_told_to_be_had_by_all_inside() -> None:
+    hand = Hand()
+    first, second = hand.call(), hand.call()
+    for number in (first, second):
+        hand.up(number)
+    hand.super_peer.turn()
+    for number in (first, second):
+        hand.down(number)
+    hand.inside[0].say(b"numbered, and in no log yet", ())
+    hand.up(first)
+    node, told = hand.super_peer, []
+    node.greeted["e~00000000"] = link = Link(9, "e", 0, dialed=False)
+    node.hub.tick(10**9)
+    for frame in link.control:
+        if frame[1] == INSIDE:
+            told += list(wire.read_rows(frame[2:], node.places).items())
+    assert dict(told)["s~00000000"] == 1  # that it is here; what was said is the second

@@ -141,6 +141,7 @@ class Hub:
 
     def _let_in(self, now: int) -> None:
         """Let in who can be."""
+        self._keep_numbered()
         for number, (link, hello, since) in list(self.waiting.items()):
             if link.closing or self._node.links.get(number) is not link:
                 del self.waiting[number]
@@ -270,15 +271,20 @@ class Hub:
     def turn(self, now: int) -> None:
         """End a turn: what was numbered goes into the log, and down what may."""
         mesh = self._node.mesh_ordering.mesh
-        if mesh.down:
-            numbered, mesh.down = mesh.down, []
-            for one in numbered:
-                self._keep(one)
+        self._keep_numbered()
         self.log.let_pass(self._is_safe)
         if mesh.moved:
             self._have_moved()
         if self.waiting:
             self._let_in(now)
+
+    def _keep_numbered(self) -> None:
+        """Put into the log what was numbered: before anything is said of how far the group is."""
+        mesh = self._node.mesh_ordering.mesh
+        if mesh.down:
+            numbered, mesh.down = mesh.down, []
+            for one in numbered:
+                self._keep(one)
 
     def _keep(self, down: Down) -> None:
         message, place = down.message, down.place
@@ -351,6 +357,7 @@ class Hub:
     def _tell_inside(self) -> None:
         """Tell the mesh what all inside have."""
         node = self._node
+        self._keep_numbered()
         table = node.mesh_ordering.done()
         for place in self.log.after(min(self._had(), self.log.passed)):
             table[place.lane] = min(table.get(place.lane, 0), place.number - 1)
