@@ -323,6 +323,7 @@ class Node:
         if self.ordering is None:
             return [], {}
         rows, self.ordering.rows = self.ordering.rows, []
+        self.ordering.urgent_rows = False
         return rows, self.ordering.lanes.frontier() if rows else {}
 
     def stored(self, frontier: dict[str, int]) -> None:

@@ -94,6 +94,8 @@ class Ordering:
         """Lanes from which something came that cannot be: why nothing more is taken from them."""
         self.rows: list[Row] = []
         """Inputs since the store was given some; filled where `keep_rows` says so."""
+        self.urgent_rows = False
+        """Whether one of these is said here: it goes out once the store has it."""
         self.keep_rows = False
         self.history: deque[Message] = deque(maxlen=settings.history)
         self._one_a_batch = settings.by_reply
@@ -169,6 +171,7 @@ class Ordering:
         lane.fed = number
         if self.keep_rows:
             self.rows.append(Row(self.me, number, batch))
+            self.urgent_rows = True
 
     def _own(self, batch: Batch, reply_to: Sequence[Id]) -> None:
         if self.settings.history:

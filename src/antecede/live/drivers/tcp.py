@@ -33,6 +33,8 @@ LINGER_NS: Final = NS
 CLOSING_S: Final = 2.0
 SNAPSHOT_BYTES: Final = 8 << 20
 SNAPSHOT_ROWS: Final = 4096
+GATHERED_ROWS: Final = 256
+"""Inputs that are written at once, though nobody here waits for them."""
 LOAD_BATCHES: Final = 256
 MAX_READY: Final = 1 << 16
 """Messages that wait for the application before nothing more is read."""
@@ -131,6 +133,7 @@ class TcpDriver:
         self._timer: asyncio.TimerHandle | None = None
         self._acknowledging: asyncio.TimerHandle | None = None
         self._gathering: asyncio.TimerHandle | None = None
+        self._storing: asyncio.TimerHandle | None = None
         self._flushed_ns = 0
         self._closed = False
         self._reading = True
@@ -158,7 +161,7 @@ class TcpDriver:
         for entry in self._diary.look(self.node, time.monotonic_ns()):
             self._note(entry)
         self._closed = True
-        for timer in (self._timer, self._acknowledging, self._gathering):
+        for timer in (self._timer, self._acknowledging, self._gathering, self._storing):
             if timer is not None:
                 timer.cancel()
         if self._door is not None:
@@ -274,7 +277,7 @@ class TcpDriver:
         if node.ordering is not None and node.ordering.delivered:
             self._ready()
         if self._writer is not None and not self._writing:
-            self._write()
+            self._write_in_time()
         for connection in list(self.connections.values()):
             if connection.paused_since is None:
                 self._pull(connection, now)
@@ -375,6 +378,26 @@ class TcpDriver:
                 transport.resume_reading() if go_on else transport.pause_reading()
 
     # -- the store ---------------------------------------------------------------------------------
+
+    def _write_in_time(self) -> None:
+        """Write now what is said here, which waits for that, and everything that came before it.
+
+        What others said waits for nothing but to be acknowledged, so it gathers for a while: a
+        transaction a batch costs more than the batch.
+        """
+        ordering = self.node.ordering
+        if ordering is None:
+            return
+        if ordering.urgent_rows or len(ordering.rows) >= GATHERED_ROWS or not self._has_snapshot:
+            self._write()
+        elif ordering.rows and self._storing is None:
+            delay = self.node.settings.acknowledge_ns / 2 / NS
+            self._storing = self._loop.call_later(delay, self._gathered_rows)
+
+    def _gathered_rows(self) -> None:
+        self._storing = None
+        if not self._closed and self.broken is None and not self._writing:
+            self._write()
 
     def _write(self, *, force: bool = False) -> bool:
         """Give the store what is new; returns whether there was something."""
