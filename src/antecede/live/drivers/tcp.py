@@ -318,8 +318,8 @@ class TcpDriver:
     def _pull(self, connection: Connection, now: int) -> None:
         number, transport = connection.number, connection.transport
         link = self.node.links.get(number)
-        if link is None or transport is None:
-            return
+        if link is None or transport is None or transport.is_closing():
+            return  # asyncio's TLS fails at writing to what was closed here
         parts = self.node.pull(number, BUDGET, now)
         if parts:
             data = b"".join(parts)
