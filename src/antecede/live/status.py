@@ -151,7 +151,9 @@ def members_of(node: Node, now: int) -> Iterator[MemberStatus]:
             n for n, one in lanes.by_name.items() if n != lane and heard.get(n, 0) < one.newest
         ]
         # What came before one's own joining was never here, and others hand it on.
-        kept = [(lanes.by_name[n].oldest, heard.get(n, 0) + 1, lanes.by_name[n].first) for n in lacks]
+        kept = [
+            (lanes.by_name[n].oldest, heard.get(n, 0) + 1, lanes.by_name[n].first) for n in lacks
+        ]
         behind = any(oldest <= needed < first for oldest, needed, first in kept)
         trip = link.round_trip_ns if link is not None else None
         yield MemberStatus(

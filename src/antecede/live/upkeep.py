@@ -13,7 +13,7 @@ from antecede.live.settings import NS
 if TYPE_CHECKING:
     from antecede.live.node import Node
 
-FIRST_CALL_NS, LAST_CALL_NS = NS // 10, 2 * NS
+FIRST_CALL_NS, LAST_CALL_NS = NS // 10, NS // 2
 """Who does not answer is called again after the first, then twice as long, up to the last."""
 PATIENCE_NS = NS
 """How long the member with the smaller name waits for the other's call."""

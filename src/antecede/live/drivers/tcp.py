@@ -15,6 +15,7 @@ from antecede.errors import AntecedeError, RemoteError, StoreError
 from antecede.live.diary import Diary, Entry
 from antecede.live.diary import write as write_entry
 from antecede.live.drivers.addresses import split_address
+from antecede.live.drivers.calling import reach
 from antecede.live.drivers.door import HANDSHAKE_S, Door
 from antecede.live.drivers.writer import Writer
 from antecede.live.node import Node
@@ -30,6 +31,7 @@ GATHERED: Final = 1 << 17
 CALL_S: Final = 5.0
 LINGER_NS: Final = NS
 """How long a connection that nobody reads from holds up those who send."""
+HANG_UP_S: Final = 0.5
 CLOSING_S: Final = 2.0
 SNAPSHOT_BYTES: Final = 8 << 20
 SNAPSHOT_ROWS: Final = 4096
@@ -211,9 +213,14 @@ class TcpDriver:
             host, port = split_address(address)
             context = self._secure.client() if self._secure is not None else None
             more: dict[str, Any] = {"ssl_handshake_timeout": HANDSHAKE_S} if context else {}
+            if context is not None:
+                more["server_hostname"] = host
             async with asyncio.timeout(CALL_S):
                 await self._loop.create_connection(
-                    lambda: Connection(self, dialed=True), host, port, ssl=context, **more
+                    lambda: Connection(self, dialed=True),
+                    sock=await reach(host, port),
+                    ssl=context,
+                    **more,
                 )
         except (OSError, TimeoutError, AntecedeError) as failed:
             error = failed
@@ -239,6 +246,14 @@ class TcpDriver:
         self.node.link_up(self._numbers, name, time.monotonic_ns(), dialed=dialed)
         connection.begin(self._numbers)
         self.soon()
+
+    def _stop_calling(self) -> None:
+        """Call nobody any more who has called here meanwhile: one link is enough."""
+        node = self.node
+        members = node.ordering.members if node.ordering is not None else {}
+        for lane in node.greeted:
+            if (task := self._calling.get(members.get(lane, ""))) is not None:
+                task.cancel()
 
     def _name(self, transport: asyncio.Transport) -> str:
         if self._secure is None:
@@ -281,9 +296,13 @@ class TcpDriver:
         for connection in list(self.connections.values()):
             if connection.paused_since is None:
                 self._pull(connection, now)
+            elif self.node.links[connection.number].closing:
+                self._hang_up(connection)
         self._load()
         if node.upkeep.hurried:
             self._call_due(now)
+        if self._calling:
+            self._stop_calling()
         if node.news and self._acknowledging is None:
             delay = node.settings.acknowledge_ns / NS
             self._acknowledging = self._loop.call_later(delay, self._acknowledge)
@@ -327,7 +346,14 @@ class TcpDriver:
             if len(data) >= BUDGET and connection.paused_since is None:
                 self.soon()
         if link.closing:
+            self._hang_up(connection)
+
+    def _hang_up(self, connection: Connection) -> None:
+        """Close a connection, and wait but shortly for the other end to agree: it may be cut off."""
+        transport = connection.transport
+        if transport is not None and not transport.is_closing():
             transport.close()
+            self._loop.call_later(HANG_UP_S, transport.abort)
 
     def choked(self) -> bool:
         """Whether most of those who listen take no more at present."""
