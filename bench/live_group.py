@@ -44,6 +44,8 @@ class Process:
         self.index, self.lines = options["index"], queue.Queue[str]()
         self.joined = False
         self.meets = 0
+        self.states: dict[str, str] = {}
+        """How the others are, by name, as this one says."""
         self.out = ""
         errors = (Path(options["folder"]) / f"{self.index}.err").open("ab")
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(SOURCES), str(ROOT)])}
@@ -63,6 +65,8 @@ class Process:
             word, _, rest = raw.decode().strip().partition(" ")
             if word == "meets":
                 self.meets = int(rest)
+            elif word == "states":
+                self.states = dict(pair.split("=") for pair in rest.split())
             elif word == "joined":
                 self.joined = True
             elif word == "out":
@@ -101,12 +105,14 @@ class Group:
         *,
         store: bool = False,
         uvloop: bool = False,
+        states: bool = False,
         size: int = 100,
         hosts: Sequence[Any] = (),
         **settings: Any,
     ) -> None:
         self.count, self.hosts = count, hosts
-        self._store, self._uvloop, self._settings, self._size = store, uvloop, settings, size
+        self._store, self._uvloop, self._settings = store, uvloop, settings
+        self._states, self._size = states, size
         self._folder = tempfile.TemporaryDirectory(prefix="bench-live-")
         self.folder = Path(self._folder.name)
         self.members: list[Process] = []
@@ -143,6 +149,7 @@ class Group:
             "store": self._store,
             "uvloop": self._uvloop,
             "size": self._size,
+            "states": self._states,
             "settings": self._settings,
             "join_s": 120,
         }
@@ -200,7 +207,9 @@ class Group:
                 one.lines.get(timeout=timeout_s)
             except queue.Empty:
                 raise TimeoutError(f"m{one.index} does not end. {self.trouble()}") from None
-            found[one.index] = Seen(self._rows(one.index, "got", 4), self._rows(one.index, "sent", 3))
+            found[one.index] = Seen(
+                self._rows(one.index, "got", 4), self._rows(one.index, "sent", 3)
+            )
         return found
 
     def _rows(self, index: int, what: str, width: int) -> Rows:
@@ -215,7 +224,9 @@ def longest_gap_ms(seen: Seen, start: int, end: int, *but: int) -> float:
     return float(np.diff(np.concatenate(([start], times, [end]))).max()) / 1e6
 
 
-def lost(seen: dict[int, Seen], senders: Sequence[int], receivers: Sequence[int]) -> tuple[int, int]:
+def lost(
+    seen: dict[int, Seen], senders: Sequence[int], receivers: Sequence[int]
+) -> tuple[int, int]:
     """Return how many messages, acknowledged to their senders, receivers lack, and got twice."""
     lacking = twice = 0
     for sender in senders:

@@ -3,9 +3,9 @@
     python -m bench.live_member '{"name": "m0", "folder": "/tmp/x", "listen": "127.0.0.1:7000", ...}'
 
 It reads lines: `go RATE SECONDS` sends so many messages a second, `read RATE` takes no more than so
-many a second from now on (0: as they come), `end` writes what it saw and leaves. It writes lines:
-`joined`, `meets N` whenever the number of connected members changes, `out WHY`, and at the end
-`done`. Times are of the machine's monotonic clock, so those of two members compare.
+many a second from now on (0: as they come), `hush` sends no more, `end` writes what it saw and leaves. It writes lines:
+`joined`, `meets N` whenever the number of connected members changes, `states NAME=STATE ...` when one's does,
+`out WHY`, and at the end `done`. Times are of the machine's monotonic clock, so those of two members compare.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class Member:
         """Rows of (sender, number, called, taken) and of (number, called, safe here)."""
         self.read_rate = 0.0
         self.number = 0
+        self.hushed = False
         self.orders: asyncio.Queue[list[str]] = asyncio.Queue()
         self.tasks: set[asyncio.Task[Any]] = set()
 
@@ -53,6 +54,8 @@ class Member:
             due = start + int(count * 1e9 / rate)
             while due > time.monotonic_ns():
                 await asyncio.sleep(STEP_S)
+            if self.hushed:
+                return
             if len(self.tasks) > 10_000:  # the group takes no more: the pace waits
                 await asyncio.wait(self.tasks, return_when=asyncio.FIRST_COMPLETED)
             task = asyncio.create_task(self.say(peer))
@@ -87,6 +90,8 @@ class Member:
                 task = asyncio.create_task(self.talk(peer, float(order[1]), float(order[2])))
                 self.tasks.add(task)
                 task.add_done_callback(self.tasks.discard)
+            elif order[0] == "hush":
+                self.hushed = True
             elif order[0] == "read":
                 self.read_rate = float(order[1])
 
@@ -95,14 +100,19 @@ class Member:
         (self.folder / f"{self.index}.sent").write_bytes(self.sent.tobytes())
 
 
-async def watch(peer: Any) -> None:
-    """Say how many members are connected, when that changes."""
-    before = -1
+async def watch(peer: Any, states: bool) -> None:
+    """Say how many members are connected, and how the others are, when that changes."""
+    before, states_before = -1, ""
     while True:
         meets = len(peer.node.greeted)
         if meets != before:
             before = meets
             print("meets", meets, flush=True)
+        if states:
+            found = " ".join(f"{one.name}={one.state}" for one in peer.status().members)
+            if found != states_before:
+                states_before = found
+                print("states", found, flush=True)
         await asyncio.sleep(0.02)
 
 
@@ -127,7 +137,10 @@ async def live(options: dict[str, Any]) -> None:
             await peer.found()
         print("joined", flush=True)
         asyncio.get_running_loop().add_reader(0, member.listen)
-        tasks = [asyncio.create_task(one) for one in (member.take(peer), watch(peer))]
+        tasks = [
+            asyncio.create_task(one)
+            for one in (member.take(peer), watch(peer, bool(options.get("states"))))
+        ]
         await member.obey(peer)
         member.write()
         print("done", flush=True)
