@@ -169,7 +169,7 @@ def stop(rate: float = 250.0, seconds: float = 8.0, turns: int = 1) -> Told:
 def slow(rate: float = 1500.0, limit_s: float = 40.0) -> Told:
     """Let one application be slow for ever: see what becomes of it, and that nobody else minds."""
     row = f"slow for ever, {rate:.0f}/s a member"
-    with Group(MEMBERS, store=True, memory=1 << 18, disk=3 << 20, states=True) as group:
+    with Group(MEMBERS, store=True, memory=1 << 17, disk=3 << 19, states=True) as group:
         group.gather()
         time.sleep(0.5)
         group.tell(f"go {rate} {limit_s}", 3)

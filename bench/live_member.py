@@ -1,11 +1,12 @@
 """A live peer in a process of its own, told what to do over its standard input.
 
-    python -m bench.live_member '{"name": "m0", "folder": "/tmp/x", "listen": "127.0.0.1:7000", ...}'
+    python -m bench.live_member '{"name": "m0", "folder": "out", "listen": "127.0.0.1:7000", ...}'
 
-It reads lines: `go RATE SECONDS` sends so many messages a second, `read RATE` takes no more than so
-many a second from now on (0: as they come), `hush` sends no more, `end` writes what it saw and leaves. It writes lines:
-`joined`, `meets N` whenever the number of connected members changes, `states NAME=STATE ...` when one's does,
-`out WHY`, and at the end `done`. Times are of the machine's monotonic clock, so those of two members compare.
+It reads lines: `go RATE SECONDS` sends so many messages a second, `read RATE` takes no more than
+so many a second from now on (0: as they come), `hush` sends no more, `end` writes what it saw and
+leaves. It writes lines: `joined`, `meets N` whenever the number of connected members changes,
+`states NAME=STATE ...` when one's does, `out WHY`, and at the end `done`. Times are of the
+machine's monotonic clock, so those of two members compare.
 """
 
 from __future__ import annotations

@@ -22,9 +22,11 @@ def listening() -> socket.socket:
 
 def test_who_listens_is_reached() -> None:
     async def work() -> None:
-        with listening() as door:
-            with await calling.reach("127.0.0.1", door.getsockname()[1]) as reached:
-                assert reached.getpeername() == door.getsockname()
+        with (
+            listening() as door,
+            await calling.reach("127.0.0.1", door.getsockname()[1]) as reached,
+        ):
+            assert reached.getpeername() == door.getsockname()
 
     asyncio.run(work())
 
@@ -58,12 +60,14 @@ def test_an_attempt_without_an_answer_is_followed_by_others(
             await connect(one, address)
 
         monkeypatch.setattr(loop, "sock_connect", lossy)
-        with listening() as door:
-            with await calling.reach("127.0.0.1", door.getsockname()[1]) as reached:
-                assert reached is tried[-1]
-                await asyncio.sleep(0.05)
-                still_open = [one for one in tried if one.fileno() >= 0]
-                assert still_open == [reached]
+        with (
+            listening() as door,
+            await calling.reach("127.0.0.1", door.getsockname()[1]) as reached,
+        ):
+            assert reached is tried[-1]
+            await asyncio.sleep(0.05)
+            still_open = [one for one in tried if one.fileno() >= 0]
+            assert still_open == [reached]
 
     asyncio.run(work())
 

@@ -365,3 +365,27 @@ def test_an_application_that_is_behind_does_not_hold_up_the_others(
             assert len(await take(slow, 4000)) == 4000
 
     run(work)
+
+
+def test_an_application_that_takes_nothing_does_not_find_the_others_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def work() -> None:
+        monkeypatch.setattr("antecede.live.peer.MAX_READY", 100)
+        quick = {"heartbeat_s": 0.05, "silence_s": 0.3}
+        async with peer("a", **quick) as a, peer("slow", **quick) as slow:
+            await a.found()
+            await slow.join(a.address)
+            [link] = slow.node.links
+            for _ in range(40):
+                for _ in range(100):
+                    a.send_nowait(bytes(10_000))
+                await a.room()
+                await asyncio.sleep(0)
+            await until(lambda: not slow._running._reading)
+            await asyncio.sleep(0.6)
+            assert list(slow.node.links) == [link]
+            assert len(await take(slow, 4000)) == 4000
+            assert list(slow.node.links) == [link]
+
+    run(work)

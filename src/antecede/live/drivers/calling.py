@@ -1,8 +1,8 @@
 """Calling a member: a connection to it, without waiting for the kernel to try again.
 
-A kernel that gets no answer sends the first packet of a connection again after 1 s, 3 s and 7 s. Who
-calls across a partition would so find out up to four seconds too late that it is over. So another
-attempt is made beside those under way, and the first that is answered counts.
+A kernel that gets no answer sends the first packet of a connection again after 1 s, 3 s and 7 s.
+Who calls across a partition would so find out up to four seconds too late that it is over. So
+another attempt is made beside those under way, and the first that is answered counts.
 """
 
 from __future__ import annotations

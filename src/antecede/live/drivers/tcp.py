@@ -349,7 +349,7 @@ class TcpDriver:
             self._hang_up(connection)
 
     def _hang_up(self, connection: Connection) -> None:
-        """Close a connection, and wait but shortly for the other end to agree: it may be cut off."""
+        """Close a connection; wait but shortly for the other end to agree: it may be cut off."""
         transport = connection.transport
         if transport is not None and not transport.is_closing():
             transport.close()
@@ -370,6 +370,9 @@ class TcpDriver:
         if self._closed:
             return
         node, now = self.node, time.monotonic_ns()
+        if not self._reading:  # nobody is silent whom one does not listen to
+            for link in node.links.values():
+                link.heard_ns = now
         node.tick(now)
         self._call_due(now)
         self.done(self._done())
