@@ -130,6 +130,8 @@ class TcpDriver:
         self.connections: dict[int, Connection] = {}
         self._numbers = 0
         self._calling: dict[str, asyncio.Task[None]] = {}
+        self._reaching: set[str] = set()
+        """Those of them where nobody has answered yet."""
         self._turn_due = False
         self._door: Door | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -216,14 +218,16 @@ class TcpDriver:
             if context is not None:
                 more["server_hostname"] = host
             async with asyncio.timeout(CALL_S):
+                self._reaching.add(address)
+                reached = await reach(host, port)
+                self._reaching.discard(address)
                 await self._loop.create_connection(
-                    lambda: Connection(self, dialed=True),
-                    sock=await reach(host, port),
-                    ssl=context,
-                    **more,
+                    lambda: Connection(self, dialed=True), sock=reached, ssl=context, **more
                 )
         except (OSError, TimeoutError, AntecedeError) as failed:
             error = failed
+        finally:
+            self._reaching.discard(address)
         if done is not None:
             done(error)
 
@@ -252,8 +256,8 @@ class TcpDriver:
         node = self.node
         members = node.ordering.members if node.ordering is not None else {}
         for lane in node.greeted:
-            if (task := self._calling.get(members.get(lane, ""))) is not None:
-                task.cancel()
+            if (address := members.get(lane, "")) in self._reaching:
+                self._calling[address].cancel()
 
     def _name(self, transport: asyncio.Transport) -> str:
         if self._secure is None:
@@ -293,18 +297,19 @@ class TcpDriver:
             self._ready()
         if self._writer is not None and not self._writing:
             self._write_in_time()
-        for connection in list(self.connections.values()):
+        for number in node.writable():
+            connection = self.connections[number]
             if connection.paused_since is None:
                 self._pull(connection, now)
-            elif self.node.links[connection.number].closing:
+            elif node.links[number].closing:
                 self._hang_up(connection)
         self._load()
         if node.upkeep.hurried:
             self._call_due(now)
-        if self._calling:
+        if self._reaching:
             self._stop_calling()
         if node.news and self._acknowledging is None:
-            delay = node.settings.acknowledge_ns / NS
+            delay = node.acknowledge_every_ns / NS
             self._acknowledging = self._loop.call_later(delay, self._acknowledge)
         self._changed()
 
