@@ -114,7 +114,7 @@ async def watch(peer: Any, states: bool) -> None:
             if found != states_before:
                 states_before = found
                 print("states", found, flush=True)
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.02 if states else 0.2)
 
 
 async def live(options: dict[str, Any]) -> None:
