@@ -98,7 +98,7 @@ class Ordering:
         """Whether one of these is said here: it goes out once the store has it."""
         self.keep_rows = False
         self.history: deque[Message] = deque(maxlen=settings.history)
-        self._one_a_batch = settings.by_reply
+        self._one_a_batch, self._largest = settings.by_reply, settings.largest
         self._pending: list[bytes] = []
         self._changes: list[Change] = []
         self._bytes = 0
@@ -114,8 +114,9 @@ class Ordering:
         """
         if type(payload) is not bytes:
             raise LocalError(f"a message is bytes, not {type(payload).__name__}")
-        if len(payload) > self.settings.largest:
-            raise LocalError(f"{len(payload)} bytes; largest={self.settings.largest} is the most")
+        size = len(payload)
+        if size > self._largest:
+            raise LocalError(f"{size} bytes; largest={self.settings.largest} is the most")
         if self._one_a_batch:
             self.flush()
             self.said += 1
@@ -124,8 +125,8 @@ class Ordering:
             raise LocalError(f"with order {self.settings.order!r} messages answer no others")
         self.said = number = self.said + 1
         self._pending.append(payload)
-        self._bytes += len(payload)
-        if self._bytes >= FULL:
+        self._bytes = size = self._bytes + size
+        if size >= FULL:
             self.flush()
         return new_id((self.me, number))
 

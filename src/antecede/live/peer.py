@@ -390,6 +390,11 @@ class Peer:
         ordering = self._check()
         if self._majority and self.node.stopped:
             raise PeerError(f"{self.name} hears no majority of the group: nothing is sent")
+        if not reply_to and self._trace_path is None:  # as mostly, and a hundred thousand a second
+            sent = ordering.say(payload)
+            if not self._running.turn_due:
+                self._running.soon()
+            return sent
         answered = _ids(reply_to) if reply_to else ()
         trace = self._traced() if self._trace_path is not None else None
         sent = ordering.say(payload, answered)

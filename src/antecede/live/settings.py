@@ -41,7 +41,8 @@ class Settings:
     greeting_ns: int = 5 * NS
     """After so long without a greeting a link is given up."""
     gather_ns: int = NS // 1000
-    """Messages said within so long after a batch go out together in the next."""
+    """Messages said within so long after a batch go out together in the next; four times as long
+    after a large one."""
     acknowledge_ns: int = NS // 50
     """How long one waits to say what has come, to say more at once; longer in a large group."""
     relay_ns: int = NS // 2

@@ -26,6 +26,10 @@ LOG: Final = logging.getLogger("antecede.live")
 BUDGET: Final = 1 << 18
 """Bytes of batches that are written to a connection at once."""
 HIGH_WATER: Final = 1 << 18
+BULK: Final = 1 << 13
+BULK_TIMES: Final = 4
+"""After a batch of so many bytes the next gathers so many times as long: who says eight megabytes a
+second waits for the work, and not for a millisecond."""
 GATHERED: Final = 1 << 17
 """Bytes that make a batch at once."""
 CALL_S: Final = 5.0
@@ -132,13 +136,14 @@ class TcpDriver:
         self._calling: dict[str, asyncio.Task[None]] = {}
         self._reaching: set[str] = set()
         """Those of them where nobody has answered yet."""
-        self._turn_due = False
+        self.turn_due = False
         self._door: Door | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._acknowledging: asyncio.TimerHandle | None = None
         self._gathering: asyncio.TimerHandle | None = None
         self._storing: asyncio.TimerHandle | None = None
-        self._flushed_ns = 0
+        self._flushed_ns = self._flushed = 0
+        """When the newest batch was made of what was said, and of how many bytes."""
         self._closed = False
         self._reading = True
         self._diary = Diary()
@@ -281,12 +286,12 @@ class TcpDriver:
 
     def soon(self) -> None:
         """Have a turn when the loop has nothing else to do."""
-        if not self._turn_due:
-            self._turn_due = True
+        if not self.turn_due:
+            self.turn_due = True
             self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
-        self._turn_due = False
+        self.turn_due = False
         if self._closed or self.broken is not None:
             return
         node = self.node
@@ -327,12 +332,13 @@ class TcpDriver:
             return True
         if self._writing or self.choked():
             return False
-        left = self._flushed_ns + self.node.settings.gather_ns - now
+        gather_ns = self.node.settings.gather_ns * (1 if self._flushed < BULK else BULK_TIMES)
+        left = self._flushed_ns + gather_ns - now
         if left > 0 and ordering.waiting_bytes < GATHERED:
             if self._gathering is None:
                 self._gathering = self._loop.call_later(left / NS, self._gathered)
             return False
-        self._flushed_ns = now
+        self._flushed_ns, self._flushed = now, ordering.waiting_bytes
         return True
 
     def _gathered(self) -> None:
