@@ -24,7 +24,6 @@ from typing import Any
 
 HEAD = struct.Struct(">HIQ")
 """Who sent it, its number, and when `send` was called, in nanoseconds."""
-STEP_S = 0.001
 
 
 class Member:
@@ -53,8 +52,8 @@ class Member:
         start = time.monotonic_ns()
         for count in range(int(rate * seconds)):
             due = start + int(count * 1e9 / rate)
-            while due > time.monotonic_ns():
-                await asyncio.sleep(STEP_S)
+            while (left := due - time.monotonic_ns()) > 0:
+                await asyncio.sleep(left / 1e9)
             if self.hushed:
                 return
             if len(self.tasks) > 10_000:  # the group takes no more: the pace waits

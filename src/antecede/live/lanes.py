@@ -115,7 +115,9 @@ class Lanes:
         return found
 
     def stable(self, members: Iterable[str]) -> dict[str, int]:
-        """Return for every lane the newest number that all these members have, and we."""
+        """Return the newest number that all these members have, and we, of every lane of which
+        something is kept.
+        """
         tables = {member: self.heard.get(member, {}) for member in members}
         return {
             name: min(
@@ -123,6 +125,7 @@ class Lanes:
                 default=lane.newest,
             )
             for name, lane in self.by_name.items()
+            if lane.oldest <= lane.newest
         }
 
     def free(self, upto: Frontier) -> None:

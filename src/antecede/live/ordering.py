@@ -324,8 +324,10 @@ class Ordering:
     def free(self, connected: Iterable[str]) -> None:
         """Give up what all have, members, guests and who is connected, and no newcomer needs."""
         lanes = {*self.others(), *self.guests, *connected} - self.gone
-        stable, done = self.lanes.stable(lanes), self.done()
-        self.lanes.free({name: min(number, done[name]) for name, number in stable.items()})
+        stable = self.lanes.stable(lanes)
+        if stable:
+            done = self.done()
+            self.lanes.free({name: min(number, done[name]) for name, number in stable.items()})
 
     # -- what died with its sender -----------------------------------------------------------------
 
