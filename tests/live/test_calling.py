@@ -80,7 +80,7 @@ def test_who_says_nothing_more_does_not_keep_its_connection(tmp_path: Path) -> N
     tls = {name: Tls(tmp_path / f"{name}.pem", tmp_path / "ca.pem") for name in ("ann", "bob")}
 
     async def work() -> None:
-        more = {"listen": "127.0.0.1:0", "tls": tls["ann"]}
+        more: dict[str, Any] = {"listen": "127.0.0.1:0", "tls": tls["ann"]}
         async with Peer("ann", greeting_s=0.2, **more) as ann:
             await ann.found()
             host, port = ann.address.split(":")
