@@ -30,8 +30,11 @@ class Members:
             keys.make_member(folder, name)
         self.ports = dict(zip(NAMES, free_ports(len(NAMES)), strict=True))
         self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self.lives: dict[str, int] = {}
+        """How many lives of each had begun when its newest was started."""
 
     def start(self, name: str) -> None:
+        self.lives[name] = self.begun(name)
         join = "-" if name == NAMES[0] else str(self.ports[NAMES[0]])
         arguments = [str(self.folder), name, str(self.ports[name]), join, str(RATE), self.order]
         with (self.folder / f"{name}.err").open("ab") as errors:
@@ -73,14 +76,22 @@ class Members:
     def counts(self) -> list[int]:
         return [len(self.log(name)) for name in NAMES]
 
+    def begun(self, name: str) -> int:
+        """Return how many lives of a member have said that they begin."""
+        return sum(line[:1] == ["R"] for line in self.log(name))
+
+    def all_begun(self) -> bool:
+        """Return whether the newest life of each has begun: a busy machine takes a while."""
+        return all(self.begun(name) > before for name, before in self.lives.items())
+
     def rest(self, seconds: float = 60.0) -> None:
-        """Wait until nothing more is logged for a while."""
+        """Wait until all that were started have begun, and nothing more is logged for a while."""
         end, before, since = time.monotonic() + seconds, self.counts(), time.monotonic()
-        while time.monotonic() - since < 2.5:
+        while time.monotonic() - since < 4:
             assert time.monotonic() < end, "they do not come to rest"
             time.sleep(0.1)
             now = self.counts()
-            if now != before:
+            if now != before or not self.all_begun():
                 before, since = now, time.monotonic()
 
 

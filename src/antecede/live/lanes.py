@@ -62,6 +62,8 @@ class Lanes:
         """Of those that a store alone has."""
         self.heard: dict[str, dict[str, int]] = {}
         """Lane of a member -> its frontier, as it acknowledged it."""
+        self._ahead: dict[str, int] = {}
+        """Lane -> the newest number that somebody had when it was not here."""
 
     def frontier(self) -> dict[str, int]:
         """Return the newest number of every lane."""
@@ -93,13 +95,29 @@ class Lanes:
 
     def acknowledged(self, member: str, frontier: Frontier) -> None:
         """Note how far a member has come; numbers never go back."""
-        table = self.heard.setdefault(member, {})
+        table, known = self.heard.setdefault(member, {}), self.by_name
         for lane, number in frontier.items():
             if number > table.get(lane, 0):
                 table[lane] = number
+                if lane not in known or number > known[lane].newest:
+                    self._ahead[lane] = max(number, self._ahead.get(lane, 0))
+
+    def met(self, member: str, frontier: Frontier) -> None:
+        """Note what a member says that it has, whatever it was known to have."""
+        self.heard.pop(member, None)
+        self.acknowledged(member, frontier)
+
+    def ahead(self) -> list[str]:
+        """Return the lanes of which somebody is known to have more, or to have had it."""
+        found = [lane for lane, number in self._ahead.items() if number > self.newest(lane)]
+        if len(found) < len(self._ahead):
+            self._ahead = {lane: self._ahead[lane] for lane in found}
+        return found
 
     def stable(self, members: Iterable[str]) -> dict[str, int]:
-        """Return for every lane the newest number that all these members have, and we."""
+        """Return the newest number that all these members have, and we, of every lane of which
+        something is kept.
+        """
         tables = {member: self.heard.get(member, {}) for member in members}
         return {
             name: min(
@@ -107,6 +125,7 @@ class Lanes:
                 default=lane.newest,
             )
             for name, lane in self.by_name.items()
+            if lane.oldest <= lane.newest
         }
 
     def free(self, upto: Frontier) -> None:

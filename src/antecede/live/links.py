@@ -40,7 +40,10 @@ class Link:
         """Lane -> the oldest number that we have, as the other end was told."""
         self.unheard: frozenset[str] = frozenset()
         """Members that the other end does not hear."""
-        self.up_ns = self.heard_ns = self.pinged_ns = now
+        self.told_unheard = False
+        """Whether the other end was told of members that are not heard here."""
+        self.up_ns = self.heard_ns = self.pinged_ns = self.spoke_ns = now
+        """Since when it stands; when something came last, was asked last, was written last."""
         self.round_trip_ns: int | None = None
         self.closing = ""
         """Why it ends; empty: it does not."""

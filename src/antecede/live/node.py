@@ -269,10 +269,8 @@ class Node:
 
     def _ping(self, link: Link, body: bytes) -> None:
         reader = Reader(body)
-        clock, unheard = reader.varint(), set()
-        while reader.offset < len(body):
-            unheard.add(wire.named(reader.varint(), link.names))
-        link.unheard = frozenset(unheard)
+        clock = reader.varint()
+        link.unheard = frozenset(wire.read_places(reader, link.names))
         link.control.append(wire.framed(wire.PONG, varint(clock)))
 
     def _bye(self, link: Link, body: bytes) -> None:
@@ -323,6 +321,7 @@ class Node:
         if self.ordering is None:
             return [], {}
         rows, self.ordering.rows = self.ordering.rows, []
+        self.ordering.urgent_rows = False
         return rows, self.ordering.lanes.frontier() if rows else {}
 
     def stored(self, frontier: dict[str, int]) -> None:
@@ -335,6 +334,12 @@ class Node:
         if self.durable:
             return self._stored
         return self.ordering.lanes.frontier() if self.ordering is not None else {}
+
+    def _safe_number(self, name: str) -> int:
+        """Return how far one lane will survive a crash of this member."""
+        if self.durable:
+            return self._stored.get(name, 0)
+        return self.ordering.lanes.newest(name) if self.ordering is not None else 0
 
     def loads(self) -> list[tuple[int, str, int]]:
         """Return, once, (link, lane, number): to ask the store for what is behind that number."""
@@ -396,6 +401,12 @@ class Node:
             self.places.append(lane)
         return place
 
+    @property
+    def acknowledge_every_ns(self) -> int:
+        """How long one waits to tell all what has come."""
+        members = len(self.ordering.members) if self.ordering is not None else 0
+        return self.settings.acknowledge_every_ns(members)
+
     def acknowledge(self) -> None:
         """Tell all what has come since the last time."""
         if not self.news:
@@ -407,6 +418,21 @@ class Node:
             frame = wire.pack_rows(wire.HAVE, [(self.place(n), c) for n, c in news.items()])
             for link in self.greeted.values():
                 link.control.append(frame)
+
+    def writable(self) -> list[int]:
+        """Return the links for which `pull` may have something, or that are to be closed.
+
+        Asked in every turn: to ask each of a hundred links costs more than a message does.
+        """
+        own, upto = self.lane, self._safe_number(self.lane)
+        return [
+            number
+            for number, link in self.links.items()
+            if link.control
+            or link.closing
+            or len(link.cursors) > 1
+            or link.cursors.get(own, upto) < upto
+        ]
 
     def pull(self, number: int, budget: int, now: int) -> list[bytes]:
         """Return what is to be written on a link now: about `budget` bytes of batches."""
@@ -425,15 +451,16 @@ class Node:
             parts += link.control
             link.control.clear()
         parts += batches
+        if parts:
+            link.spoke_ns = now
         written = sum(map(len, parts))
         link.bytes_out += written
         self.bytes_out += written
         return parts
 
     def _pull_batches(self, link: Link, budget: int, parts: list[bytes]) -> None:
-        safe = self.safe()
         for name in link.cursors:
-            budget -= self._pull_lane(link, name, safe.get(name, 0), budget, parts)
+            budget -= self._pull_lane(link, name, self._safe_number(name), budget, parts)
             if budget <= 0:
                 return
 

@@ -94,9 +94,11 @@ class Ordering:
         """Lanes from which something came that cannot be: why nothing more is taken from them."""
         self.rows: list[Row] = []
         """Inputs since the store was given some; filled where `keep_rows` says so."""
+        self.urgent_rows = False
+        """Whether one of these is said here: it goes out once the store has it."""
         self.keep_rows = False
         self.history: deque[Message] = deque(maxlen=settings.history)
-        self._one_a_batch = settings.by_reply
+        self._one_a_batch, self._largest = settings.by_reply, settings.largest
         self._pending: list[bytes] = []
         self._changes: list[Change] = []
         self._bytes = 0
@@ -112,8 +114,9 @@ class Ordering:
         """
         if type(payload) is not bytes:
             raise LocalError(f"a message is bytes, not {type(payload).__name__}")
-        if len(payload) > self.settings.largest:
-            raise LocalError(f"{len(payload)} bytes; largest={self.settings.largest} is the most")
+        size = len(payload)
+        if size > self._largest:
+            raise LocalError(f"{size} bytes; largest={self.settings.largest} is the most")
         if self._one_a_batch:
             self.flush()
             self.said += 1
@@ -122,8 +125,8 @@ class Ordering:
             raise LocalError(f"with order {self.settings.order!r} messages answer no others")
         self.said = number = self.said + 1
         self._pending.append(payload)
-        self._bytes += len(payload)
-        if self._bytes >= FULL:
+        self._bytes = size = self._bytes + size
+        if size >= FULL:
             self.flush()
         return new_id((self.me, number))
 
@@ -169,6 +172,7 @@ class Ordering:
         lane.fed = number
         if self.keep_rows:
             self.rows.append(Row(self.me, number, batch))
+            self.urgent_rows = True
 
     def _own(self, batch: Batch, reply_to: Sequence[Id]) -> None:
         if self.settings.history:
@@ -320,8 +324,10 @@ class Ordering:
     def free(self, connected: Iterable[str]) -> None:
         """Give up what all have, members, guests and who is connected, and no newcomer needs."""
         lanes = {*self.others(), *self.guests, *connected} - self.gone
-        stable, done = self.lanes.stable(lanes), self.done()
-        self.lanes.free({name: min(number, done[name]) for name, number in stable.items()})
+        stable = self.lanes.stable(lanes)
+        if stable:
+            done = self.done()
+            self.lanes.free({name: min(number, done[name]) for name, number in stable.items()})
 
     # -- what died with its sender -----------------------------------------------------------------
 

@@ -83,6 +83,10 @@ class Peer:
     folder for Parquet files of what is sent and delivered here, which `antecede audit` judges.
     Further arguments are fields of `Settings`, times in seconds under names that end in `_s`.
 
+    It runs in whatever loop asyncio has: `uvloop.run(main())` in place of `asyncio.run(main())`
+    spares an eighth to a fifth of the processor time where messages are many
+    (`python -m bench.live rate`).
+
     Raises LocalError for arguments that cannot be.
     """
 
@@ -401,6 +405,11 @@ class Peer:
         ordering = self._check()
         if self._majority and self.node.stopped:
             raise PeerError(f"{self.name} hears no majority of the group: nothing is sent")
+        if not reply_to and self._trace_path is None:  # as mostly, and a hundred thousand a second
+            sent = ordering.say(payload)
+            if not self._running.turn_due:
+                self._running.soon()
+            return sent
         answered = _ids(reply_to) if reply_to else ()
         trace = self._traced() if self._trace_path is not None else None
         sent = ordering.say(payload, answered)

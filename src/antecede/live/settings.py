@@ -15,6 +15,8 @@ from antecede.protocols.base import Addressing
 NS: Final = 10**9
 MERGE, MAJORITY = "merge", "majority"
 PARTITIONS = (MERGE, MAJORITY)
+SMALL: Final = 16
+LONGEST_NS: Final = 2 * NS
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,10 @@ class Settings:
     greeting_ns: int = 5 * NS
     """After so long without a greeting a link is given up."""
     gather_ns: int = NS // 1000
-    """Messages said within so long after a batch go out together in the next."""
+    """Messages said within so long after a batch go out together in the next; four times as long
+    after a large one."""
     acknowledge_ns: int = NS // 50
-    """How long one waits to say what has come, to say more at once."""
+    """How long one waits to say what has come, to say more at once; longer in a large group."""
     relay_ns: int = NS // 2
     """How long a batch may be behind at others before one asks them for it."""
     put_out_ns: int | None = None
@@ -84,6 +87,15 @@ class Settings:
         if invitation:
             return Group.accept(lane, invitation, room=self.room, **self.options)
         return Group(lane, order=self.order, room=self.room, **self.options)
+
+    def acknowledge_every_ns(self, members: int) -> int:
+        """Return how long one waits in a group of so many to say what has come.
+
+        Everybody says it to everybody, so from 16 members on it is said more seldom: all together
+        never say it more often than 16 members do, up to two seconds.
+        """
+        more = max(1, members * members // SMALL**2)
+        return max(self.acknowledge_ns, min(self.acknowledge_ns * more, LONGEST_NS))
 
     @property
     def by_reply(self) -> bool:

@@ -13,7 +13,7 @@ from antecede.live.settings import NS
 if TYPE_CHECKING:
     from antecede.live.node import Node
 
-FIRST_CALL_NS, LAST_CALL_NS = NS // 10, 2 * NS
+FIRST_CALL_NS, LAST_CALL_NS = NS // 10, NS // 2
 """Who does not answer is called again after the first, then twice as long, up to the last."""
 PATIENCE_NS = NS
 """How long the member with the smaller name waits for the other's call."""
@@ -22,6 +22,8 @@ GUEST_NS = 60 * NS
 """So long a newcomer that was let in may take to begin."""
 GIVE_UP_NS = 2 * NS
 """So long all must agree on what there is of those who are gone, before what waits is given up."""
+TRIP = 5
+"""Heartbeats until the round trip is measured again where signs of life are not needed."""
 ASKING_NS = 2 * NS
 """After so long without an answer somebody else is asked."""
 
@@ -35,7 +37,7 @@ class Upkeep:
         self._ticked_ns: int | None = None
         self.hurried = False
         """Whether there is something to do at once: whom to call."""
-        self._acknowledged_ns = self._freed_ns = self._looked_ns = 0
+        self._acknowledged_ns = self._freed_ns = self._looked_ns = self._sought_ns = 0
         self._calls: dict[str, tuple[int, int]] = {}
         """Lane -> (when it is called next, how long after that)."""
         self._heard_ns: dict[str, int] = {}
@@ -88,10 +90,14 @@ class Upkeep:
 
     def due(self, now: int) -> int:
         """Return when `tick` is to be called at the latest, when nothing else happens."""
-        next_ns = now + FREE_NS
-        if self._behind or self._node.news:
+        node = self._node
+        # More often than a heartbeat: who ticks more seldom would seem to have slept.
+        next_ns = now + min(FREE_NS, node.settings.heartbeat_ns // 2)
+        if self._behind or (node.ordering is not None and node.ordering.lanes.ahead()):
             next_ns = now + NS // 50
-        calls = [due for lane, (due, _) in self._calls.items() if lane not in self._node.greeted]
+        if node.news:
+            next_ns = min(next_ns, self._acknowledged_ns + node.acknowledge_every_ns)
+        calls = [due for lane, (due, _) in self._calls.items() if lane not in node.greeted]
         return max(now, min([next_ns, *calls]))
 
     # -- time --------------------------------------------------------------------------------------
@@ -100,18 +106,19 @@ class Upkeep:
         """Let time pass."""
         node, settings = self._node, self._node.settings
         self._forgive(now)
-        for link in node.links.values():
-            self._keep_alive(link, now)
+        self._keep_alive(now)
         if node.ordering is None or node.out:
             return
-        if now - self._acknowledged_ns >= settings.acknowledge_ns:
+        if now - self._acknowledged_ns >= node.acknowledge_every_ns:
             self._acknowledged_ns = now
             node.acknowledge()
-        if now - self._looked_ns >= settings.relay_ns // 4:
-            self._looked_ns = now
+        if now - self._sought_ns >= settings.relay_ns // 16:
+            self._sought_ns = now
             self._look_for_missing(now)
             if node.out:
                 return
+        if now - self._looked_ns >= settings.relay_ns // 4:
+            self._looked_ns = now
             self._forget_guests(now)
             self._give_up(now)
             self._put_out(now)
@@ -128,18 +135,33 @@ class Upkeep:
             for link in self._node.links.values():
                 link.heard_ns = max(link.heard_ns, now - self._node.settings.heartbeat_ns)
 
-    def _keep_alive(self, link: Link, now: int) -> None:
+    def _keep_alive(self, now: int) -> None:
+        """End the links that are silent, and see that one's own are not."""
         node, settings = self._node, self._node.settings
-        if link.closing:
-            return
-        if not link.lane and now - link.up_ns > settings.greeting_ns:
-            node.end(link, "no greeting came")
-        elif now - link.heard_ns > settings.silence_ns:
-            node.end(link, "it is silent")
-        elif link.lane and now - link.pinged_ns >= settings.heartbeat_ns:
-            link.pinged_ns = now
-            unheard = [node.place(lane) for lane in self.unheard()]
-            link.control.append(wire.framed(wire.PING, *map(varint, (now, *unheard))))
+        unheard = [node.place(lane) for lane in self.unheard()]
+        ping = wire.framed(wire.PING, *map(varint, (now, *unheard)))
+        for link in node.links.values():
+            if link.closing:
+                continue
+            if not link.lane and now - link.up_ns > settings.greeting_ns:
+                node.end(link, "no greeting came")
+            elif now - link.heard_ns > settings.silence_ns:
+                node.end(link, "it is silent")
+            elif link.lane and self._is_due(link, bool(unheard), now):
+                link.pinged_ns, link.told_unheard = now, bool(unheard)
+                link.control.append(ping)
+
+    def _is_due(self, link: Link, unheard: bool, now: int) -> bool:
+        """Whether the other end is to be asked for a sign of life.
+
+        It is one to the other, and so is all else that is written: where something is, it is
+        asked but now and then, for the round trip. But who is not heard is told each time.
+        """
+        heartbeat = self._node.settings.heartbeat_ns
+        if now - link.pinged_ns < heartbeat:
+            return False
+        quiet = now - link.spoke_ns >= heartbeat
+        return quiet or unheard or link.told_unheard or now - link.pinged_ns >= TRIP * heartbeat
 
     def unheard(self) -> list[str]:
         """Return the members that are not connected here."""
@@ -162,12 +184,20 @@ class Upkeep:
             behind[lane] = before if before is not None and before[0] == newest else (newest, now)
         self._behind = behind
         for lane, (newest, since) in behind.items():
-            if now - since >= self._node.settings.relay_ns:
+            if now - since >= self._patience_ns(lane):
                 self._ask(lane, newest, now)
         self._check_lost(behind, now)
         for lane in [lane for lane in self._asked if lane not in behind]:
             if lane in self._node.greeted:
                 self._stop_asking(lane)
+
+    def _patience_ns(self, lane: str) -> int:
+        """Return how long one is behind in a lane before one asks: its owner may be about to send.
+
+        Who is not connected is not: what depends on its last words waits for them.
+        """
+        relay_ns = self._node.settings.relay_ns
+        return relay_ns if lane in self._node.greeted else relay_ns // 16
 
     def _check_lost(self, behind: dict[str, tuple[int, int]], now: int) -> None:
         """Where nobody who is connected has any more what one lacks, there is only a new beginning.
@@ -187,12 +217,14 @@ class Upkeep:
                 return
 
     def _known_newest(self) -> dict[str, int]:
+        """Return what those who are connected have of the lanes of which anybody has more."""
         known: dict[str, int] = {}
         heard = self._node.active.lanes.heard
-        for link in self._node.greeted.values():
-            for lane, number in heard.get(link.lane, {}).items():
-                if number > known.get(lane, 0):
-                    known[lane] = number
+        ahead = self._node.active.lanes.ahead()
+        if ahead:
+            tables = [heard.get(link.lane, {}) for link in self._node.greeted.values()]
+            for lane in ahead:
+                known[lane] = max((table.get(lane, 0) for table in tables), default=0)
         return known
 
     def _ask(self, lane: str, newest: int, now: int) -> None:

@@ -18,7 +18,7 @@ What a link carries is in order and whole, or the link ends: TCP's promise, or t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from antecede.clocks.wire import Reader, block, varint
@@ -184,6 +184,12 @@ def named(place: int, names: list[str]) -> str:
     if place >= len(names):
         raise DecodeError(f"lane {place} is spoken of, and {len(names)} were named")
     return names[place]
+
+
+def read_places(reader: Reader, names: list[str]) -> Iterator[str]:
+    """Read the lanes at the places that fill the rest of a frame. Raises DecodeError."""
+    while reader.offset < len(reader.data):
+        yield named(reader.varint(), names)
 
 
 def pack_names(names: Iterable[str]) -> bytes:
