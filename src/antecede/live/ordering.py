@@ -39,6 +39,11 @@ STATE: tuple[Shape, ...] = (
     *(NUMBER, NUMBER, Many(MESSAGE), Many((TEXT, TEXT)), Many((TEXT, BYTES, Many((TEXT, NUMBER))))),
     Many((TEXT, NUMBER)),
 )
+MOST_LIVES = 1000
+"""Lives of one member that are let in here, as long as the group lasts: names are not used again,
+so each takes room for good."""
+STRANGERS = 1000
+"""Lanes that are not here, at most, that one lane may say are gone."""
 FULL = 1 << 20
 """Bytes of messages that make a batch full."""
 
@@ -92,6 +97,8 @@ class Ordering:
         """Lanes that were given up behind a batch: their last numbers."""
         self.spoiled: dict[str, str] = {}
         """Lanes from which something came that cannot be: why nothing more is taken from them."""
+        self._strangers: dict[str, int] = {}
+        """Lane -> how many lanes it said are gone that were never here."""
         self.rows: list[Row] = []
         """Inputs since the store was given some; filled where `keep_rows` says so."""
         self.keep_rows = False
@@ -192,6 +199,9 @@ class Ordering:
             raise DecodeError(f"nothing more is taken of {name}: {self.spoiled[name]}")
         lane = self.lanes.by_name.get(name)
         if lane is None:
+            if number != 1:
+                raise SequenceError(f"batch {number} of {name}, of which there is none here")
+            self._check_lives(name)
             lane = self.lanes.by_name[name] = Lane()
         messages: list[group_message.Message] = []
         if lane.fed == lane.newest == number - 1:  # as mostly: nothing of it waits for room
@@ -206,6 +216,25 @@ class Ordering:
             self.rows.append(Row(name, number, batch))
         self._deliver(messages)
         return True
+
+    def _check_lives(self, name: str) -> None:
+        """Raise LimitError where a member has begun too many lives."""
+        member = member_of(name)
+        if sum(member_of(lane) == member for lane in self.lanes.by_name) >= MOST_LIVES:
+            raise LimitError(f"{member} has begun {MOST_LIVES} lives in this group")
+
+    def takes(self, name: str) -> bool:
+        """Whether anything more is taken of a lane."""
+        return name not in self.spoiled and name not in self.cuts
+
+    def spoil(self, name: str, why: str) -> None:
+        """Take nothing more of a lane."""
+        self.spoiled.setdefault(name, why)
+
+    def forget(self, lane: str) -> None:
+        """Who was connected, and is neither a member nor let in, is gone without a trace."""
+        if lane not in self.members and lane not in self.guests:
+            self.lanes.heard.pop(lane, None)
 
     def _receive(self, name: str, number: int, wire: bytes) -> list[group_message.Message]:
         meet = (name,) if number == 1 else ()
@@ -269,10 +298,17 @@ class Ordering:
             if change.lane not in self.gone:
                 self.members[change.lane] = change.detail
                 self._forget_guests(change.member, change.lane)
-        else:
+        elif self._may_be_gone(by, change.lane):
             self._remove(change.lane)
         if set(self.members) != before:
             self.delivered.append(View(tuple(sorted(self.members)), change))
+
+    def _may_be_gone(self, by: str, lane: str) -> bool:
+        """Whether a lane may be noted as gone: of lanes that were never here so many by each."""
+        if lane in self.lanes.by_name or lane in self.gone:
+            return True
+        count = self._strangers[by] = self._strangers.get(by, 0) + 1
+        return count <= STRANGERS
 
     def _remove(self, lane: str) -> None:
         self.members.pop(lane, None)
@@ -288,6 +324,7 @@ class Ordering:
         """
         guest = self.guests.get(lane)
         if guest is None:
+            self._check_invited(member_of(lane))
             self._forget_guests(member_of(lane))
             invitation = self.group.invite(lane)
             guest = self.guests[lane] = Guest(invitation, self.done())
@@ -295,6 +332,11 @@ class Ordering:
             if self.keep_rows:
                 self.rows.append(Row(lane, INVITED, Sealed(b"", b"")))
         return guest
+
+    def _check_invited(self, member: str) -> None:
+        """Raise LocalError where a member was let in too often."""
+        if sum(member_of(lane) == member for lane in self.group.frontier()) >= MOST_LIVES:
+            raise LocalError(f"{member} has begun {MOST_LIVES} lives in this group, which is all")
 
     def _forget_guests(self, member: str, but: str = "") -> None:
         """A member has one life at a time: earlier ones that never began will not."""

@@ -15,6 +15,8 @@ from antecede.protocols.base import Addressing
 NS: Final = 10**9
 MERGE, MAJORITY = "merge", "majority"
 PARTITIONS = (MERGE, MAJORITY)
+MOST_LIVES: Final = 1 << 15
+"""Lives of all members, as long as a group lasts: each takes room for good."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,10 @@ class Settings:
 
     def group(self, lane: str, invitation: bytes = b"") -> Group:
         """Return the ordering group of a founder, or of one who was invited."""
+        options = {"max_members": MOST_LIVES, **self.options}
         if invitation:
-            return Group.accept(lane, invitation, room=self.room, **self.options)
-        return Group(lane, order=self.order, room=self.room, **self.options)
+            return Group.accept(lane, invitation, room=self.room, **options)
+        return Group(lane, order=self.order, room=self.room, **options)
 
     @property
     def by_reply(self) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from antecede.clocks.wire import varint
 from antecede.live import wire
+from antecede.live.charges import PUT_OUT
 from antecede.live.held import HeldSince
 from antecede.live.links import Link
 from antecede.live.settings import NS
@@ -22,6 +23,9 @@ GUEST_NS = 60 * NS
 """So long a newcomer that was let in may take to begin."""
 GIVE_UP_NS = 2 * NS
 """So long all must agree on what there is of those who are gone, before what waits is given up."""
+STRANGERS = 256
+"""Lanes of which there is nothing here that one is asked for, at most, by what each member says: each
+is named to all from then on."""
 ASKING_NS = 2 * NS
 """After so long without an answer somebody else is asked."""
 
@@ -42,6 +46,8 @@ class Upkeep:
         """Lane -> when that member was last connected, or learnt of."""
         self._behind: dict[str, tuple[int, int]] = {}
         """Lane of which others have more -> (its newest here, since when that is so)."""
+        self._strangers: dict[str, set[str]] = {}
+        """Name of a member -> lanes that were asked for because it spoke of them."""
         self._agreed_ns: int | None = None
         self._asked: dict[str, tuple[int, int]] = {}
         """Lane -> (link that was asked for it, when)."""
@@ -109,6 +115,10 @@ class Upkeep:
             node.acknowledge()
         if now - self._looked_ns >= settings.relay_ns // 4:
             self._looked_ns = now
+            node.weigh(now)
+            if node.out:
+                return
+            self._end_gone()
             self._look_for_missing(now)
             if node.out:
                 return
@@ -156,7 +166,7 @@ class Upkeep:
         behind = {}
         for lane, known in self._known_newest().items():
             newest = ordering.lanes.newest(lane)
-            if known <= newest or lane == self._node.lane:
+            if known <= newest or lane == self._node.lane or not ordering.takes(lane):
                 continue
             before = self._behind.get(lane)
             behind[lane] = before if before is not None and before[0] == newest else (newest, now)
@@ -208,7 +218,10 @@ class Upkeep:
             if heard.get(link.lane, {}).get(lane, 0) > newest
             and link.lane != lane
             and link.given_up.get(lane, 0) <= newest + 1
+            and lane not in link.distrusted
         ]
+        if not newest:
+            able = [link for link in able if self._believed(link.name, lane)]
         if not able:
             return
         able.sort(key=lambda link: (asked is not None and link.number <= asked[0], link.number))
@@ -216,6 +229,15 @@ class Upkeep:
         self._asked[lane] = able[0].number, now
         row = node.place(lane), newest
         able[0].control.append(wire.pack_rows(wire.WANT, [row]))
+
+    def _believed(self, name: str, lane: str) -> bool:
+        """Whether there may be such a lane because that member says so."""
+        lanes, known = self._strangers.setdefault(name, set()), self._node.active.lanes
+        lanes.difference_update([one for one in lanes if known.newest(one)])
+        if lane not in lanes and len(lanes) >= STRANGERS:
+            return False
+        lanes.add(lane)
+        return True
 
     def _stop_asking(self, lane: str) -> None:
         asked = self._asked.pop(lane, None)
@@ -262,23 +284,60 @@ class Upkeep:
         lanes, settings = ordering.lanes, node.settings
         if node.durable:
             lanes.spill(settings.memory, node.safe())
-        kept = lanes.bytes + lanes.spilled_bytes
+        kept = lanes.bytes + lanes.spilled_bytes - self._left_behind()
         at_most = settings.disk if node.durable else settings.memory
         slowest = self._slowest() if kept > at_most else None
         if slowest is not None and not node.stopped:
-            node.put_out(slowest, f"too far behind: {kept} bytes are kept, most of them for it")
+            self._send_away(slowest, f"too far behind: {kept} bytes are kept, most of them for it")
 
-    def _slowest(self) -> str | None:
-        """Return the member that lacks most of what is kept."""
+    def _left_behind(self) -> int:
+        """Return the bytes of those who are gone that cannot be delivered: nobody's fault now."""
         ordering = self._node.active
-        heard = ordering.lanes.heard
-        return max(
-            ordering.others(),
-            key=lambda member: (-sum(heard.get(member, {}).values()), member),
-            default=None,
+        done, lanes = ordering.done(), ordering.lanes
+        return sum(
+            lanes.kept(lane, done.get(lane, 0), lanes.newest(lane))
+            for lane in ordering.gone
+            if lanes.newest(lane) > done.get(lane, 0)
         )
 
+    def _send_away(self, lane: str, why: str) -> None:
+        """Keep nothing more for somebody, a member or not."""
+        node = self._node
+        ordering = node.active
+        if lane in ordering.members:
+            node.put_out(lane, why)
+            return
+        ordering.guests.pop(lane, None)
+        ordering.lanes.heard.pop(lane, None)
+        link = node.greeted.get(lane)
+        if link is not None and not link.closing:
+            node.end(link, why)
+
+    def _slowest(self) -> str | None:
+        """Return for whom most is kept: it lacks what is delivered here, or said what is not."""
+        ordering = self._node.active
+        lanes, done = ordering.lanes, ordering.done()
+        waits = {*ordering.others(), *ordering.guests, *self._node.greeted} - ordering.gone
+        bytes_for: dict[str, int] = {}
+        for one in waits:
+            table, newest = lanes.heard.get(one, {}), lanes.newest
+            lacks = sum(
+                lanes.kept(name, table.get(name, 0), min(upto, newest(name)))
+                for name, upto in done.items()
+                if name != one
+            )
+            said = lanes.kept(one, done.get(one, 0), newest(one)) if newest(one) else 0
+            bytes_for[one] = lacks + said
+        return max(bytes_for, key=lambda one: (bytes_for[one], one), default=None)
+
     # -- who is gone -------------------------------------------------------------------------------
+
+    def _end_gone(self) -> None:
+        """Take nothing more from who is out, whether it heeds that or not."""
+        node = self._node
+        for lane, link in node.greeted.items():
+            if lane in node.active.gone and not link.closing:
+                node.end(link, f"{PUT_OUT}: {lane} is out; join anew")
 
     def _forget_guests(self, now: int) -> None:
         """Keep nothing more for newcomers that were let in and never began."""

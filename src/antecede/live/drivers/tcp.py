@@ -278,6 +278,8 @@ class TcpDriver:
         for connection in list(self.connections.values()):
             if connection.paused_since is None:
                 self._pull(connection, now)
+            else:
+                self._end_paused(connection)
         self._load()
         if node.upkeep.hurried:
             self._call_due(now)
@@ -325,6 +327,12 @@ class TcpDriver:
                 self.soon()
         if link.closing:
             transport.close()
+
+    def _end_paused(self, connection: Connection) -> None:
+        """End a connection whose other end reads nothing: not even the reason would come there."""
+        link = self.node.links.get(connection.number)
+        if link is not None and link.closing and connection.transport is not None:
+            connection.transport.abort()
 
     def choked(self) -> bool:
         """Whether most of those who listen take no more at present."""
