@@ -67,6 +67,7 @@ class Node:
         self.ordering: Ordering | None = None
         """None: in no group yet."""
         self._majority = settings.partition == MAJORITY
+        self._check_all = settings.check_all_seals
         self.group_tag = b""
         """Drawn when the group was founded: two groups of one name do not mix."""
         self.links: dict[int, Link] = {}
@@ -310,7 +311,10 @@ class Node:
         seal, data = reader.block(), reader.rest()
         if name != link.lane:
             self._handed_on(link, name, number, Sealed(seal, data))
-        elif self.ordering.take(name, number, Sealed(seal, data)):
+            return
+        if self._check_all and number > self.ordering.lanes.newest(name):
+            self.seals.check(name, number, data, seal)
+        if self.ordering.take(name, number, Sealed(seal, data)):
             self.news = True
 
     def _handed_on(self, link: Link, name: str, number: int, batch: Sealed) -> None:
@@ -334,7 +338,7 @@ class Node:
             self._distrust(link, name, error)
         except RemoteError as error:
             self.count(link, error)
-            ordering.spoil(name, str(error))
+            ordering.end_lane(name, str(error))
 
     def _ping(self, link: Link, body: bytes) -> None:
         reader = Reader(body)

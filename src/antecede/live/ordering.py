@@ -10,7 +10,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from antecede.errors import DecodeError, LimitError, LocalError, RemoteError, UnknownMemberError
+from antecede.errors import (
+    DecodeError,
+    LimitError,
+    LocalError,
+    RemoteError,
+    SequenceError,
+    UnknownMemberError,
+)
 from antecede.group import message as group_message
 from antecede.live import batches
 from antecede.live.batches import Batch
@@ -96,7 +103,11 @@ class Ordering:
         self.cuts: dict[str, int] = {}
         """Lanes that were given up behind a batch: their last numbers."""
         self.spoiled: dict[str, str] = {}
-        """Lanes from which something came that cannot be: why nothing more is taken from them."""
+        """Lanes whose batches carried what cannot be: why nothing of them is heeded any more. They
+        are ordered all the same, since when it is found out differs from member to member, and what
+        one took others may depend on."""
+        self.broken: dict[str, str] = {}
+        """Lanes with a batch that the ordering group refuses, as everybody's does: their ends."""
         self._strangers: dict[str, int] = {}
         """Lane -> how many lanes it said are gone that were never here."""
         self.rows: list[Row] = []
@@ -195,8 +206,8 @@ class Ordering:
         """
         if name in self.cuts:
             return False
-        if name in self.spoiled:
-            raise DecodeError(f"nothing more is taken of {name}: {self.spoiled[name]}")
+        if name in self.broken:
+            raise DecodeError(f"nothing more is taken of {name}: {self.broken[name]}")
         lane = self.lanes.by_name.get(name)
         if lane is None:
             if number != 1:
@@ -225,11 +236,11 @@ class Ordering:
 
     def takes(self, name: str) -> bool:
         """Whether anything more is taken of a lane."""
-        return name not in self.spoiled and name not in self.cuts
+        return name not in self.broken and name not in self.cuts
 
-    def spoil(self, name: str, why: str) -> None:
+    def end_lane(self, name: str, why: str) -> None:
         """Take nothing more of a lane."""
-        self.spoiled.setdefault(name, why)
+        self.broken.setdefault(name, why)
 
     def forget(self, lane: str) -> None:
         """Who was connected, and is neither a member nor let in, is gone without a trace."""
@@ -254,19 +265,21 @@ class Ordering:
     def _feed(self, name: str) -> list[group_message.Message]:
         """Give the group what a lane has for it; returns what is delivered."""
         lane, delivered = self.lanes.by_name[name], list[group_message.Message]()
-        while lane.fed < lane.newest and name not in self.spoiled:
+        while lane.fed < lane.newest and name not in self.broken:
             try:
                 delivered += self._receive(name, lane.fed + 1, lane.get(lane.fed + 1).wire)
             except (LimitError, UnknownMemberError):
                 return delivered
             except RemoteError as error:
-                self.spoiled[name] = str(error)
+                self.end_lane(name, str(error))
                 break
             lane.fed += 1
         self._stalled.discard(name)
         return delivered
 
     def _unpack(self, message: group_message.Message) -> None:
+        if self.spoiled and message.sender in self.spoiled:
+            return
         try:
             batch = batches.unpack(message.payload)
         except DecodeError as error:

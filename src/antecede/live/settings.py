@@ -55,6 +55,10 @@ class Settings:
     """With a store: beyond this, in memory and in the store, who lacks most is put out."""
     largest: int = 1 << 24
     """Of one message of the application."""
+    check_all_seals: bool = False
+    """All members give the same. Check the seal of what comes from its owner too, and not only of
+    what is handed on: then nobody can say to one what that one cannot hand on. It costs a
+    verification a batch."""
     history: int = 0
     """How many of the newest messages one hands to a newcomer."""
 
@@ -96,6 +100,8 @@ class Settings:
     def tags(self) -> tuple[bytes, bytes]:
         """Return the fingerprints of the room and of the options."""
         options = repr(sorted(self.options.items())), self.partition
+        if self.check_all_seals:
+            options = *options, "all seals"
         return fingerprint(self.room), fingerprint(*options)
 
 
