@@ -19,6 +19,8 @@ Frontier = Mapping[str, int]
 """Lane -> the number of the newest batch."""
 
 
+NEWEST = 1 << 62
+"""No batch has a higher number, whatever somebody says."""
 STRANGERS = 4096
 """Lanes of which there is nothing here that one member may speak of."""
 
@@ -105,7 +107,7 @@ class Lanes:
             if number > table.get(lane, 0) and (
                 lane in self.by_name or lane in table or len(table) < most
             ):
-                table[lane] = number
+                table[lane] = min(number, NEWEST)
 
     def stable(self, members: Iterable[str]) -> dict[str, int]:
         """Return for every lane the newest number that all these members have, and we."""
