@@ -59,6 +59,21 @@ async def until(true: Any, seconds: float = PATIENCE_S) -> None:
             await asyncio.sleep(0.01)
 
 
+async def settled(*peers: Peer) -> None:
+    """Wait until all have what all have said."""
+
+    def same() -> bool:
+        return all(
+            not one.node.active.unsent
+            and other.node.active.lanes.newest(one.node.lane)
+            == one.node.active.lanes.newest(one.node.lane)
+            for one in peers
+            for other in peers
+        )
+
+    await until(same)
+
+
 async def talk(peers: Iterable[Peer], count: int = 3) -> None:
     """All say something, and all get what the others say, each in order, and nothing else of them.
 
@@ -76,7 +91,7 @@ async def talk(peers: Iterable[Peer], count: int = 3) -> None:
         got: dict[str, list[str]] = {name: [] for name in wanted}
         async with asyncio.timeout(PATIENCE_S):
             async for message in one:
-                if message.sender in got:
+                if message.sender in got and message.payload.startswith(f"{stamp} ".encode()):
                     got[message.sender].append(message.payload.decode())
                 if sum(map(len, got.values())) == count * len(got):
                     break

@@ -22,7 +22,7 @@ from antecede.live.batches import Batch
 from antecede.live.events import Change, ChangeKind
 from antecede.live.lanes import Sealed
 from antecede.live.peer import Peer
-from tests.live.attacker import Attacker, Line, honest, make_keys, talk, until
+from tests.live.attacker import Attacker, Line, honest, make_keys, peer, settled, talk, until
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +61,8 @@ def test_nobody_speaks_in_anothers_lane(folder: Path, forgery: str) -> None:
             lane = alice.node.lane
             real = alice.node.active.lanes.by_name[lane]
             await alice.send(b"the newest")
+            await settled(alice, bob)
             newest, sealed = real.newest, real.get(real.newest)
-            await until(lambda: bob.node.active.lanes.newest(lane) == newest)
             false = {
                 "invented": Sealed(b"x" * 64, b"invented"),
                 "another number": sealed,
@@ -139,6 +139,7 @@ def test_what_comes_again_is_not_delivered_again(folder: Path) -> None:
             lane = alice.node.lane
             real = alice.node.active.lanes.by_name[lane]
             await alice.send(b"once")
+            await settled(alice, bob)
             number = real.newest
             sealed = real.get(number)
             mallory.say(b"mine")
@@ -146,16 +147,16 @@ def test_what_comes_again_is_not_delivered_again(folder: Path) -> None:
             await to_bob.say(mallory.own(2), mallory.own(2))
             for _ in range(50):
                 await to_bob.say(mallory.batch(lane, number, sealed), mallory.own(1))
-            await until(lambda: bob.node.active.place >= place + 2)
+            await until(lambda: bob.node.active.place >= place + 1)
             await talk((alice, bob))
-            assert bob.node.active.place == place + 2 + 3
-            await alice.leave()
+            assert bob.node.active.place == place + 1 + 3
+            await alice.leave(timeout_s=1)
             await until(lambda: "alice" not in bob.members)
             await to_bob.say(mallory.batch(lane, number, sealed))
             await to_bob.say(wire.framed(wire.PING, varint(7)))
             await to_bob.until(wire.PONG)
-            assert bob.node.active.place == place + 5
-            assert not refused(bob)
+            assert bob.node.active.place == place + 4
+            assert set(bob.node.refused) <= {"MismatchError"}, "alice, if she called once more"
 
     asyncio.run(work())
 
@@ -304,8 +305,6 @@ def test_a_newcomer_refuses_a_welcome_that_cannot_be(folder: Path, what: str) ->
     """Nothing on the wire is compressed. What a sponsor sends is bounded in depth and count."""
 
     async def work() -> None:
-        from tests.live.attacker import peer
-
         one = Attacker(folder)
 
         async def sponsor(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -334,8 +333,6 @@ def test_a_newcomer_refuses_a_welcome_that_cannot_be(folder: Path, what: str) ->
 
 def test_a_welcome_that_nobody_asked_for_is_refused(folder: Path) -> None:
     async def work() -> None:
-        from tests.live.attacker import peer
-
         async with peer(folder, "carol") as carol:
             mallory = Attacker(folder)
             line = await mallory.call(carol)
@@ -374,9 +371,8 @@ def test_false_causes_hold_up_nobody_else(folder: Path, cause: str) -> None:
                 false = Sealed(mallory.seals.seal(2, raw), raw)
                 await line.say(mallory.batch(mallory.lane, 2, false))
                 await line.say(*(mallory.own(k) for k in range(3, 21)))
-            if cause != "itself":
-                for one in (alice, bob):
-                    await until(lambda one=one: one.node.active.lanes.newest(mallory.lane) == 20)
+            for one in (alice, bob):
+                await until(lambda one=one: one.node.active.lanes.newest(mallory.lane) == 20)
             await talk((alice, bob))
             for one in (alice, bob):
                 assert one.node.active.group.stats().held <= 20
@@ -415,8 +411,8 @@ def test_questions_whose_answers_are_not_read_end_the_link(folder: Path) -> None
         async with attacked(folder) as (alice, bob, mallory, _, to_bob):
             link = bob.node.greeted[mallory.lane]
             pings = b"".join(wire.framed(wire.PING, varint(2**62)) for _ in range(500))
-            to_bob.writer.transport.set_write_buffer_limits(high=1 << 26)
-            for _ in range(400):
+            to_bob.reader._transport.pause_reading()  # type: ignore[attr-defined]
+            for _ in range(20_000):
                 to_bob.writer.write(pings)
                 await asyncio.sleep(0)
                 if link.closing:
@@ -693,7 +689,7 @@ def test_acknowledging_what_one_has_not_hurts_oneself(folder: Path) -> None:
                 await line.say(wire.pack_rows(wire.HAVE, rows))
             await talk((alice, bob))
             await talk((alice, bob))
-            assert alice.node.owed() == []
+            await until(lambda: alice.node.owed() == [])
             lane = bob.node.active.lanes.by_name[bob.node.lane]
             await until(lambda: lane.oldest > 1)
             await lines[1].say(wire.pack_rows(wire.WANT, [(k, 0) for k in range(len(rows))]))

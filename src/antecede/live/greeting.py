@@ -176,7 +176,8 @@ class Greeting:
             return
         if not link.dialed:
             raise DecodeError("a welcome from somebody who was not asked")
-        if len(welcome.group) != wire.TAG or link.lane not in welcome.members:
+        known = link.lane in welcome.members and welcome.invitation
+        if len(welcome.group) != wire.TAG or not known:
             raise DecodeError("a welcome to no group")
         settings = node.settings
         ordering = Ordering(node.lane, settings, node.seals.seal, welcome.invitation)

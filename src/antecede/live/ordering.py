@@ -119,7 +119,12 @@ class Ordering:
         self._changes: list[Change] = []
         self._bytes = 0
         self._stalled: set[str] = set()
-        """Lanes whose next batch the group has no room for, or speaks of who is not known yet."""
+        """Lanes whose next batch the group has no room for, or speaks of who or what is not known
+        here yet."""
+        self._met = 0
+        """How many lanes have begun."""
+        self._tried: tuple[int, ...] = ()
+        """How things stood when the stalled ones were tried in vain."""
 
     # -- what is said here -------------------------------------------------------------------------
 
@@ -179,6 +184,7 @@ class Ordering:
         wire = bytes(sent)
         self._keep_own(sent.seq, Sealed(self._seal(sent.seq, wire), wire))
         self._own(batch, reply_to)
+        self._deliver(())
         return sent.seq
 
     def _keep_own(self, number: int, batch: Sealed) -> None:
@@ -219,8 +225,11 @@ class Ordering:
             try:
                 messages = self._receive(name, number, batch.wire)
                 lane.fed = number
-            except (LimitError, UnknownMemberError):
+            except RemoteError as error:
+                if not _may_come_right(error):
+                    raise
                 self._stalled.add(name)
+                self._tried = ()
         if not self.lanes.take(name, number, batch):
             return False
         if self.keep_rows:
@@ -249,7 +258,9 @@ class Ordering:
 
     def _receive(self, name: str, number: int, wire: bytes) -> list[group_message.Message]:
         meet = (name,) if number == 1 else ()
-        return self.group.receive(wire, said_by=(name, number), meet=meet)
+        messages = self.group.receive(wire, said_by=(name, number), meet=meet)
+        self._met += number == 1
+        return messages
 
     def _deliver(self, messages: Iterable[group_message.Message]) -> None:
         """Hand messages over, and feed the lanes that waited for them or for room."""
@@ -257,10 +268,16 @@ class Ordering:
         while True:
             while work:
                 self._unpack(work.popleft())
+            if not self._stalled or self._tried == (stands := self._stands()):
+                return
+            self._tried = stands
             for name in sorted(self._stalled):
                 work.extend(self._feed(name))
-            if not work:
-                return
+
+    def _stands(self) -> tuple[int, ...]:
+        """Return what has to change before a stalled lane is worth another try."""
+        own = self.lanes.newest(self.me)
+        return self.group.stats().held, self._met, own, len(self.cuts)
 
     def _feed(self, name: str) -> list[group_message.Message]:
         """Give the group what a lane has for it; returns what is delivered."""
@@ -268,9 +285,9 @@ class Ordering:
         while lane.fed < lane.newest and name not in self.broken:
             try:
                 delivered += self._receive(name, lane.fed + 1, lane.get(lane.fed + 1).wire)
-            except (LimitError, UnknownMemberError):
-                return delivered
             except RemoteError as error:
+                if _may_come_right(error):
+                    return delivered
                 self.end_lane(name, str(error))
                 break
             lane.fed += 1
@@ -506,10 +523,19 @@ class Ordering:
         self._keep_own(number, batch)
         self.said += len(own.said)
         self._own(own, [Id(*one) for one in said.reply_to])
+        self._deliver(())
 
     def begin_again(self) -> None:
         """After a replay: go on in a new life of the ordering group."""
         self.group.restore(self.group.snapshot())
+
+
+def _may_come_right(error: RemoteError) -> bool:
+    """Whether a batch that the ordering group does not take now may be one for later: there is no
+    room, or it speaks of somebody, or of a message of one's own, that it cannot know yet. What is
+    refused must be refused by all, or some wait for what others took.
+    """
+    return isinstance(error, LimitError | UnknownMemberError) or type(error) is SequenceError
 
 
 def _may_say(by: str, change: Change) -> bool:

@@ -84,7 +84,7 @@ class Upkeep:
             return []
         for lane in node.ordering.others():
             address = node.ordering.members[lane]
-            if lane in node.greeted or not address:
+            if lane in node.greeted or not address or (node.left and lane not in node.owed()):
                 continue
             due, wait = self._calls.setdefault(lane, self._first_call(lane, now))
             if now >= due:
@@ -94,7 +94,7 @@ class Upkeep:
 
     def due(self, now: int) -> int:
         """Return when `tick` is to be called at the latest, when nothing else happens."""
-        next_ns = now + FREE_NS
+        next_ns = now + min(FREE_NS, self._node.settings.heartbeat_ns // 2)
         if self._behind or self._node.news:
             next_ns = now + NS // 50
         calls = [due for lane, (due, _) in self._calls.items() if lane not in self._node.greeted]
@@ -134,7 +134,7 @@ class Upkeep:
         """Where it was oneself who slept, nobody was silent meanwhile."""
         before, self._ticked_ns = self._ticked_ns, now
         slept = now - before if before is not None else 0
-        if slept > self._node.settings.heartbeat_ns:
+        if slept > self._node.settings.heartbeat_ns + FREE_NS:  # more than between two ticks
             for link in self._node.links.values():
                 link.heard_ns = max(link.heard_ns, now - self._node.settings.heartbeat_ns)
 

@@ -31,6 +31,8 @@ CALL_S: Final = 5.0
 LINGER_NS: Final = NS
 """How long a connection that nobody reads from holds up those who send."""
 CLOSING_S: Final = 2.0
+FAREWELL_S: Final = 0.5
+"""So long the other end has to take the last words."""
 SNAPSHOT_BYTES: Final = 8 << 20
 SNAPSHOT_ROWS: Final = 4096
 LOAD_BATCHES: Final = 256
@@ -325,8 +327,10 @@ class TcpDriver:
             transport.write(data)
             if len(data) >= BUDGET and connection.paused_since is None:
                 self.soon()
-        if link.closing:
+        if link.closing and not transport.is_closing():
             transport.close()
+            # Who reads nothing takes no farewell of TLS either.
+            self._loop.call_later(FAREWELL_S, transport.abort)
 
     def _end_paused(self, connection: Connection) -> None:
         """End a connection whose other end reads nothing: not even the reason would come there."""
