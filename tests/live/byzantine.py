@@ -382,9 +382,7 @@ class ByzantineRun(Run):
         if missing := lanes - node.greeted.keys() - {node.lane}:
             stuck.append(f"{host.name} is not connected with {missing}, {node.last_refusal}")
         held = [
-            one
-            for one in ordering.group.blocked_on()
-            if member_of(one.message.sender) != MALLORY
+            one for one in ordering.group.blocked_on() if member_of(one.message.sender) != MALLORY
         ]
         stalled = [lane for lane in ordering._stalled if member_of(lane) != MALLORY]
         spoiled = [lane for lane in ordering.spoiled if member_of(lane) != MALLORY]

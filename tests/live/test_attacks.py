@@ -15,13 +15,16 @@ import pytest
 
 from antecede.clocks.lanes import unit
 from antecede.clocks.wire import block, varint
+from antecede.errors import LimitError
 from antecede.group import frame
 from antecede.live import batches, greeting, node, upkeep, wire
 from antecede.live import ordering as ordering_module
 from antecede.live.batches import Batch
 from antecede.live.events import Change, ChangeKind
 from antecede.live.lanes import Sealed
+from antecede.live.ordering import Ordering
 from antecede.live.peer import Peer
+from antecede.live.settings import Settings
 from tests.live.attacker import Attacker, Line, honest, make_keys, peer, settled, talk, until
 
 
@@ -38,8 +41,8 @@ async def attacked(
     async with honest(folder, "alice", "bob", **more) as (alice, bob):
         mallory = Attacker(folder)
         try:
-            lines = await mallory.join(alice, bob)
-            yield alice, bob, mallory, *lines
+            to_alice, to_bob = await mallory.join(alice, bob)
+            yield alice, bob, mallory, to_alice, to_bob
         finally:
             mallory.close()
 
@@ -231,7 +234,7 @@ def test_frames_beside_batches_are_short(folder: Path, kind: int) -> None:
 
 
 def test_bytes_that_drip_hold_up_nobody(folder: Path) -> None:
-    """Before a greeting for `greeting_s`; amid a frame for as long as they want: it costs a link."""
+    """Before a greeting for `greeting_s`; amid a frame as long as they like: it costs a link."""
 
     async def work() -> None:
         async with honest(folder, "alice", "bob", greeting_s=0.6) as (alice, bob):
@@ -273,7 +276,8 @@ def test_connections_that_never_greet_are_bounded(folder: Path) -> None:
             carol = Attacker(folder, name="carol")
             await carol.join(bob, alice)
             await talk((alice, bob))
-            carol.close(), mallory.close()
+            carol.close()
+            mallory.close()
 
     asyncio.run(work())
 
@@ -323,7 +327,7 @@ def test_a_newcomer_refuses_a_welcome_that_cannot_be(folder: Path, what: str) ->
         server = await asyncio.start_server(sponsor, "127.0.0.1", 0, ssl=one.tls.server())
         port = server.sockets[0].getsockname()[1]
         async with peer(folder, "carol") as carol:
-            with pytest.raises(Exception, match="none to join|nobody at"):
+            with pytest.raises(Exception, match=r"none to join|nobody at"):
                 await carol.join(f"127.0.0.1:{port}", timeout_s=1)
             assert not carol.members
         server.close()
@@ -482,11 +486,11 @@ def test_more_lanes_than_can_be_end_the_link(folder: Path) -> None:
 
 
 def test_lives_without_end_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether they are let in one after the other and never begin, or begin over one link."""
+    """Who is let in again and again, and never begins."""
     monkeypatch.setattr(ordering_module, "MOST_LIVES", 12)
 
     async def work() -> None:
-        async with attacked(folder) as (alice, bob, mallory, _, to_bob):
+        async with attacked(folder) as (alice, bob, *_):
             words = []
             for k in range(1, 20):
                 one = Attacker(folder, f"{k:08}")
@@ -504,6 +508,26 @@ def test_lives_without_end_are_refused(folder: Path, monkeypatch: pytest.MonkeyP
             await talk((alice, bob))
 
     asyncio.run(work())
+
+
+def test_lives_that_begin_over_one_link_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings()
+
+    def begun(lane: str, invitation: bytes = b"") -> Ordering:
+        made = Ordering(lane, settings, lambda number, raw: b"", invitation)
+        made.change(Change(ChangeKind.JOINED, lane))
+        made.flush()
+        return made
+
+    ordering = begun("a~00000000")
+    lanes = [f"m~{k:08}" for k in range(14)]
+    firsts = [begun(one, ordering.invite(one).invitation).lanes.by_name[one] for one in lanes]
+    monkeypatch.setattr(ordering_module, "MOST_LIVES", 12)
+    for lane, first in zip(lanes[:12], firsts, strict=False):
+        assert ordering.take(lane, 1, first.get(1))
+    with pytest.raises(LimitError, match="has begun 12 lives"):
+        ordering.take(lanes[12], 1, firsts[12].get(1))
+    assert len(ordering.members) == 13
 
 
 def test_saying_that_strangers_are_gone_is_bounded(
@@ -548,20 +572,12 @@ def test_changes_that_change_nothing_are_no_views(folder: Path) -> None:
     asyncio.run(work())
 
 
-def test_nonsense_in_a_batch_is_heeded_no_more_and_holds_up_nothing(folder: Path) -> None:
+def test_a_gap_in_ones_own_lane_ends_the_link_and_holds_up_nothing(folder: Path) -> None:
     async def work() -> None:
-        async with attacked(folder) as (alice, bob, mallory, to_alice, to_bob):
-            ordering = mallory.ordering
-            assert ordering is not None
-            ordering.group.send(b"")  # number 2 is in no lane: made by hand below
-            sent = ordering.group.send(b"\xff" * 20)
-            assert sent.seq == 3
-            for line in (to_alice, to_bob):
-                await line.say(
-                    mallory.batch(
-                        mallory.lane, 3, Sealed(mallory.seals.seal(3, bytes(sent)), bytes(sent))
-                    )
-                )
+        async with attacked(folder) as (alice, bob, mallory, _, to_bob):
+            mallory.say(b"two")
+            mallory.say(b"three")
+            await to_bob.say(mallory.own(3))
             assert "behind batch 1" in await to_bob.last_word()
             await talk((alice, bob))
 
@@ -697,7 +713,8 @@ def test_acknowledging_what_one_has_not_hurts_oneself(folder: Path) -> None:
             carol = Attacker(folder, name="carol")
             await carol.join(bob, alice)
             await talk((alice, bob))
-            carol.close(), mallory.close()
+            carol.close()
+            mallory.close()
 
     asyncio.run(work())
 

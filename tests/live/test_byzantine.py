@@ -1,8 +1,8 @@
 """One member that breaks every rule, and what the others say to each other all the same.
 
 It reorders, repeats, leaves out, damages and forges frames by seed: others' batches, its own with
-false causes, lives and changes, greetings that lie, last words to others. The oracle judges what the
-others say to each other, as if it were not there.
+false causes, lives and changes, greetings that lie, last words to others. The oracle judges what
+the others say to each other, as if it were not there.
 """
 
 from __future__ import annotations

@@ -74,7 +74,9 @@ def test_ten_thousand_half_open_connections_keep_nobody_out(folder: Path, descri
             assert len(sockets) == CALLERS
             assert most <= HALF_OPEN
             assert len(alice._running.connections) <= 3
-            await until(lambda: door.dropped + alice.node.refused.total() >= CALLERS - HALF_OPEN - 512)
+            await until(
+                lambda: door.dropped + alice.node.refused.total() >= CALLERS - HALF_OPEN - 512
+            )
             for one in sockets:
                 one.close()
 
@@ -192,7 +194,8 @@ def test_a_key_of_another_life_is_no_second_owner(folder: Path) -> None:
             await line.say(twin.hello(group=bob.node.group_tag))
             assert "second key" in await line.last_word()
             await talk((alice, bob))
-            mallory.close(), twin.close()
+            mallory.close()
+            twin.close()
 
     asyncio.run(work())
 

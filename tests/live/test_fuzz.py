@@ -30,7 +30,9 @@ class Talk:
     def __init__(self, order: str, strict: bool) -> None:
         settings = Settings(order=order, check_all_seals=strict)
         self.nodes = {
-            name: Node(name, settings, f"{name}0000000", name, seals=KeyedSeals(f"{name}~{name}0000000"))
+            name: Node(
+                name, settings, f"{name}0000000", name, seals=KeyedSeals(f"{name}~{name}0000000")
+            )
             for name in "abm"
         }
         self.frames: list[bytes] = []
@@ -185,7 +187,9 @@ def test_ten_thousand_damaged_frames() -> None:
             node = talk.nodes["a"]
         number = 100 + count
         node.link_up(number, "m", talk.now, dialed=False)
-        hello = next(one for one in frames if wire.frames(one)[0][0][0] == wire.HELLO and b"m~" in one)
+        hello = next(
+            one for one in frames if wire.frames(one)[0][0][0] == wire.HELLO and b"m~" in one
+        )
         node.receive(number, hello, talk.now)
         raw = bytearray(draw.choice(frames))
         raw[draw.randrange(len(raw))] = draw.randrange(256)

@@ -99,9 +99,9 @@ class Settings:
 
     def tags(self) -> tuple[bytes, bytes]:
         """Return the fingerprints of the room and of the options."""
-        options = repr(sorted(self.options.items())), self.partition
+        options = [repr(sorted(self.options.items())), self.partition]
         if self.check_all_seals:
-            options = *options, "all seals"
+            options.append("all seals")
         return fingerprint(self.room), fingerprint(*options)
 
 

@@ -24,8 +24,8 @@ GUEST_NS = 60 * NS
 GIVE_UP_NS = 2 * NS
 """So long all must agree on what there is of those who are gone, before what waits is given up."""
 STRANGERS = 256
-"""Lanes of which there is nothing here that one is asked for, at most, by what each member says: each
-is named to all from then on."""
+"""Lanes that are not here and are asked for because one member speaks of them, at most: each is
+named to all from then on."""
 ASKING_NS = 2 * NS
 """After so long without an answer somebody else is asked."""
 
