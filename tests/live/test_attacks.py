@@ -740,6 +740,63 @@ def test_who_does_not_read_is_not_waited_for(folder: Path) -> None:
     asyncio.run(work())
 
 
+def test_who_says_otherwise_to_others_is_found_where_both_meet(folder: Path) -> None:
+    """Two batches under one number, both sealed: the second comes to Bob as handed on by Alice, or
+    by Mallory itself once more. It is put out, with both as the proof.
+    """
+
+    async def work() -> None:
+        async with attacked(folder) as (alice, bob, mallory, to_alice, to_bob):
+            mallory.say(b"yes")
+            yes = mallory.sealed(2)
+            parts = frame.unpack("idr", yes.wire)
+            raw = frame.pack(parts._replace(payload=batches.pack(Batch(1, [b"no"]))))
+            no = Sealed(mallory.seals.seal(2, raw), raw)
+            await to_alice.say(mallory.batch(mallory.lane, 2, yes))
+            await to_bob.say(mallory.batch(mallory.lane, 2, no))
+            for one in (alice, bob):
+                await until(lambda one=one: one.node.active.lanes.newest(mallory.lane) == 2)
+            assert [[m.payload async for m in first(one, 1)] for one in (alice, bob)] == [
+                [b"yes"],
+                [b"no"],
+            ], "until then each has what it was told"
+            link = bob.node.greeted[alice.node.lane]
+            link.names.append(mallory.lane)
+            place = len(link.names) - 1
+            handed_on = varint(place) + varint(2) + block(yes.seal) + yes.wire
+            bob.node.receive(link.number, wire.framed(wire.BATCH, handed_on), link.heard_ns)
+            bob._running.soon()
+            proof = bob.node.proofs[mallory.lane]
+            assert (proof.number, proof.one, proof.other) == (2, no, yes)
+            assert bob.node.refused["ConflictError"] == 1
+            assert not link.closing, "who hands it on is not blamed"
+            link.names.pop()
+            await until(lambda: alice.members == bob.members == ("alice", "bob"))
+            await talk((alice, bob))
+
+    asyncio.run(work())
+
+
+def test_a_forged_contradiction_proves_nothing(folder: Path) -> None:
+    """Mallory hands on what Alice is said to have said otherwise: her seal is not on it."""
+
+    async def work() -> None:
+        async with attacked(folder) as (alice, bob, mallory, _, to_bob):
+            await alice.send(b"said once")
+            await settled(alice, bob)
+            real = bob.node.active.lanes.by_name[alice.node.lane]
+            number, sealed = real.newest, real.get(real.newest)
+            false = Sealed(sealed.seal, sealed.wire[:-1] + b"!")
+            await to_bob.say(mallory.batch(alice.node.lane, number, false))
+            await until(lambda: bob.node.refused["ConflictError"] == 1)
+            assert "unproven" in bob.node.last_refusal
+            assert not bob.node.proofs
+            await talk((alice, bob))
+            assert "alice" in bob.members
+
+    asyncio.run(work())
+
+
 def test_what_a_batch_says_of_others_is_not_heeded(folder: Path) -> None:
     """Everybody joins and leaves for itself."""
 

@@ -13,9 +13,17 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from antecede.clocks.wire import Reader, block, varint
-from antecede.errors import DecodeError, LimitError, LocalError, RemoteError, SequenceError
+from antecede.errors import (
+    ConflictError,
+    DecodeError,
+    LimitError,
+    LocalError,
+    RemoteError,
+    SequenceError,
+)
 from antecede.live import wire
 from antecede.live.charges import BEGIN_ANEW, OLD_COPY, PUT_OUT, Charges
+from antecede.live.conflicts import Proof, compared
 from antecede.live.events import Change, ChangeKind, Delivery, Id, Said, lane_of
 from antecede.live.greeting import Greeting
 from antecede.live.lanes import Sealed
@@ -99,6 +107,8 @@ class Node:
         self._open: deque[Said] = deque()
         """What was handed to the application, and is not acknowledged; with a store only."""
         self.charges = Charges(name)
+        self.proofs: dict[str, Proof] = {}
+        """Lane -> that its owner said otherwise to others, where both have come here."""
         self.greeting = Greeting(self)
         self.upkeep = Upkeep(self)
 
@@ -316,13 +326,33 @@ class Node:
             self.seals.check(name, number, data, seal)
         if self.ordering.take(name, number, Sealed(seal, data)):
             self.news = True
+        else:
+            self._compare(link, name, number, Sealed(seal, data))
+
+    def _compare(self, link: Link, name: str, number: int, batch: Sealed) -> None:
+        """Look whether what comes again is the same. Who sealed two under one number is put out."""
+        try:
+            proof = compared(self.seals, self.active.lanes, name, number, batch)
+        except ConflictError as error:
+            self._distrust(link, name, error)
+            return
+        if proof is not None and name not in self.proofs:
+            self.proofs[name] = proof
+            why = f"it sealed two batches under number {number}"
+            self.count(link, ConflictError(f"{name} is proven false: {why}"))
+            if name in self.active.members:
+                self.put_out(name, why)
 
     def _handed_on(self, link: Link, name: str, number: int, batch: Sealed) -> None:
         """A batch of somebody else. What is wrong with it may be the fault of either, so the link
         stays, and the lane is asked of another.
         """
         ordering = self.active
-        if number <= ordering.lanes.newest(name) or name in link.distrusted:
+        if name in link.distrusted:
+            return
+        if number <= ordering.lanes.newest(name):
+            if name != self.lane:
+                self._compare(link, name, number, batch)
             return
         try:
             self.seals.check(name, number, batch.wire, batch.seal)
