@@ -742,7 +742,7 @@ def test_who_does_not_read_is_not_waited_for(folder: Path) -> None:
 
 def test_who_says_otherwise_to_others_is_found_where_both_meet(folder: Path) -> None:
     """Two batches under one number, both sealed: the second comes to Bob as handed on by Alice, or
-    by Mallory itself once more. It is put out, with both as the proof.
+    by Mallory itself once more. Both are the proof; who sees it puts it out.
     """
 
     async def work() -> None:
@@ -771,6 +771,8 @@ def test_who_says_otherwise_to_others_is_found_where_both_meet(folder: Path) -> 
             assert bob.node.refused["ConflictError"] == 1
             assert not link.closing, "who hands it on is not blamed"
             link.names.pop()
+            assert "proven false" in bob.node.last_refusal
+            bob.put_out("mallory", "it says otherwise to others")
             await until(lambda: alice.members == bob.members == ("alice", "bob"))
             await talk((alice, bob))
 

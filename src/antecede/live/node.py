@@ -330,7 +330,9 @@ class Node:
             self._compare(link, name, number, Sealed(seal, data))
 
     def _compare(self, link: Link, name: str, number: int, batch: Sealed) -> None:
-        """Look whether what comes again is the same. Who sealed two under one number is put out."""
+        """Look whether what comes again is the same. Who sealed two under one number is proven
+        false; to put it out is left to those who know it, since what only it has is lost then.
+        """
         try:
             proof = compared(self.seals, self.active.lanes, name, number, batch)
         except ConflictError as error:
@@ -338,10 +340,8 @@ class Node:
             return
         if proof is not None and name not in self.proofs:
             self.proofs[name] = proof
-            why = f"it sealed two batches under number {number}"
-            self.count(link, ConflictError(f"{name} is proven false: {why}"))
-            if name in self.active.members:
-                self.put_out(name, why)
+            why = f"{name} is proven false: it sealed two batches under number {number}"
+            self.count(link, ConflictError(why))
 
     def _handed_on(self, link: Link, name: str, number: int, batch: Sealed) -> None:
         """A batch of somebody else. What is wrong with it may be the fault of either, so the link
