@@ -14,11 +14,9 @@ from typing import Any
 
 import pytest
 
-from antecede.errors import DecodeError
 from antecede.group.receiving import Receiving
 from antecede.live.charges import Charges
 from antecede.live.node import Node
-from antecede.live.ordering import Ordering
 from tests.live.byzantine import ByzantineRun
 from tests.live.simulated import Plan
 
@@ -80,27 +78,15 @@ def _believe_what_is_said_of_others(self: Receiving, *arguments: Any, **more: An
     return JUDGED(self, *arguments[:3])
 
 
-def _blame_the_messenger(self: Node, link: Any, lane: str, error: DecodeError) -> None:
-    self.refuse(link, error)
-
-
-def _take_no_more(self: Ordering, name: str, number: int, batch: Any) -> bool:
-    if name in self.spoiled:
-        raise DecodeError(f"nothing more is taken of {name}")
-    return TAKEN(self, name, number, batch)
-
-
 def _believe_a_hello(self: Node, link: Any, what: str, words: str) -> None:
     self.go_out(words)
 
 
-JUDGED, TAKEN = Receiving._judged, Ordering.take
+JUDGED = Receiving._judged
 GUARDS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "one word that one is out": (Charges, "verdict", _believe_one),
     "a greeting that knows more than there is": (Node, "charge", _believe_a_hello),
     "lives of others": (Receiving, "_judged", _believe_what_is_said_of_others),
-    "the messenger is blamed": (Node, "_distrust", _blame_the_messenger),
-    "nothing is taken after nonsense": (Ordering, "take", _take_no_more),
 }
 
 
