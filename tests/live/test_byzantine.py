@@ -8,6 +8,7 @@ the others say to each other, as if it were not there.
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,7 @@ from antecede.live.charges import Charges
 from antecede.live.node import Node
 from tests.live.byzantine import ByzantineRun
 from tests.live.simulated import Plan
+from tests.live.test_simulated import SOAK_S
 
 ORDERS = ("causal", "causal", "causal", "reply", "fifo", "bss", "none")
 SEEDS = 120
@@ -65,6 +67,16 @@ def test_an_equivocator_with_sound_seals_never_breaks_the_order() -> None:
         assert not judgement.twice, (plan_of(seed), judgement)
         held_up += bool(judgement.stuck)
     assert held_up, "else more can be promised than is"
+
+
+@pytest.mark.soak
+def test_a_quarter_of_an_hour_of_lies() -> None:
+    end, seed = time.monotonic() + SOAK_S / 4, 10**6
+    while time.monotonic() < end:
+        judgement = ByzantineRun(plan_of(seed)).run()
+        assert judgement.clean, (plan_of(seed), judgement)
+        seed += 1
+    assert seed > 10**6
 
 
 # -- each guard is needed --------------------------------------------------------------------------

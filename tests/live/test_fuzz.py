@@ -13,13 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antecede.clocks.wire import block, varint
+from antecede.clocks.wire import varint
 from antecede.live import wire
 from antecede.live.node import Node
 from antecede.live.settings import NS, Settings
 from tests.live.byzantine import KeyedSeals
 
-OF_LATE_NS = 9 * NS
 KINDS = st.integers(0, 12)
 NUMBERS = st.integers(0, 2**64 - 1) | st.integers(0, 5)
 
@@ -175,6 +174,26 @@ def test_a_sponsor_that_sends_nonsense_is_refused(data: st.DataObject) -> None:
         state(node)
 
 
+def test_numbers_that_cannot_be_break_nothing() -> None:
+    """Who says to have more than there is, and then wants what was freed meanwhile."""
+    talk = Talk("causal", False)
+    talk.exchange()
+    talk.exchange()
+    node = talk.nodes["a"]
+    number = link_to(node, "m")
+    own = node.active.lanes.by_name[node.lane]
+    assert own.first > 1
+    place = node.links[number].names.index(node.lane)
+    node.receive(number, wire.pack_rows(wire.HAVE, [(place, 2**64 - 1)]), talk.now)
+    node.receive(number, wire.pack_rows(wire.WANT, [(place, 0)]), talk.now)
+    for one in list(node.links):
+        node.pull(one, 1 << 16, talk.now)
+    node.say(b"heard")
+    node.turn()
+    talk.exchange()
+    assert talk.nodes["b"].active.lanes.newest(node.lane) == own.newest
+
+
 def test_ten_thousand_damaged_frames() -> None:
     """By a seed: faster than the above, and as many."""
     draw = random.Random(5)
@@ -198,4 +217,3 @@ def test_ten_thousand_damaged_frames() -> None:
         node.link_down(number, talk.now)
     assert node.refused
     assert not node.out
-    assert block(b"")
