@@ -324,7 +324,7 @@ class Upkeep:
             lacks = sum(
                 lanes.kept(name, table.get(name, 0), min(upto, newest(name)))
                 for name, upto in done.items()
-                if name != one
+                if name != one  # its own it has: who only sends has nothing to say
             )
             said = lanes.kept(one, done.get(one, 0), newest(one)) if newest(one) else 0
             bytes_for[one] = lacks + said
@@ -351,6 +351,8 @@ class Upkeep:
     def _put_out(self, now: int) -> None:
         """Put out whom nobody who is connected has heard for long enough."""
         node, after = self._node, self._node.settings.put_out_ns
+        if node.stopped:  # it would be said when the other half is back
+            return
         for lane in self.unheard():
             since = self._heard_ns.setdefault(lane, now)
             if after is None or now - since <= after:

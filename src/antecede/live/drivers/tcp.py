@@ -55,6 +55,10 @@ class Secure(Protocol):
         """Return the member's name in a certificate (DER). Raises RemoteError without one."""
         ...
 
+    def warnings(self, now_s: float) -> list[str]:
+        """Return what will soon be a problem; `now_s`: seconds since 1970."""
+        ...
+
 
 class Connection(asyncio.Protocol):
     """One TCP connection, from its first byte to its last."""
@@ -150,6 +154,8 @@ class TcpDriver:
 
     def start(self) -> None:
         """Let time pass."""
+        for text in self._secure.warnings(time.time()) if self._secure is not None else ():
+            self._note(Entry("certificate", text, {"reason": text}))
         self._tick()
 
     async def close(self) -> None:
@@ -319,7 +325,9 @@ class TcpDriver:
     def _pull(self, connection: Connection, now: int) -> None:
         number, transport = connection.number, connection.transport
         link = self.node.links.get(number)
-        if link is None or transport is None:
+        # A transport that is being closed takes nothing more, and one with TLS is broken by a
+        # second `close`: a write after it would end the turn, and with it the peer's time.
+        if link is None or transport is None or transport.is_closing():
             return
         parts = self.node.pull(number, BUDGET, now)
         if parts:
@@ -327,7 +335,7 @@ class TcpDriver:
             transport.write(data)
             if len(data) >= BUDGET and connection.paused_since is None:
                 self.soon()
-        if link.closing and not transport.is_closing():
+        if link.closing:
             transport.close()
             # Who reads nothing takes no farewell of TLS either.
             self._loop.call_later(FAREWELL_S, transport.abort)
