@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -28,19 +29,22 @@ class Members:
         keys.make_authority(folder)
         for name in NAMES:
             keys.make_member(folder, name)
-        self.ports = dict(zip(NAMES, free_ports(len(NAMES)), strict=True))
+        ports = free_ports(len(NAMES))
+        self.addresses = {n: f"127.0.0.1:{port}" for n, port in zip(NAMES, ports, strict=True)}
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         self.lives: dict[str, int] = {}
         """How many lives of each had begun when its newest was started."""
 
     def start(self, name: str) -> None:
         self.lives[name] = self.begun(name)
-        join = "-" if name == NAMES[0] else str(self.ports[NAMES[0]])
-        arguments = [str(self.folder), name, str(self.ports[name]), join, str(RATE), self.order]
+        join = "-" if name == NAMES[0] else self.addresses[NAMES[0]]
+        arguments = [str(self.folder), name, self.addresses[name], join, str(RATE), self.order]
+        command = [sys.executable, "-m", "tests.live.member", *arguments]
         with (self.folder / f"{name}.err").open("ab") as errors:
-            self.running[name] = subprocess.Popen(
-                [sys.executable, "-m", "tests.live.member", *arguments], stderr=errors
-            )
+            self.running[name] = self.launch(name, command, errors)
+
+    def launch(self, name: str, command: list[str], errors: BinaryIO) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, stderr=errors)
 
     def go(self) -> None:
         """Let them talk once all see all."""
@@ -151,8 +155,9 @@ def judge(members: Members) -> tuple[int, int]:
 
 
 @pytest.mark.slow
-def test_killed_and_stopped_members_lose_nothing(tmp_path: Path) -> None:
-    draw = random.Random(11)
+@pytest.mark.parametrize("seed", [11, 12, 13])
+def test_killed_and_stopped_members_lose_nothing(tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
     members = Members(tmp_path, "causal")
     try:
         for name in NAMES:

@@ -22,6 +22,7 @@ from antecede.errors import DecodeError
 from antecede.live.events import Change, ChangeKind, is_lane
 
 MAX_CHANGES = 1000
+MAX_FIRST = 1 << 62
 MAX_DETAIL_BYTES = 1000
 AT_A_TIME = 16
 
@@ -50,8 +51,8 @@ def unpack(data: bytes) -> Batch:
     """Return the batch that `pack` wrote. Raises DecodeError."""
     reader = Reader(data)
     first, count = reader.varint(), reader.varint()
-    if first < 1:
-        raise DecodeError("messages are numbered from 1")
+    if not 1 <= first <= MAX_FIRST:
+        raise DecodeError(f"messages are numbered from 1 to {MAX_FIRST}")
     if count > len(data):
         raise DecodeError(f"{count} messages announced in a batch of {len(data)} bytes")
     lengths = _lengths(reader, count)

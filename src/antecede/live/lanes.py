@@ -10,13 +10,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from antecede.errors import SequenceError
 
 Frontier = Mapping[str, int]
 """Lane -> the number of the newest batch."""
+
+
+NEWEST = 1 << 62
+"""No batch has a higher number, whatever somebody says."""
+STRANGERS = 4096
+"""Lanes of which there is nothing here that one member may speak of."""
 
 
 class Sealed(NamedTuple):
@@ -94,13 +100,19 @@ class Lanes:
         return True
 
     def acknowledged(self, member: str, frontier: Frontier) -> None:
-        """Note how far a member has come; numbers never go back."""
+        """Note how far a member has come; numbers never go back.
+
+        What it invents is bounded: of lanes that are not here, so many.
+        """
         table, known = self.heard.setdefault(member, {}), self.by_name
+        most = len(known) + STRANGERS
         for lane, number in frontier.items():
-            if number > table.get(lane, 0):
-                table[lane] = number
+            if number > table.get(lane, 0) and (
+                lane in known or lane in table or len(table) < most
+            ):
+                table[lane] = min(number, NEWEST)
                 if lane not in known or number > known[lane].newest:
-                    self._ahead[lane] = max(number, self._ahead.get(lane, 0))
+                    self._ahead[lane] = max(table[lane], self._ahead.get(lane, 0))
 
     def met(self, member: str, frontier: Frontier) -> None:
         """Note what a member says that it has, whatever it was known to have."""
@@ -137,6 +149,13 @@ class Lanes:
                 lane.oldest += 1
             lane.oldest = max(lane.oldest, min(number, lane.newest) + 1)
             self._drop(lane, lane.oldest)
+
+    def kept(self, name: str, behind: int, upto: int) -> int:
+        """Return the bytes that are kept of a lane behind one number, up to another."""
+        lane = self.by_name[name]
+        sizes = chain(lane.spilled, (len(batch.wire) for batch in lane.batches))
+        start = max(0, behind + 1 - lane.oldest)
+        return sum(islice(sizes, start, max(start, upto + 1 - lane.oldest)))
 
     def spill(self, at_most: int, stored: Frontier) -> None:
         """Drop batches from memory, the largest lanes first, that a store has, to so many bytes."""

@@ -34,6 +34,8 @@ class Link:
         """Lanes of which the store is to be asked for some."""
         self.asked: set[str] = set()
         """Those of which it was."""
+        self.distrusted: set[str] = set()
+        """Lanes of which the other end has handed on what cannot be."""
         self.given_up: dict[str, int] = {}
         """Lane -> the oldest number that the other end says it still has."""
         self.told_gone: dict[str, int] = {}

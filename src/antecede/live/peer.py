@@ -349,12 +349,13 @@ class Peer:
             lambda: self._in_group or bool(node.refusal) or node.refused.total() > refused,
             min(end - time.monotonic(), CALL_WAIT_S),
         )
+        if self._in_group:
+            return
         if node.refusal and not node.refusal.startswith(NOT_YET):
             raise PeerError(f"{address} does not let {self.name} in: {node.refusal}")
         if node.refused.total() > refused:
             raise PeerError(f"{address} is none to join: {node.last_refusal}")
-        if not self._in_group:
-            await asyncio.sleep(CALL_AGAIN_S)
+        await asyncio.sleep(CALL_AGAIN_S)
 
     def _settled(self) -> bool:
         """Whether the store has one's own first batch."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from antecede.clocks.wire import varint
 from antecede.live import wire
+from antecede.live.charges import PUT_OUT
 from antecede.live.held import HeldSince
 from antecede.live.links import Link
 from antecede.live.settings import NS
@@ -24,6 +25,9 @@ GIVE_UP_NS = 2 * NS
 """So long all must agree on what there is of those who are gone, before what waits is given up."""
 TRIP = 5
 """Heartbeats until the round trip is measured again where signs of life are not needed."""
+STRANGERS = 256
+"""Lanes that are not here and are asked for because one member speaks of them, at most: each is
+named to all from then on."""
 ASKING_NS = 2 * NS
 """After so long without an answer somebody else is asked."""
 
@@ -44,6 +48,8 @@ class Upkeep:
         """Lane -> when that member was last connected, or learnt of."""
         self._behind: dict[str, tuple[int, int]] = {}
         """Lane of which others have more -> (its newest here, since when that is so)."""
+        self._strangers: dict[str, set[str]] = {}
+        """Name of a member -> lanes that were asked for because it spoke of them."""
         self._agreed_ns: int | None = None
         self._asked: dict[str, tuple[int, int]] = {}
         """Lane -> (link that was asked for it, when)."""
@@ -80,7 +86,7 @@ class Upkeep:
             return []
         for lane in node.ordering.others():
             address = node.ordering.members[lane]
-            if lane in node.greeted or not address:
+            if lane in node.greeted or not address or (node.left and lane not in node.owed()):
                 continue
             due, wait = self._calls.setdefault(lane, self._first_call(lane, now))
             if now >= due:
@@ -119,6 +125,10 @@ class Upkeep:
                 return
         if now - self._looked_ns >= settings.relay_ns // 4:
             self._looked_ns = now
+            node.weigh(now)
+            if node.out:
+                return
+            self._end_gone()
             self._forget_guests(now)
             self._give_up(now)
             self._put_out(now)
@@ -131,7 +141,7 @@ class Upkeep:
         """Where it was oneself who slept, nobody was silent meanwhile."""
         before, self._ticked_ns = self._ticked_ns, now
         slept = now - before if before is not None else 0
-        if slept > self._node.settings.heartbeat_ns:
+        if slept > self._node.settings.heartbeat_ns + FREE_NS:  # more than between two ticks
             for link in self._node.links.values():
                 link.heard_ns = max(link.heard_ns, now - self._node.settings.heartbeat_ns)
 
@@ -178,7 +188,7 @@ class Upkeep:
         behind = {}
         for lane, known in self._known_newest().items():
             newest = ordering.lanes.newest(lane)
-            if known <= newest or lane == self._node.lane:
+            if known <= newest or lane == self._node.lane or not ordering.takes(lane):
                 continue
             before = self._behind.get(lane)
             behind[lane] = before if before is not None and before[0] == newest else (newest, now)
@@ -240,7 +250,10 @@ class Upkeep:
             if heard.get(link.lane, {}).get(lane, 0) > newest
             and link.lane != lane
             and link.given_up.get(lane, 0) <= newest + 1
+            and lane not in link.distrusted
         ]
+        if not newest:
+            able = [link for link in able if self._believed(link.name, lane)]
         if not able:
             return
         able.sort(key=lambda link: (asked is not None and link.number <= asked[0], link.number))
@@ -248,6 +261,15 @@ class Upkeep:
         self._asked[lane] = able[0].number, now
         row = node.place(lane), newest
         able[0].control.append(wire.pack_rows(wire.WANT, [row]))
+
+    def _believed(self, name: str, lane: str) -> bool:
+        """Whether there may be such a lane because that member says so."""
+        lanes, known = self._strangers.setdefault(name, set()), self._node.active.lanes
+        lanes.difference_update([one for one in lanes if known.newest(one)])
+        if lane not in lanes and len(lanes) >= STRANGERS:
+            return False
+        lanes.add(lane)
+        return True
 
     def _stop_asking(self, lane: str) -> None:
         asked = self._asked.pop(lane, None)
@@ -294,25 +316,60 @@ class Upkeep:
         lanes, settings = ordering.lanes, node.settings
         if node.durable:
             lanes.spill(settings.memory, node.safe())
-        kept = lanes.bytes + lanes.spilled_bytes
+        kept = lanes.bytes + lanes.spilled_bytes - self._left_behind()
         at_most = settings.disk if node.durable else settings.memory
         slowest = self._slowest() if kept > at_most else None
         if slowest is not None and not node.stopped:
-            node.put_out(slowest, f"too far behind: {kept} bytes are kept, most of them for it")
+            self._send_away(slowest, f"too far behind: {kept} bytes are kept, most of them for it")
+
+    def _left_behind(self) -> int:
+        """Return the bytes of those who are gone that cannot be delivered: nobody's fault now."""
+        ordering = self._node.active
+        done, lanes = ordering.done(), ordering.lanes
+        return sum(
+            lanes.kept(lane, done.get(lane, 0), lanes.newest(lane))
+            for lane in ordering.gone
+            if lanes.newest(lane) > done.get(lane, 0)
+        )
+
+    def _send_away(self, lane: str, why: str) -> None:
+        """Keep nothing more for somebody, a member or not."""
+        node = self._node
+        ordering = node.active
+        if lane in ordering.members:
+            node.put_out(lane, why)
+            return
+        ordering.guests.pop(lane, None)
+        ordering.lanes.heard.pop(lane, None)
+        link = node.greeted.get(lane)
+        if link is not None and not link.closing:
+            node.end(link, why)
 
     def _slowest(self) -> str | None:
-        """Return the member that lacks most of what is kept."""
+        """Return for whom most is kept: it lacks what is delivered here, or said what is not."""
         ordering = self._node.active
-        newest, heard = ordering.lanes.frontier(), ordering.lanes.heard
-
-        def lacks(member: str) -> int:
-            # Its own lane it has, whether it says so or not: who only sends has nothing to say.
-            table = heard.get(member, {})
-            return sum(n - table.get(lane, 0) for lane, n in newest.items() if lane != member)
-
-        return max(ordering.others(), key=lambda member: (lacks(member), member), default=None)
+        lanes, done = ordering.lanes, ordering.done()
+        waits = {*ordering.others(), *ordering.guests, *self._node.greeted} - ordering.gone
+        bytes_for: dict[str, int] = {}
+        for one in waits:
+            table, newest = lanes.heard.get(one, {}), lanes.newest
+            lacks = sum(
+                lanes.kept(name, table.get(name, 0), min(upto, newest(name)))
+                for name, upto in done.items()
+                if name != one  # its own it has: who only sends has nothing to say
+            )
+            said = lanes.kept(one, done.get(one, 0), newest(one)) if newest(one) else 0
+            bytes_for[one] = lacks + said
+        return max(bytes_for, key=lambda one: (bytes_for[one], one), default=None)
 
     # -- who is gone -------------------------------------------------------------------------------
+
+    def _end_gone(self) -> None:
+        """Take nothing more from who is out, whether it heeds that or not."""
+        node = self._node
+        for lane, link in node.greeted.items():
+            if lane in node.active.gone and not link.closing:
+                node.end(link, f"{PUT_OUT}: {lane} is out; join anew")
 
     def _forget_guests(self, now: int) -> None:
         """Keep nothing more for newcomers that were let in and never began."""

@@ -30,6 +30,8 @@ HELLO, WELCOME, LANES, OWNER, BATCH, HAVE, WANT, GONE, PING, PONG, BYE = range(1
 MAX_FRAME = 1 << 26
 MAX_FIRST = 1 << 20
 """Bytes of a frame from somebody who has not been greeted yet."""
+MAX_CONTROL = 1 << 20
+"""Bytes of a frame that is no batch, no welcome and no list of names."""
 MAX_TEXT = 1000
 MAX_LANES = 1 << 16
 NO_MORE = 1 << 63
@@ -172,9 +174,11 @@ def pack_rows(kind: int, rows: Iterable[tuple[int, int]]) -> bytes:
 def read_rows(body: bytes, names: list[str]) -> dict[str, int]:
     """Read what `pack_rows` wrote, by lane. Raises DecodeError."""
     reader, end = Reader(body), len(body)
-    rows = {}
+    rows: dict[str, int] = {}
     while reader.offset < end:
         name = named(reader.varint(), names)
+        if name in rows:
+            raise DecodeError(f"{name} stands twice in a frame")
         rows[name] = reader.varint()
     return rows
 
@@ -197,10 +201,12 @@ def pack_names(names: Iterable[str]) -> bytes:
     return framed(LANES, *(block(name.encode()) for name in names))
 
 
-def read_names(body: bytes) -> list[str]:
-    """Read what `pack_names` wrote. Raises DecodeError."""
-    reader, names = Reader(body), []
+def read_names(body: bytes, at_most: int = MAX_LANES) -> list[str]:
+    """Read what `pack_names` wrote. Raises DecodeError, also for more names than `at_most`."""
+    reader, names = Reader(body), list[str]()
     while reader.offset < len(body):
+        if len(names) == at_most:
+            raise DecodeError(f"more than {MAX_LANES} lanes on a link")
         names.append(lane(reader))
     return names
 

@@ -35,8 +35,9 @@ GATHERED: Final = 1 << 17
 CALL_S: Final = 5.0
 LINGER_NS: Final = NS
 """How long a connection that nobody reads from holds up those who send."""
-HANG_UP_S: Final = 0.5
 CLOSING_S: Final = 2.0
+FAREWELL_S: Final = 0.5
+"""So long the other end has to take the last words."""
 SNAPSHOT_BYTES: Final = 8 << 20
 SNAPSHOT_ROWS: Final = 4096
 GATHERED_ROWS: Final = 256
@@ -312,8 +313,8 @@ class TcpDriver:
             connection = self.connections[number]
             if connection.paused_since is None:
                 self._pull(connection, now)
-            elif node.links[number].closing:
-                self._hang_up(connection)
+            else:
+                self._end_paused(connection)
         self._load()
         if node.upkeep.hurried:
             self._call_due(now)
@@ -372,7 +373,14 @@ class TcpDriver:
         transport = connection.transport
         if transport is not None and not transport.is_closing():
             transport.close()
-            self._loop.call_later(HANG_UP_S, transport.abort)
+            # Who reads nothing takes no farewell of TLS either.
+            self._loop.call_later(FAREWELL_S, transport.abort)
+
+    def _end_paused(self, connection: Connection) -> None:
+        """End a connection whose other end reads nothing: not even the reason would come there."""
+        link = self.node.links.get(connection.number)
+        if link is not None and link.closing and connection.transport is not None:
+            connection.transport.abort()
 
     def choked(self) -> bool:
         """Whether most of those who listen take no more at present."""
