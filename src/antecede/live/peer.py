@@ -288,6 +288,24 @@ class Peer:
         ordering = self.node.ordering
         return tuple(sorted(map(member_of, ordering.members))) if ordering is not None else ()
 
+    @property
+    def history(self) -> tuple[Message, ...]:
+        """The newest messages, own ones among them, as many as `history=` says; a newcomer's begin
+        with those of its sponsor, and with a store they are there after a restart.
+        """
+        ordering = self.node.ordering
+        return tuple(ordering.history) if ordering is not None else ()
+
+    def ask(self) -> dict[str, str]:
+        """Ask at once for what others have and is not here, as is done after `relay_s` anyway.
+
+        Returns whose messages are asked for, and of whom, by lanes; empty: nobody who is connected
+        is known to have more than is here.
+        """
+        asked = self.node.upkeep.ask_now(time.monotonic_ns())
+        self._running.soon()
+        return asked
+
     def status(self) -> Status:
         """Return how the peer is doing now."""
         broken = self._running.broken

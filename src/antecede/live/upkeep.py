@@ -217,6 +217,20 @@ class Upkeep:
         row = node.place(lane), newest
         able[0].control.append(wire.pack_rows(wire.WANT, [row]))
 
+    def ask_now(self, now: int) -> dict[str, str]:
+        """Ask at once, and anew, for what others have and is not here: lane -> whom (a lane)."""
+        if self._node.ordering is None or self._node.out:
+            return {}
+        self._look_for_missing(now)
+        for lane, (newest, _) in self._behind.items():
+            asked = self._asked.get(lane)
+            if asked is not None:
+                self._asked[lane] = asked[0], now - ASKING_NS
+            self._ask(lane, newest, now)
+        links = self._node.links
+        asked_of = {lane: links.get(number) for lane, (number, _) in self._asked.items()}
+        return {lane: link.lane for lane, link in asked_of.items() if link is not None}
+
     def _stop_asking(self, lane: str) -> None:
         asked = self._asked.pop(lane, None)
         link = self._node.links.get(asked[0]) if asked is not None else None
