@@ -14,7 +14,8 @@ from antecede.live.events import Id
 QUOTE_CELLS: Final = 24
 """Of the message that is answered."""
 DEEPEST: Final = 8
-"""Levels that a tree is drawn with; what is below says what it answers."""
+"""Levels that a tree is drawn with, where the line is wide enough; what is below says what it
+answers."""
 BRANCH, LAST, BAR, BLANK = "├── ", "└── ", "│   ", "    "
 
 
@@ -39,7 +40,7 @@ def answered(room: Room, post: Post) -> str:
 
 def _not_here(one: Id, *, lost: bool) -> str:
     why = "that nobody has any more" if lost else "from before"
-    return f"a message of {name_of(one.sender)} {why}"
+    return f"a message of {name_of(one.sender)}'s {why}"
 
 
 def _waited(post: Post) -> str:
@@ -48,21 +49,22 @@ def _waited(post: Post) -> str:
 
 def tree(room: Room, thread: Thread, width: int | None = None) -> Iterator[str]:
     """Yield a thread, drawn as a tree; without recursion, as threads can be deep."""
+    deepest = DEEPEST if width is None else max(1, min(DEEPEST, (width - 60) // 4))
     waiting: list[tuple[Thread, str, str, int]] = [(thread, "", "", 0)]
     while waiting:
         part, first, rest, depth = waiting.pop()
         post = room.posts.get(Id(*part.id))
         below = bool(part.answers)
-        stem = rest + (BAR if below and depth < DEEPEST else BLANK)
+        stem = rest + (BAR if below and depth < deepest else BLANK)
         if post is None:
             yield f"      {first}({_of_unknown(room, part)})"
         else:
-            deep = f" ↳ {answered(room, post)}" if depth > DEEPEST else ""
+            deep = f" ↳ {answered(room, post)}" if depth > deepest else ""
             head = f"{post.number:>4}  {first}{name_of(post.sender)}{deep}: "
             yield from _with_text(head, " " * 6 + stem, harmless(post.text) + _waited(post), width)
         for k, answer in enumerate(reversed(part.answers)):
             last = k == 0
-            if depth < DEEPEST:
+            if depth < deepest:
                 first_below, rest_below = rest + (LAST if last else BRANCH), rest
                 rest_below += BLANK if last else BAR
             else:
@@ -82,21 +84,23 @@ def threads(room: Room, most: int | None = None, width: int | None = None) -> It
         yield from tree(room, thread, width)
 
 
-def held(waiting: Waiting, room: Room, now_s: float | None = None) -> str:
-    """Return what is held, and what it waits for; `now_s`: to say for how long, too."""
+def held(waiting: Waiting, now_s: float | None = None) -> str:
+    """Return what is held, and what it waits for; `now_s`: to say for how long, too.
+
+    Messages that are not here have no number here, so they are told by their senders.
+    """
     whose = name_of(waiting.parent.sender)
-    since = "" if now_s is None else f", for {duration(1000 * (now_s - waiting.since_s))}"
-    what = "answer" if waiting.parent.sender == waiting.sender else f"answer to {whose}"
-    return (
-        f"held: {name_of(waiting.sender)}'s {what} (message {waiting.id.number}) waits for "
-        f"{whose}'s message {waiting.parent.number}{since}: {waiting.why}"
-    )
+    since = "" if now_s is None else f" for {duration(1000 * (now_s - waiting.since_s))}"
+    text = f"{name_of(waiting.sender)}'s answer waits{since} for "
+    if not waiting.why:
+        return f"{text}{whose}'s answer, which is held itself"
+    return f"{text}a message of {whose}'s that is not here: {waiting.why}"
 
 
 def all_held(room: Room, now_s: float) -> Iterator[str]:
     """Yield all that is held."""
     for waiting in room.held:
-        yield held(waiting, room, now_s)
+        yield held(waiting, now_s)
     if not room.held:
         yield "nothing is held"
 

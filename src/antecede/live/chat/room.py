@@ -54,7 +54,7 @@ class Waiting(NamedTuple):
     parent: Id
     """What it waits for."""
     why: str
-    """Where that is, in words."""
+    """Where that is, in words; empty: it is held itself."""
     since_s: float
     """When it was first seen held, on the clock of `Room.hold`."""
 
@@ -149,7 +149,7 @@ class Room:
     # -- what is held ------------------------------------------------------------------------------
 
     def hold(self, held: Mapping[Id, tuple[Id, str]], now_s: float) -> bool:
-        """Note what is held at a moment: id -> (what it waits for, where that is, in words).
+        """Note what is held at a moment: id -> (what it waits for, where that is; empty: held too).
 
         Returns whether something has changed.
         """

@@ -68,7 +68,7 @@ class Terminal:
         if isinstance(news, Said):
             screen.show(drawing.said(room, news.post, screen.width))
         elif isinstance(news, Held):
-            screen.note(drawing.held(news.waiting, room))
+            screen.note(f"held: {drawing.held(news.waiting)}")
         elif isinstance(news, Notice):
             screen.note(news.text)
 

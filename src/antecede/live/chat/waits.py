@@ -11,7 +11,7 @@ MOST = 500
 
 
 def held_of(node: Node) -> dict[Id, tuple[Id, str]]:
-    """Return the held answers: id -> (what it waits for, where that is)."""
+    """Return the held answers: id -> (what it waits for, where that is; empty: held itself)."""
     ordering = node.ordering
     if ordering is None or not ordering.group.stats().held:
         return {}
@@ -52,5 +52,7 @@ def _why(node: Node, parent: Id) -> str:
 
 def _names(names: list[str]) -> str:
     shown = [name_of(name) for name in names[:3]]
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    if len(names) > len(shown):
+        shown.append(f"{len(names) - len(shown)} more")
+    *first, last = shown
+    return f"{', '.join(first)} and {last}" if first else last

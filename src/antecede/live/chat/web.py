@@ -16,6 +16,7 @@ import hmac
 import json
 import re
 import secrets
+import time
 from collections.abc import AsyncIterator
 from http import HTTPStatus
 from importlib.resources import files
@@ -24,6 +25,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from antecede.errors import LocalError, PeerError
+from antecede.live.chat.drawing import held
 from antecede.live.chat.room import Post, Room, Waiting
 from antecede.live.chat.session import Changed, Chat, Held, News, Notice, Said
 from antecede.live.chat.words import harmless, name_of, one_line
@@ -214,18 +216,12 @@ def _members(room: Room) -> list[dict[str, Any]]:
 
 
 def _held(room: Room) -> list[dict[str, Any]]:
-    return [_waiting(one) for one in room.held]
+    now_s = time.monotonic()
+    return [_waiting(one, now_s) for one in room.held]
 
 
-def _waiting(one: Waiting) -> dict[str, Any]:
-    return {
-        "id": str(one.id),
-        "sender": name_of(one.sender),
-        "number": one.id.number,
-        "of": name_of(one.parent.sender),
-        "parent": one.parent.number,
-        "why": one.why,
-    }
+def _waiting(one: Waiting, now_s: float) -> dict[str, Any]:
+    return {"text": held(one), "for": round(now_s - one.since_s, 1)}
 
 
 def _event(kind: str, data: Any) -> bytes:
