@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import logging
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -17,7 +18,7 @@ from antecede.live import keys
 from antecede.live.chat import terminal
 from antecede.live.chat.drawing import summary
 from antecede.live.chat.room import Room
-from antecede.live.chat.session import Chat
+from antecede.live.chat.session import Chat, Notice
 from antecede.live.chat.terminal import LEAVE, Screen, Terminal
 from antecede.live.chat.web import HERE, Page, checked_place
 from antecede.live.chat.words import MAX_BYTES, name_of, one_line
@@ -27,6 +28,11 @@ from antecede.live.settings import MISSING_PARENT, RELEASE
 from antecede.live.tls import Tls
 
 HISTORY: Final = 200
+MOST_HISTORY: Final = 100_000
+TOLD_ANYWAY: Final = ("disconnected", "given_up", "out", "store_failed")
+"""Events of the log that the room tells itself, or that end it."""
+SLOW_S: Final = 1.0
+"""After so long it is said that one is still calling."""
 EVERYWHERE: Final = "0.0.0.0"
 INSECURE = (
     "WITHOUT CERTIFICATES: names are believed, and whoever is on the way can read and change all "
@@ -126,8 +132,12 @@ def _peer(args: argparse.Namespace) -> Peer:
             "--keys FOLDER names the certificates (`antecede keys FOLDER NAME ...` makes them); "
             "--insecure goes without"
         )
-    if args.history < 0:
-        raise LocalError(f"--history is a number of messages, not {args.history}")
+    if not 0 <= args.history <= MOST_HISTORY:
+        raise LocalError(f"--history is 0 to {MOST_HISTORY:,} messages, not {args.history}")
+    if args.put_out is not None and not 1 <= args.put_out <= 1e8:
+        raise LocalError(f"--put-out is 1 to 100,000,000 seconds, not {args.put_out:g}")
+    if args.address is not None and args.listen is None:
+        raise LocalError("--address says where --listen is reached, which is not given")
     if args.join is not None:
         split_address(args.join)
     tls = None
@@ -152,6 +162,20 @@ def _peer(args: argparse.Namespace) -> Peer:
     )
 
 
+class _Log(logging.Handler):
+    """What the peer logs, as far as it matters to people: who was refused, what fails."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.chat: Chat | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Tell the room; before there is one, what goes wrong is an error of its own."""
+        if self.chat is not None and getattr(record, "antecede_event", "") not in TOLD_ANYWAY:
+            text = record.getMessage().removeprefix(f"{self.chat.peer.name}: ")
+            self.chat.tell(Notice(one_line(text)))
+
+
 class _Running:
     """One chat, from joining to leaving."""
 
@@ -159,6 +183,7 @@ class _Running:
         self._args, self._peer, self._web = args, peer, web
         self._person = not args.plain and terminal.is_person(sys.stdin, sys.stdout)
         self._ascii = args.ascii or terminal.speaks_ascii_only(sys.stdout)
+        self._log = _Log()
         self._signal: int | None = None
         self._ended = asyncio.Event()
 
@@ -168,14 +193,16 @@ class _Running:
         for number in (signal.SIGINT, signal.SIGTERM):
             with contextlib.suppress(NotImplementedError, ValueError):
                 loop.add_signal_handler(number, self._signalled, number)
-        for name in self._warnings():
-            print(f"antecede: {name}", file=sys.stderr, flush=True)
+        for warning in self._warnings():
+            self._note(warning)
+        logging.getLogger("antecede.live").addHandler(self._log)
         try:
             async with self._peer:
                 knew = await self._unless_ended(self._begin())
                 if not self._ended.is_set():
                     await self._talk(bool(knew))
         finally:
+            logging.getLogger("antecede.live").removeHandler(self._log)
             for number in (signal.SIGINT, signal.SIGTERM):
                 with contextlib.suppress(NotImplementedError, ValueError):
                     loop.remove_signal_handler(number)
@@ -189,6 +216,9 @@ class _Running:
         if not self._args.web_for_others:
             return []
         return ["THE PAGE IS OPEN TO OTHER MACHINES: who has its address reads and speaks as you"]
+
+    def _note(self, text: str) -> None:
+        print(f"antecede: {text}", file=sys.stderr, flush=True)
 
     def _signalled(self, number: int) -> None:
         self._signal = self._signal or number
@@ -212,7 +242,13 @@ class _Running:
         if knew:
             return True
         if args.join is not None:
-            await peer.join(args.join)
+            calling = asyncio.get_running_loop().call_later(
+                SLOW_S, self._note, f"calling {args.join} ..."
+            )
+            try:
+                await peer.join(args.join)
+            finally:
+                calling.cancel()
             return False
         if args.listen is None:
             raise LocalError(
@@ -236,6 +272,7 @@ class _Running:
             self._say_where(screen, room, knew, page)
             view.earlier()
             chat.attach(view.news)
+            self._log.chat = chat
             tasks = [
                 asyncio.ensure_future(chat.run()),
                 asyncio.ensure_future(self._read(view)),

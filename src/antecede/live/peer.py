@@ -17,6 +17,7 @@ import asyncio
 import importlib
 import os
 import secrets
+import ssl
 import string
 import time
 from collections import deque
@@ -333,7 +334,9 @@ class Peer:
 
         def called(error: Exception | None) -> None:
             if error is not None:
-                failures.append(str(error) or type(error).__name__)
+                failures.append(_why_not(error))
+            if isinstance(error, ssl.SSLCertVerificationError):
+                self.node.refusal = failures[-1]
 
         end = time.monotonic() + timeout_s
         while not self._in_group:
@@ -398,10 +401,14 @@ class Peer:
         """
         await self.room()
         sent = self.send_nowait(payload, reply_to=reply_to)
-        if self.node.durable:
-            number = self._batch_to_come(sent)
-            await self._until(lambda: self.node.safe().get(self.node.lane, 0) >= number)
+        await self.kept()
         return sent
+
+    async def kept(self) -> None:
+        """Wait until what was sent so far will survive a crash of this peer."""
+        if self.node.durable:
+            number = self._batch_to_come()
+            await self._until(lambda: self.node.safe().get(self.node.lane, 0) >= number)
 
     def send_nowait(self, payload: bytes, *, reply_to: Answered | Iterable[Answered] = ()) -> Id:
         """As `send`, without waiting for room or for the store."""
@@ -416,7 +423,7 @@ class Peer:
         self._running.soon()
         return sent
 
-    def _batch_to_come(self, sent: Id) -> int:
+    def _batch_to_come(self) -> int:
         """Return the number of the batch that holds, or will hold, the newest message."""
         ordering = self.node.active
         return ordering.lanes.newest(self.node.lane) + ordering.unsent
@@ -584,6 +591,17 @@ class Peer:
                 return False
             await self._next_change(left)
         return True
+
+
+def _why_not(error: Exception) -> str:
+    """Return in words why a call came to nothing."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is none of our authority's ({error.verify_message})"
+    if isinstance(error, ConnectionRefusedError):
+        return "nobody listens there"
+    if isinstance(error, TimeoutError):
+        return "no answer"
+    return str(error) or type(error).__name__
 
 
 def _life(store: Store | None) -> str:

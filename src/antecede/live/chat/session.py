@@ -134,6 +134,7 @@ class Chat:
         message = Message(sent.lane, sent.number, payload, 0, answered)
         post = self.room.add(message, time.monotonic(), at_s=time.time())
         assert post is not None  # a number is given out once
+        await self.peer.kept()
         self.tell(Said(post))
         return post
 
