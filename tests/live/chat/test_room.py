@@ -111,9 +111,9 @@ def test_what_is_held_since_when_and_for_what() -> None:
     assert [one.id for one in room.long_held(10.3)] == [answer, below]
     assert not list(room.long_held(11.0)), "once each"
     assert list(drawing.all_held(room, 12.5)) == [
-        "bob's answer waits for 2.5 s for a message of carol's that is not here: "
+        "bob's answer has waited 2.5 s for a message of carol's that is not here: "
         "carol is away; nobody who is here has it",
-        "carol's answer waits for 2.5 s for bob's answer, which is held itself",
+        "carol's answer has waited 2.5 s for bob's answer, which is held itself",
     ]
     post = room.add(message(BOB, 4, "yes", parent), 13.0)
     assert post is not None

@@ -90,8 +90,8 @@ def held(waiting: Waiting, now_s: float | None = None) -> str:
     Messages that are not here have no number here, so they are told by their senders.
     """
     whose = name_of(waiting.parent.sender)
-    since = "" if now_s is None else f" for {duration(1000 * (now_s - waiting.since_s))}"
-    text = f"{name_of(waiting.sender)}'s answer waits{since} for "
+    waits = "waits" if now_s is None else f"has waited {duration(1000 * (now_s - waiting.since_s))}"
+    text = f"{name_of(waiting.sender)}'s answer {waits} for "
     if not waiting.why:
         return f"{text}{whose}'s answer, which is held itself"
     return f"{text}a message of {whose}'s that is not here: {waiting.why}"
