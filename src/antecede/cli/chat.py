@@ -29,6 +29,9 @@ from antecede.live.tls import Tls
 
 HISTORY: Final = 200
 MOST_HISTORY: Final = 100_000
+SIGNALS: Final = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
 TOLD_ANYWAY: Final = ("disconnected", "given_up", "out", "store_failed")
 """Events of the log that the room tells itself, or that end it."""
 SLOW_S: Final = 1.0
@@ -121,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
     number = asyncio.run(_Running(args, peer, web).run())
     if number == signal.SIGINT:
         raise KeyboardInterrupt
-    if number == signal.SIGTERM:
+    if number is not None:
         raise Terminated
     return 0
 
@@ -190,7 +193,7 @@ class _Running:
     async def run(self) -> int | None:
         """Return the number of the signal that ended it; None: it ended by itself."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in SIGNALS:
             with contextlib.suppress(NotImplementedError, ValueError):
                 loop.add_signal_handler(number, self._signalled, number)
         for warning in self._warnings():
@@ -203,7 +206,7 @@ class _Running:
                     await self._talk(bool(knew))
         finally:
             logging.getLogger("antecede.live").removeHandler(self._log)
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in SIGNALS:
                 with contextlib.suppress(NotImplementedError, ValueError):
                     loop.remove_signal_handler(number)
         return self._signal
@@ -281,7 +284,8 @@ class _Running:
             try:
                 done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
-                    task.result()
+                    with contextlib.suppress(BrokenPipeError):  # nobody reads it: that is the end
+                        task.result()
             finally:
                 for task in tasks:
                     task.cancel()
@@ -313,6 +317,7 @@ class _Running:
                 if end:
                     if end == LEAVE and self._args.store is not None:
                         await self._peer.leave()
+                        self._note(f"{self._args.store} is of no more use: its member has left")
                     return
         except KeyboardInterrupt:  # of the prompt, which takes Ctrl-C as a key
             self._signalled(signal.SIGINT)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from antecede.clocks.wire import varint
 from antecede.live import wire
+from antecede.live.greeting import PUT_OUT
 from antecede.live.held import HeldSince
 from antecede.live.links import Link
 from antecede.live.settings import NS
@@ -22,6 +23,8 @@ GUEST_NS = 60 * NS
 """So long a newcomer that was let in may take to begin."""
 GIVE_UP_NS = 2 * NS
 """So long all must agree on what there is of those who are gone, before what waits is given up."""
+PARTING_NS = NS
+"""So long a member that is out stays connected: mostly it hears so from who said it."""
 ASKING_NS = 2 * NS
 """After so long without an answer somebody else is asked."""
 
@@ -43,6 +46,8 @@ class Upkeep:
         self._behind: dict[str, tuple[int, int]] = {}
         """Lane of which others have more -> (its newest here, since when that is so)."""
         self._agreed_ns: int | None = None
+        self._gone_ns: dict[str, int] = {}
+        """Lane of who is out and still connected -> since when."""
         self._asked: dict[str, tuple[int, int]] = {}
         """Lane -> (link that was asked for it, when)."""
 
@@ -114,6 +119,7 @@ class Upkeep:
                 return
             self._forget_guests(now)
             self._give_up(now)
+            self._part(now)
             self._put_out(now)
         if now - self._freed_ns >= FREE_NS:
             self._freed_ns = now
@@ -302,6 +308,15 @@ class Upkeep:
             if lane not in self._node.greeted and now - since > GUEST_NS:
                 del ordering.guests[lane]
                 ordering.lanes.heard.pop(lane, None)
+
+    def _part(self, now: int) -> None:
+        """End the links to who is out: it may know nobody who tells it so otherwise."""
+        node = self._node
+        gone = node.active.gone & node.greeted.keys()
+        self._gone_ns = {lane: self._gone_ns.get(lane, now) for lane in gone}
+        for lane, since in self._gone_ns.items():
+            if now - since >= PARTING_NS:
+                node.end(node.greeted[lane], f"{PUT_OUT}: it is out, as another member says")
 
     def _put_out(self, now: int) -> None:
         """Put out whom nobody who is connected has heard for long enough."""

@@ -187,7 +187,9 @@ def test_at_a_terminal_the_line_that_is_typed_stays(started: Started, plain: boo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 143)]
+)
 def test_who_is_asked_to_end_leaves(started: Started, number: int, code: int) -> None:
     alice, bob = started.chat("alice"), None
     alice.until(r"/help lists")
@@ -223,8 +225,36 @@ def test_a_store_survives_a_kill(started: Started, tmp_path: Path) -> None:
     alice.until(r"bob is connected")
     alice.until(r"bob ↳ 3 alice “are you there\?”: yes, again")
     bob.write("/leave\n")
+    bob.until(r"bob\.db is of no more use: its member has left")
     bob.ends(0)
     alice.until(r"bob left")
+
+
+@pytest.mark.slow
+def test_who_is_not_read_any_more_leaves(started: Started) -> None:
+    alice = started.chat("alice")
+    alice.until(r"/help lists")
+    bob = started.chat("bob")
+    bob.until(r"/help lists")
+    assert bob.process.stdout is not None
+    bob.process.stdout.close()
+    alice.write("are you there?\n")
+    alice.until(r"bob left")
+    bob.ends(0)
+
+
+@pytest.mark.slow
+def test_who_comes_again_under_the_same_name_takes_the_place_of_the_first(started: Started) -> None:
+    alice = started.chat("alice")
+    alice.until(r"/help lists")
+    bob = started.chat("bob")
+    bob.until(r"/help lists")
+    again = started.chat("bob")
+    again.until(r"bob in room design: 2 here")
+    bob.until(r"antecede: bob is out of the group: put out of the group")
+    bob.ends(2)
+    again.write("it is me\n")
+    alice.until(r"bob: it is me")
 
 
 @pytest.mark.slow

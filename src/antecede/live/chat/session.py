@@ -90,11 +90,13 @@ class Chat:
             self.tell(Notice(_given_up(event)))
 
     def _came(self, message: Message) -> None:
+        before = self.room.members
+        self._look_who()
         at_s = time.time() if message.place else None
         post = self.room.add(message, time.monotonic(), at_s=at_s, earlier=not message.place)
         if post is not None:
             self.tell(Said(post))
-            if post.waited_s:
+            if post.waited_s or self.room.members != before:
                 self.tell(Changed())
 
     async def _look(self) -> None:
@@ -105,14 +107,18 @@ class Chat:
                 self.tell(Held(waiting))
 
     def _look_around(self) -> None:
+        changed = self.room.hold(held_of(self.peer.node), time.monotonic())
+        if self._look_who() or changed:
+            self.tell(Changed())
+
+    def _look_who(self) -> bool:
+        """Tell whose connection came or went; returns whether there is anything new."""
         node, room = self.peer.node, self.room
         before = room.members
-        connected = room.see(self.peer.members, map(member_of, node.greeted))
-        for name, here in connected:
+        for name, here in room.see(self.peer.members, map(member_of, node.greeted)):
             words = "is connected" if here else "is away: not connected"
             self.tell(Notice(f"{name_of(name)} {words}"))
-        if room.hold(held_of(node), time.monotonic()) or room.members != before:
-            self.tell(Changed())
+        return room.members != before
 
     # -- what is asked for -------------------------------------------------------------------------
 

@@ -45,11 +45,13 @@ class Screen:
         return shutil.get_terminal_size().columns if self._out.isatty() else None
 
     def show(self, lines: Iterable[str]) -> None:
-        """Print lines, at once."""
+        """Print lines, at once. Raises BrokenPipeError where nobody is there to read them."""
         text = "".join(f"{ascii_only(line) if self._ascii else line}\n" for line in lines)
-        with contextlib.suppress(UnicodeEncodeError):
+        try:
             self._out.write(text)
             self._out.flush()
+        except OSError as error:  # of a terminal that was closed, too
+            raise BrokenPipeError(str(error)) from error
 
     def note(self, text: str) -> None:
         """Print what is no message."""
