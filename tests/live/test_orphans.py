@@ -307,3 +307,24 @@ def test_what_is_missing_is_asked_for_at_once_when_told() -> None:
     assert list(heard(network, "c")) == ["question", "answer"]
     network.run(network.now + NS)
     assert node.upkeep.ask_now(network.now) == {}
+
+
+def test_what_is_only_late_is_not_taken_for_lost() -> None:
+    """Somebody is gone, all are connected and agree on that one; a's message is on its way."""
+    network = group(relay_ns=5 * NS, silence_ns=60 * NS)
+    node_of(network, "d").leave()
+    network.turn("d")
+    network.run(network.now + 6 * NS)
+    network.crash("d")
+    network.cut("a", "c")
+    question = said(network, "a", "question")
+    network.run(network.now + NS // 2)
+    said(network, "b", "answer", question)
+    network.run(network.now + 4 * NS)
+    node = node_of(network, "c")
+    assert not node.upkeep.unheard()
+    assert node.active.group.stats().held == 1
+    network.heal()
+    network.run(network.now + 10 * NS)
+    assert list(heard(network, "c")) == ["question", "answer"]
+    assert not heard(network, "c")["answer"].missing

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from antecede.errors import LocalError, PeerError
@@ -150,6 +152,17 @@ def test_what_cannot_be_said_is_a_sentence_and_sends_nothing() -> None:
             alice.peer.node.go_out("for the test")
             with pytest.raises(PeerError, match="for the test"):
                 await alice.say("x")
+
+    run(work)
+
+
+def test_what_is_shown_as_said_survives_a_crash(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with people("alice", store=tmp_path / "alice.db") as room:
+            node = room["alice"].peer.node
+            for k in range(3):
+                post = await room["alice"].say(f"{k}")
+                assert node.safe()[node.lane] >= post.id.number
 
     run(work)
 
