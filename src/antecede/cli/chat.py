@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
-from antecede.errors import LocalError
+from antecede.errors import LocalError, PeerError
 from antecede.interrupt import Terminated
 from antecede.live import keys
 from antecede.live.chat import terminal
@@ -204,6 +204,8 @@ class _Running:
                 knew = await self._unless_ended(self._begin())
                 if not self._ended.is_set():
                     await self._talk(bool(knew))
+        except PeerError as error:  # in it may be words of others
+            raise PeerError(one_line(str(error))) from error
         finally:
             logging.getLogger("antecede.live").removeHandler(self._log)
             for number in SIGNALS:

@@ -268,6 +268,12 @@ class Ordering:
         for change in batch.changes:
             self._changed(message.sender, change)
 
+    def stalled(self) -> dict[str, int]:
+        """Return the lanes whose next batch waits for room, or speaks of somebody who is not known
+        here yet, with that batch's number.
+        """
+        return {name: self.lanes.by_name[name].fed + 1 for name in sorted(self._stalled)}
+
     # -- who is in ---------------------------------------------------------------------------------
 
     def _changed(self, by: str, change: Change) -> None:

@@ -21,7 +21,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from antecede.cli import main
+from antecede.errors import PeerError
 from antecede.live import keys
+from antecede.live.peer import Peer
 
 WAIT_S = 30.0
 NAMES = ("alice", "bob", "carol")
@@ -337,6 +339,17 @@ def test_a_wrong_call_is_a_sentence(
     assert why in error
     said = [line for line in error.splitlines() if "WITHOUT CERTIFICATES" not in line]
     assert len(said) == 1, error
+
+
+def test_words_of_others_reach_the_terminal_by_no_error(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def join(self: Peer, address: str) -> None:
+        raise PeerError("not let in: \x1b[2J\nantecede: all is well")
+
+    monkeypatch.setattr(Peer, "join", join)
+    assert main(["chat", "bob", "--room", "r", "--join", "h:1", "--insecure"]) == 2
+    assert "not let in: ␛[2J antecede: all is well\n" in capfd.readouterr().err
 
 
 def test_what_cannot_go_together(capfd: pytest.CaptureFixture[str]) -> None:

@@ -115,6 +115,12 @@ def test_what_is_held_since_when_and_for_what() -> None:
         "carol is away; nobody who is here has it",
         "carol's answer has waited 2.5 s for bob's answer, which is held itself",
     ]
+    [of_a_stranger] = {below: (below, "speaks of a stranger")}.items()
+    assert room.hold({**held, **dict([of_a_stranger])}, 12.5)
+    assert list(drawing.all_held(room, 12.5))[1] == (
+        "what carol says next has waited 2.5 s: it speaks of a stranger"
+    )
+    assert room.hold(held, 12.5)
     post = room.add(message(BOB, 4, "yes", parent), 13.0)
     assert post is not None
     assert post.waited_s == 3.0

@@ -91,6 +91,8 @@ def held(waiting: Waiting, now_s: float | None = None) -> str:
     """
     whose = name_of(waiting.parent.sender)
     waits = "waits" if now_s is None else f"has waited {duration(1000 * (now_s - waiting.since_s))}"
+    if waiting.parent == waiting.id:
+        return f"what {whose} says next {waits}: it {waiting.why}"
     text = f"{name_of(waiting.sender)}'s answer {waits} for "
     if not waiting.why:
         return f"{text}{whose}'s answer, which is held itself"

@@ -17,6 +17,9 @@ from antecede.live.peer import Peer
 
 LOOK_S: Final = 0.1
 """So often it is looked what is held and who is connected."""
+MUCH: Final = 2000
+MUCH_S: Final = 5.0
+"""With more held messages than that it is looked so often what they are."""
 
 
 class Said(NamedTuple):
@@ -51,6 +54,7 @@ class Chat:
     def __init__(self, peer: Peer, room: Room) -> None:
         self.peer, self.room = peer, room
         self._views: list[Viewer] = []
+        self._looked_s = 0.0
 
     def attach(self, view: Viewer) -> Callable[[], None]:
         """Tell a view what happens from now on; what is returned ends that."""
@@ -107,7 +111,13 @@ class Chat:
                 self.tell(Held(waiting))
 
     def _look_around(self) -> None:
-        changed = self.room.hold(held_of(self.peer.node), time.monotonic())
+        """Look who is connected and what is held: that less often where it is much."""
+        now, ordering = time.monotonic(), self.peer.node.ordering
+        held = ordering.group.stats().held if ordering is not None else 0
+        changed = False
+        if now - self._looked_s >= (LOOK_S / 2 if held <= MUCH else MUCH_S):
+            self._looked_s = now
+            changed = self.room.hold(held_of(self.peer.node), now)
         if self._look_who() or changed:
             self.tell(Changed())
 

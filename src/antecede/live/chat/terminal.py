@@ -16,7 +16,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, Final, TextIO
 
-from antecede.errors import LocalError
+from antecede.errors import LocalError, MissingExtraError
 from antecede.live.chat import commands, drawing
 from antecede.live.chat.commands import Command
 from antecede.live.chat.session import Chat, Held, News, Notice, Said
@@ -149,9 +149,12 @@ async def piped_lines(descriptor: int) -> AsyncIterator[str]:
 
 async def prompted_lines() -> AsyncIterator[str]:
     """Yield lines of a person, whose line stays below what is printed meanwhile."""
-    from prompt_toolkit import PromptSession
-    from prompt_toolkit.completion import WordCompleter
-    from prompt_toolkit.patch_stdout import patch_stdout
+    try:
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.completion import WordCompleter
+        from prompt_toolkit.patch_stdout import patch_stdout
+    except ImportError as error:
+        raise MissingExtraError("antecede chat at a terminal, without --plain,", "live") from error
 
     words = [f"/{word}" for word in (*commands.WITHOUT, "reply", "thread", "threads", "put-out")]
     session: PromptSession[str] = PromptSession(

@@ -8,24 +8,27 @@ from antecede.live.node import Node
 
 MOST = 500
 """Held messages that are looked at one by one."""
+STRANGER = "speaks of somebody whose own first words are not here, or there is no room for it"
 
 
 def held_of(node: Node) -> dict[Id, tuple[Id, str]]:
-    """Return the held answers: id -> (what it waits for, where that is; empty: held itself)."""
+    """Return the held answers: id -> (what it waits for, where that is; empty: held itself).
+
+    What waits for itself is the next of a member whose messages wait all together.
+    """
     ordering = node.ordering
-    if ordering is None or not ordering.group.stats().held:
+    if ordering is None:
         return {}
-    blocked = ordering.group.blocked_on()[:MOST]
+    found: dict[Id, tuple[Id, str]] = {}
+    for lane, number in ordering.stalled().items():
+        found[Id(lane, number)] = Id(lane, number), STRANGER
+    blocked = ordering.group.blocked_on()[:MOST] if ordering.group.stats().held else []
     held = {Id(*one.message.id) for one in blocked}
-    found = {}
     for one in blocked:
         if one.waits_for:
             parent = Id(*one.waits_for[0])
-            waits = parent in held
-            found[Id(*one.message.id)] = (
-                parent,
-                "it is held itself" if waits else _why(node, parent),
-            )
+            why = "" if parent in held else _why(node, parent)
+            found[Id(*one.message.id)] = parent, why
     return found
 
 
