@@ -328,3 +328,92 @@ def test_what_is_only_late_is_not_taken_for_lost() -> None:
     network.run(network.now + 10 * NS)
     assert list(heard(network, "c")) == ["question", "answer"]
     assert not heard(network, "c")["answer"].missing
+
+
+# -- strangers -------------------------------------------------------------------------------------
+
+
+def with_a_stranger(durable: str = "", **settings: Any) -> tuple[MemoryNetwork, Id, Id]:
+    """c lets n in, of whom a and b do not hear, answers it, and dies."""
+    network = group(names="abc", durable=durable, put_out_ns=None, **settings)
+    network.add("n", network.hosts["c"].settings)
+    network.cut("n", "ab")
+    network.start("n", "c")
+    network.run(network.now + NS // 4)
+    words = said(network, "n", "words")
+    while "words" not in heard(network, "c"):
+        network.run(network.now + NS // 50)
+    answer = said(network, "c", "answer", words)
+    said(network, "c", "something else")
+    network.run(network.now + NS // 10)
+    network.crash("c")
+    network.run(network.now + NS // 2)
+    return network, words, answer
+
+
+@pytest.mark.parametrize("durable", ["", "a"])
+@pytest.mark.parametrize("policy", ["release", "set_aside"])
+def test_what_answers_a_stranger_is_settled_too(policy: str, durable: str) -> None:
+    network, words, answer = with_a_stranger(durable, missing_parent=policy)
+    network.crash("n")
+    network.run(network.now + 6 * NS)
+    assert not heard(network, "a"), "while c is a member it may come back, and know"
+    a = node_of(network, "a")
+    a.put_out(answer.lane, "dead")
+    network.turn("a")
+    network.run(network.now + 6 * NS)
+    if durable:
+        said(network, "a", "stored")
+        network.run(network.now + NS)
+        network.crash("a")
+        network.start("a")
+        network.run(network.now + 5 * NS)
+    for name in "ab":
+        got = heard(network, name)
+        ordering = node_of(network, name).active
+        assert ordering.stalled() == {}
+        assert ordering.group.stats().held == ordering.lanes.bytes == 0
+        if policy == "release":
+            assert {"answer", "something else"} <= got.keys()
+            assert got["answer"].missing == (words,)
+        else:
+            assert next(iter(got)) == "something else"
+            assert given_up(network, name)[0] == GivenUp(answer.lane, 1, (words.lane,))
+
+
+def test_a_stranger_that_comes_after_all_is_told_and_comes_anew() -> None:
+    network, words, answer = with_a_stranger()
+    a = node_of(network, "a")
+    a.put_out(answer.lane, "dead")
+    network.turn("a")
+    network.run(network.now + 6 * NS)
+    assert heard(network, "b")["answer"].missing == (words,)
+    network.heal()
+    network.run(network.now + 6 * NS)
+    assert node_of(network, "n").out.startswith("put out of the group")
+    network.crash("n")
+    network.start("n", "a")
+    network.run(network.now + 3 * NS)
+    said(network, "n", "here again", answer)
+    network.run(network.now + NS)
+    for name in "ab":
+        assert heard(network, name)["here again"].reply_to == (answer,)
+
+
+def test_who_forges_a_stranger_holds_up_itself_alone() -> None:
+    network = group(names="abc")
+    c = node_of(network, "c").active
+    forged = Id("zed~00000000", 7)
+    c.group._state.protocol.join(c.group._state.roster.next_number)
+    c.group._state.roster.add(c.group._state.roster.next_number, forged.lane)
+    c.group._state.protocol.delivered[c.group._state.roster.numbers[forged.lane]] = [1, 9]  # type: ignore[attr-defined]
+    said(network, "c", "to nobody", forged)
+    said(network, "c", "after it")
+    said(network, "a", "all is well")
+    network.run(network.now + 6 * NS)
+    assert list(heard(network, "b")) == ["all is well"]
+    network.crash("c")
+    network.run(network.now + 12 * NS)
+    for name in "ab":
+        assert heard(network, name)["to nobody"].missing == (forged,)
+        assert "after it" in heard(network, name)

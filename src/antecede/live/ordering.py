@@ -215,6 +215,8 @@ class Ordering:
 
     def _receive(self, name: str, number: int, wire: bytes) -> list[group_message.Message]:
         meet = (name,) if number == 1 else ()
+        if self.cuts and self._one_a_batch:  # nobody waits for these, so they may be spoken of
+            meet = *meet, *self.cuts
         return self.group.receive(wire, said_by=(name, number), meet=meet)
 
     def _deliver(self, messages: Iterable[group_message.Message]) -> None:
@@ -349,9 +351,7 @@ class Ordering:
         In orders by replies only answers to what is missing wait: see `antecede.live.orphans`.
         """
         if self._one_a_batch:
-            held = self.settings.missing_parent == HOLD
-            have = self.lanes.frontier()
-            return {} if held else orphans.ended(self.group, self.gone, have, self.cuts)
+            return {} if self.settings.missing_parent == HOLD else self._hopeless_parents()
         newest = self.lanes.newest
         dead: dict[Id, set[str]] = {}
         waiting = {Id(*one.message.id): one.waits_for for one in self.group.blocked_on()}
@@ -369,6 +369,19 @@ class Ordering:
             if one.lane in self.gone:
                 found[one.lane] = one.number - 1, tuple(sorted(dead[one]))
         return found
+
+    def _hopeless_parents(self) -> dict[str, tuple[int, tuple[str, ...]]]:
+        have = self.lanes.frontier()
+        known = {*have, *self.members, *self.gone, *self.guests, *self.cuts}.union(
+            *self.lanes.heard.values()
+        )
+        waiting = (
+            self.lanes.by_name[name].get(number).wire
+            for name, number in self.stalled().items()
+            if name in self.gone
+        )
+        found = orphans.strangers(self.group, waiting, known)
+        return found | orphans.ended(self.group, self.gone, have, self.cuts)
 
     def _lacking(
         self,
@@ -393,6 +406,9 @@ class Ordering:
             self.rows.append(Row(lane, CUT, Sealed(b"", str(last).encode())))
         self.cuts[lane] = last
         if self._one_a_batch:
+            if lane not in self.lanes.by_name:  # a stranger: should it come after all, it is told
+                self.gone.add(lane)
+            self._deliver(())
             self._deliver(orphans.released(self.group, self.cuts))
             return
         self._deliver(self.group.leave(lane, last))

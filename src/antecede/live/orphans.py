@@ -9,10 +9,12 @@ with all that answers it. Both follow from the inputs alone, so a store replays 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
+from contextlib import suppress
 
+from antecede.errors import RemoteError
 from antecede.group import message as group_message
 from antecede.group.group import Group
-from antecede.live.events import GivenUp, Id
+from antecede.live.events import GivenUp, Id, is_lane
 from antecede.live.settings import SET_ASIDE
 
 
@@ -45,6 +47,23 @@ def released(group: Group, cuts: Mapping[str, int]) -> list[group_message.Messag
         if not more:
             break
         found += more
+    return found
+
+
+def strangers(
+    group: Group, waiting: Iterable[bytes], known: Container[str]
+) -> dict[str, tuple[int, tuple[str, ...]]]:
+    """Return the lanes that nobody who is here has heard of, and what waits answers, as `ended`.
+
+    `waiting`: batches of members that are gone, which the group does not take since they speak of
+    others that have not begun here. Nothing of these is here, so their lanes end at once.
+    """
+    found: dict[str, tuple[int, tuple[str, ...]]] = {}
+    for wire in waiting:
+        with suppress(RemoteError):
+            for lane, _ in group.inspect(wire).reply_to:
+                if is_lane(lane) and lane not in known:
+                    found[lane] = 0, (lane,)
     return found
 
 

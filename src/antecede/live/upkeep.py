@@ -264,7 +264,8 @@ class Upkeep:
         """Whether all members are connected and have the same of those who are gone."""
         node = self._node
         ordering = node.active
-        if ordering.group.stats().held == 0 or self.unheard():
+        waits = ordering.group.stats().held or ordering.stalled()
+        if not waits or self.unheard():
             return False
         heard, newest = ordering.lanes.heard, ordering.lanes.newest
         return all(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from antecede.live.chat.waits import STRANGER, held_of
-from antecede.live.events import Id
 from antecede.live.settings import NS
-from tests.live.test_orphans import group, heard, node_of, orphaned, said
+from tests.live.test_orphans import group, node_of, orphaned, said, with_a_stranger
 
 
 def test_a_parent_that_others_have_or_that_is_on_its_way() -> None:
@@ -46,19 +45,8 @@ def test_a_parent_whose_sender_is_away_or_gone() -> None:
 
 
 def test_who_speaks_of_a_stranger_is_shown() -> None:
-    """c lets somebody in whom a and b never hear of, answers it, and both die."""
-    network = group(names="abc", put_out_ns=None, relay_ns=NS)
-    network.add("n", network.hosts["c"].settings)
-    network.cut("n", "ab")
-    network.start("n", "c")
-    network.run(network.now + NS // 2)
-    words = said(network, "n", "words")
-    while "words" not in heard(network, "c"):
-        network.run(network.now + NS // 50)
-    answer = said(network, "c", "answer", words)
-    network.run(network.now + NS // 10)
+    network, _, answer = with_a_stranger()
     network.crash("n")
-    network.crash("c")
     network.run(network.now + NS)
     for name in "ab":
         assert held_of(node_of(network, name)) == {answer: (answer, STRANGER)}
