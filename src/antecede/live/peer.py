@@ -77,9 +77,10 @@ class Peer:
     along. `store`: a file that survives crashes; None: what was not delivered when the program ends
     is gone, and the next life is a new lane. `acknowledge`: "next" counts a message as done when
     the next one is asked for, "explicit" when `acknowledge` is called with it. `status`:
-    "HOST:PORT" where /status, /metrics and /healthz are served to whoever reaches it. `trace`: a
-    folder for Parquet files of what is sent and delivered here, which `antecede audit` judges.
-    Further arguments are fields of `Settings`, times in seconds under names that end in `_s`.
+    "HOST:PORT" where /status, /metrics and /healthz are served to whoever reaches it by an address,
+    as localhost, or by this name. `trace`: a folder for Parquet files of what is sent and delivered
+    here, which `antecede audit` judges. Further arguments are fields of `Settings`, times in
+    seconds under names that end in `_s`.
 
     Raises LocalError for arguments that cannot be.
     """

@@ -16,7 +16,7 @@ from antecede.live.events import member_of
 from antecede.live.peer import Peer
 
 Made = TypeVar("Made")
-TIMEOUT_S = 40.0
+TIMEOUT_S = 120.0
 PATIENT: dict[str, Any] = {"relay_s": 60.0, "silence_s": 60.0, "heartbeat_s": 30.0}
 """Nobody asks others for what does not come, or gives up a connection, by itself."""
 
@@ -77,7 +77,7 @@ async def _ended(task: asyncio.Future[None]) -> None:
         await task
 
 
-async def until(true: Callable[[], Any], seconds: float = 15.0) -> None:
+async def until(true: Callable[[], Any], seconds: float = 40.0) -> None:
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "it does not come to that"

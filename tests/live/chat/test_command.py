@@ -25,7 +25,7 @@ from antecede.errors import PeerError
 from antecede.live import keys
 from antecede.live.peer import Peer
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 NAMES = ("alice", "bob", "carol")
 
 

@@ -90,10 +90,10 @@ def test_an_answer_to_what_died_with_its_sender_is_marked() -> None:
             )
             for name in ("carol", "dan"):
                 assert room["alice"].put_out(name) == f"{name} is put out"
-            await until(lambda: texts(room, "alice") == ["what do you mean?"], 25)
+            await until(lambda: texts(room, "alice") == ["what do you mean?"])
             post = room["alice"].room.post(1)
             assert (post.parent, post.lost) == (waiting.parent, True)
-            await until(lambda: texts(room, "bob") == ["what do you mean?"], 25)
+            await until(lambda: texts(room, "bob") == ["what do you mean?"])
             assert room["bob"].room.post(1).lost
             await room["bob"].say("we do not know", 1)
             await until(lambda: texts(room, "alice")[-1] == "we do not know")

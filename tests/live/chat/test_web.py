@@ -204,7 +204,7 @@ def test_news_come_as_they_happen(monkeypatch: pytest.MonkeyPatch) -> None:
             assert [one["name"] for one in whole["members"]] == ["alice", "bob"]
             assert (said["sender"], said["text"]) == ("bob", "one line\nanother </script>")
             assert notice == "told"
-            await until(lambda: not room["alice"]._views, 5)
+            await until(lambda: not room["alice"]._views)
 
     run(work)
 

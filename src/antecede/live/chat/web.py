@@ -29,7 +29,7 @@ from antecede.live.chat.drawing import held
 from antecede.live.chat.room import Post, Room, Waiting
 from antecede.live.chat.session import Changed, Chat, Held, News, Notice, Said
 from antecede.live.chat.words import harmless, name_of, one_line
-from antecede.live.drivers.addresses import joined_address, split_address
+from antecede.live.drivers.addresses import joined_address, reached_at, split_address
 from antecede.live.http_server import (
     HTML,
     Answer,
@@ -84,7 +84,7 @@ class Page:
         except OSError as error:
             where = joined_address(self._host, self._port)
             raise PeerError(f"the page cannot be served at {where}: {error}") from error
-        self.url = f"http://{joined_address(self._host, port)}/{self._token}/"
+        self.url = f"http://{joined_address(reached_at(self._host), port)}/{self._token}/"
         return self
 
     async def __aexit__(
