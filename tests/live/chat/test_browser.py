@@ -150,7 +150,7 @@ def test_two_browsers_a_thread_a_held_answer_and_a_script_that_does_not_run(scen
     bob.until(lambda: bob.all("#held li"))
     told = bob.find("#held").text
     assert "alice's answer waits for a message of carol's that is not here" in told
-    assert "alice can give it, and is asked" in told
+    bob.until(lambda: "alice can give it, and is asked" in bob.find("#held").text)
     bob.until(lambda: re.search(r"for [1-9]\d* s", bob.find("#held").text))
     assert "an answer" not in bob.texts()
     bob.find("#ask").click()

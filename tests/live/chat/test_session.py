@@ -51,7 +51,8 @@ def test_a_held_answer_is_told_with_what_it_waits_for_and_comes_when_asked_for()
             await until(lambda: [one for one in news if isinstance(one, Held)])
             [waiting] = room["bob"].room.held
             assert (waiting.sender, waiting.parent.sender) == ("alice", "carol")
-            assert waiting.why == "alice can give it, and is asked"
+            known = "alice can give it, and is asked"
+            await until(lambda: [one.why for one in room["bob"].room.held] == [known])
             assert not texts(room, "bob")
             assert room["bob"].ask() == "asked for messages again: alice for carol's"
             await until(lambda: texts(room, "bob") == ["a question", "an answer"])
