@@ -129,6 +129,8 @@ class HttpServer:
             await _Exchange(reader, writer, self._handler, len(self._tasks)).run()
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             pass  # the other end is gone, or too slow: there is nobody to tell
+        except asyncio.CancelledError:
+            pass  # by `close`: asyncio would log the task as a failure
         finally:
             self._tasks.discard(task)
             with contextlib.suppress(OSError):

@@ -15,6 +15,7 @@ from tests.live.chat.people import PATIENT, Loop, People, looping, until
 pytest.importorskip("selenium", reason="selenium drives the browser: it is not installed")
 
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
@@ -60,7 +61,8 @@ class Window:
         return [one.text for one in self.all(".post .text")]
 
     def until(self, true: Any) -> None:
-        WebDriverWait(self.driver, 60, 0.05).until(lambda _: true())
+        gone = [StaleElementReferenceException]  # the page was drawn anew meanwhile
+        WebDriverWait(self.driver, 60, 0.05, gone).until(lambda _: true())
 
     def keys(self, *keys: str) -> None:
         self.driver.switch_to.active_element.send_keys(*keys)

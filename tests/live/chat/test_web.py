@@ -232,6 +232,28 @@ def test_a_browser_that_takes_nothing_is_sent_away_and_holds_up_nobody(
     run(work)
 
 
+def test_a_page_that_ends_while_somebody_looks_ends_quietly(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def work() -> None:
+        async with people("alice", page=True) as room:
+            looking = asyncio.ensure_future(_events(url_of(room), 1))
+            await looking
+            parts = urlsplit(url_of(room))
+            reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+            writer.write(
+                f"GET {parts.path}events HTTP/1.1\r\nhost: {parts.netloc}\r\n\r\n".encode()
+            )
+            await reader.readuntil(b"event: room")
+            room.pages["alice"]._server.close()
+            await reader.read()
+            writer.close()
+        await asyncio.sleep(0.05)
+        assert not [one for one in caplog.records if one.name == "asyncio"]
+
+    run(work)
+
+
 @pytest.mark.parametrize("place", ["127.0.0.1:0", "localhost:80", "[::1]:8000", "127.9.9.9:1"])
 def test_places_on_this_machine(place: str) -> None:
     checked_place(place, for_others=False)
