@@ -335,7 +335,7 @@ def test_what_is_only_late_is_not_taken_for_lost() -> None:
 
 def with_a_stranger(durable: str = "", **settings: Any) -> tuple[MemoryNetwork, Id, Id]:
     """c lets n in, of whom a and b do not hear, answers it, and dies."""
-    network = group(names="abc", durable=durable, put_out_ns=None, **settings)
+    network = group(names="abc", durable=durable, put_out_ns=None, relay_ns=3 * NS, **settings)
     network.add("n", network.hosts["c"].settings)
     network.cut("n", "ab")
     network.start("n", "c")
@@ -356,12 +356,12 @@ def with_a_stranger(durable: str = "", **settings: Any) -> tuple[MemoryNetwork, 
 def test_what_answers_a_stranger_is_settled_too(policy: str, durable: str) -> None:
     network, words, answer = with_a_stranger(durable, missing_parent=policy)
     network.crash("n")
-    network.run(network.now + 6 * NS)
+    network.run(network.now + 15 * NS)
     assert not heard(network, "a"), "while c is a member it may come back, and know"
     a = node_of(network, "a")
     a.put_out(answer.lane, "dead")
     network.turn("a")
-    network.run(network.now + 6 * NS)
+    network.run(network.now + 15 * NS)
     if durable:
         said(network, "a", "stored")
         network.run(network.now + NS)
@@ -386,10 +386,10 @@ def test_a_stranger_that_comes_after_all_is_told_and_comes_anew() -> None:
     a = node_of(network, "a")
     a.put_out(answer.lane, "dead")
     network.turn("a")
-    network.run(network.now + 6 * NS)
+    network.run(network.now + 15 * NS)
     assert heard(network, "b")["answer"].missing == (words,)
     network.heal()
-    network.run(network.now + 6 * NS)
+    network.run(network.now + 15 * NS)
     assert node_of(network, "n").out.startswith("put out of the group")
     network.crash("n")
     network.start("n", "a")
@@ -410,7 +410,7 @@ def test_who_forges_a_stranger_holds_up_itself_alone() -> None:
     said(network, "c", "to nobody", forged)
     said(network, "c", "after it")
     said(network, "a", "all is well")
-    network.run(network.now + 6 * NS)
+    network.run(network.now + 15 * NS)
     assert list(heard(network, "b")) == ["all is well"]
     network.crash("c")
     network.run(network.now + 12 * NS)
