@@ -17,6 +17,7 @@ import asyncio
 import importlib
 import os
 import secrets
+import ssl
 import string
 import time
 from collections import deque
@@ -79,9 +80,10 @@ class Peer:
     along. `store`: a file that survives crashes; None: what was not delivered when the program ends
     is gone, and the next life is a new lane. `acknowledge`: "next" counts a message as done when
     the next one is asked for, "explicit" when `acknowledge` is called with it. `status`:
-    "HOST:PORT" where /status, /metrics and /healthz are served to whoever reaches it. `trace`: a
-    folder for Parquet files of what is sent and delivered here, which `antecede audit` judges.
-    Further arguments are fields of `Settings`, times in seconds under names that end in `_s`.
+    "HOST:PORT" where /status, /metrics and /healthz are served to whoever reaches it by an address,
+    as localhost, or by this name. `trace`: a folder for Parquet files of what is sent and delivered
+    here, which `antecede audit` judges. Further arguments are fields of `Settings`, times in
+    seconds under names that end in `_s`.
 
     It runs in whatever loop asyncio has: `uvloop.run(main())` in place of `asyncio.run(main())`
     spares an eighth to a fifth of the processor time where messages are many
@@ -296,6 +298,24 @@ class Peer:
         ordering = self.node.ordering
         return tuple(sorted(map(member_of, ordering.members))) if ordering is not None else ()
 
+    @property
+    def history(self) -> tuple[Message, ...]:
+        """The newest messages, own ones among them, as many as `history=` says; a newcomer's begin
+        with those of its sponsor, and with a store they are there after a restart.
+        """
+        ordering = self.node.ordering
+        return tuple(ordering.history) if ordering is not None else ()
+
+    def ask(self) -> dict[str, str]:
+        """Ask at once for what others have and is not here, as is done after `relay_s` anyway.
+
+        Returns whose messages are asked for, and of whom, by lanes; empty: nobody who is connected
+        is known to have more than is here.
+        """
+        asked = self.node.upkeep.ask_now(time.monotonic_ns())
+        self._running.soon()
+        return asked
+
     def status(self) -> Status:
         """Return how the peer is doing now."""
         broken = self._running.broken
@@ -328,7 +348,9 @@ class Peer:
 
         def called(error: Exception | None) -> None:
             if error is not None:
-                failures.append(str(error) or type(error).__name__)
+                failures.append(_why_not(error))
+            if isinstance(error, ssl.SSLCertVerificationError):
+                self.node.refusal = failures[-1]
 
         end = time.monotonic() + timeout_s
         while not self._in_group:
@@ -396,10 +418,14 @@ class Peer:
         """
         await self.room()
         sent = self.send_nowait(payload, reply_to=reply_to)
-        if self.node.durable:
-            number = self._batch_to_come(sent)
-            await self._until(lambda: self.node.safe().get(self.node.lane, 0) >= number)
+        await self.kept()
         return sent
+
+    async def kept(self) -> None:
+        """Wait until what was sent so far will survive a crash of this peer."""
+        if self.node.durable:
+            number = self._batch_to_come()
+            await self._until(lambda: self.node.safe().get(self.node.lane, 0) >= number)
 
     def send_nowait(self, payload: bytes, *, reply_to: Answered | Iterable[Answered] = ()) -> Id:
         """As `send`, without waiting for room or for the store."""
@@ -419,7 +445,7 @@ class Peer:
         self._running.soon()
         return sent
 
-    def _batch_to_come(self, sent: Id) -> int:
+    def _batch_to_come(self) -> int:
         """Return the number of the batch that holds, or will hold, the newest message."""
         ordering = self.node.active
         return ordering.lanes.newest(self.node.lane) + ordering.unsent
@@ -615,6 +641,17 @@ class Peer:
                 return False
             await self._next_change(left)
         return True
+
+
+def _why_not(error: Exception) -> str:
+    """Return in words why a call came to nothing."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is none of our authority's ({error.verify_message})"
+    if isinstance(error, ConnectionRefusedError):
+        return "nobody listens there"
+    if isinstance(error, TimeoutError):
+        return "no answer"
+    return str(error) or type(error).__name__
 
 
 def _life(store: Store | None) -> str:
