@@ -37,7 +37,7 @@ class Plan(NamedTuple):
     delivery: str = "null"
     members: int = 4
     messages: int = 80
-    seconds: float = 4.0
+    seconds: float = 6.0
     weather: Weather = Weather()
     faults: tuple[str, ...] = ()
     late: int = 1
@@ -77,7 +77,7 @@ def settings_of(plan: Plan) -> DatagramSettings:
         options["delivery"] = plan.delivery
         if plan.delivery == "bound":
             options["recovery_s"] = RECOVERY_S
-    more: dict[str, Any] = {"tick_ns": 20 * MS, "put_out_ns": 3 * NS, **plan.settings}
+    more: dict[str, Any] = {"tick_ns": 20 * MS, "silence_ns": NS, "put_out_ns": 3 * NS // 2, **plan.settings}
     return DatagramSettings(order=plan.order, room="sim", options=options, **more)
 
 
@@ -90,6 +90,7 @@ class Run:
         self.random = random.Random(f"plan {plan.seed}")
         self.judgement = Judgement()
         self._added = 0
+        self._out: set[str] = set()
 
     # -- what happens -------------------------------------------------------------------------
 
@@ -203,12 +204,15 @@ class Run:
             if membership.leaving and membership.over:
                 self.network.crash(host.name)
                 self.judgement.done["left"] += 1
-            elif membership.out:
-                self.network.crash(host.name)
+            elif membership.out and host.name not in self._out:
+                self._out.add(host.name)
+                self.network.at(NS, partial(self.network.crash, host.name))
                 self.judgement.done["put out"] += 1
                 if others := self.there():
                     name = self.add(host.node.name)
                     self.network.join(name, self.random.choice(others).name)
+            elif membership.joining and not self.network.hosts[membership.joining].alive:
+                self.network.join(host.name, self.random.choice(self.there()).name)
 
     # -- judgement ----------------------------------------------------------------------------
 
@@ -220,14 +224,16 @@ class Run:
             lane: [row[1:3] for row in log if row[0] == DELIVER] for lane, log in logs.items()
         }
         found.messages, found.deliveries = len(sends), sum(map(len, delivered.values()))
-        for host in self.alive():
+        whole = self._has_quorum()
+        found.done["no quorum"] = not whole
+        for host in self.alive() if whole else ():
             self._at_rest(host)
         owed = {message: set(self._owed(message, to, logs)) for message, to in sends.items()}
         living = {host.node.lane for host in self.there()}
         living |= {node.lane for node in nodes if node.membership.left and not node.membership.out}
         for message, lanes in owed.items():
             had = {lane for lane in living & delivered.keys() if message in delivered[lane]}
-            if message[0] in living or had:
+            if (message[0] in living or had) and whole:
                 there = lanes & {host.node.lane for host in self.there()}
                 found.lost += [(message, lane) for lane in there if lane not in had]
             elif self.plan.order != "matrix":
@@ -247,6 +253,16 @@ class Run:
             ids = [e.id for e in self.network.hosts[node.address].events if isinstance(e, Message)]
             found.twice += [one for one, count in Counter(ids).items() if count > 1]
             found.early += _out_of_step(ids)
+
+    def _has_quorum(self) -> bool:
+        """Whether those who are left can agree: else members that are gone stay on the list."""
+        lanes = {host.node.lane for host in self.there()}
+        views = [host.node.membership for host in self.there()]
+        return all(
+            view.agreement is not None
+            and view.agreement.is_quorum([view.numbers[x] for x in view.members if x in lanes])
+            for view in views
+        )
 
     def _owed(
         self, message: tuple[str, int], to: tuple[str, ...], logs: dict[str, list[Any]]
@@ -283,7 +299,7 @@ class Run:
             found.refused.append(f"{host.name}: {bad}, {node.last_refusal}")
 
     def _harmless(self) -> tuple[str, ...]:
-        return ("no member", "MismatchError")
+        return ("no member", "another's copy", "MismatchError")
 
 
 def _out_of_step(ids: list[Id]) -> list[object]:

@@ -20,7 +20,7 @@ from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import DecodeError, LocalError, MismatchError
 from antecede.live import wire
 from antecede.live.datagrams import packets
-from antecede.live.datagrams.agreement import Agreement, Step
+from antecede.live.datagrams.agreement import Agreement, Attempt, Step
 from antecede.live.datagrams.packets import Have, Welcome
 from antecede.live.events import Change, ChangeKind, GivenUp, View, member_of
 from antecede.live.settings import NS
@@ -37,6 +37,7 @@ SESSION_NS: Final = 30 * NS
 """So long after its last word a session to one who is gone is kept, to tell it so."""
 ROUNDS: Final = 8
 """So often everybody is asked for what a member that is gone has left."""
+LAST_WORDS: Final = 20
 ONLY_THIS_LIFE: Final = "!"
 """In front of a refusal: of this life alone; another one may ask."""
 HANDED_AT_ONCE: Final = 256
@@ -85,6 +86,8 @@ class Membership:
         """Others that know of one's own leaving."""
         self._now_ns = 0
         self._leave_by_ns = 0
+        self._last_words = 0
+        """So often one who was put out tells the others."""
         self._wanted: dict[str, tuple[str, int]] = {}
         """Lane -> (address, when it last asked) of who wants to be let in here."""
         self._to_go: dict[str, str] = {}
@@ -335,6 +338,7 @@ class Membership:
                 self.left, self._left_at = True, agreement.changes - len(agreement.fresh)
                 if step.kind is ChangeKind.PUT_OUT:
                     self.out = f"put out of the group: {step.address}"
+                    self._last_words = LAST_WORDS
             if lane not in self.members or lane == node.lane:
                 continue
             del self.members[lane]
@@ -444,16 +448,15 @@ class Membership:
         self._now_ns = at.now
         if self.joining and self._node.group is None:
             self._ask_in(at)
+        if self.agreement is not None and self.out:
+            self._pass_on(self.agreement, at)
         if self.agreement is None or self.out:
             return
         self._close(at)
         if self.agreement.attempt is None and not self.left:
             self._want(self.agreement, at)
         elif self.agreement.attempt is not None:
-            attempt = self.agreement.attempt
-            back = [self._lanes[k] for k in attempt.about if self.hears(self._lanes[k])]
-            if back and not attempt.by_hand:
-                self.agreement.give_up()
+            self._reconsider(self.agreement, self.agreement.attempt, at)
         self.agreement.tick(at.now)
         self._made(at)
         self._end_old_sessions(at)
@@ -463,6 +466,15 @@ class Membership:
             if self.others() and lane not in self.closing
         }
         self._node.forget_kept(least)
+
+    def _pass_on(self, agreement: Agreement, at: Moment) -> None:
+        """Tell the others that one is out: who decided it may have ended before it told them."""
+        if self._last_words and at.now - self._asked_ns > self._node.settings.resend_ns:
+            self._asked_ns = at.now
+            self._last_words -= 1
+            for lane in self.others():
+                agreement.tell(self.numbers[lane], self._left_at - 1)
+            self._made(at)
 
     def _end_old_sessions(self, at: Moment) -> None:
         for session in list(self._node.sessions.values()):
@@ -475,8 +487,11 @@ class Membership:
             return
         self._asked_ns = at.now
         body = packets.packet(packets.JOIN, block(self._node.address.encode()))
-        for session in self._node.sessions.values():
+        for session in list(self._node.sessions.values()):
             session.pace.add(body, urgent=True)
+            heard = session.heard_ns or session.up_ns
+            if at.now - heard > self._node.settings.silence_ns:
+                self._node.end(session)  # to call again, or somebody else
 
     def _want(self, agreement: Agreement, at: Moment) -> None:
         """Try to have the next change agreed upon that one wants, if there is one."""
@@ -490,13 +505,26 @@ class Membership:
                 agreement.want(step, at.now)
         elif self._to_go:
             why = "; ".join(sorted(set(self._to_go.values())))
-            self._want_out(agreement, sorted(self._to_go), why, at, by_hand=True)
+            lanes = sorted({*self._to_go, *self._silent(at.now)})
+            self._want_out(agreement, lanes, why, at, by_hand=True)
         elif silent := self._silent(at.now):
             self._want_out(agreement, silent, "silent", at)
         elif stuck and at.now - self._stuck_ns > NS:  # who began this has ended
             agreement.want(Step(ChangeKind.PUT_OUT, me), at.now)
         else:
             self._want_in(agreement, at)
+
+    def _reconsider(self, agreement: Agreement, attempt: Attempt, at: Moment) -> None:
+        """Begin anew where other members are silent than those an attempt is about.
+
+        Theirs would be the promises that it waits for.
+        """
+        if not attempt.about or attempt.value:
+            return
+        back = any(self.hears(self._lanes[k]) for k in attempt.about)
+        more = {self.numbers[lane] for lane in self._silent(at.now)} - attempt.about
+        if more or (back and not attempt.by_hand):
+            agreement.give_up()
 
     def _want_out(
         self, agreement: Agreement, lanes: list[str], why: str, at: Moment, *, by_hand: bool = False

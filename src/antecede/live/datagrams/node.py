@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from antecede.clocks.wire import Reader, block, varint
-from antecede.errors import DecodeError, LocalError, MismatchError, PeerError, RemoteError
+from antecede.errors import DecodeError, LocalError, MismatchError, PeerError, RemoteError, SequenceError
 from antecede.group.group import Group
 from antecede.group.message import Message as Ordered
 from antecede.group.message import Packet, Sent
@@ -242,7 +242,11 @@ class DatagramNode:
         if not self.membership.may_speak(session.lane):
             self.refused["no member"] += 1
         elif number and lane != self.lane and self.membership.may_be_handed_on(lane):
-            self.take(lane, number, data, at)
+            try:
+                self.take(lane, number, data, at)
+            except SequenceError:
+                # Orders by clocks: the first message to a newcomer says so, in its copy alone.
+                self.refused["another's copy"] += 1
 
     def take(self, lane: str, number: int, data: bytes, at: Moment) -> None:
         """Give a frame of a member to the order. Raises RemoteError, and LocalError of the clock."""
