@@ -77,7 +77,12 @@ def settings_of(plan: Plan) -> DatagramSettings:
         options["delivery"] = plan.delivery
         if plan.delivery == "bound":
             options["recovery_s"] = RECOVERY_S
-    more: dict[str, Any] = {"tick_ns": 20 * MS, "silence_ns": NS, "put_out_ns": 3 * NS // 2, **plan.settings}
+    more: dict[str, Any] = {
+        "tick_ns": 20 * MS,
+        "silence_ns": NS,
+        "put_out_ns": 3 * NS // 2,
+        **plan.settings,
+    }
     return DatagramSettings(order=plan.order, room="sim", options=options, **more)
 
 

@@ -301,8 +301,7 @@ class Agreement:
         if not attempt.about:
             return pack_step(attempt.step)
         last = {
-            k: max(one.reached.get(k, 0) for one in answers)
-            for k in attempt.about & self.members
+            k: max(one.reached.get(k, 0) for one in answers) for k in attempt.about & self.members
         }
         return pack_step(attempt.step._replace(last=last))
 

@@ -84,6 +84,7 @@ class Membership:
         self._left_at = 0
         self._told: set[str] = set()
         """Others that know of one's own leaving."""
+        self._told_rows: dict[int, int] = {}
         self._now_ns = 0
         self._leave_by_ns = 0
         self._last_words = 0
@@ -228,9 +229,11 @@ class Membership:
         """Return what the others are told: how many changes one knows, and how far one has come."""
         if self.agreement is None:
             return 0, {}
-        reached = self._node.reached()
-        rows = {self.numbers[lane]: n for lane, n in reached.items() if lane in self.numbers and n}
-        return self.agreement.changes, rows
+        if not self._node.behind:
+            reached = self._node.reached()
+            known = self.numbers
+            self._told_rows = {known[lane]: n for lane, n in reached.items() if lane in known and n}
+        return self.agreement.changes, self._told_rows
 
     # -- newcomers ----------------------------------------------------------------------------
 
@@ -421,6 +424,7 @@ class Membership:
         for number in sorted(found)[:HANDED_AT_ONCE]:
             head = block(lane.encode()), varint(number)
             body = packets.packet(packets.HANDED, *head, there[number])
+            self._node.handed_on += 1
             self._node.queue(session, body, at)
 
     # -- leaving, putting out -----------------------------------------------------------------

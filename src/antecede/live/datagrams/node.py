@@ -20,7 +20,14 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from antecede.clocks.wire import Reader, block, varint
-from antecede.errors import DecodeError, LocalError, MismatchError, PeerError, RemoteError, SequenceError
+from antecede.errors import (
+    DecodeError,
+    LocalError,
+    MismatchError,
+    PeerError,
+    RemoteError,
+    SequenceError,
+)
 from antecede.group.group import Group
 from antecede.group.message import Message as Ordered
 from antecede.group.message import Packet, Sent
@@ -98,7 +105,9 @@ class DatagramNode:
         self.refused: Counter[str] = Counter()
         self.last_refusal = ""
         self.bytes_in = self.bytes_out = self.datagrams_in = self.datagrams_out = 0
-        self.resent = self.suppressed = self.given_up = 0
+        self.behind = False
+        """Whether the application is: then the others are not told that one has come further."""
+        self.resent = self.handed_on = self.suppressed = self.given_up = 0
         self.kept: dict[str, OrderedDict[int, bytes]] = {}
         """Lane -> number -> frame of somebody else, while somebody may lack it (orders by clocks)."""
         self.kept_bytes = 0
@@ -197,13 +206,12 @@ class DatagramNode:
         if session.heard_ns is None and session is not self.routes.get(session.lane):
             self.routes[session.lane] = session  # the newest of which the other end knows
         session.heard_ns = at.now
-        self.flush(at)
+        self.try_flush(at)
         try:
             for one in packets.packets(datagram):
                 self._packet(session, one, at)
         except (RemoteError, LocalError) as error:
             self.refuse(session.lane, error)
-
 
     def _packet(self, session: Session, packet: bytes, at: Moment) -> None:
         kind, reader = packet[0], Reader(packet, 1)
@@ -346,6 +354,13 @@ class DatagramNode:
                 self._beside = len(packet.wire) - len(data) + 16
                 self._send_packet(packet, at)
 
+    def try_flush(self, at: Moment) -> None:
+        """As `flush`, and count it where the clock is in the way."""
+        try:
+            self.flush(at)
+        except LocalError as error:
+            self.refuse("the own clock", error)
+
     def _batch(self) -> list[bytes]:
         """Take what fits a datagram together, or one message that does not."""
         room = self.settings.datagram - self._beside
@@ -373,6 +388,7 @@ class DatagramNode:
             again = told.seq > 0
             body = packets.packet(packets.FRAME, varint(told.seq), packet.wire)
             if told.sender != self.lane:
+                self.handed_on += 1
                 head = block(told.sender.encode()), varint(told.seq)
                 body = packets.packet(packets.HANDED, *head, packet.wire)
         for lane in packet.to:

@@ -115,5 +115,3 @@ def _count(reader: Reader) -> int:
     if count > MAX_MEMBERS:
         raise DecodeError(f"{count} members announced; {MAX_MEMBERS} are the most")
     return count
-
-

@@ -72,7 +72,9 @@ class DatagramSettings:
             if getattr(self, name) <= 0:
                 raise LocalError(f"{name} is above 0, not {shown(getattr(self, name))}")
         if not LEAST_DATAGRAM <= self.datagram <= MOST_DATAGRAM:
-            raise LocalError(f"datagram is {LEAST_DATAGRAM} to {MOST_DATAGRAM}, not {self.datagram}")
+            raise LocalError(
+                f"datagram is {LEAST_DATAGRAM} to {MOST_DATAGRAM}, not {self.datagram}"
+            )
         if self.burst < self.datagram:
             raise LocalError("burst is at least a datagram, or nothing would ever be sent")
         if self.largest > self.reassembly // 2:
