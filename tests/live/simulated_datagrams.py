@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from antecede.clocks.bounds import Bounds
@@ -43,7 +44,7 @@ class Plan(NamedTuple):
     late: int = 1
     """Members that join while the others talk."""
     largest: int = 60
-    settings: dict[str, Any] = {}
+    settings: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -75,7 +76,7 @@ def test_the_judge_finds_what_is_put_wrong_by_hand(kind: str) -> None:
     assert log is not None
     rows = [k for k, row in enumerate(log) if row[0] == DELIVER]
     if kind == "early":
-        pairs = [(a, b) for a, b in zip(rows, rows[1:], strict=False) if log[a][1] == log[b][1]]
+        pairs = [(a, b) for a, b in pairwise(rows) if log[a][1] == log[b][1]]
         a, b = pairs[0]
         log[a], log[b] = log[b], log[a]
     elif kind == "lost":

@@ -9,13 +9,13 @@ Theory of operation
 A *quorum* is more than half of the members, or half of them with the least number among them; any
 two quorums have a member in common. Who wants a change asks all for their promise to take no
 part in older attempts (PREPARE, PROMISE), proposes the change that the newest attempt before has
-come to, else its own (ACCEPT, ACCEPTED), and tells all once a quorum has accepted (DECIDED). Who was
-not told learns it later: whoever knows more changes than another member sends it those.
+come to, else its own (ACCEPT, ACCEPTED), and tells all once a quorum has accepted (DECIDED). Who
+was not told learns it later: whoever knows more changes than another member sends it those.
 
-To put members out takes the promise of ALL the others, who have to be a quorum. With it each says how
-far it has come of those who are to go, and from then on takes nothing from them until this change
-is decided. So what is proposed as their last numbers is as far as anybody has come or will come. Who
-has heard lately of one who is to go refuses, unless that was asked for by hand.
+To put members out takes the promise of ALL the others, who have to be a quorum. With it each says
+how far it has come of those who are to go, and from then on takes nothing from them until this
+change is decided. So what is proposed as their last numbers is as far as anybody has come or will
+come. Who has heard lately of one who is to go refuses, unless that was asked for by hand.
 
 Nothing of this is stored: a member that ends has ended, and its next life is another member.
 """
@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Final, NamedTuple
 
 from antecede.clocks.wire import Reader, block, varint

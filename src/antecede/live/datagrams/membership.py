@@ -94,6 +94,9 @@ class Membership:
         self._to_go: dict[str, str] = {}
         """Lane -> why: to be put out, asked for by hand."""
         self._guests: dict[str, bytes] = {}
+        """Lane -> its welcome, until it is known to have come."""
+        self._sponsors: dict[str, str] = {}
+        """Lane -> who let it in."""
         self._asked_ns = self._stuck_ns = -NS
         self._called: dict[str, tuple[int, int]] = {}
         """Address -> (when it is called next, how often it was)."""
@@ -134,7 +137,7 @@ class Membership:
         return [lane for lane in self.members if lane != self._node.lane]
 
     def knows(self, lane: str) -> bool:
-        """Tell whether it is a lane of a member, or of one that is gone and not all of which came."""
+        """Tell whether it is a lane of a member, or of one that is gone and still lacks here."""
         return lane in self.members or lane in self.closing
 
     def may_speak(self, lane: str) -> bool:
@@ -245,7 +248,9 @@ class Membership:
             self._node.queue(session, self._guests[lane], at)
             return
         elif lane in self.members:
-            return  # welcomed before, and heard since; or by somebody else, who will
+            if self._sponsors.get(lane) not in self.members:  # else that one will welcome it
+                self._to_go.setdefault(lane, "who let it in is gone")
+            return
         elif lane in self.numbers:
             answer = packets.packet(packets.REFUSED, block(b"!this life of it is over"))
         elif self.agreement.next_number >= packets.MAX_MEMBERS:
@@ -268,7 +273,7 @@ class Membership:
         node = self._node
         if node.group is not None or not self.joining:
             return
-        lanes = {lane: address for lane, address in welcome.members.values()}
+        lanes = dict(welcome.members.values())
         if len(welcome.group) != wire.TAG or not {node.lane, session.lane} <= lanes.keys():
             raise DecodeError("a welcome to no group")
         group = node.settings.group(node.lane, welcome.invitation)
@@ -315,6 +320,7 @@ class Membership:
         self.members[lane] = step.address
         self.rows[lane] = node.reached()
         self._since_ns[lane] = at.now
+        self._sponsors[lane] = self._lanes.get(step.sponsor, "")
         self._show(Change(ChangeKind.JOINED, lane, step.address))
         assert self.agreement is not None
         if step.sponsor == self.numbers[node.lane]:

@@ -1,10 +1,10 @@
 """A peer of a live group over datagrams as a state machine: no socket, no clock, no thread.
 
 A driver tells it what happened (`introduced`, `receive`, `say`, `tick`), and asks it what to send
-(`take_datagrams`), whom to call (`dials`), what to hand to the application (`take_delivered`), which
-sessions to end (`ended`), and when it is due again. A *session* is a way to one other life of a
-member that both ends know by keys which they got when one called the other (`envelopes`); who is at
-its other end is known, and nothing comes over it that the other end did not send.
+(`take_datagrams`), whom to call (`dials`), what to hand to the application (`take_delivered`),
+which sessions to end (`ended`), and when it is due again. A *session* is a way to one other life of
+a member that both ends know by keys which they got when one called the other (`envelopes`); who is
+at its other end is known, and nothing comes over it that the other end did not send.
 
 The ordering group recovers what is lost by its own notes. Here stands what it does not do: who is a
 member (`membership`), what fits no datagram (`parcels`), how fast it goes (`pacing`), and that
@@ -38,7 +38,9 @@ from antecede.live.datagrams.membership import Membership
 from antecede.live.datagrams.pacing import Pace
 from antecede.live.datagrams.settings import DatagramSettings
 from antecede.live.events import Delivery, GivenUp, Id, Said, lane_of, member_of
-from antecede.live.wire import Hello, lane as read_lane
+from antecede.live.settings import NS
+from antecede.live.wire import Hello
+from antecede.live.wire import lane as read_lane
 
 REMEMBERED: Final = 4096
 """Frames of which it is known when they were last sent again to whom."""
@@ -109,10 +111,10 @@ class DatagramNode:
         """Whether the application is: then the others are not told that one has come further."""
         self.resent = self.handed_on = self.suppressed = self.given_up = 0
         self.kept: dict[str, OrderedDict[int, bytes]] = {}
-        """Lane -> number -> frame of somebody else, while somebody may lack it (orders by clocks)."""
+        """Lane -> number -> frame of somebody else that somebody may lack (orders by clocks)."""
         self.kept_bytes = 0
         self.log: list[tuple[str, str, int, tuple[str, ...]]] | None = None
-        """For tests: (begin, send, receive or deliver, lane, number, to whom) of batches, in order."""
+        """For tests: (begin, send, receive or deliver, lane, number, to whom) of batches."""
         self._sent_again: OrderedDict[tuple[str, bytes], tuple[int, int]] = OrderedDict()
         self._news_ns: int | None = None
         self._ticked_ns = self._beat_ns = 0
@@ -137,7 +139,7 @@ class DatagramNode:
         self.membership.found(at)
 
     def hello(self, owner: bytes) -> Hello:
-        """Return what this peer says first to one whom it calls, or who calls. `owner`: the keys."""
+        """Return what this peer says first on a call. `owner`: the keys."""
         room, options = self.settings.tags()
         return Hello(
             *(room, self.settings.order, options, self.group_tag, b""),
@@ -257,7 +259,7 @@ class DatagramNode:
                 self.refused["another's copy"] += 1
 
     def take(self, lane: str, number: int, data: bytes, at: Moment) -> None:
-        """Give a frame of a member to the order. Raises RemoteError, and LocalError of the clock."""
+        """Give a frame of a member to the order. Raises RemoteError, LocalError."""
         if self.group is None or self.membership.out:
             return
         messages = self.group.receive(data, now_ns=at.wall, said_by=(lane, number))
@@ -364,7 +366,7 @@ class DatagramNode:
     def _batch(self) -> list[bytes]:
         """Take what fits a datagram together, or one message that does not."""
         room = self.settings.datagram - self._beside
-        said = []
+        said: list[bytes] = []
         while self._waiting and (not said or len(self._waiting[0]) + 3 <= room):
             said.append(self._waiting.popleft())
             room -= len(said[-1]) + 3
@@ -498,11 +500,9 @@ class DatagramNode:
 
     def due(self, at: Moment) -> int:
         """Return when `tick`, or `take_datagrams`, is to be called at the latest."""
-        times = [at.now + self.settings.tick_ns]
-        for session in self.sessions.values():
-            if (due := session.pace.due(at.now)) is not None:
-                times.append(max(due, at.now + 1))
-        return min(times)
+        paces = (session.pace.due(at.now) for session in self.sessions.values())
+        waiting = (max(due, at.now + 1) for due in paces if due is not None)
+        return min(at.now + self.settings.tick_ns, *waiting, at.now + NS)
 
     def dials(self, at: Moment) -> list[str]:
         """Return the addresses to call now."""

@@ -4,8 +4,8 @@
     HANDED   lane, number, bytes: of somebody else, handed on
     PART     parcel, index, count, and a part of a packet that fits no datagram
     PARTS    parcel, and which of its parts have come, a bit each
-    HAVE     how many changes of the members the sender knows; its clock; the other end's clock as it
-             last came, and how long ago that was; how far the sender has come of each member
+    HAVE     how many changes of the members the sender knows; its clock; the other end's clock as
+             it last came, and how long ago that was; how far the sender has come of each member
     AGREE    about the next change of the members (`agreement`)
     WANT     lane, first and last number: of a member that is gone, please hand on
     JOIN     address: please let me in

@@ -37,10 +37,10 @@ LAST_S: Final = 0.1
 class DatagramPeer:
     """One member of a group over UDP, for one asyncio loop; an asynchronous context manager.
 
-    As `Peer`, but for these: `order` is "matrix" with options={"recovering": True}, or a clock order
-    ("linear", "physical", "linear-physical") with `retry_s` and `bounds`; `listen` is needed, and the
-    others must reach it by TCP and UDP; there is no store, and no trace. `clock` returns the
-    system's time in nanoseconds, as the bounds promise it. Further arguments are fields of
+    As `Peer`, but for these: `order` is "matrix" with options={"recovering": True}, or a clock
+    order ("linear", "physical", "linear-physical") with `retry_s` and `bounds`; `listen` is needed,
+    and the others must reach it by TCP and UDP; there is no store, and no trace. `clock` returns
+    the system's time in nanoseconds, as the bounds promise it. Further arguments are fields of
     `DatagramSettings`, times in seconds under names that end in `_s`.
 
     Raises LocalError for arguments that cannot be.

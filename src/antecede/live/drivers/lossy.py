@@ -1,8 +1,8 @@
 """A network of datagrams in memory, with a clock of its own: what happens follows from a seed.
 
-Datagrams are lost, come twice, late and in another order, or not at all while the way is cut; calls,
-by which two ends get their session, take a while and fail where the way is cut. Each host's clock
-is off by as much as it may be. What a test does to it: `cut`, `heal`, `crash`, `freeze`, `thaw`.
+Datagrams are lost, come twice, late and in another order, or not at all while the way is cut;
+calls, by which two ends get their session, take a while and fail where the way is cut. Each host's
+clock is off, within a bound. What a test does to it: `cut`, `heal`, `crash`, `freeze`, `thaw`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class DatagramHost:
 class LossyNetwork:
     """Hosts, what is under way between them, and a clock that jumps from one thing to the next."""
 
-    def __init__(self, seed: int, weather: Weather = Weather()) -> None:  # noqa: B008
+    def __init__(self, seed: int, weather: Weather = Weather()) -> None:
         self.random = random.Random(seed)
         self.weather = weather
         self.now = 0

@@ -1,8 +1,8 @@
 """A node over UDP: sockets, calls, turns.
 
-Two members get a session when one calls the other at its address over TCP, with TLS: each says hello
-as it does for links over TCP, with an offer for the session (`envelopes`), and the connection ends.
-Everything else goes by datagrams to the same address. So nothing that comes in a datagram is
+Two members get a session when one calls the other at its address over TCP, with TLS: each says
+hello as it does for links over TCP, with an offer for the session (`envelopes`), and the connection
+ends. Everything else goes by datagrams to the same address. So nothing that comes in a datagram is
 believed, or answered, before both certificates were shown.
 """
 
@@ -88,6 +88,11 @@ class Introduction(asyncio.Protocol):
         if not self.done.done():
             self.done.set_exception(error)
             self.done.exception()  # who called asks; of one who was called nobody does
+
+    def give_up(self) -> None:
+        """End at once."""
+        if self.transport is not None:
+            self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is over."""
@@ -183,8 +188,7 @@ class UdpDriver:
             task.cancel()
         for one, timer in list(self._introductions.items()):
             timer.cancel()
-            if one.transport is not None:
-                one.transport.abort()
+            one.give_up()
 
     def moment(self) -> Moment:
         """Return what the clocks show."""
@@ -236,11 +240,9 @@ class UdpDriver:
         """Somebody is there to say hello; it has some seconds."""
         if len(self._introductions) >= INTRODUCTIONS:
             oldest = next(iter(self._introductions))
-            if oldest.transport is not None:
-                oldest.transport.abort()
+            oldest.give_up()
             self.over(oldest)
-        late = self._loop.call_later(HANDSHAKE_S, lambda: one.transport and one.transport.abort())
-        self._introductions[one] = late
+        self._introductions[one] = self._loop.call_later(HANDSHAKE_S, one.give_up)
 
     def over(self, one: Introduction) -> None:
         """A connection has ended."""
