@@ -96,7 +96,7 @@ class Membership:
         self._guests: dict[str, bytes] = {}
         """Lane -> its welcome, until it is known to have come."""
         self._sponsors: dict[str, str] = {}
-        """Lane -> who let it in."""
+        """Newcomer that was not heard from as a member yet -> who let it in."""
         self._asked_ns = self._stuck_ns = -NS
         self._called: dict[str, tuple[int, int]] = {}
         """Address -> (when it is called next, how often it was)."""
@@ -216,6 +216,7 @@ class Membership:
             self._node.tell(session, at)
         if lane in self.members and have.changes:
             self._guests.pop(lane, None)  # it is in the group, and says so
+            self._sponsors.pop(lane, None)
             known = self.rows.setdefault(lane, {})
             for number, count in have.rows.items():
                 other = self._lanes.get(number)
@@ -248,7 +249,7 @@ class Membership:
             self._node.queue(session, self._guests[lane], at)
             return
         elif lane in self.members:
-            if self._sponsors.get(lane) not in self.members:  # else that one will welcome it
+            if self._sponsors.get(lane, lane) not in self.members:  # else that one will welcome it
                 self._to_go.setdefault(lane, "who let it in is gone")
             return
         elif lane in self.numbers:
@@ -354,6 +355,7 @@ class Membership:
             self.rows.pop(lane, None)
             self._to_go.pop(lane, None)
             self._guests.pop(lane, None)
+            self._sponsors.pop(lane, None)
             change = Change(step.kind, lane, step.address)
             self.closing[lane] = Closing(change, last, at.now + GUEST_NS, told=False)
             if not node.settings.clocked:

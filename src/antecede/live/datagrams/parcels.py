@@ -7,7 +7,6 @@ finished ones, so that a part that comes again is acknowledged and changes nothi
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
 
 from antecede.clocks.wire import Reader, varint
 from antecede.errors import DecodeError, LimitError
@@ -34,13 +33,15 @@ class Outgoing:
         self.tries = 0
         self.due_ns = now
 
-    def send(self, now: int, again_ns: int) -> Iterator[bytes]:
-        """Yield the parts that go now; they are due again in a while, ever later."""
+    def send(self, now: int, again_ns: int) -> list[bytes]:
+        """Return the parts that go now; they are due again in a while, ever later."""
         self.due_ns = now + (again_ns << min(self.tries, 4))
         self.tries += 1
-        for index in list(self.parts)[:AT_ONCE]:
-            head = varint(self.number), varint(index), varint(self.count)
-            yield packet(PART, *head, self.parts[index])
+        head = varint(self.number)
+        return [
+            packet(PART, head, varint(index), varint(self.count), self.parts[index])
+            for index in list(self.parts)[:AT_ONCE]
+        ]
 
     def acknowledged(self, bits: int, now: int) -> None:
         """So much has come: what is left goes on."""
