@@ -92,6 +92,18 @@ def test_a_message_ahead_of_a_join_needs_its_time_as_any_other() -> None:
     assert [message.payload for message in bob.join("dave")] == [b"hello dave"]
 
 
+def test_a_message_ahead_of_a_join_is_taken_in_though_the_clock_has_gone_on() -> None:
+    bounds = Bounds[str](accuracy_s=0.001, least_s=1, most_s=3)
+    options: dict[str, Any] = {"order": "physical", "bounds": bounds, "delivery": "bound"}
+    alice, bob = (Group(name, NAMES, **options) for name in ("alice", "bob"))
+    alice.invite("dave")
+    assert bob.receive(alice.send(b"hello dave", now=1.0), now=2.0) == []
+    bob.tick(now=5.0)
+    bob.join("dave")
+    assert bob.stats().ahead == 0
+    assert [message.payload for message in bob.tick(now=9.0)] == [b"hello dave"]
+
+
 def test_what_waited_for_a_join_is_handed_over_when_one_invites() -> None:
     alice, bob = Group("alice", NAMES), Group("bob", NAMES)
     alice.invite("dave")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import socket
 import ssl
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
@@ -245,10 +248,10 @@ def test_nothing_is_missing_where_a_fifth_of_the_datagrams_is_lost(
                     await one.send(b"%s%d" % (one.name.encode(), k))
                     await asyncio.sleep(0.003)
 
-            *_, at_a, at_b, at_c = await asyncio.gather(
-                *map(talk, (a, b, c)), *(take(one, 300) for one in (a, b, c))
-            )
-            for one, messages in ((a, at_a), (b, at_b), (c, at_c)):
+            talking = asyncio.gather(*map(talk, (a, b, c)))
+            got = await asyncio.gather(*(take(one, 300) for one in (a, b, c)))
+            await talking
+            for one, messages in zip((a, b, c), got, strict=True):
                 for other in "abc":
                     said = [m.payload for m in messages if m.sender == other]
                     wanted = [b"%s%d" % (other.encode(), k) for k in range(150)]
@@ -396,6 +399,15 @@ def test_status_is_served() -> None:
             assert b"antecede_" in answer
 
     run(work)
+
+
+def test_the_page_prints_what_it_says() -> None:
+    page = (Path(__file__).parents[2] / "docs/live/udp.md").read_text()
+    example, expected = re.findall(r"```(?:python|text)\n(.*?)```", page, re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-c", example], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.stderr) == (expected, "")
 
 
 # -- attackers ------------------------------------------------------------------------------------

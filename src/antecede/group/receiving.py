@@ -325,7 +325,7 @@ class Receiving:
         return delivered
 
     def _onward(self, now: int | None) -> int | None:
-        """Return a reading that was given a while ago, or the newest since: clocks do not go back."""
+        """Return a reading of a while ago, or the newest since then: clocks do not go back."""
         clock = getattr(self._state.protocol, "own_clock", None)
         if now is None or not isinstance(clock, OwnClock) or clock.read_ns is None:
             return now

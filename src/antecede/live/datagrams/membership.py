@@ -38,6 +38,8 @@ SESSION_NS: Final = 30 * NS
 ROUNDS: Final = 8
 """So often everybody is asked for what a member that is gone has left."""
 LAST_WORDS: Final = 20
+OVER: Final = "put out, or left"
+"""What is said to a life that is over."""
 ONLY_THIS_LIFE: Final = "!"
 """In front of a refusal: of this life alone; another one may ask."""
 HANDED_AT_ONCE: Final = 256
@@ -180,7 +182,7 @@ class Membership:
     def check(self, hello: Hello) -> None:
         """Raise MismatchError for one who was a member, and is gone."""
         if hello.lane in self.numbers and not self.knows(hello.lane):
-            raise MismatchError("members", f"put out, or left: {hello.lane}; join anew")
+            raise MismatchError("members", f"{OVER}: {hello.lane}; join anew")
 
     # -- what comes ---------------------------------------------------------------------------
 
@@ -249,8 +251,10 @@ class Membership:
             self._node.queue(session, self._guests[lane], at)
             return
         elif lane in self.members:
-            if self._sponsors.get(lane, lane) not in self.members:  # else that one will welcome it
-                self._to_go.setdefault(lane, "who let it in is gone")
+            gone = self._sponsors.get(lane, lane) not in self.members
+            late = lane in self._sponsors and at.now - self._since_ns[lane] > GUEST_NS
+            if gone or late:  # else that one will welcome it
+                self._to_go.setdefault(lane, "who let it in is gone, or does not reach it")
             return
         elif lane in self.numbers:
             answer = packets.packet(packets.REFUSED, block(b"!this life of it is over"))
@@ -269,6 +273,12 @@ class Membership:
             self._called.clear()
         elif not said.startswith("not now"):
             self.refusal = said or "no reason given"
+
+    def turned_away(self, why: str) -> None:
+        """A member that was called does not want this life: another one asks."""
+        if self.joining and self._node.group is None and why.startswith(OVER):
+            self._node.begin_life()
+            self._called.clear()
 
     def _welcomed(self, session: Session, welcome: Welcome, at: Moment) -> None:
         node = self._node
@@ -534,7 +544,8 @@ class Membership:
         if not attempt.about or attempt.value:
             return
         back = any(self.hears(self._lanes[k]) for k in attempt.about)
-        more = {self.numbers[lane] for lane in self._silent(at.now)} - attempt.about
+        wanted = {*self._silent(at.now), *self._to_go}
+        more = {self.numbers[lane] for lane in wanted} - attempt.about
         if more or (back and not attempt.by_hand):
             agreement.give_up()
 
@@ -573,12 +584,18 @@ class Membership:
             return
 
     def dials(self, at: Moment) -> list[str]:
-        """Return the addresses to call now: of members to whom there is no way."""
+        """Return the addresses to call now: of members to whom there is no way that works."""
         node, found = self._node, []
-        if self.joining and not node.sessions:
+        if self.joining and not any(one.address == self.joining for one in node.sessions.values()):
             found.append(self.joining)
         elif node.group is not None and not self.out:
-            late = [lane for lane in self.others() if lane not in node.routes]
+            silence = node.settings.silence_ns
+            late = [
+                lane
+                for lane in self.others()
+                # The other end may have forgotten the session.
+                if lane not in node.routes or self.silent_ns(lane, at.now) > silence
+            ]
             mine = self.numbers[node.lane]
             found += [
                 self.members[lane]

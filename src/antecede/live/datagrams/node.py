@@ -205,8 +205,9 @@ class DatagramNode:
             return
         self.bytes_in += len(datagram)
         self.datagrams_in += 1
-        if session.heard_ns is None and session is not self.routes.get(session.lane):
-            self.routes[session.lane] = session  # the newest of which the other end knows
+        route = self.routes.get(session.lane)
+        if route is None or at.now - (route.heard_ns or 0) > 4 * self.settings.resend_ns:
+            self.routes[session.lane] = session  # the other end may have forgotten the other
         session.heard_ns = at.now
         self.try_flush(at)
         try:

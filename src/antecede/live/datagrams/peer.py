@@ -14,9 +14,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from antecede.errors import LocalError, PeerError
+from antecede.errors import AntecedeError, LocalError, PeerError
 from antecede.formatting import shown
 from antecede.live.datagrams.looks import status_of
+from antecede.live.datagrams.membership import OVER
 from antecede.live.datagrams.node import DatagramNode
 from antecede.live.datagrams.settings import DatagramSettings
 from antecede.live.drivers.tcp import MAX_READY, split_address
@@ -238,7 +239,8 @@ class DatagramPeer:
         while not self._in_group and not node.membership.refusal and time.monotonic() < end:
             if not node.sessions:
                 driver.call(address, called)
-            if failures and not isinstance(failures[-1], OSError):
+            last = failures[-1] if failures else None
+            if isinstance(last, AntecedeError) and not str(last).startswith(OVER):
                 break  # it was reached, and does not want this one
             await self._next_change(min(0.1, max(0.001, end - time.monotonic())))
         if self._in_group:

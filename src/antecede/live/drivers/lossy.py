@@ -169,6 +169,7 @@ class LossyNetwork:
             caller.node.check(hellos[1], called.node.name)
         except MismatchError as error:
             caller.node.refuse(address, error)
+            caller.node.membership.turned_away(str(error))
             return
         self._sessions += 2
         ours, theirs = self._sessions, self._sessions + 1

@@ -81,7 +81,7 @@ class Introduction(asyncio.Protocol):
 
     def fail(self, error: AntecedeError) -> None:
         """Say why nothing comes of it, and end."""
-        self._driver.failed(error)
+        self._driver.failed(error, called=self.called)
         if self.transport is not None and not self.transport.is_closing():
             self.transport.write(wire.framed(wire.BYE, str(error).encode()[: wire.MAX_TEXT]))
             self.transport.close()
@@ -208,9 +208,11 @@ class UdpDriver:
         self.node.refused[kind] += 1
         self.node.last_refusal = f"somebody who called: {error}"
 
-    def failed(self, error: AntecedeError) -> None:
-        """Nothing came of a hello."""
+    def failed(self, error: AntecedeError, *, called: bool) -> None:
+        """Nothing came of a hello; `called`: this end called."""
         self.node.refuse("somebody who called, or was called", error)
+        if called:
+            self.node.membership.turned_away(str(error))
 
     def call(self, address: str, done: Callable[[Exception | None], None] | None = None) -> None:
         """Call a member to get a session, unless that is being done."""
