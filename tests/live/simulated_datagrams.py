@@ -153,7 +153,7 @@ class Run:
             for host in self.alive()
             if host.node.group is not None
             and not host.node.membership.out
-            and not host.node.membership.leaving
+            and not host.node.membership.departures.leaving
         ]
 
     def say(self) -> None:
@@ -182,7 +182,7 @@ class Run:
             network.freeze(host.name)
             network.at(after, partial(network.thaw, host.name))
         elif kind == "leave" and host in self.there() and self._can_go(host) and not host.frozen:
-            host.node.membership.leave(network.moment(host))
+            host.node.membership.departures.leave(network.moment(host))
         elif kind in ("cut", "one way", "long"):
             names = [one.name for one in self.alive()]
             some = set(draw.sample(names, draw.randrange(1, len(names))))
@@ -207,7 +207,7 @@ class Run:
         """End who has left; let who was put out begin anew."""
         for host in self.alive():
             membership = host.node.membership
-            if membership.leaving and membership.over:
+            if membership.departures.leaving and membership.departures.over:
                 self.network.crash(host.name)
                 self.judgement.done["left"] += 1
             elif membership.out and host.name not in self._out:
@@ -217,7 +217,9 @@ class Run:
                 if others := self.there():
                     name = self.add(host.node.name)
                     self.network.join(name, self.random.choice(others).name)
-            elif membership.joining and not self.network.hosts[membership.joining].alive:
+            elif (through := membership.newcomers.joining) and not self.network.hosts[
+                through
+            ].alive:
                 self.network.join(host.name, self.random.choice(self.there()).name)
 
     # -- judgement ----------------------------------------------------------------------------
@@ -236,7 +238,11 @@ class Run:
             self._at_rest(host)
         owed = {message: set(self._owed(message, to, logs)) for message, to in sends.items()}
         living = {host.node.lane for host in self.there()}
-        living |= {node.lane for node in nodes if node.membership.left and not node.membership.out}
+        living |= {
+            node.lane
+            for node in nodes
+            if node.membership.departures.left and not node.membership.out
+        }
         for message, lanes in owed.items():
             had = {lane for lane in living & delivered.keys() if message in delivered[lane]}
             if (message[0] in living or had) and whole:
@@ -287,16 +293,16 @@ class Run:
 
     def _at_rest(self, host: DatagramHost) -> None:
         node, found = host.node, self.judgement
-        if node.membership.leaving:
+        if node.membership.departures.leaving:
             found.stuck.append(f"{host.name} cannot leave")
             return
         if node.group is None:
-            found.stuck.append(f"{host.name} is in no group: {node.membership.refusal}")
+            found.stuck.append(f"{host.name} is in no group: {node.membership.newcomers.refusal}")
             return
         lanes = sorted(one.node.lane for one in self.alive())
         if sorted(node.membership.members) != lanes or sorted(node.group.members) != lanes:
             found.stuck.append(f"{host.name} sees {sorted(node.membership.members)}, not {lanes}")
-        if node.group.blocked_on() or node.waiting_bytes or node.membership.closing:
+        if node.group.blocked_on() or node.waiting_bytes or node.membership.departures.closing:
             found.stuck.append(f"{host.name} holds {node.group.blocked_on()[:2]}")
         if not node.has_room or any(one.parcels for one in node.sessions.values()):
             found.stuck.append(f"{host.name} waits for acknowledgements")

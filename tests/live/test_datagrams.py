@@ -418,9 +418,9 @@ def test_views_and_messages_reach_the_application() -> None:
     assert messages[0].id == sent
     assert [one.place for one in messages] == [1, 2]
     host = network.hosts["b"]
-    host.node.membership.leave(network.moment(host))
+    host.node.membership.departures.leave(network.moment(host))
     network.run(network.now + 2 * NS)
-    assert host.node.membership.over
+    assert host.node.membership.departures.over
     last = [one for one in network.hosts["c"].events if isinstance(one, View)][-1]
     assert (str(last.change), last.members) == ("b left", ("a", "c"))
     with pytest.raises(PeerError, match="out of the group"):
@@ -431,9 +431,9 @@ def test_who_is_put_out_learns_it_and_the_others_go_on() -> None:
     network = group()
     a = network.hosts["a"].node
     lane = network.hosts["c"].node.lane
-    a.membership.put_out(lane, "a test")
+    a.membership.departures.put_out(lane, "a test")
     with pytest.raises(LocalError, match="not another member"):
-        a.membership.put_out(a.lane, "oneself")
+        a.membership.departures.put_out(a.lane, "oneself")
     network.run(network.now + NS)
     assert network.hosts["c"].node.membership.out == "put out of the group: a test"
     assert lane not in a.membership.members
@@ -505,7 +505,6 @@ def every_packet(network: LossyNetwork) -> Iterator[bytes]:
     lane = network.hosts["b"].node.lane
     yield packets.pack_have(packets.Have(3, 5, 7, 9, {0: 1, 1: 2}))
     yield packets.packet(packets.JOIN, block(b"h:1"))
-    yield packets.packet(packets.AWAY, block(b"h:1"))
     yield packets.packet(packets.REFUSED, block(b"no"))
     yield packets.packet(packets.WANT, block(lane.encode()), varint(1), varint(5))
     yield packets.packet(packets.PART, varint(1), varint(0), varint(2), b"part")

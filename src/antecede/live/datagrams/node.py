@@ -246,7 +246,7 @@ class DatagramNode:
             self.take(session.lane, number, data, at)
         else:
             self.refused["no member"] += 1
-            self.membership.spoken_to(session, at)
+            self.tell(session, at)  # it, or this member, lacks a change
 
     def _handed(self, session: Session, reader: Reader, at: Moment) -> None:
         lane, number, data = read_lane(reader), reader.varint(), reader.rest()
@@ -321,7 +321,7 @@ class DatagramNode:
         settings = self.settings
         if self.group is None:
             raise LocalError(f"{self.name} is in no group yet: join or found one")
-        if self.membership.out or self.membership.leaving:
+        if self.membership.out or self.membership.departures.leaving:
             raise PeerError(f"{self.name} is out of the group: {self.membership.out or 'it left'}")
         if not isinstance(payload, bytes):
             raise LocalError(f"a message is bytes, not {type(payload).__name__}")
@@ -344,8 +344,9 @@ class DatagramNode:
 
     def flush(self, at: Moment) -> None:
         """Send what was said, as far as the others keep up. Raises LocalError of the clock."""
-        group = self.group
-        while group is not None and self._waiting and self.has_room and not self.membership.out:
+        group, there = self.group, self.membership
+        mute = there.departures.mute or bool(there.out)
+        while group is not None and self._waiting and self.has_room and not mute:
             said = self._batch()
             data = batches.pack(Batch(self.said - len(self._waiting) - len(said) + 1, said))
             posted = group.post(data, now_ns=at.wall)

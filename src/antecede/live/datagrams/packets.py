@@ -10,7 +10,6 @@
     WANT     lane, first and last number: of a member that is gone, please hand on
     JOIN     address: please let me in
     WELCOME  to a newcomer: what it starts from
-    AWAY     to a newcomer: the address of the member who lets it in
     REFUSED  to a newcomer: why not; after a "!" only this life of it is refused
 
 Nothing here is trusted: a packet that does not decode raises DecodeError.
@@ -25,7 +24,7 @@ from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import DecodeError
 from antecede.live import wire
 
-FRAME, HANDED, PART, PARTS, HAVE, AGREE, WANT, JOIN, WELCOME, AWAY, REFUSED = range(11)
+FRAME, HANDED, PART, PARTS, HAVE, AGREE, WANT, JOIN, WELCOME, REFUSED = range(10)
 MAX_MEMBERS = 1024
 """Numbers of members that there can be, those that are gone included."""
 MAX_RANGE = 1 << 16

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from antecede.errors import AntecedeError, LocalError, PeerError
 from antecede.formatting import shown
 from antecede.live.datagrams.looks import status_of
-from antecede.live.datagrams.membership import OVER
+from antecede.live.datagrams.newcomers import OVER
 from antecede.live.datagrams.node import DatagramNode
 from antecede.live.datagrams.settings import DatagramSettings
 from antecede.live.drivers.tcp import MAX_READY, split_address
@@ -228,15 +228,16 @@ class DatagramPeer:
             return
         split_address(address)
         node, driver = self.node, self._running
+        newcomers = node.membership.newcomers
         failures: list[Exception] = []
 
         def called(error: Exception | None) -> None:
             failures.extend([error] if error is not None else [])
             self._wake()
 
-        node.membership.begin(address)
+        newcomers.begin(address)
         end = time.monotonic() + timeout_s
-        while not self._in_group and not node.membership.refusal and time.monotonic() < end:
+        while not self._in_group and not newcomers.refusal and time.monotonic() < end:
             if not node.sessions:
                 driver.call(address, called)
             last = failures[-1] if failures else None
@@ -245,20 +246,20 @@ class DatagramPeer:
             await self._next_change(min(0.1, max(0.001, end - time.monotonic())))
         if self._in_group:
             return
-        why = node.membership.refusal or node.last_refusal
+        why = newcomers.refusal or node.last_refusal
         why = why or (str(failures[-1]) or type(failures[-1]).__name__ if failures else "no answer")
-        node.membership.joining = ""
+        newcomers.joining = ""
         if time.monotonic() < end:
             raise PeerError(f"{address} does not let {self.name} in: {why}")
         raise PeerError(f"nobody at {address} lets {self.name} in: {why}")
 
     async def leave(self, *, timeout_s: float = 5.0) -> None:
         """Leave for good: wait until the others have what was said here, and know."""
-        membership = self.node.membership
-        membership.leave(self._running.moment())
+        membership, departures = self.node.membership, self.node.membership.departures
+        departures.leave(self._running.moment())
         self._running.soon()
         if membership.others():
-            await self._until(lambda: membership.over or bool(membership.out), timeout_s)
+            await self._until(lambda: departures.over or bool(departures.out), timeout_s)
 
     def put_out(self, member: str, why: str = "") -> None:
         """Have a member put out of the group, which takes a quorum of its members.
@@ -270,7 +271,7 @@ class DatagramPeer:
         if not lanes:
             raise LocalError(f"{member!r} is not another member of this group")
         for lane in lanes:
-            membership.put_out(lane, why or f"asked by {self.name}")
+            membership.departures.put_out(lane, why or f"asked by {self.name}")
         self._running.soon()
 
     # -- sending ------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ class LossyNetwork:
     def join(self, name: str, through: str) -> None:
         """Let a member ask another one to be let in."""
         host = self.hosts[name]
-        host.node.membership.begin(through)
+        host.node.membership.newcomers.begin(through)
         self.turn(host)
 
     def crash(self, name: str) -> None:
@@ -169,7 +169,7 @@ class LossyNetwork:
             caller.node.check(hellos[1], called.node.name)
         except MismatchError as error:
             caller.node.refuse(address, error)
-            caller.node.membership.turned_away(str(error))
+            caller.node.membership.newcomers.turned_away(str(error))
             return
         self._sessions += 2
         ours, theirs = self._sessions, self._sessions + 1

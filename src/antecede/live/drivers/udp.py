@@ -212,7 +212,7 @@ class UdpDriver:
         """Nothing came of a hello; `called`: this end called."""
         self.node.refuse("somebody who called, or was called", error)
         if called:
-            self.node.membership.turned_away(str(error))
+            self.node.membership.newcomers.turned_away(str(error))
 
     def call(self, address: str, done: Callable[[Exception | None], None] | None = None) -> None:
         """Call a member to get a session, unless that is being done."""
