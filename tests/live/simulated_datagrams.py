@@ -136,11 +136,26 @@ class Run:
         for host in list(network.hosts.values()):
             if host.frozen:
                 network.thaw(host.name)
+        rest = 0
         for _ in range(REST_S * 10):
             network.run(network.now + 100 * MS)
             self.look()
+            rest = rest + 1 if self._is_settled() else 0
+            if rest > 20:
+                break
         self.judge()
         return self.judgement
+
+    def _is_settled(self) -> bool:
+        """Whether nothing is left to be done: two seconds more, and the run is over."""
+        before, self.judgement = self.judgement, Judgement()
+        for host in self.alive():
+            self._at_rest(host)
+        trial, self.judgement = self.judgement, before
+        reached = [host.node.reached() for host in self.alive()]
+        lanes = [host.node.lane for host in self.alive()]
+        even = all(len({one.get(lane, 0) for one in reached}) == 1 for lane in lanes)
+        return even and not trial.stuck
 
     def alive(self) -> list[DatagramHost]:
         """Return the hosts that run."""

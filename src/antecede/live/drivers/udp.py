@@ -255,8 +255,6 @@ class UdpDriver:
         """The other end has said hello. Raises RemoteError when it is of another group."""
         self.node.check(hello, one.name)
         theirs = Offer.read(hello.owner)
-        if not one.called:
-            one.say_hello()
         task = self._loop.create_task(self._introduce(one, hello, theirs))
         self._resolving.add(task)
         task.add_done_callback(self._resolving.discard)
@@ -280,10 +278,12 @@ class UdpDriver:
         envelope = Envelope(one.offer, theirs, called=one.called, secure=self._secure is not None)
         self.envelopes.add(number, envelope)
         self._addresses[number] = found[0][4]
-        self.node.introduced(number, hello, self.moment())
-        self._forget_ended()
         if one.called:
             one.transport.close()
+        elif not one.transport.is_closing():
+            one.say_hello()  # now that its datagrams open here
+        self.node.introduced(number, hello, self.moment())
+        self._forget_ended()
         if not one.done.done():
             one.done.set_result(None)
         self.soon()
