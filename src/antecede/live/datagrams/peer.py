@@ -20,7 +20,8 @@ from antecede.live.datagrams.looks import status_of
 from antecede.live.datagrams.newcomers import OVER
 from antecede.live.datagrams.node import DatagramNode
 from antecede.live.datagrams.settings import DatagramSettings
-from antecede.live.drivers.tcp import MAX_READY, split_address
+from antecede.live.drivers.addresses import joined_address, reached_at, split_address
+from antecede.live.drivers.tcp import MAX_READY
 from antecede.live.drivers.udp import UdpDriver
 from antecede.live.events import Delivery, Event, Id, Message, Said, checked_name, member_of
 from antecede.live.settings import in_ns
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from antecede.live.endpoint import Endpoint
     from antecede.live.tls import Tls
 
-EVERYWHERE: Final = ("0.0.0.0", "::")
 LAST_S: Final = 0.1
 """So long one who was put out stays to tell the others."""
 
@@ -93,10 +93,6 @@ class DatagramPeer:
         self._listen = split_address(listen)
         if address is not None:
             split_address(address)
-        elif self._listen[0] in EVERYWHERE:
-            raise LocalError(
-                f"listen={listen!r} is no address that others reach: give address= too"
-            )
         self._advertised = address
         self._tls, self._clock = tls, clock
         self._status_at = None if status is None else split_address(status)
@@ -131,8 +127,7 @@ class DatagramPeer:
         except OSError as error:
             self._driver.close()
             raise PeerError(f"{self.name} cannot listen at {host}:{port}: {error}") from error
-        shown_host = f"[{host}]" if ":" in host else host
-        node.address = self._advertised or f"{shown_host}:{bound}"
+        node.address = self._advertised or joined_address(reached_at(host), bound)
         try:
             await self._begin_to_show()
         except BaseException:
@@ -152,7 +147,7 @@ class DatagramPeer:
             bound = await self._endpoint.open(host, port)
         except OSError as error:
             raise PeerError(f"{self.name} cannot serve status at {host}:{port}: {error}") from error
-        self.status_address = f"{host}:{bound}"
+        self.status_address = joined_address(reached_at(host), bound)
 
     async def __aexit__(
         self,

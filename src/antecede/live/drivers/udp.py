@@ -21,8 +21,9 @@ from antecede.errors import AntecedeError, PeerError, RemoteError
 from antecede.live import wire
 from antecede.live.datagrams.envelopes import Envelope, Envelopes, Offer
 from antecede.live.datagrams.node import DatagramNode, Moment
+from antecede.live.drivers.addresses import split_address
 from antecede.live.drivers.door import HANDSHAKE_S, Door
-from antecede.live.drivers.tcp import CALL_S, Secure, split_address
+from antecede.live.drivers.tcp import CALL_S, Secure
 from antecede.live.settings import NS
 
 READ_AT_ONCE: Final = 128
