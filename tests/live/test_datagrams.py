@@ -384,7 +384,7 @@ def test_fingerprints_differ_by_what_all_must_give_alike_alone() -> None:
 def group(count: int = 3, **more: Any) -> LossyNetwork:
     """Return a network without faults in which so many members are in a group."""
     network = LossyNetwork(1, Weather())
-    made = DatagramSettings(room="r", options=RECOVERING, **more)
+    made = DatagramSettings(**{"room": "r", "options": RECOVERING, **more})
     for k in range(count):
         network.add("abcdefgh"[k], "abcdefgh"[k], made)
     network.found("a")
@@ -441,6 +441,58 @@ def test_who_is_put_out_learns_it_and_the_others_go_on() -> None:
     network.run(network.now + NS)
     assert said(network, "a") == [b"still here"]
     assert said(network, "c") == []
+
+
+def test_of_who_is_to_be_put_out_nothing_is_taken_meanwhile() -> None:
+    network = group()
+    a, c = network.hosts["a"].node, network.hosts["c"].node
+    agreement, number = a.membership.agreement, a.membership.numbers[c.lane]
+    assert agreement is not None
+    b = a.membership.numbers[network.hosts["b"].node.lane]
+    about = b"\x00" + varint(agreement.changes) + b"\x01" + varint(b) + b"\x01\x01"
+    agreement.receive(b, Reader(about + varint(number)), 1)  # b asks for the promise, by hand
+    assert agreement.frozen == {number}
+    say(network, "c", b"too late, or early")
+    network.run(network.now + 300 * MS)
+    assert said(network, "a") == []
+    assert said(network, "b") == [b"too late, or early"]
+    network.run(network.now + 5 * NS)  # b never goes on; a change that changes nothing ends it
+    assert said(network, "a") == [b"too late, or early"]
+    assert not agreement.frozen
+    assert set(a.membership.members) == {host.node.lane for host in network.hosts.values()}
+
+
+def test_what_is_held_without_a_gap_counts_as_reached() -> None:
+    network = group()
+    network.cut("b", "a", one_way=True)
+    say(network, "b", b"cause")
+    network.run(network.now + 40 * MS)
+    say(network, "c", b"effect")
+    network.run(network.now + 40 * MS)
+    a, c = network.hosts["a"].node, network.hosts["c"].node
+    number = a.membership.numbers[c.lane]
+    assert said(network, "a") == []
+    assert a.reached().get(c.lane, 0) == 0
+    assert a.membership.departures.reached(number) == 1
+
+
+@pytest.mark.parametrize("order", ["linear", "linear-physical"])
+def test_what_a_dead_member_gave_to_one_all_get(order: str) -> None:
+    options = {"retry_s": 0.2, "heartbeat_s": 0.2, "bounds": BOUNDS}
+    network = group(order=order, options=options, put_out_ns=2 * NS)
+    network.cut("c", "a", one_way=True)
+    say(network, "c", b"last words")
+    network.run(network.now + 40 * MS)
+    network.crash("c")
+    network.run(network.now + 6 * NS)
+    assert said(network, "a") == said(network, "b") == [b"last words"]
+    assert network.hosts["b"].node.handed_on == 1
+    for name in "ab":
+        host = network.hosts[name]
+        assert [str(one.change) for one in host.events if isinstance(one, View)][-1] == (
+            "c was put out: silent"
+        )
+        assert not [one for one in host.events if isinstance(one, GivenUp)]
 
 
 def test_a_member_that_does_not_keep_up_stops_the_others_until_it_is_put_out() -> None:
