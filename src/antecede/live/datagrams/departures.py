@@ -26,7 +26,8 @@ from antecede.live.settings import NS
 
 if TYPE_CHECKING:
     from antecede.live.datagrams.membership import Membership
-    from antecede.live.datagrams.node import DatagramNode, Moment, Session
+    from antecede.live.datagrams.node import DatagramNode, Moment
+    from antecede.live.datagrams.sending import Session
 
 CLOSING_NS: Final = 10 * NS
 """So long after its leave what lacks of a member may come, before it is said to be given up."""

@@ -20,7 +20,8 @@ from antecede.live.settings import NS
 from antecede.live.wire import Hello
 
 if TYPE_CHECKING:
-    from antecede.live.datagrams.node import DatagramNode, Moment, Session
+    from antecede.live.datagrams.node import DatagramNode, Moment
+    from antecede.live.datagrams.sending import Session
 
 SESSION_NS: Final = 30 * NS
 """So long after its last word a session to one who is gone is kept, to tell it so."""

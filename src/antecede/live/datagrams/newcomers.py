@@ -21,7 +21,8 @@ from antecede.live.settings import NS
 
 if TYPE_CHECKING:
     from antecede.live.datagrams.membership import Membership
-    from antecede.live.datagrams.node import DatagramNode, Moment, Session
+    from antecede.live.datagrams.node import DatagramNode, Moment
+    from antecede.live.datagrams.sending import Session
 
 GUEST_NS: Final = 10 * NS
 """After so long a newcomer whose welcome has not come is put out again."""

@@ -35,15 +35,13 @@ from antecede.live import batches
 from antecede.live.batches import Batch
 from antecede.live.datagrams import packets, parcels
 from antecede.live.datagrams.membership import Membership
-from antecede.live.datagrams.pacing import Pace
+from antecede.live.datagrams.sending import Sending, Session
 from antecede.live.datagrams.settings import DatagramSettings
 from antecede.live.events import Delivery, GivenUp, Id, Said, lane_of, member_of
 from antecede.live.settings import NS
 from antecede.live.wire import Hello
 from antecede.live.wire import lane as read_lane
 
-REMEMBERED: Final = 4096
-"""Frames of which it is known when they were last sent again to whom."""
 SESSIONS: Final = 4
 """Of one life of a member."""
 STRANGERS: Final = 64
@@ -57,25 +55,6 @@ class Moment(NamedTuple):
     """Of a clock that never goes back: for time-outs."""
     wall: int
     """Of the system's clock: for the order."""
-
-
-class Session:
-    """A way to one life of a member."""
-
-    def __init__(self, number: int, hello: Hello, settings: DatagramSettings, now: int) -> None:
-        self.number, self.lane, self.address = number, hello.lane, hello.address
-        self.up_ns = now
-        self.heard_ns: int | None = None
-        """When something came over it; None: nothing has."""
-        self.clock = self.clock_ns = 0
-        """The other end's clock as it last came, and when."""
-        self.round_trip_ns: int | None = None
-        self.told_ns = -settings.resend_ns
-        """When it was last told how far one has come."""
-        self.pace = Pace(settings.rate, settings.burst, settings.datagram)
-        self.parcels: dict[int, parcels.Outgoing] = {}
-        self.sent_parcels = 0
-        self.incoming = parcels.Incoming(settings.reassembly)
 
 
 class DatagramNode:
@@ -109,13 +88,13 @@ class DatagramNode:
         self.bytes_in = self.bytes_out = self.datagrams_in = self.datagrams_out = 0
         self.behind = False
         """Whether the application is: then the others are not told that one has come further."""
-        self.resent = self.handed_on = self.suppressed = self.given_up = 0
+        self.handed_on = self.given_up = 0
         self.kept: dict[str, OrderedDict[int, bytes]] = {}
         """Lane -> number -> frame of somebody else that somebody may lack (orders by clocks)."""
         self.kept_bytes = 0
         self.log: list[tuple[str, str, int, tuple[str, ...]]] | None = None
         """For tests: (begin, send, receive or deliver, lane, number, to whom) of batches."""
-        self._sent_again: OrderedDict[tuple[str, bytes], tuple[int, int]] = OrderedDict()
+        self.sending = Sending(settings)
         self._news_ns: int | None = None
         self._ticked_ns = self._beat_ns = 0
         self.membership = Membership(self)
@@ -397,41 +376,12 @@ class DatagramNode:
                 body = packets.packet(packets.HANDED, *head, packet.wire)
         for lane in packet.to:
             session = self.routes.get(lane)
-            if session is not None and not (again and self._is_early(lane, body, at)):
+            if session is not None and not (again and self.sending.is_early(lane, body, at.now)):
                 self.queue(session, body, at)
-
-    def _is_early(self, lane: str, body: bytes, at: Moment) -> bool:
-        """Tell whether a frame was sent again so lately that it may still be under way."""
-        key = lane, hashlib.blake2b(body, digest_size=8).digest()
-        last, times = self._sent_again.pop(key, (-(1 << 62), 0))
-        early = at.now - last < self.settings.resend_ns << min(times, 4)
-        self._sent_again[key] = (last, times) if early else (at.now, times + 1)
-        if len(self._sent_again) > REMEMBERED:
-            self._sent_again.popitem(last=False)
-        self.suppressed += early
-        self.resent += not early
-        return early
 
     def queue(self, session: Session, packet: bytes, at: Moment, *, urgent: bool = False) -> None:
         """Send a packet over a session, in parts where it fits no datagram."""
-        size = self.settings.datagram - parcels.HEAD
-        if len(packet) <= size + parcels.HEAD - 3:
-            session.pace.add(packet, urgent=urgent)
-        elif all(one.whole != packet for one in session.parcels.values()):
-            session.sent_parcels += 1
-            number = session.sent_parcels
-            parcel = parcels.Outgoing(number, packet, size, at.now)
-            session.parcels[number] = parcel
-            self._send_parts(session, at)
-
-    def _send_parts(self, session: Session, at: Moment) -> None:
-        for number, parcel in list(session.parcels.items()):
-            if parcel.due_ns <= at.now:
-                if parcel.tries >= parcels.TRIES:
-                    del session.parcels[number]
-                    continue
-                for part in parcel.send(at.now, self.settings.resend_ns):
-                    session.pace.add(part)
+        self.sending.queue(session, packet, at.now, urgent=urgent)
 
     def take_datagrams(self, at: Moment) -> list[tuple[int, bytes]]:
         """Return what may be sent now, as (session, datagram)."""
@@ -498,7 +448,7 @@ class DatagramNode:
             for session in self.routes.values():
                 self.tell(session, at, urgent=True)
         for session in list(self.sessions.values()):
-            self._send_parts(session, at)
+            self.sending.send_parts(session, at.now)
 
     def due(self, at: Moment) -> int:
         """Return when `tick`, or `take_datagrams`, is to be called at the latest."""
