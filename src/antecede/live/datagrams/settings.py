@@ -13,6 +13,7 @@ from antecede.group.group import Group
 from antecede.live.settings import NS, fingerprint
 from antecede.protocols.given import effective
 from antecede.protocols.registry import flat_class
+from antecede.protocols.timed.channel import KEEP
 
 CLOCKED: Final = ("linear", "physical", "linear-physical")
 ORDERS: Final = ("matrix", *CLOCKED)
@@ -117,6 +118,12 @@ class DatagramSettings:
             )
         if bounds.clocks_ns or bounds.channels_ns:
             raise LocalError("bounds of single members or channels do not go over datagrams")
+        keep = options.get("keep", KEEP)
+        if keep is not None and keep < 2 * self.window:
+            raise LocalError(
+                f"keep is {keep}, and window is {self.window}: keep twice the window at least, or "
+                "what a member still lacks would be gone"
+            )
         if options.get("buffer_limit") is not None or options.get("printed"):
             raise LocalError("buffer_limit and printed do not go over datagrams")
 
