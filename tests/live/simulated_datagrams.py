@@ -197,7 +197,7 @@ class Run:
             network.freeze(host.name)
             network.at(after, partial(network.thaw, host.name))
         elif kind == "leave" and host in self.there() and self._can_go(host) and not host.frozen:
-            host.node.membership.departures.leave(network.moment(host))
+            host.node.membership.departures.leave(network.moment(host), 15 * NS)
         elif kind in ("cut", "one way", "long"):
             names = [one.name for one in self.alive()]
             some = set(draw.sample(names, draw.randrange(1, len(names))))

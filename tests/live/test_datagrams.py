@@ -16,12 +16,13 @@ from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import DecodeError, LimitError, LocalError, MismatchError, PeerError
 from antecede.live.datagrams import packets, parcels
 from antecede.live.datagrams.agreement import Agreement, Step, pack_step, read_step
+from antecede.live.datagrams.departures import Closing
 from antecede.live.datagrams.envelopes import HEAD_BYTES, TAG_BYTES, Envelope, Envelopes, Offer
 from antecede.live.datagrams.node import DatagramNode, Moment
 from antecede.live.datagrams.pacing import Pace
 from antecede.live.datagrams.settings import DatagramSettings
 from antecede.live.drivers.lossy import MS, LossyNetwork, Weather
-from antecede.live.events import ChangeKind, GivenUp, Id, Message, View
+from antecede.live.events import Change, ChangeKind, GivenUp, Id, Message, View
 from antecede.live.settings import NS
 
 RECOVERING = {"recovering": True, "heartbeat_s": 0.2, "retry_s": 0.2}
@@ -422,7 +423,7 @@ def test_views_and_messages_reach_the_application() -> None:
     assert messages[0].id == sent
     assert [one.place for one in messages] == [1, 2]
     host = network.hosts["b"]
-    host.node.membership.departures.leave(network.moment(host))
+    host.node.membership.departures.leave(network.moment(host), 3 * NS)
     network.run(network.now + 2 * NS)
     assert host.node.membership.departures.over
     last = [one for one in network.hosts["c"].events if isinstance(one, View)][-1]
@@ -497,6 +498,28 @@ def test_what_a_dead_member_gave_to_one_all_get(order: str) -> None:
             "c was put out: silent"
         )
         assert not [one for one in host.events if isinstance(one, GivenUp)]
+
+
+def test_a_copy_for_a_newcomer_is_no_copy_for_others() -> None:
+    options = {"retry_s": 0.2, "heartbeat_s": 0.2, "bounds": BOUNDS}
+    network = group(order="linear", options=options)
+    network.cut("c", "a", one_way=True)
+    say(network, "c", b"lost")
+    network.run(network.now + 40 * MS)
+    late = network.add("late", "late", network.hosts["a"].node.settings)
+    network.join("late", "b")
+    network.run(network.now + 1500 * MS)
+    assert late.node.group is not None
+    say(network, "c", b"for the newcomer too")
+    network.run(network.now + 40 * MS)
+    a, c, x = network.hosts["a"].node, network.hosts["c"].node, late.node
+    assert x.kept[c.lane].keys() == {2}
+    change = Change(ChangeKind.LEFT, c.lane)
+    a.membership.departures.closing[c.lane] = Closing(change, 2, 1 << 62, told=False)
+    copy = packets.packet(packets.HANDED, block(c.lane.encode()), varint(2), x.kept[c.lane][2])
+    a.receive(a.routes[x.lane].number, block(copy), network.moment(network.hosts["a"]))
+    assert a.refused["another's copy"] == 1
+    assert a.membership.departures.reached(a.membership.numbers[c.lane]) == 0
 
 
 def test_a_member_that_does_not_keep_up_stops_the_others_until_it_is_put_out() -> None:

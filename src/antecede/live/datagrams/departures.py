@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 CLOSING_NS: Final = 10 * NS
 """So long after its leave what lacks of a member may come, before it is said to be given up."""
-LEAVE_NS: Final = 3 * NS
-"""So long a member that leaves waits until the others have its messages."""
 ROUNDS: Final = 8
 """So often everybody is asked for what a member that is gone has left."""
 LAST_WORDS: Final = 20
@@ -79,10 +77,10 @@ class Departures:
 
     # -- oneself ------------------------------------------------------------------------------
 
-    def leave(self, at: Moment) -> None:
-        """Say nothing more, and leave when the others have what was said."""
+    def leave(self, at: Moment, wait_ns: int) -> None:
+        """Say nothing more, and leave when the others have what was said, or have had so long."""
         self.leaving = True
-        self._leave_by_ns = at.now + LEAVE_NS
+        self._leave_by_ns = at.now + wait_ns
 
     @property
     def over(self) -> bool:

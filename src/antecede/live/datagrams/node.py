@@ -233,10 +233,20 @@ class DatagramNode:
             self.refused["no member"] += 1
         elif number and lane != self.lane and self.membership.may_be_handed_on(lane):
             try:
+                self._check_copy(lane, number, data)
                 self.take(lane, number, data, at)
             except SequenceError:
-                # Orders by clocks: the first message to a newcomer says so, in its copy alone.
                 self.refused["another's copy"] += 1
+
+    def _check_copy(self, lane: str, number: int, data: bytes) -> None:
+        """Raise SequenceError for a copy that was for a newcomer (orders by clocks).
+
+        It says that nothing came before it: a member that lacks something would never know.
+        """
+        if not self.settings.clocked or self.group is None or number == 1:
+            return
+        if (lane, number - 1) not in self.group.inspect(data).causes:
+            raise SequenceError(f"message {number} of {lane} as it was for a newcomer")
 
     def take(self, lane: str, number: int, data: bytes, at: Moment) -> None:
         """Give a frame of a member to the order. Raises RemoteError, LocalError."""

@@ -24,7 +24,7 @@ from antecede.live.drivers.addresses import joined_address, reached_at, split_ad
 from antecede.live.drivers.tcp import MAX_READY
 from antecede.live.drivers.udp import UdpDriver
 from antecede.live.events import Delivery, Event, Id, Message, Said, checked_name, member_of
-from antecede.live.settings import in_ns
+from antecede.live.settings import NS, in_ns
 from antecede.live.status import Status
 
 if TYPE_CHECKING:
@@ -249,9 +249,12 @@ class DatagramPeer:
         raise PeerError(f"nobody at {address} lets {self.name} in: {why}")
 
     async def leave(self, *, timeout_s: float = 5.0) -> None:
-        """Leave for good: wait until the others have what was said here, and know."""
+        """Leave for good: wait until the others have what was said here, and know.
+
+        Half of `timeout_s` at most for the first. What a member lacks then it asks of the others.
+        """
         membership, departures = self.node.membership, self.node.membership.departures
-        departures.leave(self._running.moment())
+        departures.leave(self._running.moment(), round(timeout_s * NS / 2))
         self._running.soon()
         if membership.others():
             await self._until(lambda: departures.over or bool(departures.out), timeout_s)
