@@ -338,6 +338,8 @@ def test_what_cannot_be_said_is_refused() -> None:
                 await a.send("text")  # type: ignore[arg-type]
             with pytest.raises(LocalError, match="answer no others"):
                 await a.send(b"x", reply_to=[Id("b~00000000", 1)])
+            with pytest.raises(LocalError, match="does not tell its past"):
+                a.past()
             with pytest.raises(LocalError, match="nothing to acknowledge"):
                 a.acknowledge(Message("b~00000000", 1, b"", 1))
             assert (await a.send(b"x")).number == 1

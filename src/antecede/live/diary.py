@@ -31,6 +31,7 @@ EVENTS: Final = {
     "out": logging.ERROR,
     "store_failed": logging.ERROR,
     "trace_failed": logging.ERROR,
+    "certificate": logging.WARNING,
 }
 """Every event, and how grave it is."""
 LAGGING_NS: Final = NS

@@ -271,12 +271,14 @@ class Upkeep:
     def _slowest(self) -> str | None:
         """Return the member that lacks most of what is kept."""
         ordering = self._node.active
-        heard = ordering.lanes.heard
-        return max(
-            ordering.others(),
-            key=lambda member: (-sum(heard.get(member, {}).values()), member),
-            default=None,
-        )
+        newest, heard = ordering.lanes.frontier(), ordering.lanes.heard
+
+        def lacks(member: str) -> int:
+            # Its own lane it has, whether it says so or not: who only sends has nothing to say.
+            table = heard.get(member, {})
+            return sum(n - table.get(lane, 0) for lane, n in newest.items() if lane != member)
+
+        return max(ordering.others(), key=lambda member: (lacks(member), member), default=None)
 
     # -- who is gone -------------------------------------------------------------------------------
 
@@ -292,6 +294,8 @@ class Upkeep:
     def _put_out(self, now: int) -> None:
         """Put out whom nobody who is connected has heard for long enough."""
         node, after = self._node, self._node.settings.put_out_ns
+        if node.stopped:  # it would be said when the other half is back
+            return
         for lane in self.unheard():
             since = self._heard_ns.setdefault(lane, now)
             if after is None or now - since <= after:

@@ -12,7 +12,12 @@ from antecede.live.status import AWAY, CAUSES, LIVE, OLDEST, HeldStatus, MemberS
 
 
 def status_of(
-    node: DatagramNode, now: int, trouble: str, waiting: int, dropped: Counter[str]
+    node: DatagramNode,
+    now: int,
+    trouble: str,
+    waiting: int,
+    dropped: Counter[str],
+    certificate_left_s: float | None,
 ) -> Status:
     """Return how a peer is doing at a moment (ns).
 
@@ -43,6 +48,7 @@ def status_of(
         bytes_in=node.bytes_in,
         bytes_out=node.bytes_out,
         untraced=0,
+        certificate_left_s=certificate_left_s,
     )
 
 

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from antecede.errors import AntecedeError, LocalError, PeerError
 from antecede.formatting import shown
@@ -205,7 +205,9 @@ class DatagramPeer:
         """Return how the peer is doing now."""
         trouble = "it has ended" if self._ended else ""
         dropped = self._running.envelopes.dropped
-        return status_of(self.node, time.monotonic_ns(), trouble, self._waiting, dropped)
+        left = self._tls.left_s(time.time()) if self._tls is not None else None
+        now = time.monotonic_ns()
+        return status_of(self.node, now, trouble, self._waiting, dropped, left)
 
     async def found(self) -> None:
         """Begin a group of one."""
@@ -357,6 +359,13 @@ class DatagramPeer:
         self._take()
         self.node.behind = self._waiting > MAX_READY
         self._wake()
+
+    def past(self) -> NoReturn:
+        """Raise LocalError: stamps of what a program follows are made over TCP alone so far."""
+        raise LocalError(
+            "over datagrams a peer does not tell its past: take the `past` of the messages that "
+            "you handle"
+        )
 
     def acknowledge(self, message: Message) -> None:
         """Raise LocalError: nothing is stored, so nothing comes again."""

@@ -53,6 +53,10 @@ class Secure(Protocol):
         """Return the member's name in a certificate (DER). Raises RemoteError without one."""
         ...
 
+    def warnings(self, now_s: float) -> list[str]:
+        """Return what will soon be a problem; `now_s`: seconds since 1970."""
+        ...
+
 
 class Connection(asyncio.Protocol):
     """One TCP connection, from its first byte to its last."""
@@ -148,6 +152,8 @@ class TcpDriver:
 
     def start(self) -> None:
         """Let time pass."""
+        for text in self._secure.warnings(time.time()) if self._secure is not None else ():
+            self._note(Entry("certificate", text, {"reason": text}))
         self._tick()
 
     async def close(self) -> None:
@@ -315,7 +321,9 @@ class TcpDriver:
     def _pull(self, connection: Connection, now: int) -> None:
         number, transport = connection.number, connection.transport
         link = self.node.links.get(number)
-        if link is None or transport is None:
+        # A transport that is being closed takes nothing more, and one with TLS is broken by a
+        # second `close`: a write after it would end the turn, and with it the peer's time.
+        if link is None or transport is None or transport.is_closing():
             return
         parts = self.node.pull(number, BUDGET, now)
         if parts:
