@@ -586,6 +586,7 @@ def every_packet(network: LossyNetwork) -> Iterator[bytes]:
     yield packets.packet(packets.JOIN, block(b"h:1"))
     yield packets.packet(packets.REFUSED, block(b"no"))
     yield packets.packet(packets.WANT, block(lane.encode()), varint(1), varint(5))
+    yield packets.packet(packets.HOLDS, block(lane.encode()), b"\x01\x01\x01")
     yield packets.packet(packets.PART, varint(1), varint(0), varint(2), b"part")
     yield packets.packet(packets.PARTS, varint(1), b"\x01")
     assert node.group is not None

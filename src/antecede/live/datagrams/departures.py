@@ -6,13 +6,13 @@ others.
 
 Of who is gone all deliver the same: up to its last number, as it was agreed. Orders that hand
 on by themselves ("matrix") ask each other. In orders by clocks only the sender answers, so what a
-member lacks it asks of the others here (WANT, HANDED), and tells the order of the leave when it
-has all, or has asked everybody in vain: then the order gives it up as its page says.
+member lacks it asks of the others here (WANT, HOLDS, HANDED), and tells the order of the leave when
+it has all, or has asked everybody in vain: then the order gives it up as its page says.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from antecede.clocks.wire import Reader, block, varint
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 CLOSING_NS: Final = 10 * NS
 """So long after its leave what lacks of a member may come, before it is said to be given up."""
-ROUNDS: Final = 8
-"""So often everybody is asked for what a member that is gone has left."""
 LAST_WORDS: Final = 20
 HANDED_AT_ONCE: Final = 256
 
@@ -49,8 +47,8 @@ class Closing:
     """Whether the order was told."""
     asked: int = 0
     due_ns: int = 0
-    best: int = -1
-    """How far one had come when it was last asked."""
+    holds: dict[str, tuple[int, set[int]]] = field(default_factory=dict)
+    """Other member -> what it said that it has of it: from which number on, and which."""
 
 
 class Departures:
@@ -221,9 +219,7 @@ class Departures:
         for lane, closing in list(self.closing.items()):
             reached = self.reached(self._membership.numbers[lane])
             if not closing.told:
-                if reached >= closing.last or closing.asked >= ROUNDS * max(
-                    1, len(self._membership.others())
-                ):
+                if reached >= closing.last or self._is_vain(lane, closing, reached + 1):
                     self._tell_order(lane, at)
                 else:
                     self._ask(lane, closing, reached, at)
@@ -236,31 +232,45 @@ class Departures:
                     node.delivered.append(GivenUp(lane, closing.last - delivered, (lane,)))
                 self._membership.show(closing.change)
 
+    def _is_vain(self, lane: str, closing: Closing, first: int) -> bool:
+        """Tell whether all others have said that they lack it too, and what they have is here."""
+        here = self._node.kept.get(lane, {}).keys()
+        answers = [closing.holds.get(one, (0, set())) for one in self._membership.others()]
+        return all(at == first and first not in has and has <= here for at, has in answers)
+
     def _ask(self, lane: str, closing: Closing, reached: int, at: Moment) -> None:
         if at.now < closing.due_ns:
             return
-        if reached > closing.best:
-            closing.best, closing.asked = reached, 0
+        closing.due_ns = at.now + 2 * self._node.settings.resend_ns
         routes = self._node.routes
         others = [routes[one] for one in self._membership.others() if one in routes]
-        closing.due_ns = at.now + 2 * self._node.settings.resend_ns
-        if not others:
+        if others:
+            session = others[closing.asked % len(others)]
             closing.asked += 1
-            return
-        session = others[closing.asked % len(others)]
-        closing.asked += 1
-        numbers = varint(reached + 1), varint(closing.last)
-        session.pace.add(packets.packet(packets.WANT, block(lane.encode()), *numbers), urgent=True)
+            head = block(lane.encode()), varint(reached + 1), varint(closing.last)
+            session.pace.add(packets.packet(packets.WANT, *head), urgent=True)
+
+    def holds(self, session: Session, reader: Reader) -> None:
+        """A member says what it has of one who is gone."""
+        lane, first = wire.lane(reader), reader.varint()
+        count = min(reader.varint(), HANDED_AT_ONCE)
+        numbers = {reader.varint() for _ in range(count)}
+        if (closing := self.closing.get(lane)) is not None:
+            closing.holds[session.lane] = first, numbers
 
     def hand_on(self, session: Session, reader: Reader, at: Moment) -> None:
         """Send a member what it lacks of one who is gone, as far as it is here."""
         lane, first, last = wire.lane(reader), reader.varint(), reader.varint()
-        there = self._node.kept.get(lane)
-        if not there or session.lane not in self._membership.members:
+        if session.lane not in self._membership.members:
             return
-        found = [number for number in there if first <= number <= last]
-        for number in sorted(found)[:HANDED_AT_ONCE]:
+        there = self._node.kept.get(lane, {})
+        asked = sorted(number for number in there if first <= number <= last)[:HANDED_AT_ONCE]
+        found = [number for number in asked if self._node.fits(lane, number, there[number])]
+        for number in found:
             head = block(lane.encode()), varint(number)
             body = packets.packet(packets.HANDED, *head, there[number])
             self._node.handed_on += 1
             self._node.queue(session, body, at)
+        told = varint(first), varint(len(found)), *map(varint, found)
+        holds = packets.packet(packets.HOLDS, block(lane.encode()), *told)
+        self._node.queue(session, holds, at, urgent=True)

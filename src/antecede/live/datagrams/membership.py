@@ -160,6 +160,8 @@ class Membership:
             self.newcomers.sent_away(wire.text(reader))
         elif kind == packets.WANT:
             self.departures.hand_on(session, reader, at)
+        elif kind == packets.HOLDS:
+            self.departures.holds(session, reader)
         else:
             raise DecodeError(f"a packet of an unknown kind, {kind}")
 

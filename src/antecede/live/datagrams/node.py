@@ -233,20 +233,20 @@ class DatagramNode:
             self.refused["no member"] += 1
         elif number and lane != self.lane and self.membership.may_be_handed_on(lane):
             try:
-                self._check_copy(lane, number, data)
+                if not self.fits(lane, number, data):
+                    raise SequenceError(f"message {number} of {lane} as it was for a newcomer")
                 self.take(lane, number, data, at)
             except SequenceError:
                 self.refused["another's copy"] += 1
 
-    def _check_copy(self, lane: str, number: int, data: bytes) -> None:
-        """Raise SequenceError for a copy that was for a newcomer (orders by clocks).
+    def fits(self, lane: str, number: int, data: bytes) -> bool:
+        """Tell whether a frame may be handed on: not the copy for a newcomer (orders by clocks).
 
-        It says that nothing came before it: a member that lacks something would never know.
+        That says that nothing came before it: a member that lacks something would never know.
         """
         if not self.settings.clocked or self.group is None or number == 1:
-            return
-        if (lane, number - 1) not in self.group.inspect(data).causes:
-            raise SequenceError(f"message {number} of {lane} as it was for a newcomer")
+            return True
+        return (lane, number - 1) in self.group.inspect(data).causes
 
     def take(self, lane: str, number: int, data: bytes, at: Moment) -> None:
         """Give a frame of a member to the order. Raises RemoteError, LocalError."""

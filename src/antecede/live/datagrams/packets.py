@@ -8,6 +8,7 @@
              it last came, and how long ago that was; how far the sender has come of each member
     AGREE    about the next change of the members (`agreement`)
     WANT     lane, first and last number: of a member that is gone, please hand on
+    HOLDS    lane, first number, and which numbers from there on one has: the answer to a WANT
     JOIN     address: please let me in
     WELCOME  to a newcomer: what it starts from
     REFUSED  to a newcomer: why not; after a "!" only this life of it is refused
@@ -24,7 +25,7 @@ from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import DecodeError
 from antecede.live import wire
 
-FRAME, HANDED, PART, PARTS, HAVE, AGREE, WANT, JOIN, WELCOME, REFUSED = range(10)
+FRAME, HANDED, PART, PARTS, HAVE, AGREE, WANT, JOIN, WELCOME, REFUSED, HOLDS = range(11)
 MAX_MEMBERS = 1024
 """Numbers of members that there can be, those that are gone included."""
 MAX_RANGE = 1 << 16
