@@ -234,7 +234,7 @@ class Departures:
 
     def _is_vain(self, lane: str, closing: Closing, first: int) -> bool:
         """Tell whether all others have said that they lack it too, and what they have is here."""
-        here = self._node.kept.get(lane, {}).keys()
+        here = set(self._node.kept.get(lane, ()))
         answers = [closing.holds.get(one, (0, set())) for one in self._membership.others()]
         return all(at == first and first not in has and has <= here for at, has in answers)
 
@@ -263,7 +263,7 @@ class Departures:
         lane, first, last = wire.lane(reader), reader.varint(), reader.varint()
         if session.lane not in self._membership.members:
             return
-        there = self._node.kept.get(lane, {})
+        there = dict(self._node.kept.get(lane, ()))
         asked = sorted(number for number in there if first <= number <= last)[:HANDED_AT_ONCE]
         found = [number for number in asked if self._node.fits(lane, number, there[number])]
         for number in found:
