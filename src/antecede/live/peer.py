@@ -48,7 +48,7 @@ from antecede.live.greeting import NOT_YET
 from antecede.live.node import Node
 from antecede.live.ordering import Ordering
 from antecede.live.sealing import Seals
-from antecede.live.settings import MAJORITY, NS, Settings
+from antecede.live.settings import MAJORITY, Settings, in_ns
 from antecede.live.stamps import Handed
 from antecede.live.status import Status, status_of
 from antecede.live.store import Store
@@ -89,8 +89,21 @@ class Peer:
     spares an eighth to a fifth of the processor time where messages are many
     (`python -m bench.live rate`).
 
+    `transport`: "tcp", or "udp" for orders that recover loss themselves: then a `DatagramPeer` is
+    made, which has other settings and no store.
+
     Raises LocalError for arguments that cannot be.
     """
+
+    def __new__(cls, name: str, *, transport: str = "tcp", **more: Any) -> Any:
+        """Make a `DatagramPeer` where the group goes over UDP."""
+        if transport == "udp":
+            from antecede.live.datagrams.peer import DatagramPeer  # needs the extra
+
+            return DatagramPeer(name, **more)
+        if transport != "tcp":
+            raise LocalError(f'transport= is "tcp" or "udp", not {shown(transport)}')
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -107,6 +120,7 @@ class Peer:
         acknowledge: str = "next",
         status: str | None = None,
         trace: str | os.PathLike[str] | None = None,
+        transport: str = "tcp",
         **settings: Any,
     ) -> None:
         self.name = checked_name(name)
@@ -118,7 +132,7 @@ class Peer:
         if acknowledge not in ("next", "explicit"):
             raise LocalError(f'acknowledge= is "next" or "explicit", not {shown(acknowledge)}')
         self.settings = Settings(
-            room=room, order=order, options=dict(options or {}), **_in_ns(settings)
+            room=room, order=order, options=dict(options or {}), **in_ns(settings)
         )
         self._majority = self.settings.partition == MAJORITY
         self._tls = tls
@@ -670,23 +684,6 @@ def _ids(reply_to: Answered | Iterable[Answered]) -> Sequence[Id]:
         if not isinstance(one, Message | Id):
             raise LocalError(f"reply_to= names messages, not {shown(one)}")
     return [one.id if isinstance(one, Message) else one for one in many]
-
-
-def _in_ns(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn seconds into nanoseconds, under the names that the settings have."""
-    known = Settings.__dataclass_fields__
-    found: dict[str, Any] = {}
-    for name, value in settings.items():
-        in_ns = f"{name[:-2]}_ns" if name.endswith("_s") else ""
-        if in_ns in known:
-            if value is not None and not isinstance(value, int | float):
-                raise LocalError(f"{name}= is a number of seconds, not {shown(value)}")
-            found[in_ns] = None if value is None else round(value * NS)
-        elif name in known and not name.endswith("_ns"):
-            found[name] = value
-        else:
-            raise LocalError(f"a peer has no argument {name!r}")
-    return found
 
 
 __all__ = ["Id", "Message", "Peer", "View"]

@@ -150,3 +150,23 @@ def fingerprint(*texts: str) -> bytes:
         raw = one.encode()
         digest.update(len(raw).to_bytes(8, "big") + raw)
     return digest.digest()
+
+
+def in_ns(given: Mapping[str, Any], kind: type = Settings) -> dict[str, Any]:
+    """Turn seconds into nanoseconds, under the names that the settings have.
+
+    Raises LocalError for what is no field of `kind`.
+    """
+    known = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        inner = f"{name[:-2]}_ns" if name.endswith("_s") else ""
+        if inner in known:
+            if value is not None and not isinstance(value, int | float):
+                raise LocalError(f"{name}= is a number of seconds, not {shown(value)}")
+            found[inner] = None if value is None else round(value * NS)
+        elif name in known and not name.endswith("_ns"):
+            found[name] = value
+        else:
+            raise LocalError(f"a peer has no argument {name!r}")
+    return found
