@@ -32,7 +32,7 @@ class MemberStatus(NamedTuple):
     lane: str
     address: str
     state: str
-    """live; lagging: what it lacks next is in the store alone, or nowhere; away: not connected."""
+    """live; lagging: what it lacks next is in the store alone; away: not connected."""
     lacks: int
     """Batches that it has not acknowledged, of all lanes."""
     round_trip_s: float | None
@@ -205,7 +205,11 @@ def members_of(node: Node, now: int) -> Iterator[MemberStatus]:
         lacks = [
             n for n, one in lanes.by_name.items() if n != lane and heard.get(n, 0) < one.newest
         ]
-        behind = any(heard.get(n, 0) + 1 < lanes.by_name[n].first for n in lacks)
+        # What came before one's own joining was never here, and others hand it on.
+        kept = [
+            (lanes.by_name[n].oldest, heard.get(n, 0) + 1, lanes.by_name[n].first) for n in lacks
+        ]
+        behind = any(oldest <= needed < first for oldest, needed, first in kept)
         trip = link.round_trip_ns if link is not None else None
         yield MemberStatus(
             *(member_of(lane), lane, ordering.members[lane]),

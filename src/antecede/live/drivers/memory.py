@@ -144,8 +144,7 @@ class MemoryNetwork:
         host = self.hosts[name]
         host.lives += 1
         life = f"{self.random.getrandbits(40):08x}"[:8]
-        durable = host.store is not None
-        node = host.kind(name, host.settings, life, name, durable=durable)
+        node = self.new_node(host, life)
         host.node, host.written, host.joining, host.writing = node, 0, join, False
         if host.store is not None and host.store.snapshot:
             node.restore(host.store.saved(), self.now)
@@ -156,6 +155,10 @@ class MemoryNetwork:
         self.at(self.random.randrange(TICK_NS), lambda: self._tick(name, node))
         self.turn(name)
         return node
+
+    def new_node(self, host: Host, life: str) -> Node:
+        """Return the node of a new life."""
+        return host.kind(host.name, host.settings, life, host.name, durable=host.store is not None)
 
     def crash(self, name: str) -> None:
         """End a life as kill -9 does: what was not written is gone, the kernel closes its links."""
@@ -211,9 +214,17 @@ class MemoryNetwork:
         self._ways[name, ours] = _Way(name, other, theirs)
         self._ways[other, theirs] = _Way(other, name, ours)
         host.node.link_up(ours, other, self.now, dialed=True)
-        target.node.link_up(theirs, name, self.now, dialed=False)
+        if target.frozen:  # its kernel took the call, it hears of it when it wakes
+            target.waiting.append(lambda: self._called(target, theirs, name))
+        else:
+            self._called(target, theirs, name)
         self.turn(name)
         self.turn(other)
+
+    def _called(self, target: Host, number: int, by: str) -> None:
+        """Tell a host of a call."""
+        if target.node is not None and (target.name, number) in self._ways:
+            target.node.link_up(number, by, self.now, dialed=False)
 
     def _end(self, key: tuple[str, int]) -> None:
         """Close one end of a connection: the other hears of it when the way is open."""

@@ -305,6 +305,15 @@ class Hub:
         heard = node.mesh_ordering.lanes.heard
         return any(heard.get(m, {}).get(place.lane, 0) >= place.number for m in node.greeted)
 
+    def writable(self) -> set[int]:
+        """Return the links of those inside for whom something may go down."""
+        passed = self.log.passed
+        return {
+            one.link.number
+            for one in self.inside.values()
+            if one.cursor < passed and one.link is not None
+        }
+
     def pull(self, link: Link, budget: int) -> list[bytes]:
         """Return what is to be written to a peer inside now."""
         known = self.inside.get(link.lane)

@@ -156,9 +156,8 @@ class Calls(Upkeep):
         """Let time pass."""
         self._forgive(now)
         node = self._inner
+        self._keep_alive(now)
         for link in node.links.values():
-            link.pinged_ns = max(link.pinged_ns, link.heard_ns)
-            self._keep_alive(link, now)
             patience = node.settings.silence_ns
             if link.lane and link.lane not in node.greeted and now - link.up_ns > patience:
                 node.end(link, "it lets nobody in")
@@ -273,7 +272,7 @@ class InternalNode(Node):
         elif kind == star.SUPERS:
             self.supers = star.unpack_supers(body)
         elif kind == wire.LANES:
-            link.names += wire.read_names(body)
+            link.names += wire.read_names(body, wire.MAX_LANES - len(link.names))
         elif kind == wire.PING:
             link.control.append(wire.framed(wire.PONG, body))
         elif kind == wire.PONG:
@@ -417,6 +416,8 @@ class InternalNode(Node):
         link = self.links[number]
         parts = list(link.control)
         link.control.clear()
+        if parts:
+            link.spoke_ns = now
         written = sum(map(len, parts))
         link.bytes_out += written
         self.bytes_out += written

@@ -66,6 +66,7 @@ class Given(NamedTuple):
     payload: bytes
     """A batch."""
     reply_to: tuple[()] = ()
+    missing: tuple[()] = ()
 
     @property
     def id(self) -> tuple[str, int]:

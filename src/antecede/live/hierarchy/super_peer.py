@@ -90,7 +90,7 @@ class SuperNode(MeshNode):
     def _from_inside(self, link: StarLink, data: bytes, now: int) -> None:
         if link.closing:
             return
-        link.heard_ns = link.pinged_ns = now
+        link.heard_ns = now
         self.bytes_in += len(data)
         try:
             whole, found = link.read(data)
@@ -106,7 +106,7 @@ class SuperNode(MeshNode):
             self._enter()
             self.hub.hello(link, star.unpack_hello(body), now)
         elif kind == wire.BYE:
-            self._bye(link, body)
+            link.said_bye, link.closing = True, body.decode(errors="replace") or "it ends"
         elif not link.lane:
             raise MismatchError("kind", f"a frame of kind {kind} before a greeting")
         elif kind == wire.PING:
@@ -140,6 +140,12 @@ class SuperNode(MeshNode):
             self.hub.tick(now)
             self.turn()
 
+    def writable(self) -> list[int]:
+        """Return the links for which `pull` may have something, or that are to be closed."""
+        found = super().writable()
+        waiting = self.hub.writable()
+        return [*found, *(waiting - set(found))] if waiting else found
+
     def pull(self, number: int, budget: int, now: int) -> list[bytes]:
         """Return what is to be written on a link now."""
         if number in self._callers and not self.links[number].closing:
@@ -157,6 +163,7 @@ class SuperNode(MeshNode):
         if not link.closing:
             parts += self.hub.pull(link, budget)
         if parts:
+            link.spoke_ns = now
             written = sum(map(len, parts))
             link.bytes_out += written
             self.bytes_out += written
