@@ -182,7 +182,7 @@ class Greeting:
         if len(welcome.group) != wire.TAG or not known:
             raise DecodeError("a welcome to no group")
         settings = node.settings
-        ordering = Ordering(node.lane, settings, node.seals.seal, welcome.invitation)
+        ordering = node.ordering_class(node.lane, settings, node.seals.seal, welcome.invitation)
         for name, owner in welcome.owners.items():
             if name != node.lane:
                 node.learn(link, name, owner)

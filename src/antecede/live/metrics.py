@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from antecede.errors import MissingExtraError
-from antecede.live.status import AWAY, LAGGING, LIVE, Status
+from antecede.live.status import AWAY, LAGGING, LIVE, StarStatus, Status
 
 try:
     from prometheus_client import CollectorRegistry, generate_latest
@@ -70,6 +70,32 @@ class _Collected:
             yield self._certificate(labels, values)
         yield self._refused(labels, values)
         yield from self._members(labels, values)
+        if self._status.star is not None:
+            yield from self._star(self._status.star, labels, values)
+
+    def _star(self, star: StarStatus, labels: list[str], values: list[str]) -> Iterator[Metric]:
+        words = "peers inside: connected, away, waiting to be let in"
+        states = GaugeMetricFamily(PREFIX + "inside", words, labels=[*labels, "state"])
+        for state in ("connected", "away", "waiting"):
+            states.add_metric([*values, state], getattr(star, state))
+        yield states
+        for name, words in (
+            ("unsafe", "messages that do not go down yet: a crash would take them back"),
+            ("kept", "messages that somebody inside lacks, here or elsewhere"),
+            ("kept_bytes", "the same as bytes"),
+        ):
+            gauge = GaugeMetricFamily(f"{PREFIX}inside_{name}", words, labels=labels)
+            gauge.add_metric(values, getattr(star, name))
+            yield gauge
+        for name, words in (
+            ("messages", "messages by way: up, down (once for all inside), outside"),
+            ("control_bytes", "control information in these"),
+            ("note_bytes", "control information of what is no message"),
+        ):
+            counter = CounterMetricFamily(f"{PREFIX}way_{name}", words, labels=[*labels, "way"])
+            for one in star.ways:
+                counter.add_metric([*values, one.way], getattr(one, name))
+            yield counter
 
     def _oldest(self, labels: list[str], values: list[str]) -> Metric:
         words = "for how long the oldest held batch has been held"

@@ -57,6 +57,8 @@ class Saved(NamedTuple):
 class Node:
     """One peer. `life`: eight letters or digits, drawn for it; `address`: where it listens."""
 
+    ordering_class = Ordering
+
     def __init__(
         self,
         name: str,
@@ -116,7 +118,7 @@ class Node:
 
     def found(self, tag: bytes) -> None:
         """Begin a group of one; `tag`: eight bytes that were drawn for it."""
-        self.greeting.begin(Ordering(self.lane, self.settings, self.seals.seal))
+        self.greeting.begin(self.ordering_class(self.lane, self.settings, self.seals.seal))
         self.group_tag = tag
         self.active.change(Change(ChangeKind.JOINED, self.lane, self.address))
         self.active.flush()
@@ -148,6 +150,10 @@ class Node:
         if lane == self.lane or lane not in self.active.members:
             raise LocalError(f"{lane} is not another member of this group")
         self.active.change(Change(ChangeKind.PUT_OUT, lane, why))
+
+    def others(self) -> list[str]:
+        """Return the lanes of all others that could be put out here."""
+        return self.active.others()
 
     def owed(self) -> list[str]:
         """Return the members that have not acknowledged everything that was said here."""
@@ -480,7 +486,9 @@ class Node:
         if where := misfit(fields, (BYTES, NUMBER, BYTES)):
             raise DecodeError(f"no snapshot of a live peer: {where}")
         self.group_tag, done, state = fields
-        ordering, waiting = Ordering.restored(state, self.settings, self.seals.seal, saved.batch_of)
+        ordering, waiting = self.ordering_class.restored(
+            state, self.settings, self.seals.seal, saved.batch_of
+        )
         self.lane = ordering.me
         for row in saved.rows:
             ordering.replay(row)

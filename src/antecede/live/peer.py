@@ -22,6 +22,7 @@ import string
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import cycle
 from operator import length_hint
 from pathlib import Path
 from types import TracebackType
@@ -45,10 +46,11 @@ from antecede.live.events import (
     member_of,
 )
 from antecede.live.greeting import NOT_YET
+from antecede.live.hierarchy import making
 from antecede.live.node import Node
 from antecede.live.ordering import Ordering
 from antecede.live.sealing import Seals
-from antecede.live.settings import MAJORITY, Settings, in_ns
+from antecede.live.settings import MAJORITY, in_ns
 from antecede.live.stamps import Handed
 from antecede.live.status import Status, status_of
 from antecede.live.store import Store
@@ -92,6 +94,10 @@ class Peer:
     `transport`: "tcp", or "udp" for orders that recover loss themselves: then a `DatagramPeer` is
     made, which has other settings and no store.
 
+    With order "hierarchical" a peer has a `role`: "super" (it forwards for peers inside, which call
+    it at `listen`), "internal" (it joins a super peer, and knows that one alone) or "external" (it
+    speaks with super peers and external peers directly).
+
     Raises LocalError for arguments that cannot be.
     """
 
@@ -111,6 +117,7 @@ class Peer:
         *,
         room: str = "",
         order: str = "causal",
+        role: str | None = None,
         options: Mapping[str, Any] | None = None,
         listen: str | None = None,
         address: str | None = None,
@@ -131,9 +138,11 @@ class Peer:
             )
         if acknowledge not in ("next", "explicit"):
             raise LocalError(f'acknowledge= is "next" or "explicit", not {shown(acknowledge)}')
-        self.settings = Settings(
-            room=room, order=order, options=dict(options or {}), **in_ns(settings)
-        )
+        kind = making.settings_kind(order, role)
+        more = in_ns(settings, kind) if role is None else {**in_ns(settings, kind), "role": role}
+        self.settings = kind(room=room, order=order, options=dict(options or {}), **more)
+        given = {"listen": listen, "address": address, "store": store, "trace": trace}
+        making.check(self.settings, given)
         self._majority = self.settings.partition == MAJORITY
         self._tls = tls
         if tls is not None and tls.name != name:
@@ -175,7 +184,7 @@ class Peer:
         """Open the store, listen, and go on in the group that the store knows."""
         store = self._opened()
         life = _life(store)
-        self._node = node = Node(
+        self._node = node = making.node_kind(self.settings)(
             *(self.name, self.settings, life, self._advertised()),
             seals=self._seals(store, lane_of(self.name, life)),
             durable=store is not None,
@@ -349,15 +358,20 @@ class Peer:
             self._running.soon()
             await self._until(self._settled)
 
-    async def join(self, address: str, *, timeout_s: float = 10.0) -> None:
+    async def join(self, address: str | Sequence[str], *, timeout_s: float = 10.0) -> None:
         """Join the group of the member at "HOST:PORT", unless the store knows one already.
 
-        Calls again until somebody answers who is in a group. Raises PeerError when nobody lets one
-        in within `timeout_s`, or at once when somebody refuses; it says why.
+        Of several addresses one after the other is called, until somebody answers who is in a
+        group. Raises PeerError when nobody lets one in within `timeout_s`, or at once when somebody
+        refuses; it says why.
         """
         if self._in_group:
             return
-        split_address(address)
+        addresses = [address] if isinstance(address, str) else list(address)
+        if not addresses:
+            raise LocalError("join needs an address: HOST:PORT")
+        for one in addresses:
+            split_address(one)
         failures: list[str] = []
 
         def called(error: Exception | None) -> None:
@@ -367,11 +381,13 @@ class Peer:
                 self.node.refusal = failures[-1]
 
         end = time.monotonic() + timeout_s
-        while not self._in_group:
+        for one in cycle(addresses):
             if time.monotonic() > end:
                 why = self.node.refusal or (failures[-1] if failures else "no answer")
-                raise PeerError(f"nobody at {address} lets {self.name} in: {why}")
-            await self._try_to_join(address, called, end)
+                raise PeerError(f"nobody at {', '.join(addresses)} lets {self.name} in: {why}")
+            await self._try_to_join(one, called, end)
+            if self._in_group:
+                break
         await self._until(self._settled)
 
     async def _try_to_join(
@@ -414,7 +430,7 @@ class Peer:
         """
         if self.node.stopped:
             raise PeerError(f"{self.name} hears no majority of the group: nobody is put out")
-        lanes = [lane for lane in self.node.active.others() if member_of(lane) == member]
+        lanes = [lane for lane in self.node.others() if member_of(lane) == member]
         if not lanes:
             raise LocalError(f"{member!r} is not another member of this group")
         for lane in lanes:

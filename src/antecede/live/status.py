@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from antecede.formatting import counted
 from antecede.live.events import Id, member_of
+from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.node import Node
 from antecede.live.settings import NS
 
@@ -49,6 +50,32 @@ class HeldStatus(NamedTuple):
     """The first ten."""
     held_s: float
     """At least so long: that is looked at four times a second."""
+
+
+class WayStatus(NamedTuple):
+    """Control information on one way of a hierarchy, since the peer began."""
+
+    way: str
+    """up (from peers inside), down (into the group, once for all), outside (own lane)."""
+    messages: int
+    control_bytes: int
+    note_bytes: int
+    """Control information of what is no message."""
+
+
+class StarStatus(NamedTuple):
+    """What a super peer has inside."""
+
+    connected: int
+    away: int
+    waiting: int
+    """Said hello, and wait until what they have is here."""
+    unsafe: int
+    """Messages that do not go down yet: a crash of this peer would take them back."""
+    kept: int
+    """Messages for those inside that somebody lacks, here or behind another super peer."""
+    kept_bytes: int
+    ways: tuple[WayStatus, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,6 +123,8 @@ class Status:
     """Rows that the trace of this run lacks."""
     certificate_left_s: float | None
     """How long one's own certificate holds from now on; None: there is none."""
+    star: StarStatus | None = None
+    """Of a super peer."""
 
     @property
     def others(self) -> str:
@@ -148,6 +177,20 @@ def status_of(
         bytes_out=node.bytes_out,
         untraced=untraced,
         certificate_left_s=certificate_left_s,
+        star=_star(node) if isinstance(node, SuperNode) else None,
+    )
+
+
+def _star(node: SuperNode) -> StarStatus:
+    hub = node.hub
+    away = sum(one.link is None for one in hub.inside.values())
+    ways = {"up": hub.up, "down": hub.down}
+    if node.ordering is not None:
+        ways["outside"] = node.mesh_ordering.mesh.out
+    return StarStatus(
+        *(len(hub.inside) - away, away, len(hub.waiting)),
+        *(hub.log.newest - hub.log.passed, len(hub.log.entries), hub.log.bytes),
+        tuple(WayStatus(w, t.messages, t.control, t.notes) for w, t in ways.items()),
     )
 
 
@@ -197,6 +240,9 @@ def as_plain(status: Status) -> dict[str, Any]:
     plain = dataclasses.asdict(status)
     plain["members"] = [one._asdict() for one in status.members]
     plain["oldest_held"] = [one._asdict() for one in status.oldest_held]
+    if status.star is not None:
+        ways = [one._asdict() for one in status.star.ways]
+        plain["star"] = {**status.star._asdict(), "ways": ways}
     return plain
 
 
@@ -206,7 +252,10 @@ def from_plain(plain: dict[str, Any]) -> Status:
     held = tuple(
         HeldStatus(**{**one, "waits_for": tuple(one["waits_for"])}) for one in plain["oldest_held"]
     )
-    return Status(**{**plain, "members": members, "oldest_held": held})
+    star = plain.get("star")
+    if star is not None:
+        star = StarStatus(**{**star, "ways": tuple(WayStatus(**one) for one in star["ways"])})
+    return Status(**{**plain, "members": members, "oldest_held": held, "star": star})
 
 
 def as_text(status: Status) -> str:
@@ -224,6 +273,8 @@ def as_text(status: Status) -> str:
             f"  {counted(status.handed_on, 'batch', 'batches')} of others handed on, "
             f"{status.given_up:,} given up"
         )
+    if status.star is not None:
+        lines += _star_lines(status.star)
     if status.untraced:
         lines.append(f"  the trace is not whole: {counted(status.untraced, 'row')} are missing")
     if (left := status.certificate_left_s) is not None and left < WARN_S:
@@ -235,6 +286,18 @@ def as_text(status: Status) -> str:
     lines += _member_table(status.members)
     lines += _held_lines(status)
     return "\n".join(_printable(line) for line in lines)
+
+
+def _star_lines(star: StarStatus) -> list[str]:
+    ways = [
+        f"{one.way} {one.control_bytes / one.messages:.1f} B" for one in star.ways if one.messages
+    ]
+    return [
+        f"  inside: {star.connected:,} connected, {star.away:,} away, {star.waiting:,} waiting; "
+        f"{counted(star.unsafe, 'message')} not safe yet, {star.kept:,} kept "
+        f"({_size(star.kept_bytes)})",
+        f"  control information a message: {', '.join(ways) or 'nothing was said yet'}",
+    ]
 
 
 def _printable(line: str) -> str:

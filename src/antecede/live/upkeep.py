@@ -186,7 +186,7 @@ class Upkeep:
         """Ask others for batches that their owner does not send."""
         ordering = self._node.active
         behind = {}
-        for lane, known in self._known_newest().items():
+        for lane, known in self.known_newest().items():
             newest = ordering.lanes.newest(lane)
             if known <= newest or lane == self._node.lane or not ordering.takes(lane):
                 continue
@@ -226,7 +226,7 @@ class Upkeep:
                 )
                 return
 
-    def _known_newest(self) -> dict[str, int]:
+    def known_newest(self) -> dict[str, int]:
         """Return what those who are connected have of the lanes of which anybody has more."""
         known: dict[str, int] = {}
         heard = self._node.active.lanes.heard

@@ -77,8 +77,10 @@ class _Way:
 class Host:
     """A place where one member runs."""
 
-    def __init__(self, name: str, settings: Settings, *, durable: bool) -> None:
-        self.name, self.settings = name, settings
+    def __init__(
+        self, name: str, settings: Settings, *, durable: bool, kind: Callable[..., Node]
+    ) -> None:
+        self.name, self.settings, self.kind = name, settings, kind
         self.store = MemoryStore() if durable else None
         self.node: Node | None = None
         self.frozen = False
@@ -125,9 +127,16 @@ class MemoryNetwork:
 
     # -- hosts -------------------------------------------------------------------------------------
 
-    def add(self, name: str, settings: Settings, *, durable: bool = False) -> Host:
-        """Add a host; `start` begins a life there."""
-        self.hosts[name] = Host(name, settings, durable=durable)
+    def add(
+        self,
+        name: str,
+        settings: Settings,
+        *,
+        durable: bool = False,
+        kind: Callable[..., Node] = Node,
+    ) -> Host:
+        """Add a host; `start` begins a life there. `kind`: makes the node, as `Node` does."""
+        self.hosts[name] = Host(name, settings, durable=durable, kind=kind)
         return self.hosts[name]
 
     def start(self, name: str, join: str = "") -> Node:
@@ -149,7 +158,7 @@ class MemoryNetwork:
 
     def new_node(self, host: Host, life: str) -> Node:
         """Return the node of a new life."""
-        return Node(host.name, host.settings, life, host.name, durable=host.store is not None)
+        return host.kind(host.name, host.settings, life, host.name, durable=host.store is not None)
 
     def crash(self, name: str) -> None:
         """End a life as kill -9 does: what was not written is gone, the kernel closes its links."""
