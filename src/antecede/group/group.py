@@ -492,6 +492,13 @@ class Group(metaclass=_Documented):
         """Return every topic that anybody subscribes to, sorted. Raises LocalError without any."""
         return self._questions.topics()
 
+    def subscriptions(self) -> dict[str, tuple[str, ...]]:
+        """Return who subscribes to what, topics sorted; of those who left too.
+
+        Raises LocalError in orders without topics.
+        """
+        return self._questions.subscriptions()
+
     # -- membership -------------------------------------------------------------------------
 
     def invite(self, newcomer: str) -> bytes:
@@ -525,6 +532,14 @@ class Group(metaclass=_Documented):
         group = cls.__new__(cls)
         group._set_up(accepted(name, invitation, room, keep_log, options), incarnation)
         return group
+
+    def keep_unread(self) -> None:
+        """From now on `post` returns bytes for what nobody subscribes to, too, for nobody.
+
+        For hosts that keep what is sent for those who come later. Raises LocalError where the order
+        knows no topics.
+        """
+        self._membership.keep_unread()
 
     def subscribe(self, member: str, topics: Iterable[str]) -> list[Message]:
         """A member subscribes to these topics from now on, and to no others.

@@ -24,7 +24,7 @@ from antecede.group.parts import (
 )
 from antecede.group.receiving import Receiving
 from antecede.group.state import NO_CALL, GroupState
-from antecede.protocols.base import Protocol
+from antecede.protocols.base import Addressing, Protocol
 from antecede.protocols.registry import ENTRIES, flat_class
 from antecede.protocols.stored.codec import pack_state, unpack_state
 from antecede.protocols.stored.shapes import misfit
@@ -101,6 +101,13 @@ class Membership:
                 delivered += carry_out(protocol.leave(number, last), None)
         state.record("leave", member, last)
         return delivered
+
+    def keep_unread(self) -> None:
+        """See `Group.keep_unread`."""
+        protocol = self._state.protocol
+        if protocol.addressing is not Addressing.TOPICS:
+            raise LocalError(f"with order {self._state.order!r} nobody subscribes to topics")
+        protocol.sends_unread = True
 
     def subscribe(self, member: str, topics: Iterable[str]) -> list[Message]:
         """See `Group.subscribe`."""

@@ -88,6 +88,8 @@ class Message(NamedTuple):
     """The how manieth it is that this member delivers, from 1; 0: from before it joined."""
     reply_to: tuple[Id, ...] = ()
     """What it answers (order "reply")."""
+    topics: tuple[str, ...] = ()
+    """What it is about, sorted (orders by topics)."""
 
     @property
     def sender(self) -> str:
@@ -119,6 +121,7 @@ class Said(NamedTuple):
     place: int
     """Of the first; 0: from before this member joined."""
     reply_to: tuple[Id, ...] = ()
+    topics: tuple[str, ...] = ()
 
     @property
     def sender(self) -> str:
@@ -134,10 +137,11 @@ class Said(NamedTuple):
         """Return the messages; `payloads`: an iterator over one's own, for who wants to see how
         many are left.
         """
-        lane, first, own, place, reply_to = self
+        lane, first, own, place, *same = self
         payloads = own if payloads is None else payloads
         places = count(place) if place else repeat(0)
-        fields = zip(repeat(lane), count(first), payloads, places, repeat(reply_to), strict=False)
+        rest = map(repeat, same)
+        fields = zip(repeat(lane), count(first), payloads, places, *rest, strict=False)
         return map(_new_message, fields)
 
     def after(self, place: int) -> Said:
@@ -151,7 +155,7 @@ class Said(NamedTuple):
         if not skip:
             return self
         place = self.place and self.place + skip
-        return Said(self.lane, self.first + skip, self.payloads[skip:], place, self.reply_to)
+        return Said(self.lane, self.first + skip, self.payloads[skip:], place, *self[4:])
 
 
 class ChangeKind(IntEnum):
@@ -160,6 +164,7 @@ class ChangeKind(IntEnum):
     JOINED = 0
     LEFT = 1
     PUT_OUT = 2
+    SUBSCRIBED = 3
 
 
 class Change(NamedTuple):
@@ -168,14 +173,22 @@ class Change(NamedTuple):
     kind: ChangeKind
     lane: str
     detail: str = ""
-    """Where a newcomer is reached ("HOST:PORT"); why somebody was put out."""
+    """Where a newcomer is reached ("HOST:PORT"); why somebody was put out; the topics to which
+    somebody subscribes from now on, sorted, a line each."""
 
     @property
     def member(self) -> str:
         """Name of the member."""
         return member_of(self.lane)
 
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """To what the member subscribes from now on."""
+        return tuple(self.detail.splitlines()) if self.kind is ChangeKind.SUBSCRIBED else ()
+
     def __str__(self) -> str:
+        if self.kind is ChangeKind.SUBSCRIBED:
+            return f"{self.member} subscribes to {', '.join(self.topics) or 'nothing'}"
         words = ("joined", "left", "was put out")[self.kind]
         why = f": {self.detail}" if self.kind is ChangeKind.PUT_OUT and self.detail else ""
         return f"{self.member} {words}{why}"

@@ -36,6 +36,9 @@ class Greeting:
     def begin(self, ordering: Ordering) -> None:
         """Be in a group from now on."""
         ordering.keep_rows = self._node.durable
+        if self._node.time is not None and self._node.time.reading is not None:
+            ordering.accuracy_ns = self._node.time.accuracy_ns
+            ordering.shows(self._node.time.reading)
         self._node.ordering = ordering
         self._node.refusal = ""
 
@@ -190,6 +193,7 @@ class Greeting:
             if member_of(lane) == node.name:
                 ordering.change(Change(ChangeKind.LEFT, lane, "began anew"))
         ordering.change(Change(ChangeKind.JOINED, node.lane, node.address))
+        node.say_subscription()
         ordering.flush()
 
 

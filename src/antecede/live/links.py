@@ -40,6 +40,14 @@ class Link:
         """Lane -> the oldest number that we have, as the other end was told."""
         self.unheard: frozenset[str] = frozenset()
         """Members that the other end does not hear."""
+        self.topics: frozenset[str] | None = None
+        """What the other end subscribes to; None: it has not said so (`antecede.live.audience`)."""
+        self.lacks: dict[str, int] = {}
+        """Lane -> number of a batch of which the other end says that it has only a run."""
+        self.told_lacking: dict[str, int] = {}
+        """The same, as the other end was told by us."""
+        self.runs_do: set[str] = set()
+        """Lanes of which the other end takes runs in place of batches that it subscribes to."""
         self.up_ns = self.heard_ns = self.pinged_ns = now
         self.round_trip_ns: int | None = None
         self.closing = ""

@@ -9,19 +9,22 @@ to store (`take_rows`), what to hand to the application (`take_delivered`), and 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import DecodeError, LocalError, RemoteError
-from antecede.live import wire
+from antecede.live import audience, wire
+from antecede.live.audience import Audience
 from antecede.live.events import Change, ChangeKind, Delivery, Id, Said, lane_of
 from antecede.live.greeting import PUT_OUT, Greeting
+from antecede.live.heads import own_topics, read_head
 from antecede.live.lanes import Sealed
 from antecede.live.links import Link
 from antecede.live.ordering import Ordering, Row
 from antecede.live.sealing import Seals, Trusting
 from antecede.live.settings import MAJORITY, Settings
+from antecede.live.timekeeping import Timekeeping
 from antecede.live.upkeep import Upkeep
 from antecede.protocols.stored.codec import pack_state, unpack_state
 from antecede.protocols.stored.shapes import BYTES, NUMBER, misfit
@@ -94,6 +97,11 @@ class Node:
         """What was handed to the application, and is not acknowledged; with a store only."""
         self.greeting = Greeting(self)
         self.upkeep = Upkeep(self)
+        self.timed = settings.timed
+        """Whether the driver is to tell what the clock shows (`shows`)."""
+        self.time = Timekeeping(name, settings.bounds) if self.timed else None
+        topics = own_topics(settings.topics or ())
+        self.audience = Audience(self, topics) if settings.by_topics else None
 
     # -- beginning and end -------------------------------------------------------------------------
 
@@ -102,7 +110,24 @@ class Node:
         self.greeting.begin(Ordering(self.lane, self.settings, self.seals.seal))
         self.group_tag = tag
         self.active.change(Change(ChangeKind.JOINED, self.lane, self.address))
+        self.say_subscription()
         self.active.flush()
+
+    def say_subscription(self) -> None:
+        """Tell the group, with the next batch, what one subscribes to; in orders by topics."""
+        if self.audience is not None:
+            topics = "\n".join(self.audience.mine)
+            self.active.change(Change(ChangeKind.SUBSCRIBED, self.lane, topics))
+
+    def subscribe(self, topics: Collection[str]) -> None:
+        """Subscribe to these topics from now on, and to no others. Raises LocalError."""
+        chosen = own_topics(topics)
+        ordering, audience = self.active, self.audience
+        if audience is None:
+            raise LocalError(f"with order {self.settings.order!r} nobody subscribes to topics")
+        if chosen != ordering.subscriptions[self.lane]:
+            audience.subscribe(chosen)
+            self.say_subscription()
 
     @property
     def active(self) -> Ordering:
@@ -140,11 +165,13 @@ class Node:
 
     # -- the application ---------------------------------------------------------------------------
 
-    def say(self, payload: bytes, reply_to: Sequence[Id] = ()) -> Id:
+    def say(
+        self, payload: bytes, reply_to: Sequence[Id] = (), topics: Collection[str] = ()
+    ) -> Id:
         """Say something to all; it goes out with this turn. Raises LocalError where it cannot."""
         if self.stopped:
             raise LocalError("this part of the group has no majority: nothing is sent")
-        return self.active.say(payload, reply_to)
+        return self.active.say(payload, reply_to, topics)
 
     @property
     def stopped(self) -> bool:
@@ -169,6 +196,8 @@ class Node:
         """A connection stands, to whom the certificate names."""
         link = self.links[number] = Link(number, name, now, dialed=dialed)
         link.control.append(wire.pack_hello(self.greeting.hello()))
+        if self.audience is not None:
+            self.audience.tell(link)
 
     def link_down(self, number: int, now: int) -> None:
         """A connection is gone."""
@@ -229,6 +258,8 @@ class Node:
             link.names += wire.read_names(body)
             if len(link.names) > wire.MAX_LANES:
                 raise DecodeError(f"more than {wire.MAX_LANES} lanes on a link")
+        elif kind == audience.TOPICS and self.audience is not None:
+            self.audience.told(link, body)
         elif self.out:
             self.end(link, "out of the group")
         elif self.ordering is None:
@@ -244,9 +275,11 @@ class Node:
         elif kind == wire.HAVE:
             ordering.lanes.acknowledged(link.lane, wire.read_rows(body, link.names))
         elif kind == wire.WANT:
-            self._wanted(link, wire.read_rows(body, link.names))
+            self.wanted(link, wire.read_rows(body, link.names))
         elif kind == wire.GONE:
             link.given_up.update(wire.read_rows(body, link.names))
+        elif self.audience is not None and kind in audience.KINDS:
+            self.audience.frame(link, kind, body)
         else:
             raise DecodeError(f"a frame of an unknown kind, {kind}")
 
@@ -266,6 +299,8 @@ class Node:
             self.seals.check(name, number, data, seal)
         if self.ordering.take(name, number, Sealed(seal, data)):
             self.news = True
+            if self.time is not None:
+                self.time.received(name, number, read_head(data), direct=name == link.lane)
 
     def _ping(self, link: Link, body: bytes) -> None:
         reader = Reader(body)
@@ -282,7 +317,7 @@ class Node:
         elif link.closing.startswith(PUT_OUT):
             self.go_out(link.closing)
 
-    def _wanted(self, link: Link, rows: dict[str, int]) -> None:
+    def wanted(self, link: Link, rows: dict[str, int]) -> None:
         """Hand on, from here on, what the other end asks for, though it is not ours."""
         for name, number in rows.items():
             lane = self.active.lanes.by_name.get(name)
@@ -292,6 +327,7 @@ class Node:
                 link.loading.discard(name)
             elif lane is not None:
                 link.cursors[name] = number
+                link.told_lacking.pop(name, None)
                 self._show_owner(link, name)
 
     def _show_owner(self, link: Link, name: str) -> None:
@@ -311,6 +347,14 @@ class Node:
             ordering.flush()
         if self.lane in ordering.gone and not self.left:
             self.go_out(f"{PUT_OUT}, as another member says")
+
+    def shows(self, wall_ns: int, now: int) -> None:
+        """The system's clock shows this (orders by clocks); told before all that goes by it."""
+        if self.time is not None:
+            reading = self.time.shows(wall_ns, now)
+            if self.ordering is not None and not self.out:
+                self.ordering.accuracy_ns = self.time.accuracy_ns
+                self.ordering.shows(reading)
 
     def tick(self, now: int) -> None:
         """Let time pass."""
@@ -374,6 +418,8 @@ class Node:
         self.group_tag, done, state = fields
         ordering, waiting = Ordering.restored(state, self.settings, self.seals.seal, saved.batch_of)
         self.lane = ordering.me
+        if self.time is not None and self.time.reading is None:
+            self.time.resume(ordering.reading, now)
         for row in saved.rows:
             ordering.replay(row)
         ordering.begin_again()
@@ -384,6 +430,12 @@ class Node:
         self.greeting.begin(ordering)
         if ordering.members.get(self.lane) != self.address:
             ordering.change(Change(ChangeKind.JOINED, self.lane, self.address))
+        if self.audience is not None:
+            known = ordering.subscriptions.get(self.lane, ())
+            if self.settings.topics is None:
+                self.audience.mine = known
+            elif known != self.audience.mine:
+                self.say_subscription()
         self.upkeep.call_all(now)
 
     # -- what goes out -----------------------------------------------------------------------------
@@ -459,10 +511,12 @@ class Node:
             return 0
         else:
             found = lane.after(cursor)
+        if self.audience is not None:
+            return self.audience.pull(link, name, found, upto, budget, parts)
         for number, batch in found:
             if number > upto or size >= budget:
                 break
-            frame = self._batch_frame(name, number, batch)
+            frame = self.batch_frame(name, number, batch)
             parts.append(frame)
             size += len(frame)
             link.cursors[name] = number
@@ -475,7 +529,8 @@ class Node:
             link.told_gone[name] = oldest
             link.control.append(wire.pack_rows(wire.GONE, [(self.place(name), oldest)]))
 
-    def _batch_frame(self, name: str, number: int, batch: Sealed) -> bytes:
+    def batch_frame(self, name: str, number: int, batch: Sealed) -> bytes:
+        """Return a batch as a frame."""
         if name != self.lane:
             return self._made(name, number, batch)
         frame = self._framed.get(number)

@@ -7,12 +7,19 @@ store that keeps the batches keeps everything (`antecede.live.store`).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from antecede.errors import DecodeError, LimitError, LocalError, RemoteError, UnknownMemberError
+from antecede.errors import (
+    DecodeError,
+    LimitError,
+    LocalError,
+    RemoteError,
+    SequenceError,
+    UnknownMemberError,
+)
 from antecede.group import message as group_message
-from antecede.live import batches
+from antecede.live import batches, heads
 from antecede.live.batches import Batch
 from antecede.live.events import (
     Change,
@@ -26,18 +33,28 @@ from antecede.live.events import (
     member_of,
     new_id,
 )
+from antecede.live.heads import GROUP_TOPIC, Run
 from antecede.live.lanes import Lane, Lanes, Sealed
 from antecede.live.settings import Settings
 from antecede.protocols.stored.codec import pack_state, unpack_state
-from antecede.protocols.stored.shapes import BYTES, NUMBER, TEXT, Many, Shape, misfit
+from antecede.protocols.stored.shapes import (
+    BYTES,
+    NUMBER,
+    SIGNED,
+    TEXT,
+    Many,
+    OneOf,
+    Shape,
+    misfit,
+)
 
 Seal = Callable[[int, bytes], bytes]
 """Seals a batch of one's own: (number, wire) -> seal."""
-MESSAGE: Shape = (TEXT, NUMBER, BYTES, NUMBER, Many((TEXT, NUMBER)))
+MESSAGE: Shape = (TEXT, NUMBER, BYTES, NUMBER, Many((TEXT, NUMBER)), Many(TEXT))
 STATE: tuple[Shape, ...] = (
     *(TEXT, BYTES, BYTES, Many((TEXT, NUMBER, NUMBER, NUMBER)), Many((TEXT, TEXT)), Many(TEXT)),
     *(NUMBER, NUMBER, Many(MESSAGE), Many((TEXT, TEXT)), Many((TEXT, BYTES, Many((TEXT, NUMBER))))),
-    Many((TEXT, NUMBER)),
+    *(Many((TEXT, NUMBER)), OneOf(None, SIGNED)),
 )
 FULL = 1 << 20
 """Bytes of messages that make a batch full."""
@@ -46,6 +63,8 @@ FULL = 1 << 20
 INVITED, CUT = 0, -1
 """In place of a batch's number: the lane is a newcomer's that was let in; or it ends here, behind
 the batch whose number stands in place of the bytes."""
+CLOCK = ""
+"""In place of a lane: the number is what the clock showed from here on (orders by clocks)."""
 
 
 class Row(NamedTuple):
@@ -100,12 +119,27 @@ class Ordering:
         self._pending: list[bytes] = []
         self._changes: list[Change] = []
         self._bytes = 0
+        self._timed, self._by_topics = settings.timed, settings.by_topics
+        self.reading: int | None = None
+        """What the clock shows, in orders by clocks: all inputs go by it."""
+        self._noted = False
+        """Whether a row says so."""
+        self.accuracy_ns: int | None = None
+        """What one's own batches say of the clock; None: it is not known."""
+        self._about: tuple[str, ...] = ()
+        """Topics of what was said since the last batch."""
+        self._topics: dict[tuple[str, int], tuple[str, ...]] = {}
+        """Of the batches that the group holds."""
+        self._mine = frozenset[str]()
+        """What one subscribes to, the group's own topic too."""
         self._stalled: set[str] = set()
         """Lanes whose next batch the group has no room for, or speaks of who is not known yet."""
 
     # -- what is said here -------------------------------------------------------------------------
 
-    def say(self, payload: bytes, reply_to: Sequence[Id] = ()) -> Id:
+    def say(
+        self, payload: bytes, reply_to: Sequence[Id] = (), topics: Collection[str] = ()
+    ) -> Id:
         """Take a message of the application; returns what it is called from now on.
 
         Raises LocalError for what is no message, or answers one that was never here.
@@ -114,6 +148,8 @@ class Ordering:
             raise LocalError(f"a message is bytes, not {type(payload).__name__}")
         if len(payload) > self.settings.largest:
             raise LocalError(f"{len(payload)} bytes; largest={self.settings.largest} is the most")
+        if topics or self._by_topics:
+            self._begin_about(topics)
         if self._one_a_batch:
             self.flush()
             self.said += 1
@@ -126,6 +162,17 @@ class Ordering:
         if self._bytes >= FULL:
             self.flush()
         return new_id((self.me, number))
+
+    def _begin_about(self, topics: Collection[str]) -> None:
+        """Say what comes next about these topics, in another batch than what is about others."""
+        if not self._by_topics:
+            raise LocalError(f"with order {self.settings.order!r} messages are about no topics")
+        about = heads.own_topics(topics)
+        if not about:
+            raise LocalError("name the topics that the message is about: topics=[...]")
+        if about != self._about:
+            self.flush()
+            self._about = about
 
     def change(self, change: Change) -> None:
         """Say that somebody came or went."""
@@ -150,31 +197,48 @@ class Ordering:
         if not (self._pending or self._changes):
             return
         first = self._next if self._one_a_batch else self.said - len(self._pending) + 1
+        if self._by_topics and self._changes:  # they are for all
+            changes, self._changes = self._changes, []
+            self._send(Batch(first, [], changes), (), (GROUP_TOPIC,))
+            if not self._pending:
+                return
         batch = Batch(first, self._pending, self._changes)
         self._pending, self._changes, self._bytes = [], [], 0
-        self._send(batch, ())
+        self._send(batch, (), self._about)
 
-    def _send(self, batch: Batch, reply_to: Sequence[Id]) -> int:
-        sent = self.group.send(
-            batches.pack(batch), reply_to=[(one.lane, one.number) for one in reply_to]
-        )
-        wire = bytes(sent)
+    def _send(self, batch: Batch, reply_to: Sequence[Id], topics: tuple[str, ...] = ()) -> int:
+        payload = batches.pack(batch)
+        if self._timed:
+            sent = self._post(payload, topics)
+            head = heads.pack_head(self.accuracy_ns, self._now(), topics)
+            wire = head + sent
+        else:
+            sent = self.group.send(payload, reply_to=[(one.lane, one.number) for one in reply_to])
+            wire = bytes(sent)
         self._keep_own(sent.seq, Sealed(self._seal(sent.seq, wire), wire))
-        self._own(batch, reply_to)
+        self._own(batch, reply_to, topics)
         return sent.seq
+
+    def _post(self, payload: bytes, topics: tuple[str, ...]) -> group_message.Sent:
+        """Give a batch to an order by clocks."""
+        (packet,) = self.group.post(payload, topics=topics, now_ns=self._now())
+        assert isinstance(packet.wire, group_message.Sent)
+        return packet.wire
 
     def _keep_own(self, number: int, batch: Sealed) -> None:
         lane = self.lanes.by_name[self.me]
         self.lanes.take(self.me, number, batch)
         lane.fed = number
         if self.keep_rows:
-            self.rows.append(Row(self.me, number, batch))
+            self._row(self.me, number, batch)
 
-    def _own(self, batch: Batch, reply_to: Sequence[Id]) -> None:
+    def _own(
+        self, batch: Batch, reply_to: Sequence[Id], topics: tuple[str, ...] = ()
+    ) -> None:
         if self.settings.history:
             answers = tuple(Id(*one) for one in reply_to)
             for number, payload in enumerate(batch.said, batch.first):
-                self.history.append(Message(self.me, number, payload, 0, answers))
+                self.history.append(Message(self.me, number, payload, 0, answers, topics))
         for change in batch.changes:
             self._changed(self.me, change)
 
@@ -203,13 +267,59 @@ class Ordering:
         if not self.lanes.take(name, number, batch):
             return False
         if self.keep_rows:
-            self.rows.append(Row(name, number, batch))
+            self._row(name, number, batch)
         self._deliver(messages)
         return True
 
+    def _row(self, lane: str, number: int, batch: Sealed) -> None:
+        if self._timed and not self._noted:
+            self._noted = True
+            self.rows.append(Row(CLOCK, self._now(), Sealed(b"", b"")))
+        self.rows.append(Row(lane, number, batch))
+
     def _receive(self, name: str, number: int, wire: bytes) -> list[group_message.Message]:
         meet = (name,) if number == 1 else ()
+        if self._timed:
+            return self._receive_timed(name, number, wire, meet)
         return self.group.receive(wire, said_by=(name, number), meet=meet)
+
+    def _receive_timed(
+        self, name: str, number: int, wire: bytes, meet: tuple[str, ...]
+    ) -> list[group_message.Message]:
+        head = heads.read_head(wire)
+        messages = self.group.receive(
+            wire[head.start :], said_by=(name, number), meet=meet, now_ns=self._now()
+        )
+        if self._by_topics and not self._mine.isdisjoint(head.topics):
+            self._topics[name, number] = head.topics
+        return messages
+
+    def take_run(self, name: str, run: Run, batch: Sealed) -> bool:
+        """Take what stands for the next batches of another member's lane; False: it is known.
+
+        Raises SequenceError for a gap before it, DecodeError where nothing more is taken.
+        """
+        if name in self.cuts:
+            return False
+        if name in self.spoiled:
+            raise DecodeError(f"nothing more is taken of {name}: {self.spoiled[name]}")
+        lane = self.lanes.by_name.get(name)
+        before = 0 if lane is None else lane.newest
+        if run.last <= before:
+            return False
+        if run.first > before + 1 or lane is None:
+            raise SequenceError(f"batches {run.first} to {run.last} of {name} behind {before}")
+        was_fed = lane.fed == before
+        for number in range(before + 1, run.last + 1):
+            self.lanes.take(name, number, batch)
+        if was_fed:
+            lane.fed = run.last
+        if self.keep_rows:
+            self._row(name, run.last, batch)
+        if name in self.gone and not self._mine.isdisjoint(run.topics):
+            self.given_up += run.last - before
+            self.delivered.append(GivenUp(name, run.last - before, ()))
+        return True
 
     def _deliver(self, messages: Iterable[group_message.Message]) -> None:
         """Hand messages over, and feed the lanes that waited for them or for room."""
@@ -226,8 +336,12 @@ class Ordering:
         """Give the group what a lane has for it; returns what is delivered."""
         lane, delivered = self.lanes.by_name[name], list[group_message.Message]()
         while lane.fed < lane.newest and name not in self.spoiled:
+            wire = lane.get(lane.fed + 1).wire
+            if self._timed and heads.is_run(wire):
+                lane.fed += 1
+                continue
             try:
-                delivered += self._receive(name, lane.fed + 1, lane.get(lane.fed + 1).wire)
+                delivered += self._receive(name, lane.fed + 1, wire)
             except (LimitError, UnknownMemberError):
                 return delivered
             except RemoteError as error:
@@ -244,18 +358,63 @@ class Ordering:
             self.spoiled.setdefault(message.sender, f"batch {message.seq}: {error}")
             return
         first, said = batch.first, batch.said
+        topics = self._topics.pop(message.id, ()) if self._by_topics else ()
         if self._one_a_batch:
             first, said = message.seq, said[:1]
         if said:
             place = self.place
             self.place += len(said)
             answers = tuple([Id(*one) for one in message.reply_to])
-            run = Said(message.sender, first, said, place + 1, answers)
+            run = Said(message.sender, first, said, place + 1, answers, topics)
             self.delivered.append(run)
             if self.history.maxlen:
                 self.history.extend(run.messages())
         for change in batch.changes:
             self._changed(message.sender, change)
+
+    # -- time and topics ---------------------------------------------------------------------------
+
+    def shows(self, reading: int) -> None:
+        """The clock shows this from now on (never less than before); what waited for it goes."""
+        if not self._timed or reading == self.reading:
+            return
+        self.reading, self._noted = reading, False
+        if messages := self.group.tick(now_ns=reading):
+            if self.keep_rows:
+                self._noted = True
+                self.rows.append(Row(CLOCK, reading, Sealed(b"", b"")))
+            self._deliver(messages)
+
+    def _now(self) -> int:
+        if self.reading is None:
+            raise LocalError(f"order {self.settings.order!r} goes by a clock, and none was shown")
+        return self.reading
+
+    @property
+    def subscriptions(self) -> dict[str, tuple[str, ...]]:
+        """Lane -> topics, of the members; nothing in orders without topics."""
+        if not self._by_topics:
+            return {}
+        known = self.group.subscriptions()
+        return {
+            lane: tuple(topic for topic in known.get(lane, ()) if topic != GROUP_TOPIC)
+            for lane in self.members
+        }
+
+    def _subscribed(self, by: str, change: Change) -> None:
+        if not self._by_topics or by in self.gone:
+            return
+        try:
+            topics = heads.own_topics(change.topics)
+        except LocalError as error:
+            self.spoiled.setdefault(by, str(error))
+            return
+        self.group.subscribe(by, (*topics, GROUP_TOPIC))
+        if by == self.me:  # what was about others is not held any more
+            self._mine = frozenset((*topics, GROUP_TOPIC))
+            held = {one.message.id for one in self.group.blocked_on()}
+            self._topics = {key: one for key, one in self._topics.items() if key in held}
+        self.delivered.append(View(tuple(sorted(self.members)), change))
 
     # -- who is in ---------------------------------------------------------------------------------
 
@@ -265,7 +424,9 @@ class Ordering:
             self.spoiled.setdefault(by, f"it says that {change}, which only {change.member} can")
             return
         before = set(self.members)
-        if change.kind is ChangeKind.JOINED:
+        if change.kind is ChangeKind.SUBSCRIBED:
+            self._subscribed(by, change)
+        elif change.kind is ChangeKind.JOINED:
             if change.lane not in self.gone:
                 self.members[change.lane] = change.detail
                 self._forget_guests(change.member, change.lane)
@@ -293,7 +454,7 @@ class Ordering:
             guest = self.guests[lane] = Guest(invitation, self.done())
             self.lanes.acknowledged(lane, guest.frontier)
             if self.keep_rows:
-                self.rows.append(Row(lane, INVITED, Sealed(b"", b"")))
+                self._row(lane, INVITED, Sealed(b"", b""))
         return guest
 
     def _forget_guests(self, member: str, but: str = "") -> None:
@@ -310,6 +471,12 @@ class Ordering:
     def done(self) -> dict[str, int]:
         """Return for each lane up to where all was delivered: where a newcomer's lanes begin."""
         found = dict.fromkeys(self.lanes.by_name, 0)
+        if self._by_topics:  # some numbers never come
+            found = {name: lane.fed for name, lane in self.lanes.by_name.items()}
+            for one in self.group.blocked_on():
+                sender, seq = one.message.id
+                found[sender] = min(found[sender], seq - 1)
+            return {**found, **{name: self.lanes.newest(name) for name in self.cuts}}
         for name, runs in self.group.frontier().items():
             if name in found:
                 found[name] = runs[0][1] if runs and runs[0][0] == 1 else 0
@@ -369,7 +536,7 @@ class Ordering:
     def cut(self, lane: str, last: int, lacking: tuple[str, ...]) -> None:
         """Give up what has come of a gone member behind a batch. Its lane ends there."""
         if self.keep_rows:
-            self.rows.append(Row(lane, CUT, Sealed(b"", str(last).encode())))
+            self._row(lane, CUT, Sealed(b"", str(last).encode()))
         self.cuts[lane] = last
         self._deliver(self.group.leave(lane, last))
         lost = self.lanes.newest(lane) - last
@@ -380,6 +547,7 @@ class Ordering:
 
     def state(self, unacknowledged: Iterable[Message]) -> bytes:
         """Return everything but the batches, with what the application has not acknowledged."""
+        self._noted = False  # the rows begin anew
         guests = self.guests.items()
         lanes = ((n, one.oldest, one.newest, one.fed) for n, one in self.lanes.by_name.items())
         return pack_state(
@@ -391,6 +559,7 @@ class Ordering:
                 tuple(sorted(self.spoiled.items())),
                 tuple((n, g.invitation, tuple(g.frontier.items())) for n, g in guests),
                 tuple(sorted(self.cuts.items())),
+                self.reading,
             )
         )
 
@@ -409,9 +578,8 @@ class Ordering:
         fields = unpack_state(state, len(STATE))
         if where := misfit(fields, STATE):
             raise DecodeError(f"no state of a live peer: {where}")
-        me, invitation, inner, lanes, members, gone, place, said, open_, spoiled, guests, cuts = (
-            fields
-        )
+        me, invitation, inner, lanes, members, gone, place, said, open_, spoiled, *more = fields
+        guests, cuts, reading = more
         ordering = cls(me, settings, seal, invitation)
         ordering.group.restore(inner, resume=True)
         for name, oldest, newest, fed in lanes:
@@ -422,7 +590,12 @@ class Ordering:
                 ordering._stalled.add(name)
         ordering.members, ordering.gone = dict(members), set(gone)
         ordering.place, ordering.said, ordering.spoiled = place, said, dict(spoiled)
-        ordering.cuts = dict(cuts)
+        ordering.cuts, ordering.reading = dict(cuts), reading
+        if ordering._by_topics:
+            ordering._mine = frozenset(ordering.group.subscriptions().get(me, ()))
+            held = [one.message.id for one in ordering.group.blocked_on()]
+            wires = ((one, batch_of(*one).wire) for one in held)
+            ordering._topics = {one: heads.read_head(wire).topics for one, wire in wires}
         for name, given, frontier in guests:
             ordering.guests[name] = Guest(given, dict(frontier))
             ordering.lanes.acknowledged(name, dict(frontier))
@@ -431,6 +604,9 @@ class Ordering:
     def replay(self, row: Row) -> None:
         """Do again what an input did. Raises DecodeError where the store cannot be right."""
         name, number, batch = row
+        if name == CLOCK:
+            self.shows(number)
+            return
         if number == INVITED:
             self.invite(name)
             return
@@ -438,19 +614,26 @@ class Ordering:
             self.cut(name, int(batch.wire), ())
             return
         if name != self.me:
-            self.take(name, number, batch)
+            if self._timed and heads.is_run(batch.wire):
+                self.take_run(name, heads.read_run(batch.wire), batch)
+            else:
+                self.take(name, number, batch)
             return
-        said = self.group.said(batch.wire)
+        wire = batch.wire[heads.read_head(batch.wire).start :] if self._timed else batch.wire
+        said = self.group.said(wire)
         if said is None:
             raise DecodeError(f"batch {number} of one's own lane says nothing")
-        self.group.speak_as(batch.wire)
-        sent = self.group.send(said.payload, reply_to=said.reply_to)
-        if bytes(sent) != batch.wire or sent.seq != number:
+        self.group.speak_as(wire)
+        if self._timed:
+            sent = self._post(said.payload, said.topics)
+        else:
+            sent = self.group.send(said.payload, reply_to=said.reply_to)
+        if bytes(sent) != wire or sent.seq != number:
             raise DecodeError(f"batch {number} of one's own lane does not come out as it went in")
         own = batches.unpack(said.payload)
         self._keep_own(number, batch)
         self.said += len(own.said)
-        self._own(own, [Id(*one) for one in said.reply_to])
+        self._own(own, [Id(*one) for one in said.reply_to], said.topics)
 
     def begin_again(self) -> None:
         """After a replay: go on in a new life of the ordering group."""
@@ -459,15 +642,15 @@ class Ordering:
 
 def _may_say(by: str, change: Change) -> bool:
     """Everybody speaks for itself, and a life says that former ones are over; anybody puts out."""
-    if change.kind is ChangeKind.JOINED:
+    if change.kind in (ChangeKind.JOINED, ChangeKind.SUBSCRIBED):
         return change.lane == by
     return change.kind is ChangeKind.PUT_OUT or change.member == member_of(by)
 
 
 def _plain(message: Message) -> tuple[Any, ...]:
-    return (*message[:4], tuple(tuple(one) for one in message.reply_to))
+    return (*message[:4], tuple(tuple(one) for one in message.reply_to), message.topics)
 
 
 def _run(fields: tuple[Any, ...]) -> Said:
-    lane, number, payload, place, answers = fields
-    return Said(lane, number, [payload], place, tuple(Id(*one) for one in answers))
+    lane, number, payload, place, answers, topics = fields
+    return Said(lane, number, [payload], place, tuple(Id(*one) for one in answers), topics)

@@ -22,6 +22,8 @@ GUEST_NS = 60 * NS
 """So long a newcomer that was let in may take to begin."""
 GIVE_UP_NS = 2 * NS
 """So long all must agree on what there is of those who are gone, before what waits is given up."""
+HELD_NS = NS // 250
+"""So often the clock is looked at while something waits for it (orders by clocks)."""
 ASKING_NS = 2 * NS
 """After so long without an answer somebody else is asked."""
 
@@ -91,6 +93,9 @@ class Upkeep:
         next_ns = now + FREE_NS
         if self._behind or self._node.news:
             next_ns = now + NS // 50
+        if self._node.timed and self._node.ordering is not None:
+            if self._node.ordering.group.stats().held:
+                next_ns = min(next_ns, now + HELD_NS)
         calls = [due for lane, (due, _) in self._calls.items() if lane not in self._node.greeted]
         return max(now, min([next_ns, *calls]))
 
@@ -164,6 +169,8 @@ class Upkeep:
         for lane, (newest, since) in behind.items():
             if now - since >= self._node.settings.relay_ns:
                 self._ask(lane, newest, now)
+        if self._node.audience is not None:
+            self._node.audience.settle(behind, now)
         self._check_lost(behind, now)
         for lane in [lane for lane in self._asked if lane not in behind]:
             if lane in self._node.greeted:
@@ -208,6 +215,7 @@ class Upkeep:
             if heard.get(link.lane, {}).get(lane, 0) > newest
             and link.lane != lane
             and link.given_up.get(lane, 0) <= newest + 1
+            and link.lacks.get(lane) != newest + 1
         ]
         if not able:
             return
@@ -216,6 +224,12 @@ class Upkeep:
         self._asked[lane] = able[0].number, now
         row = node.place(lane), newest
         able[0].control.append(wire.pack_rows(wire.WANT, [row]))
+
+    def ask_another(self, link: Link, lane: str) -> None:
+        """Who was asked for a lane cannot give what one lacks: somebody else is asked next."""
+        asked = self._asked.get(lane)
+        if asked is not None and asked[0] == link.number:
+            self._asked[lane] = link.number, -ASKING_NS
 
     def _stop_asking(self, lane: str) -> None:
         asked = self._asked.pop(lane, None)

@@ -190,6 +190,9 @@ class Protocol:
     control_power: ClassVar[int | None] = None
     """Control information has so many numbers at most as there are members, to this power (and a
     few): a host knows by it when a message cannot be too large. None: not known."""
+    sends_unread: bool = False
+    """Whether `send` makes a `Transmit` to nobody, too, where nobody subscribes: for hosts that keep
+    what is sent for those who come later. Set on an object (topic orders)."""
     note_payload: Any = b""
     """What the protocol's own messages (heartbeats, requests) carry in place of a payload."""
 
