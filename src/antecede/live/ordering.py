@@ -179,8 +179,10 @@ class Ordering:
         self._changes.append(change)
 
     @property
-    def unsent(self) -> bool:
-        """Whether something was said that is in no batch yet."""
+    def unsent(self) -> int:
+        """How many batches will be made of what was said since the last; 0: nothing was."""
+        if self._by_topics:
+            return bool(self._pending) + bool(self._changes)
         return bool(self._pending or self._changes)
 
     @property
@@ -482,6 +484,13 @@ class Ordering:
                 found[name] = runs[0][1] if runs and runs[0][0] == 1 else 0
         for name in self.cuts:
             found[name] = self.lanes.newest(name)
+        return found
+
+    def oldest(self) -> dict[str, int]:
+        """Return which rows a store keeps for others, once it has a snapshot: lane -> number."""
+        found = {name: lane.oldest for name, lane in self.lanes.by_name.items()}
+        if self.reading is not None:
+            found[CLOCK] = self.reading + 1
         return found
 
     def free(self, connected: Iterable[str]) -> None:

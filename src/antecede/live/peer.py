@@ -20,7 +20,7 @@ import secrets
 import string
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import length_hint
 from pathlib import Path
 from types import TracebackType
@@ -49,6 +49,7 @@ from antecede.live.sealing import Seals
 from antecede.live.settings import MAJORITY, NS, Settings
 from antecede.live.status import Status, status_of
 from antecede.live.store import Store
+from antecede.live.timekeeping import Alarm, Delays
 
 if TYPE_CHECKING:
     from antecede.live.endpoint import Endpoint
@@ -61,6 +62,8 @@ PENDING: Final = 4 << 20
 CALL_WAIT_S: Final = 3.0
 """How long one who wants to join waits for an answer before it calls again."""
 CALL_AGAIN_S: Final = 0.1
+LINKS_S: Final = 2.0
+"""How long a newcomer waits, in orders by clocks, until it is connected with all."""
 
 
 class Peer:
@@ -75,7 +78,10 @@ class Peer:
     `acknowledge`: "next" counts a message as done when the next one is asked for, "explicit" when
     `acknowledge` is called with it. `status`: "HOST:PORT" where /status, /metrics and /healthz are
     served to whoever reaches it. `trace`: a folder for Parquet files of what is sent and delivered
-    here, which `antecede audit` judges. Further arguments are fields of `Settings`, times in
+    here, which `antecede audit` judges. `topics`: what it subscribes to (orders by topics); None:
+    nothing, or what the store knows. `clock_error_s`: how far its clock may be from true time
+    (orders by clocks); None: chrony or the kernel is asked. `on_alarm`: called, in the loop, with
+    each `Alarm` that a bound of an order by clocks is broken. Further arguments are fields of `Settings`, times in
     seconds under names that end in `_s`.
 
     Raises LocalError for arguments that cannot be.
@@ -96,6 +102,7 @@ class Peer:
         acknowledge: str = "next",
         status: str | None = None,
         trace: str | os.PathLike[str] | None = None,
+        on_alarm: Callable[[Alarm], None] | None = None,
         **settings: Any,
     ) -> None:
         self.name = checked_name(name)
@@ -110,6 +117,9 @@ class Peer:
             room=room, order=order, options=dict(options or {}), **_in_ns(settings)
         )
         self._majority = self.settings.partition == MAJORITY
+        if on_alarm is not None and not self.settings.timed:
+            raise LocalError(f"on_alarm=: order {order!r} goes by no clock")
+        self._on_alarm = on_alarm
         self._tls = tls
         if tls is not None and tls.name != name:
             raise LocalError(f"the certificate is {tls.name}'s, and not {name}'s")
@@ -163,7 +173,9 @@ class Peer:
             changed=self._wake,
             done=self._is_done,
         )
+        self._driver.alarmed = self._on_alarm
         try:
+            await self._set_clock(store)
             if saved is not None:
                 node.restore(saved, time.monotonic_ns())
             await self._begin_to_listen(node)
@@ -173,6 +185,16 @@ class Peer:
             raise
         self._driver.start()
         return self
+
+    async def _set_clock(self, store: Store | None) -> None:
+        """Know one's own clock, and what was measured before, in orders by clocks."""
+        node = self.node
+        if node.time is None:
+            return
+        await self._running.ask_clock()
+        kept = None if store is None else store.get("delays")
+        if kept:
+            node.time.remember(kept)
 
     def _opened(self) -> Store | None:
         if self._store_path is None:
@@ -295,6 +317,7 @@ class Peer:
     async def found(self) -> None:
         """Begin a group of one, unless the store knows one already."""
         if not self._in_group:
+            self._running.show()
             self.node.found(secrets.token_bytes(8))
             self._running.soon()
             await self._until(self._settled)
@@ -321,6 +344,8 @@ class Peer:
                 raise PeerError(f"nobody at {address} lets {self.name} in: {why}")
             await self._try_to_join(address, called, end)
         await self._until(self._settled)
+        if self.node.timed:  # what goes out before all are connected comes too late for its bounds
+            await self._until(lambda: not self.node.upkeep.unheard(), LINKS_S)
 
     async def _try_to_join(
         self, address: str, called: Callable[[Exception | None], None], end: float
@@ -348,6 +373,7 @@ class Peer:
     async def leave(self, *, timeout_s: float = 5.0) -> None:
         """Leave for good: say so, and wait until all who are connected know."""
         node = self.node
+        self._running.show()
         node.leave()
         self._running.soon()
         connected = set(node.greeted)
@@ -368,32 +394,79 @@ class Peer:
 
     # -- sending -----------------------------------------------------------------------------------
 
-    async def send(self, payload: bytes, *, reply_to: Answered | Iterable[Answered] = ()) -> Id:
+    async def send(
+        self,
+        payload: bytes,
+        *,
+        reply_to: Answered | Iterable[Answered] = (),
+        topics: Collection[str] = (),
+    ) -> Id:
         """Send a message to all; returns its id once it will survive a crash of this peer.
 
-        Without a store that is at once. Waits while most of the others cannot keep up. Raises
+        In orders by topics: to all that subscribe to one of `topics`. Without a store that is at
+        once. Waits while most of the others cannot keep up. Raises
         LocalError for what is no message, or answers one that was never here, and PeerError when
         the peer is out of the group, or in the part without a majority where that stops.
         """
         await self.room()
-        sent = self.send_nowait(payload, reply_to=reply_to)
+        sent = self.send_nowait(payload, reply_to=reply_to, topics=topics)
         if self.node.durable:
             number = self._batch_to_come(sent)
             await self._until(lambda: self.node.safe().get(self.node.lane, 0) >= number)
         return sent
 
-    def send_nowait(self, payload: bytes, *, reply_to: Answered | Iterable[Answered] = ()) -> Id:
+    def send_nowait(
+        self,
+        payload: bytes,
+        *,
+        reply_to: Answered | Iterable[Answered] = (),
+        topics: Collection[str] = (),
+    ) -> Id:
         """As `send`, without waiting for room or for the store."""
         ordering = self._check()
         if self._majority and self.node.stopped:
             raise PeerError(f"{self.name} hears no majority of the group: nothing is sent")
         answered = _ids(reply_to) if reply_to else ()
         trace = self._traced() if self._trace_path is not None else None
-        sent = ordering.say(payload, answered)
+        if topics or self.node.timed:
+            self._running.show()
+            sent = ordering.say(payload, answered, topics)
+        else:
+            sent = ordering.say(payload, answered)
         if trace is not None:
             trace.sent(sent, answered)
         self._running.soon()
         return sent
+
+    async def subscribe(self, topics: Collection[str]) -> None:
+        """Subscribe to these topics from now on, and to no others; all are told, in order.
+
+        Of the others' messages one gets those that they send once they know of it. Returns once
+        that will survive a crash of this peer. Raises LocalError for what are no topics, and in
+        orders without.
+        """
+        self._check()
+        self._running.show()
+        node = self.node
+        node.subscribe(topics)
+        self._running.soon()
+        number = node.active.lanes.newest(node.lane) + node.active.unsent
+        await self._until(lambda: node.safe().get(node.lane, 0) >= number)
+
+    @property
+    def subscriptions(self) -> dict[str, tuple[str, ...]]:
+        """Who subscribes to what, by member, as far as it is known here; empty without topics."""
+        ordering = self.node.ordering
+        known = {} if ordering is None else ordering.subscriptions
+        return {member_of(lane): topics for lane, topics in sorted(known.items())}
+
+    @property
+    def delays(self) -> dict[str, Delays]:
+        """What was measured of the delays from each other member to this one, in this life and
+        those that the store knows; empty in orders that go by no clock. `proposed_bounds` makes
+        bounds of them.
+        """
+        return {} if self.node.time is None else dict(self.node.time.delays)
 
     def _batch_to_come(self, sent: Id) -> int:
         """Return the number of the batch that holds, or will hold, the newest message."""

@@ -182,10 +182,12 @@ class Timekeeping:
         ours, theirs = self.accuracy_ns, head.accuracy_ns
         error_ns = (promised if ours is None else ours) + (promised if theirs is None else theirs)
         took_ns = self.reading - head.sent_ns
-        if took_ns > self.bounds.most_ns + error_ns:
+        if number == 1:  # of a newcomer that says no more than that it is here: links are made yet
+            direct = False
+        elif took_ns > self.bounds.most_ns + error_ns:
             by_ns = took_ns - self.bounds.most_ns - error_ns
             self._alarm(LATE, member, by_ns, Id(lane, number))
-        elif took_ns < self.bounds.least_ns - error_ns:
+        if took_ns < self.bounds.least_ns - error_ns:
             by_ns = self.bounds.least_ns - error_ns - took_ns
             self._alarm(EARLY, member, by_ns, Id(lane, number))
         if direct:
