@@ -6,8 +6,8 @@ one number a lane still says how far a member is.
 
     TOPICS    what the sender of the frame subscribes to from here on
     RUN       lane, block(seal), and the bytes of a run (`antecede.live.heads`)
-    LACKS     lanes, and numbers of batches that were asked for, which are about a topic of the other
-              end's, and of which the sender has only runs
+    LACKS     a lane, and first and last number of batches that were asked for, of which the sender
+              has only a run, about a topic of the other end's
     RUNS_DO   lanes that the sender asks for behind a number, runs too where it subscribes
 
 Theory of operation
@@ -21,6 +21,7 @@ what it likes. So who hands on what its owner made a run gives it to those to wh
 is of no interest, and says LACKS to others: these ask somebody else, a subscriber. What is here as a
 whole goes as a whole. A batch of a member that is gone, of which nobody has more than a run when all
 members are connected, is missed for good: then runs do, and the application is told (`GivenUp`).
+Runs do as well for a newcomer where the owner gave a batch up before it knew of the newcomer.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ class Audience:
         self._node = node
         self.mine: tuple[str, ...] = tuple(topics)
         """What one subscribes to, as the others are told."""
+        self._upto: dict[str, int] = {}
+        """Lane -> up to where runs do that others than the owner hand on, though one subscribes."""
         self.runs_sent = 0
         """Batches that went as part of a run."""
 
@@ -105,7 +108,7 @@ class Audience:
                 continue
             if heads.is_run(batch.wire):
                 one = heads.read_run(batch.wire)
-                if one.last > upto or not self._may_have(link, name, number, subscribed, one):
+                if not self._may_have(link, name, number, subscribed, one):
                     break
                 parts.append(self._run_frame(name, batch))
                 link.cursors[name] = one.last
@@ -137,7 +140,8 @@ class Audience:
             return True
         if link.told_lacking.get(name) != number:
             link.told_lacking[name] = number
-            link.control.append(wire.pack_rows(LACKS, [(self._node.place(name), number)]))
+            row = self._node.place(name), number, run.last
+            link.control.append(wire.framed(LACKS, *map(varint, row)))
         return False
 
     def _sealed(self, run: _Open) -> bytes:
@@ -156,14 +160,16 @@ class Audience:
         if kind == RUN:
             self._run(link, body)
             return
-        rows = wire.read_rows(body, link.names)
         if kind == RUNS_DO:
-            link.runs_do |= rows.keys()
+            rows = wire.read_rows(body, link.names)
             self._node.wanted(link, rows)
+            link.runs_do |= rows.keys()
             return
-        for name, number in rows.items():
-            link.lacks[name] = number
-            self._node.upkeep.ask_another(link, name)
+        reader = Reader(body)
+        name = wire.named(reader.varint(), link.names)
+        link.lacks[name] = reader.varint(), reader.varint()
+        reader.finish()
+        self._node.upkeep.ask_another(link, name)
 
     def _run(self, link: Link, body: bytes) -> None:
         node = self._node
@@ -176,24 +182,46 @@ class Audience:
         ordering = node.active
         if name == node.lane or run.last <= ordering.lanes.newest(name):
             return
+        if self.skips(link, name, run.first):
+            return
+        last = run.last
         if name != link.lane:
             node.seals.check(name, run.last, raw, seal)
-        if ordering.take_run(name, run, Sealed(seal, raw)):
+            if not {*self.mine, GROUP_TOPIC}.isdisjoint(run.topics):
+                last = min(last, self._upto.get(name, 0))
+                link.skips.add(name)
+                node.upkeep.ask_another(link, name)
+        if ordering.take_run(name, last, Sealed(seal, raw)):
             node.news = True
+
+    def skips(self, link: Link, name: str, number: int) -> bool:
+        """Whether a batch is left out, since a run before it was not taken whole: it is asked for
+        again.
+        """
+        if name in link.skips:
+            if number > self._node.active.lanes.newest(name) + 1:
+                return True
+            link.skips.discard(name)
+        return False
 
     # -- what nobody has ---------------------------------------------------------------------------
 
     def settle(self, behind: dict[str, tuple[int, int]], now: int) -> None:
-        """Of members that are gone: ask for runs where all who are connected have no more.
+        """Ask for runs where nobody who is connected has more of a batch.
 
-        `behind`: lane -> (its newest here, since when others have more).
+        `behind`: lane -> (its newest here, since when others have more). That is so of members that
+        are gone, once all others are connected, for a while; and of what a member gave up since all
+        had it whom it knew of: as a newcomer one is not owed that.
         """
         node = self._node
-        if node.upkeep.unheard():
-            return
         gone, heard = node.active.gone, node.active.lanes.heard
         for lane, (newest, since) in behind.items():
-            if lane not in gone or now - since < MISSED_NS:
+            owner = node.greeted.get(lane)
+            if owner is not None:
+                hopeless = owner.given_up.get(lane, 0) > newest + 1
+            else:
+                hopeless = lane in gone and now - since >= MISSED_NS and not node.upkeep.unheard()
+            if not hopeless:
                 continue
             able = [
                 link
@@ -201,10 +229,14 @@ class Audience:
                 if heard.get(link.lane, {}).get(lane, 0) > newest
                 and link.given_up.get(lane, 0) <= newest + 1
             ]
-            if able and all(link.lacks.get(lane) == newest + 1 for link in able):
-                row = node.place(lane), newest
-                able[0].control.append(wire.pack_rows(RUNS_DO, [row]))
-                able[0].lacks.pop(lane)  # not again at once
+            if not able or any(link.lacks.get(lane, (0, 0))[0] != newest + 1 for link in able):
+                continue
+            upto = min(link.lacks[lane][1] for link in able)
+            if owner is not None:
+                upto = min(upto, owner.given_up[lane] - 1)
+            self._upto[lane] = upto
+            able[0].control.append(wire.pack_rows(RUNS_DO, [(node.place(lane), newest)]))
+            able[0].lacks.pop(lane)  # not again at once
 
 
 class _Open:

@@ -42,10 +42,12 @@ class Link:
         """Members that the other end does not hear."""
         self.topics: frozenset[str] | None = None
         """What the other end subscribes to; None: it has not said so (`antecede.live.audience`)."""
-        self.lacks: dict[str, int] = {}
-        """Lane -> number of a batch of which the other end says that it has only a run."""
+        self.lacks: dict[str, tuple[int, int]] = {}
+        """Lane -> first and last number of the batches for which the other end has only a run."""
         self.told_lacking: dict[str, int] = {}
         """The same, as the other end was told by us."""
+        self.skips: set[str] = set()
+        """Lanes of which a run was not taken whole: what follows it here comes too early."""
         self.runs_do: set[str] = set()
         """Lanes of which the other end takes runs in place of batches that it subscribes to."""
         self.up_ns = self.heard_ns = self.pinged_ns = now

@@ -296,6 +296,8 @@ class Node:
         if name != link.lane:
             if number <= self.ordering.lanes.newest(name):
                 return
+            if link.skips and self.audience is not None and self.audience.skips(link, name, number):
+                return
             self.seals.check(name, number, data, seal)
         if self.ordering.take(name, number, Sealed(seal, data)):
             self.news = True
@@ -328,6 +330,7 @@ class Node:
             elif lane is not None:
                 link.cursors[name] = number
                 link.told_lacking.pop(name, None)
+                link.runs_do.discard(name)
                 self._show_owner(link, name)
 
     def _show_owner(self, link: Link, name: str) -> None:
@@ -418,10 +421,10 @@ class Node:
         self.group_tag, done, state = fields
         ordering, waiting = Ordering.restored(state, self.settings, self.seals.seal, saved.batch_of)
         self.lane = ordering.me
-        if self.time is not None and self.time.reading is None:
-            self.time.resume(ordering.reading, now)
         for row in saved.rows:
             ordering.replay(row)
+        if self.time is not None and ordering.reading is not None:
+            self.time.resume(ordering.reading, now)
         ordering.begin_again()
         self.done = max(done, saved.done)
         fresh = [*waiting, *(one for one in ordering.delivered if isinstance(one, Said))]

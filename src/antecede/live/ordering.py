@@ -33,7 +33,7 @@ from antecede.live.events import (
     member_of,
     new_id,
 )
-from antecede.live.heads import GROUP_TOPIC, Run
+from antecede.live.heads import GROUP_TOPIC
 from antecede.live.lanes import Lane, Lanes, Sealed
 from antecede.live.settings import Settings
 from antecede.protocols.stored.codec import pack_state, unpack_state
@@ -296,31 +296,31 @@ class Ordering:
             self._topics[name, number] = head.topics
         return messages
 
-    def take_run(self, name: str, run: Run, batch: Sealed) -> bool:
-        """Take what stands for the next batches of another member's lane; False: it is known.
+    def take_run(self, name: str, upto: int, batch: Sealed) -> bool:
+        """Take what stands for the next batches of another member's lane, up to a number.
 
-        Raises SequenceError for a gap before it, DecodeError where nothing more is taken.
+        False: they are known. Raises SequenceError for a gap before it, DecodeError where nothing more is taken.
         """
         if name in self.cuts:
             return False
         if name in self.spoiled:
             raise DecodeError(f"nothing more is taken of {name}: {self.spoiled[name]}")
-        lane = self.lanes.by_name.get(name)
+        lane, run = self.lanes.by_name.get(name), heads.read_run(batch.wire)
         before = 0 if lane is None else lane.newest
-        if run.last <= before:
+        if upto <= before:
             return False
         if run.first > before + 1 or lane is None:
             raise SequenceError(f"batches {run.first} to {run.last} of {name} behind {before}")
         was_fed = lane.fed == before
-        for number in range(before + 1, run.last + 1):
+        for number in range(before + 1, upto + 1):
             self.lanes.take(name, number, batch)
         if was_fed:
-            lane.fed = run.last
+            lane.fed = upto
         if self.keep_rows:
-            self._row(name, run.last, batch)
+            self._row(name, upto, batch)
         if name in self.gone and not self._mine.isdisjoint(run.topics):
-            self.given_up += run.last - before
-            self.delivered.append(GivenUp(name, run.last - before, ()))
+            self.given_up += upto - before
+            self.delivered.append(GivenUp(name, upto - before, ()))
         return True
 
     def _deliver(self, messages: Iterable[group_message.Message]) -> None:
@@ -624,7 +624,7 @@ class Ordering:
             return
         if name != self.me:
             if self._timed and heads.is_run(batch.wire):
-                self.take_run(name, heads.read_run(batch.wire), batch)
+                self.take_run(name, number, batch)
             else:
                 self.take(name, number, batch)
             return

@@ -215,7 +215,7 @@ class Upkeep:
             if heard.get(link.lane, {}).get(lane, 0) > newest
             and link.lane != lane
             and link.given_up.get(lane, 0) <= newest + 1
-            and link.lacks.get(lane) != newest + 1
+            and link.lacks.get(lane, (0, 0))[0] != newest + 1
         ]
         if not able:
             return
