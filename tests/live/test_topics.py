@@ -7,9 +7,9 @@ import random
 import pytest
 
 from antecede.live.settings import NS
-from tests.live.topic_runs import TopicRun, topic_plan
+from tests.live.topic_runs import BROADCAST, BY_TOPICS, ClockRun, clock_plan
 
-ORDERS = ("htbc", "tv", "tv-lt", "tv-pt", "tv-vt")
+ORDERS = BY_TOPICS + BROADCAST
 
 
 @pytest.mark.parametrize("first", range(0, 40, 20))
@@ -17,13 +17,13 @@ def test_where_bounds_hold_all_is_in_order_and_no_alarm_sounds(first: int) -> No
     sent = got = 0
     for seed in range(first, first + 20):
         draw = random.Random(seed)
-        plan = topic_plan(
-            *(seed, ORDERS[seed % 5]),
+        plan = clock_plan(
+            *(seed, ORDERS[seed % 8]),
             members=draw.randrange(3, 6),
             durable=draw.random() < 0.5,
             faults=0,
         )
-        run = TopicRun(plan)
+        run = ClockRun(plan)
         judgement = run.watched()
         assert judgement.clean, (plan, judgement)
         assert not run.alarms, plan
@@ -39,14 +39,14 @@ def test_beyond_the_bounds_what_is_out_of_order_was_said_to_be_late(first: int) 
     for seed in range(first, first + 20):
         draw = random.Random(seed)
         durable = draw.random() < 0.5
-        plan = topic_plan(
-            *(seed, ORDERS[seed % 5]),
+        plan = clock_plan(
+            *(seed, ORDERS[seed % 8]),
             members=draw.randrange(3, 6),
             durable=durable,
             faults=draw.randrange(2, 6),
             settings={} if durable else {"put_out_ns": 3 * NS},
         )
-        run = TopicRun(plan)
+        run = ClockRun(plan)
         judgement = run.watched()
         assert judgement.clean, (plan, judgement)
         late += len(run.late)

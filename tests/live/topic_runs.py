@@ -1,4 +1,4 @@
-"""Runs of the simulated network in orders by topics: clocks that err, subscriptions that change.
+"""Runs of the simulated network in orders by clocks: clocks that err, subscriptions that change.
 
 As `tests.live.simulated`, whose faults and restarts these runs have. Beside that every member has a
 clock of its own, what arrives is written down too (the orders go by receipt), and what came later
@@ -25,39 +25,51 @@ TOPICS = ("x", "y", "z", "w")
 ACCURACY_NS = 5 * MS
 BOUNDS: Bounds[str] = Bounds(accuracy_ns=ACCURACY_NS, least_ns=MS, most_ns=150 * MS)
 """Links take 1 to 40 ms; a store, and the steps of 20 ms in which hosts look up, more."""
+FINE: Bounds[str] = Bounds(accuracy_ns=MS // 4, least_ns=MS, most_ns=150 * MS)
+BROADCAST = ("linear", "physical", "linear-physical")
+BY_TOPICS = ("htbc", "tv", "tv-lt", "tv-pt", "tv-vt")
 
 
-def topic_plan(seed: int, order: str, **more: Any) -> Plan:
-    settings = {"options": {"bounds": BOUNDS}, **more.pop("settings", {})}
+def clock_plan(seed: int, order: str, **more: Any) -> Plan:
+    options: dict[str, Any] = {"bounds": BOUNDS}
+    if order in BROADCAST:
+        options["delivery"] = "bound"
+    if order == "physical":  # needs clocks that err by less than a message takes
+        options["bounds"] = FINE
+    settings = {"options": options, **more.pop("settings", {})}
     return Plan(seed, order=order, settings=settings, **more)
 
 
-def wavering(phase: float) -> Callable[[int], int]:
+def wavering(phase: float, accuracy_ns: int) -> Callable[[int], int]:
     """Return a clock that is within its accuracy of true time, and wanders slowly."""
 
     def shown(now: int) -> int:
         swing = math.sin(2 * math.pi * now / (60 * NS) + phase)
-        return 1_000 * NS + now + round(ACCURACY_NS * swing)
+        return 1_000 * NS + now + round(accuracy_ns * swing)
 
     return shown
 
 
-class TopicRun(Run):
-    """One run of an order by topics."""
+class ClockRun(Run):
+    """One run of an order by clocks, by topics or not."""
 
     def __init__(self, plan: Plan, *, changes: int = 4) -> None:
         super().__init__(plan)
-        self.changes = changes
+        self.by_topics = plan.order in BY_TOPICS
+        self.changes = changes if self.by_topics else 0
         draw = self.random
         self.base = {name: set(draw.sample(TOPICS, draw.randrange(1, 3))) for name in self.names}
         """To what each member subscribes all the time."""
         for name, host in self.network.hosts.items():
-            mine = sorted(self.base[name])
+            mine = {"topics": sorted(self.base[name])} if self.by_topics else {}
             host.settings = type(host.settings)(
-                order=plan.order, **{**plan.settings, "topics": mine}  # type: ignore[arg-type]
+                order=plan.order,
+                **{**plan.settings, **mine},  # type: ignore[arg-type]
             )
-            host.clock = wavering(draw.uniform(0, 2 * math.pi))
-            host.clock_error_ns = ACCURACY_NS
+            bounds = host.settings.bounds
+            assert bounds is not None
+            host.clock = wavering(draw.uniform(0, 2 * math.pi), bounds.accuracy_ns)
+            host.clock_error_ns = bounds.accuracy_ns
         self.batch_of: dict[Id, tuple[str, int]] = {}
         self.message_of: dict[tuple[str, int], Id] = {}
         self.about: dict[Id, tuple[str, ...]] = {}
@@ -70,7 +82,8 @@ class TopicRun(Run):
         """Lane -> the batches that came, as a whole, in order."""
         self.late: set[tuple[str, str, int]] = set()
         """(name of the receiver, lane, batch): what came later than the bounds allow."""
-        self.alarms = 0
+        self.alarms = self.said_early = 0
+        """Alarms, and messages that came before others which came too late."""
 
     # -- what is looked at ------------------------------------------------------------------
 
@@ -139,7 +152,9 @@ class TopicRun(Run):
         node = host.node
         if node is None or host.frozen or node.ordering is None or node.out or node.left:
             return
-        topics = tuple(sorted(self.random.sample(TOPICS, self.random.randrange(1, 3))))
+        topics: tuple[str, ...] = ()
+        if self.by_topics:
+            topics = tuple(sorted(self.random.sample(TOPICS, self.random.randrange(1, 3))))
         known = {lane: frozenset(own) for lane, own in node.ordering.subscriptions.items()}
         lane = self.rows.setdefault(node.lane, [])
         said = self.network.say(name, f"{name}{self.network.now}".encode(), (), topics)
@@ -197,6 +212,7 @@ class TopicRun(Run):
         }
         found.messages, found.deliveries = len(sends), sum(map(len, delivered.values()))
         self._judge_order(sends, delivered)
+        owed = {} if self.by_topics else self._owed(sends, delivered)
         alive = {host.node.lane for host in self.network.hosts.values() if host.node is not None}
         for message in sends:
             somebody = any(message in delivered[lane] for lane in alive & delivered.keys())
@@ -205,7 +221,9 @@ class TopicRun(Run):
             found.lost += [
                 (str(message), lane)
                 for lane in alive & delivered.keys()
-                if self.is_owed(message, lane) and message not in delivered[lane]
+                if (self.is_owed(message, lane) if self.by_topics else lane in owed[message])
+                and lane != message.lane
+                and message not in delivered[lane]
             ]
 
     def _judge_order(self, sends: set[Id], delivered: dict[str, list[Id]]) -> None:
@@ -219,11 +237,12 @@ class TopicRun(Run):
         )
         for lane in history.by_member:
             self.judgement.twice += history._doubled_or_unsent(lane)
-        for early in history.early("topic"):
+        for early in history.early("topic" if self.by_topics else "receipt"):
             name = early.member.partition("~")[0]
             batches = [self.batch_of[Id.of(one)] for one in early.missing]
             if not all((name, *batch) in self.late for batch in batches):
                 self.judgement.early.append(early)
+            self.said_early += 1
 
     def is_owed(self, message: Id, lane: str) -> bool:
         """Whether the sender knew that this member subscribes, and it does from then on."""

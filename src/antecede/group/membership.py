@@ -24,7 +24,7 @@ from antecede.group.parts import (
 )
 from antecede.group.receiving import Receiving
 from antecede.group.state import NO_CALL, GroupState
-from antecede.protocols.base import Addressing, Protocol
+from antecede.protocols.base import Protocol
 from antecede.protocols.registry import ENTRIES, flat_class
 from antecede.protocols.stored.codec import pack_state, unpack_state
 from antecede.protocols.stored.shapes import misfit
@@ -102,12 +102,10 @@ class Membership:
         state.record("leave", member, last)
         return delivered
 
-    def keep_unread(self) -> None:
-        """See `Group.keep_unread`."""
-        protocol = self._state.protocol
-        if protocol.addressing is not Addressing.TOPICS:
-            raise LocalError(f"with order {self._state.order!r} nobody subscribes to topics")
-        protocol.sends_unread = True
+    def begin_at(self, frontier: Mapping[str, int]) -> None:
+        """See `Group.begin_at`."""
+        state = self._state
+        state.protocol.begin_at({state.number(name): seq for name, seq in frontier.items()})
 
     def subscribe(self, member: str, topics: Iterable[str]) -> list[Message]:
         """See `Group.subscribe`."""
@@ -126,7 +124,13 @@ class Membership:
 
 
 def accepted(
-    name: str, invitation: bytes, room: str | None, keep_log: bool, options: Mapping[str, Any]
+    name: str,
+    invitation: bytes,
+    room: str | None,
+    keep_log: bool,
+    options: Mapping[str, Any],
+    *,
+    lanes: bool = False,
 ) -> GroupState:
     """Return what a newcomer begins from: see `Group.accept`."""
     from antecede.protocols.stored.states import check_frontier  # for those who join or restart
@@ -143,6 +147,8 @@ def accepted(
     limits, own = limits_of(options, order, is_open)
     own = by_number(order, own, roster.numbers)
     protocol = made(order, roster.numbers[name], roster.numbers, own)
+    if lanes:
+        protocol.carry_in_lanes()
     agreed = _Agreed(made(order, roster.numbers[name], roster.numbers, own), order, roster)
     if room is not None and told_room != room_code(room):
         raise MismatchError("room", f"an invitation to another room than {room!r}")

@@ -175,6 +175,8 @@ class Greeting:
             if name != node.lane:
                 node.seals.learn(name, owner)
         ordering.lanes.begin(welcome.frontier)
+        known = set(ordering.group.members)
+        ordering.group.begin_at({n: k for n, k in welcome.frontier.items() if n in known})
         ordering.lanes.by_name[node.lane] = Lane()
         ordering.members = {n: a for n, a in welcome.members.items() if n != node.lane}
         ordering.gone = set(welcome.gone)

@@ -82,7 +82,7 @@ class Settings:
         if self.silence_ns <= self.heartbeat_ns:
             raise LocalError("silence_ns must be above heartbeat_ns, or idle links are given up")
         group = self.group("a~00000000")
-        if group.has_notes:
+        if group.has_notes and not group.guarantee.needs_time:
             raise LocalError(
                 f"order {self.order!r} does not go over live links: its members speak to each other "
                 "beside their messages"
@@ -111,6 +111,15 @@ class Settings:
             return
         if self.clock_error_ns is not None and self.clock_error_ns < 0:
             raise LocalError(f"clock_error_ns is 0 or more, not {shown(self.clock_error_ns)}")
+        if group.has_notes and self.options.get("delivery", "null") != "bound":
+            raise LocalError(
+                'options={"delivery": "bound"} is needed: by null messages each member waits for '
+                "every other, and one that is away, or not known yet, would stop all of a live "
+                "group, or be passed over"
+            )
+        if self.options.get("retry_s") is not None:
+            raise LocalError("retry_s=: live links lose nothing, so no order recovers loss on them")
+        group.join("b~00000000")  # whatever the bounds forbid, they forbid to two
         bounds = self.options.get("bounds")
         if isinstance(bounds, Bounds) and bounds.named():
             raise LocalError(
@@ -137,12 +146,8 @@ class Settings:
     def group(self, lane: str, invitation: bytes = b"") -> Group:
         """Return the ordering group of a founder, or of one who was invited."""
         if invitation:
-            group = Group.accept(lane, invitation, room=self.room, **self.options)
-        else:
-            group = Group(lane, order=self.order, room=self.room, **self.options)
-        if group.addressing is Addressing.TOPICS:
-            group.keep_unread()  # links tell who reads it, maybe before the group knows
-        return group
+            return Group.accept(lane, invitation, room=self.room, lanes=True, **self.options)
+        return Group(lane, order=self.order, room=self.room, lanes=True, **self.options)
 
     @property
     def by_reply(self) -> bool:
