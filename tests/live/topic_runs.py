@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from antecede.clocks.bounds import Bounds
@@ -103,7 +104,7 @@ class ClockRun(Run):
             if kind == LATE:
                 self.late.add((keeping.name, batch.lane, batch.number))
 
-        Ordering._receive_timed, Timekeeping._alarm = received, alarmed  # type: ignore[method-assign]
+        Ordering._receive_timed, Timekeeping._alarm = received, alarmed  # type: ignore[assignment, method-assign]
         try:
             return self.run()
         finally:
@@ -119,7 +120,7 @@ class ClockRun(Run):
         super().heal()
         for k in range(3 * len(self.names)):  # what is said afterwards shows who is told what
             name = self.names[k % len(self.names)]
-            self.network.at((REST_S - 5) * NS + k * 40 * MS, lambda name=name: self.say(name))
+            self.network.at((REST_S - 5) * NS + k * 40 * MS, partial(self.say, name))
 
     def start(self) -> None:
         super().start()

@@ -116,9 +116,9 @@ class Group(metaclass=_Documented):
     `max_packet` and `threads` (order "reply") are the fields of `Limits`. `keep_log`: keep the
     inputs since the last snapshot for `log`. `incarnation`: a number for this life of the member,
     drawn from the system when it is not given. `lanes`: for hosts that carry what each member sends
-    as one lane, every message in its order, to everybody from a frontier on (`begin_at`). Raises LocalError for an unknown order, an option
-    that is wrong, missing or never used, a name that is empty, too long or there twice, or a
-    closed list that lacks oneself.
+    as one lane, every message in its order, to everybody from a frontier on (`begin_at`). Raises
+    LocalError for an unknown order, an option that is wrong, missing or never used, a name that is
+    empty, too long or there twice, or a closed list that lacks oneself.
     """
 
     def __init__(

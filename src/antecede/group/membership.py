@@ -105,7 +105,15 @@ class Membership:
     def begin_at(self, frontier: Mapping[str, int]) -> None:
         """See `Group.begin_at`."""
         state = self._state
-        state.protocol.begin_at({state.number(name): seq for name, seq in frontier.items()})
+        if not isinstance(frontier, Mapping):
+            raise LocalError(f"a frontier is a table of numbers by member, not {shown(frontier)}")
+        for name, seq in frontier.items():
+            if type(seq) is not int or not 0 <= seq <= MAX_NUMBER:
+                raise LocalError(
+                    f"{shown(seq)} is no number up to which messages of {shown(name)} are here"
+                )
+        with state.named_errors():
+            state.protocol.begin_at({state.number(name): seq for name, seq in frontier.items()})
 
     def subscribe(self, member: str, topics: Iterable[str]) -> list[Message]:
         """See `Group.subscribe`."""

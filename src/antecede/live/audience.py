@@ -18,10 +18,10 @@ subscribes says so on all links before its change goes out.
 
 Only the owner of a lane makes runs of it, and seals them: else who hands a lane on could leave out
 what it likes. So who hands on what its owner made a run gives it to those to whom all of that run
-is of no interest, and says LACKS to others: these ask somebody else, a subscriber. What is here as a
-whole goes as a whole. A batch of a member that is gone, of which nobody has more than a run when all
-members are connected, is missed for good: then runs do, and the application is told (`GivenUp`).
-Runs do as well for a newcomer where the owner gave a batch up before it knew of the newcomer.
+is of no interest, and says LACKS to others: these ask somebody else, a subscriber. What is here as
+a whole goes as a whole. A batch of a member that is gone, of which nobody has more than a run when
+all members are connected, is missed for good: then runs do, and the application is told
+(`GivenUp`). Runs do as well for a newcomer where the owner gave a batch up before it knew of it.
 """
 
 from __future__ import annotations

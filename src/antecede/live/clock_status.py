@@ -14,7 +14,7 @@ class DelayStatus(NamedTuple):
     """What was measured of one member, from it to this one; seconds."""
 
     member: str
-    count: int
+    batches: int
     least_s: tuple[float, float]
     """The least delay was within these."""
     most_s: tuple[float, float]
@@ -48,23 +48,19 @@ def clock_status(keeping: Timekeeping | None) -> ClockStatus | None:
     if keeping is None:
         return None
     bounds = keeping.bounds
+    promised = (None,) * 3
+    if bounds is not None:
+        promised = bounds.accuracy_s, bounds.least_s, bounds.most_s  # type: ignore[assignment]
+    delays = (
+        DelayStatus(
+            *(name, one.batches, _pair(one.least_ns), _pair(one.most_ns)),
+            _s(keeping.accuracies.get(name)),
+        )
+        for name, one in sorted(keeping.delays.items())
+    )
     return ClockStatus(
-        _s(keeping.error_ns),
-        keeping.source,
-        *(None, None, None)
-        if bounds is None
-        else (bounds.accuracy_s, bounds.least_s, bounds.most_s),
-        ahead_s=keeping.ahead_ns / NS,
-        worse=keeping.off,
-        alarms=dict(keeping.counts),
-        last_alarm=keeping.last,
-        delays=tuple(
-            DelayStatus(
-                *(name, one.count, _pair(one.least_ns), _pair(one.most_ns)),
-                _s(keeping.accuracies.get(name)),
-            )
-            for name, one in sorted(keeping.delays.items())
-        ),
+        *(_s(keeping.error_ns), keeping.source, *promised, keeping.ahead_ns / NS),
+        *(keeping.off, dict(keeping.counts), keeping.last, tuple(delays)),
     )
 
 
@@ -108,12 +104,11 @@ def lines(clock: ClockStatus | None) -> list[str]:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(clock.alarms.items()))
         found.append(f"  ALARMS, the order is not promised: {kinds}")
         found.append(f"    last: {clock.last_alarm or 'not told yet'}")
-    for one in clock.delays:
-        found.append(
-            f"  from {one.member}: least {_between(one.least_s)}, largest {_between(one.most_s)} "
-            f"({counted(one.count, 'batch', 'batches')}), its clock off by {_ms(one.accuracy_s)}"
-        )
-    return found
+    return found + [
+        f"  from {one.member}: least {_between(one.least_s)}, largest {_between(one.most_s)} "
+        f"({counted(one.batches, 'batch', 'batches')}), its clock off by {_ms(one.accuracy_s)}"
+        for one in clock.delays
+    ]
 
 
 def _promised(clock: ClockStatus) -> str:

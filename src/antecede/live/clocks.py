@@ -40,7 +40,7 @@ class ClockError(NamedTuple):
 
 
 def ask(given_ns: int | None = None) -> ClockError:
-    """Return what is known of this machine's clock. Blocks for as long as chrony takes to answer."""
+    """Return what is known of this machine's clock. Blocks as long as chrony takes to answer."""
     if given_ns is not None:
         return ClockError(given_ns, GIVEN)
     told = of_chrony(run_chrony())

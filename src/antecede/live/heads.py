@@ -1,7 +1,7 @@
 """What stands before a batch in groups by clocks or topics, and what stands for batches that are
 not for the other end.
 
-    head   b"B", varint(accuracy), 8 bytes reading, topics; behind it the bytes of the ordering group
+    head   b"B", varint(accuracy), 8 bytes reading, topics; behind it the ordering group's bytes
     run    b"H", varint(first), varint(last), topics: each of these batches is about some of these
            topics, and none is about another
 

@@ -132,7 +132,9 @@ def _clock(clock: ClockStatus, labels: list[str], values: list[str]) -> Iterator
         alarms.add_metric([*values, kind], float(clock.alarms.get(kind, 0)))
     yield alarms
     named = [*labels, "other", "bound"]
-    least = GaugeMetricFamily(PREFIX + "least_delay_seconds", "the least delay so far", labels=named)
+    least = GaugeMetricFamily(
+        PREFIX + "least_delay_seconds", "the least delay so far", labels=named
+    )
     most = GaugeMetricFamily(PREFIX + "most_delay_seconds", "the largest so far", labels=named)
     for one in clock.delays:
         for k, bound in enumerate(("lower", "upper")):

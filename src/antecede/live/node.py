@@ -165,9 +165,7 @@ class Node:
 
     # -- the application ---------------------------------------------------------------------------
 
-    def say(
-        self, payload: bytes, reply_to: Sequence[Id] = (), topics: Collection[str] = ()
-    ) -> Id:
+    def say(self, payload: bytes, reply_to: Sequence[Id] = (), topics: Collection[str] = ()) -> Id:
         """Say something to all; it goes out with this turn. Raises LocalError where it cannot."""
         if self.stopped:
             raise LocalError("this part of the group has no majority: nothing is sent")

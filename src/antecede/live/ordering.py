@@ -137,9 +137,7 @@ class Ordering:
 
     # -- what is said here -------------------------------------------------------------------------
 
-    def say(
-        self, payload: bytes, reply_to: Sequence[Id] = (), topics: Collection[str] = ()
-    ) -> Id:
+    def say(self, payload: bytes, reply_to: Sequence[Id] = (), topics: Collection[str] = ()) -> Id:
         """Take a message of the application; returns what it is called from now on.
 
         Raises LocalError for what is no message, or answers one that was never here.
@@ -234,9 +232,7 @@ class Ordering:
         if self.keep_rows:
             self._row(self.me, number, batch)
 
-    def _own(
-        self, batch: Batch, reply_to: Sequence[Id], topics: tuple[str, ...] = ()
-    ) -> None:
+    def _own(self, batch: Batch, reply_to: Sequence[Id], topics: tuple[str, ...] = ()) -> None:
         if self.settings.history:
             answers = tuple(Id(*one) for one in reply_to)
             for number, payload in enumerate(batch.said, batch.first):
@@ -299,7 +295,8 @@ class Ordering:
     def take_run(self, name: str, upto: int, batch: Sealed) -> bool:
         """Take what stands for the next batches of another member's lane, up to a number.
 
-        False: they are known. Raises SequenceError for a gap before it, DecodeError where nothing more is taken.
+        False: they are known. Raises SequenceError for a gap before it, DecodeError where nothing
+        more is taken.
         """
         if name in self.cuts:
             return False

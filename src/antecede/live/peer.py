@@ -20,7 +20,15 @@ import secrets
 import string
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from operator import length_hint
 from pathlib import Path
 from types import TracebackType
@@ -81,8 +89,8 @@ class Peer:
     here, which `antecede audit` judges. `topics`: what it subscribes to (orders by topics); None:
     nothing, or what the store knows. `clock_error_s`: how far its clock may be from true time
     (orders by clocks); None: chrony or the kernel is asked. `on_alarm`: called, in the loop, with
-    each `Alarm` that a bound of an order by clocks is broken. Further arguments are fields of `Settings`, times in
-    seconds under names that end in `_s`.
+    each `Alarm` that a bound of an order by clocks is broken. Further arguments are fields of
+    `Settings`, times in seconds under names that end in `_s`.
 
     Raises LocalError for arguments that cannot be.
     """
@@ -120,6 +128,11 @@ class Peer:
         if on_alarm is not None and not self.settings.timed:
             raise LocalError(f"on_alarm=: order {order!r} goes by no clock")
         self._on_alarm = on_alarm
+        if trace is not None and self.settings.timed:
+            raise LocalError(
+                f"trace=: order {order!r} goes by what arrived, and by topics, and a trace of what "
+                "was sent and delivered shows neither: `antecede audit` could not judge it"
+            )
         self._tls = tls
         if tls is not None and tls.name != name:
             raise LocalError(f"the certificate is {tls.name}'s, and not {name}'s")

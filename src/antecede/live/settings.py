@@ -84,8 +84,8 @@ class Settings:
         group = self.group("a~00000000")
         if group.has_notes and not group.guarantee.needs_time:
             raise LocalError(
-                f"order {self.order!r} does not go over live links: its members speak to each other "
-                "beside their messages"
+                f"order {self.order!r} does not go over live links: its members speak to each "
+                "other beside their messages"
             )
         self._check_topics(group)
         self._check_clocks(group)

@@ -268,8 +268,9 @@ def _topic_lines(status: Status) -> list[str]:
     if status.topics is None:
         return []
     found = [f"  subscribes to {', '.join(status.topics) or 'nothing'}"]
-    for one in status.members:
-        found.append(f"  {one.name} subscribes to {', '.join(one.topics) or 'nothing'}")
+    found += [
+        f"  {one.name} subscribes to {', '.join(one.topics) or 'nothing'}" for one in status.members
+    ]
     if status.in_runs:
         batches = counted(status.in_runs, "batch", "batches")
         found.append(f"  {batches} told to others by number alone: about no topic of theirs")

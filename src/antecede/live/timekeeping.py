@@ -59,12 +59,15 @@ class Alarm(NamedTuple):
     """By how much, the most of them; 0 where there is no such number."""
     id: Id | None
     """The batch by which it was first seen (lane and number of the batch); None: a clock alone."""
-    count: int
+    times: int
     """How often since it was last told."""
 
     def __str__(self) -> str:
-        what, by = f" (batch {self.id})" if self.id else "", f"{seconds_text(int(self.by_s * NS))} s"
-        times = f", {self.count} times" if self.count > 1 else ""
+        what, by = (
+            f" (batch {self.id})" if self.id else "",
+            f"{seconds_text(int(self.by_s * NS))} s",
+        )
+        times = f", {self.times} times" if self.times > 1 else ""
         words = {
             LATE: f"what {self.member} sent came {by} later than the bounds of the order allow",
             EARLY: f"what {self.member} sent came {by} sooner than the bounds of the order allow",
@@ -80,8 +83,8 @@ class Alarm(NamedTuple):
 class Delays(NamedTuple):
     """What is known of the delays from one member to this one, in nanoseconds."""
 
-    count: int
-    """Batches that came over its own link."""
+    batches: int
+    """Those that came over its own link."""
     least_ns: tuple[int, int]
     """The least delay of them was within these."""
     most_ns: tuple[int, int]
@@ -91,7 +94,7 @@ class Delays(NamedTuple):
         """Return the same with one more, which is known up to an error."""
         low, high = max(0, delay_ns - error_ns), max(0, delay_ns + error_ns)
         (a, b), (c, d) = self.least_ns, self.most_ns
-        return Delays(self.count + 1, (min(a, low), min(b, high)), (max(c, low), max(d, high)))
+        return Delays(self.batches + 1, (min(a, low), min(b, high)), (max(c, low), max(d, high)))
 
 
 NONE: Final = Delays(0, (LONGEST_NS, LONGEST_NS), (0, 0))
@@ -217,7 +220,7 @@ class Timekeeping:
             one = Alarm(kind, member, by_ns / NS, batch, 1)
         else:
             by_s = max(before.by_s, by_ns / NS)
-            one = before._replace(by_s=by_s, count=before.count + 1)
+            one = before._replace(by_s=by_s, times=before.times + 1)
         self._waiting[kind, member] = one
 
     def take_alarms(self, now: int) -> Iterator[Alarm]:
@@ -235,7 +238,7 @@ class Timekeeping:
     def measured(self) -> bytes:
         """Return the delays as bytes."""
         rows = (
-            (name, one.count, *one.least_ns, *one.most_ns)
+            (name, one.batches, *one.least_ns, *one.most_ns)
             for name, one in sorted(self.delays.items())
         )
         return pack_state((tuple(rows),))
@@ -245,9 +248,7 @@ class Timekeeping:
         fields = unpack_state(data, 1)
         if where := misfit(fields, (MEASURED,)):
             raise DecodeError(f"no delays of a live peer: {where}")
-        self.delays = {
-            name: Delays(count, (a, b), (c, d)) for name, count, a, b, c, d in fields[0]
-        }
+        self.delays = {name: Delays(count, (a, b), (c, d)) for name, count, a, b, c, d in fields[0]}
 
 
 def proposed_bounds(
@@ -260,11 +261,15 @@ def proposed_bounds(
     the worst. Measured delays are no promise of later ones: watch the alarms. Raises LocalError
     where nothing was measured, or the margin is below 1.
     """
-    known = [one for one in (delays.values() if isinstance(delays, Mapping) else delays) if one.count]
+    known = [
+        one for one in (delays.values() if isinstance(delays, Mapping) else delays) if one.batches
+    ]
     if not known:
         raise LocalError("no delays were measured: let the peers talk first")
     if not margin >= 1:
-        raise LocalError(f"margin={margin}: the largest delay that was measured is the least to allow")
+        raise LocalError(
+            f"margin={margin}: the largest delay that was measured is the least to allow"
+        )
     least_ns = max(0, min(one.least_ns[0] for one in known))
     most_ns = round(margin * max(one.most_ns[1] for one in known))
     return Bounds(accuracy_s=accuracy_s, least_ns=least_ns, most_ns=max(least_ns, most_ns))

@@ -93,9 +93,9 @@ class Upkeep:
         next_ns = now + FREE_NS
         if self._behind or self._node.news:
             next_ns = now + NS // 50
-        if self._node.timed and self._node.ordering is not None:
-            if self._node.ordering.group.stats().held:
-                next_ns = min(next_ns, now + HELD_NS)
+        ordering = self._node.ordering
+        if self._node.timed and ordering is not None and ordering.group.stats().held:
+            next_ns = min(next_ns, now + HELD_NS)
         calls = [due for lane, (due, _) in self._calls.items() if lane not in self._node.greeted]
         return max(now, min([next_ns, *calls]))
 

@@ -166,7 +166,10 @@ class TcpDriver:
     # -- the clock ---------------------------------------------------------------------------------
 
     def show(self) -> int:
-        """Let the node look at the clock, where its order goes by one; returns the monotonic one."""
+        """Let the node look at the clock, where its order goes by one.
+
+        Returns what the one shows that never goes back.
+        """
         now = time.monotonic_ns()
         if self.node.timed:
             self.node.shows(time.time_ns(), now)

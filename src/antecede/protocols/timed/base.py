@@ -204,8 +204,17 @@ class ClockOrdered(ClockDelivery):
         self.in_lanes = self.channel.in_lanes = True
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Regard each other member's messages up to a number as delivered."""
-        for member, number in newest.items():
+        """Regard each other member's messages up to a number as delivered; in lanes alone.
+
+        Raises LocalError where that is not so, or something has come.
+        """
+        channel = self.channel
+        if not self.in_lanes:
+            raise LocalError("numbers to begin at are for groups whose host carries lanes (lanes=)")
+        others = {k: number for k, number in newest.items() if k in self.floors}
+        here = {k: number for k, number in others.items() if k not in channel.last}
+        roster.check_new(channel.sent, *(channel.newest[k] for k in here), *channel.ahead.values())
+        for member, number in here.items():
             if member != self.me:
                 self.channel.newest[member] = self.channel.high[member] = number
                 self.delivered[member] = number

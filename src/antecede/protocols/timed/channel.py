@@ -147,9 +147,7 @@ class Channel:
         self._spoke(targets, now)
         return effects
 
-    def _by_number(
-        self, targets: Iterable[int], newest: int
-    ) -> list[tuple[int, tuple[int, ...]]]:
+    def _by_number(self, targets: Iterable[int], newest: int) -> list[tuple[int, tuple[int, ...]]]:
         """Return (number before, targets): in a broadcast group one, whoever the targets are.
 
         `newest`: the number before for everybody, where that is so (`in_lanes`).
