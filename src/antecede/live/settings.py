@@ -81,6 +81,7 @@ class Settings:
                 raise LocalError(f"{name} is above 0, not {shown(getattr(self, name))}")
         if self.silence_ns <= self.heartbeat_ns:
             raise LocalError("silence_ns must be above heartbeat_ns, or idle links are given up")
+        self._check_named()
         group = self.group("a~00000000")
         if group.has_notes and not group.guarantee.needs_time:
             raise LocalError(
@@ -90,17 +91,25 @@ class Settings:
         self._check_topics(group)
         self._check_clocks(group)
 
+    def _check_named(self) -> None:
+        """Refuse options that speak of members: a live group's members are lives."""
+        if self.options.get("subscriptions") is not None:
+            raise LocalError(
+                "subscriptions= speaks of members by name, and a live group's members are lives, "
+                "which come and go: each peer says its own, by topics= and `subscribe`"
+            )
+        if self.bounds is not None and self.bounds.named():
+            raise LocalError(
+                "bounds= by member: a live group's members are lives, which come and go. Give "
+                "accuracy_s, least_s and most_s that hold for all of them"
+            )
+
     def _check_topics(self, group: Group) -> None:
         if group.addressing is not Addressing.TOPICS:
             if self.topics is not None:
                 raise LocalError(f"topics=: with order {self.order!r} nobody subscribes to topics")
             return
         own_topics(self.topics or ())
-        if self.options.get("subscriptions") is not None:
-            raise LocalError(
-                "subscriptions= speaks of members by name, and a live group's members are lives: "
-                "each peer says its own, by topics= and `subscribe`"
-            )
         if self.history:
             raise LocalError("history=: what was said lately is not handed to newcomers by topics")
 
@@ -120,12 +129,6 @@ class Settings:
         if self.options.get("retry_s") is not None:
             raise LocalError("retry_s=: live links lose nothing, so no order recovers loss on them")
         group.join("b~00000000")  # whatever the bounds forbid, they forbid to two
-        bounds = self.options.get("bounds")
-        if isinstance(bounds, Bounds) and bounds.named():
-            raise LocalError(
-                "bounds= by member: a live group's members are lives, which come and go. Give "
-                "accuracy_s, least_s and most_s that hold for all of them"
-            )
 
     @cached_property
     def timed(self) -> bool:
