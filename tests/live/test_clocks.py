@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 
 import pytest
@@ -78,9 +79,9 @@ def test_the_application_goes_before_chrony_and_chrony_before_the_kernel(
 def test_chrony_is_run_where_it_is_and_missed_where_it_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(clocks.shutil, "which", lambda _: None)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
     assert clocks.run_chrony() == ""
-    monkeypatch.setattr(clocks.shutil, "which", lambda _: "/nowhere/chronyc")
+    monkeypatch.setattr(shutil, "which", lambda _: "/nowhere/chronyc")
     assert clocks.run_chrony() == ""
-    monkeypatch.setattr(clocks.shutil, "which", lambda _: sys.executable)  # knows no "tracking"
+    monkeypatch.setattr(shutil, "which", lambda _: sys.executable)  # knows no "tracking"
     assert clocks.run_chrony() == ""

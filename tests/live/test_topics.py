@@ -8,13 +8,14 @@ import logging
 import random
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from antecede.clocks.bounds import Bounds
 from antecede.errors import DecodeError, LocalError
 from antecede.live import node as node_module
+from antecede.live.audience import Audience
 from antecede.live.drivers.memory import MS, MemoryNetwork
 from antecede.live.events import Change, ChangeKind, GivenUp, Message, View
 from antecede.live.peer import Peer
@@ -85,13 +86,13 @@ def test_the_judge_finds_an_order_that_does_not_wait(monkeypatch: pytest.MonkeyP
 
 
 def test_the_judge_finds_what_is_not_told_to_a_subscriber(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = node_module.Audience.told
+    told = Audience.told
 
     def half(audience: Any, link: Any, body: bytes) -> None:
         told(audience, link, body)
-        link.topics -= {"x"}
+        link.reader.topics -= {"x"}
 
-    monkeypatch.setattr(node_module.Audience, "told", half)
+    monkeypatch.setattr(Audience, "told", half)
     found = [ClockRun(clock_plan(seed, "tv", faults=0)) for seed in range(3)]
     assert sum(len(one.watched().lost) for one in found) > 3
 
@@ -99,7 +100,7 @@ def test_the_judge_finds_what_is_not_told_to_a_subscriber(monkeypatch: pytest.Mo
 class Hashed:
     """Seals that anybody could make: enough to see whether what is handed on is what was sealed."""
 
-    checked: Counter[bool] = Counter()
+    checked: ClassVar[Counter[bool]] = Counter()
 
     def owner(self, lane: str) -> bytes:
         return b"owner"
@@ -331,29 +332,31 @@ def topical(name: str, topics: list[str] | None = None, **more: Any) -> Peer:
 
 def test_peers_speak_about_topics() -> None:
     async def work() -> None:
-        async with topical("a", ["news"]) as a, topical("b", ["news", "sport"]) as b:
-            async with topical("c", ["sport"]) as c:
-                await a.found()
-                await b.join(a.address)
-                await c.join(b.address)
-                everybody = {"a": ("news",), "b": ("news", "sport"), "c": ("sport",)}
-                await until(lambda: a.subscriptions == b.subscriptions == everybody)
-                await a.send(b"1", topics=["news"])
-                await a.send(b"2", topics=["sport"])
-                await a.send(b"3", topics=["sport", "news"])
-                messages = await take(b, 3)
-                assert [one.payload for one in messages] == [b"1", b"2", b"3"]
-                assert [one.topics for one in messages] == [
-                    *(("news",), ("sport",), ("news", "sport"))
-                ]
-                assert [one.payload for one in await take(c, 2)] == [b"2", b"3"]
-                await c.subscribe(["news"])
-                await until(lambda: a.subscriptions.get("c") == ("news",))
-                await a.send(b"4", topics=["sport"])
-                await a.send(b"5", topics=["news"])
-                assert [one.payload for one in await take(c, 1)] == [b"5"]
-                assert c.status().topics == ("news",)
-                assert a.status().in_runs >= 2
+        both = ["news", "sport"]
+        async with (
+            topical("a", ["news"]) as a,
+            topical("b", both) as b,
+            topical("c", ["sport"]) as c,
+        ):
+            await a.found()
+            await b.join(a.address)
+            await c.join(b.address)
+            everybody = {"a": ("news",), "b": ("news", "sport"), "c": ("sport",)}
+            await until(lambda: a.subscriptions == b.subscriptions == everybody)
+            await a.send(b"1", topics=["news"])
+            await a.send(b"2", topics=["sport"])
+            await a.send(b"3", topics=["sport", "news"])
+            messages = await take(b, 3)
+            assert [one.payload for one in messages] == [b"1", b"2", b"3"]
+            assert [one.topics for one in messages] == [*(("news",), ("sport",), ("news", "sport"))]
+            assert [one.payload for one in await take(c, 2)] == [b"2", b"3"]
+            await c.subscribe(["news"])
+            await until(lambda: a.subscriptions.get("c") == ("news",))
+            await a.send(b"4", topics=["sport"])
+            await a.send(b"5", topics=["news"])
+            assert [one.payload for one in await take(c, 1)] == [b"5"]
+            assert c.status().topics == ("news",)
+            assert a.status().in_runs >= 2
 
     run(work)
 
@@ -389,13 +392,13 @@ def test_a_clock_worse_than_promised_is_an_alarm(caplog: pytest.LogCaptureFixtur
 
     async def work() -> None:
         worse = {"clock_error_s": 0.02}
-        async with topical("a", ["x"], on_alarm=heard.append) as a:
-            async with topical("b", ["x"], **worse) as b:
-                await a.found()
-                await b.join(a.address)
-                await b.send(b"1", topics=["x"])
-                await until(lambda: bool(heard))
-                await until(lambda: bool(b.status().clock.alarms))  # type: ignore[union-attr]
+        watchful: dict[str, Any] = {"on_alarm": heard.append}
+        async with topical("a", ["x"], **watchful) as a, topical("b", ["x"], **worse) as b:
+            await a.found()
+            await b.join(a.address)
+            await b.send(b"1", topics=["x"])
+            await until(lambda: bool(heard))
+            await until(lambda: bool(b.status().clock.alarms))  # type: ignore[union-attr]
 
     with caplog.at_level(logging.WARNING, "antecede.live"):
         run(work)
@@ -410,15 +413,17 @@ def test_what_comes_too_late_is_an_alarm() -> None:
     heard: list[Alarm] = []
 
     async def work() -> None:
-        tight = {"options": {"bounds": Bounds(accuracy_s=0.001, least_s=0, most_s=0.0001)}}
+        tight: dict[str, Any] = {
+            "options": {"bounds": Bounds(accuracy_s=0.001, least_s=0, most_s=0.0001)}
+        }
         exact = {**tight, "clock_error_s": 0}
-        async with topical("a", ["x"], **exact) as a:
-            async with topical("b", ["x"], on_alarm=heard.append, **exact) as b:
-                await a.found()
-                await b.join(a.address)
-                while not heard:
-                    await a.send(b"1", topics=["x"])
-                    await asyncio.sleep(0.01)
+        watchful: dict[str, Any] = {**exact, "on_alarm": heard.append}
+        async with topical("a", ["x"], **exact) as a, topical("b", ["x"], **watchful) as b:
+            await a.found()
+            await b.join(a.address)
+            while not heard:
+                await a.send(b"1", topics=["x"])
+                await asyncio.sleep(0.01)
 
     run(work)
     assert {(one.kind, one.member) for one in heard} == {("late", "a")}
@@ -427,7 +432,7 @@ def test_what_comes_too_late_is_an_alarm() -> None:
 @pytest.mark.parametrize("order", BROADCAST)
 def test_orders_by_clocks_without_topics_go_over_tcp(order: str) -> None:
     async def work() -> None:
-        bounds = Bounds(accuracy_s=0.000_01, least_s=0.000_03, most_s=0.15)
+        bounds: Bounds[str] = Bounds(accuracy_s=0.000_01, least_s=0.000_03, most_s=0.15)
         more = {"order": order, "options": {"bounds": bounds, "delivery": "bound"}}
         more["clock_error_s"] = 0  # type: ignore[assignment]
         async with peer("a", **more) as a, peer("b", **more) as b, peer("c", **more) as c:

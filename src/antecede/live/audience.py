@@ -74,8 +74,8 @@ class Audience:
         reader = Reader(body)
         topics = heads.read_topics(reader, MAX_SUBSCRIBED)
         reader.finish()
-        link.topics = frozenset((*topics, GROUP_TOPIC))
-        link.told_lacking.clear()
+        link.reader.topics = frozenset((*topics, GROUP_TOPIC))
+        link.reader.told_lacking.clear()
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
         """Subscribe to these from now on, and to no others; all links are told."""
@@ -96,7 +96,7 @@ class Audience:
         parts: list[bytes],
     ) -> int:
         """Add frames of one lane, from batches behind the link's cursor; returns their bytes."""
-        subscribed, own = link.topics, name == self._node.lane
+        subscribed, own = link.reader.topics, name == self._node.lane
         if subscribed is None:
             return 0
         before, run = len(parts), _Open()
@@ -136,10 +136,10 @@ class Audience:
         self, link: Link, name: str, number: int, subscribed: frozenset[str], run: Run
     ) -> bool:
         """Whether a run does for the other end; where not, it is told so, once."""
-        if subscribed.isdisjoint(run.topics) or name in link.runs_do:
+        if subscribed.isdisjoint(run.topics) or name in link.reader.runs_do:
             return True
-        if link.told_lacking.get(name) != number:
-            link.told_lacking[name] = number
+        if link.reader.told_lacking.get(name) != number:
+            link.reader.told_lacking[name] = number
             row = self._node.place(name), number, run.last
             link.control.append(wire.framed(LACKS, *map(varint, row)))
         return False
@@ -163,11 +163,11 @@ class Audience:
         if kind == RUNS_DO:
             rows = wire.read_rows(body, link.names)
             self._node.wanted(link, rows)
-            link.runs_do |= rows.keys()
+            link.reader.runs_do |= rows.keys()
             return
         reader = Reader(body)
         name = wire.named(reader.varint(), link.names)
-        link.lacks[name] = reader.varint(), reader.varint()
+        link.reader.lacks[name] = reader.varint(), reader.varint()
         reader.finish()
         self._node.upkeep.ask_another(link, name)
 
@@ -189,7 +189,7 @@ class Audience:
             node.seals.check(name, run.last, raw, seal)
             if not {*self.mine, GROUP_TOPIC}.isdisjoint(run.topics):
                 last = min(last, self._upto.get(name, 0))
-                link.skips.add(name)
+                link.reader.skips.add(name)
                 node.upkeep.ask_another(link, name)
         if ordering.take_run(name, last, Sealed(seal, raw)):
             node.news = True
@@ -198,10 +198,10 @@ class Audience:
         """Whether a batch is left out, since a run before it was not taken whole: it is asked for
         again.
         """
-        if name in link.skips:
+        if name in link.reader.skips:
             if number > self._node.active.lanes.newest(name) + 1:
                 return True
-            link.skips.discard(name)
+            link.reader.skips.discard(name)
         return False
 
     # -- what nobody has ---------------------------------------------------------------------------
@@ -229,14 +229,16 @@ class Audience:
                 if heard.get(link.lane, {}).get(lane, 0) > newest
                 and link.given_up.get(lane, 0) <= newest + 1
             ]
-            if not able or any(link.lacks.get(lane, (0, 0))[0] != newest + 1 for link in able):
+            if not able or any(
+                link.reader.lacks.get(lane, (0, 0))[0] != newest + 1 for link in able
+            ):
                 continue
-            upto = min(link.lacks[lane][1] for link in able)
+            upto = min(link.reader.lacks[lane][1] for link in able)
             if owner is not None:
                 upto = min(upto, owner.given_up[lane] - 1)
             self._upto[lane] = upto
             able[0].control.append(wire.pack_rows(RUNS_DO, [(node.place(lane), newest)]))
-            able[0].lacks.pop(lane)  # not again at once
+            able[0].reader.lacks.pop(lane)  # not again at once
 
 
 class _Open:

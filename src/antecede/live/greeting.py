@@ -37,7 +37,7 @@ class Greeting:
         """Be in a group from now on."""
         ordering.keep_rows = self._node.durable
         if self._node.time is not None and self._node.time.reading is not None:
-            ordering.accuracy_ns = self._node.time.accuracy_ns
+            ordering.clock.accuracy_ns = self._node.time.accuracy_ns
             ordering.shows(self._node.time.reading)
         self._node.ordering = ordering
         self._node.refusal = ""

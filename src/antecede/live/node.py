@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import DecodeError, LocalError, RemoteError
@@ -24,10 +24,12 @@ from antecede.live.links import Link
 from antecede.live.ordering import Ordering, Row
 from antecede.live.sealing import Seals, Trusting
 from antecede.live.settings import MAJORITY, Settings
-from antecede.live.timekeeping import Timekeeping
 from antecede.live.upkeep import Upkeep
 from antecede.protocols.stored.codec import pack_state, unpack_state
 from antecede.protocols.stored.shapes import BYTES, NUMBER, misfit
+
+if TYPE_CHECKING:
+    from antecede.live.timekeeping import Timekeeping
 
 BATCH_FRAMES = 64
 """Newest own batches whose frames are kept, since they go over all links alike."""
@@ -97,11 +99,15 @@ class Node:
         """What was handed to the application, and is not acknowledged; with a store only."""
         self.greeting = Greeting(self)
         self.upkeep = Upkeep(self)
-        self.timed = settings.timed
-        """Whether the driver is to tell what the clock shows (`shows`)."""
-        self.time = Timekeeping(name, settings.bounds) if self.timed else None
         topics = own_topics(settings.topics or ())
         self.audience = Audience(self, topics) if settings.by_topics else None
+
+    @property
+    def time(self) -> Timekeeping | None:
+        """Clocks and delays; None: the order goes by none. Else the driver is to tell what the
+        clock shows (`shows`).
+        """
+        return self.upkeep.time
 
     # -- beginning and end -------------------------------------------------------------------------
 
@@ -294,7 +300,11 @@ class Node:
         if name != link.lane:
             if number <= self.ordering.lanes.newest(name):
                 return
-            if link.skips and self.audience is not None and self.audience.skips(link, name, number):
+            if (
+                link.reader.skips
+                and self.audience is not None
+                and self.audience.skips(link, name, number)
+            ):
                 return
             self.seals.check(name, number, data, seal)
         if self.ordering.take(name, number, Sealed(seal, data)):
@@ -327,8 +337,8 @@ class Node:
                 link.loading.discard(name)
             elif lane is not None:
                 link.cursors[name] = number
-                link.told_lacking.pop(name, None)
-                link.runs_do.discard(name)
+                link.reader.told_lacking.pop(name, None)
+                link.reader.runs_do.discard(name)
                 self._show_owner(link, name)
 
     def _show_owner(self, link: Link, name: str) -> None:
@@ -354,7 +364,7 @@ class Node:
         if self.time is not None:
             reading = self.time.shows(wall_ns, now)
             if self.ordering is not None and not self.out:
-                self.ordering.accuracy_ns = self.time.accuracy_ns
+                self.ordering.clock.accuracy_ns = self.time.accuracy_ns
                 self.ordering.shows(reading)
 
     def tick(self, now: int) -> None:
@@ -421,8 +431,8 @@ class Node:
         self.lane = ordering.me
         for row in saved.rows:
             ordering.replay(row)
-        if self.time is not None and ordering.reading is not None:
-            self.time.resume(ordering.reading, now)
+        if self.time is not None and ordering.clock.reading is not None:
+            self.time.resume(ordering.clock.reading, now)
         ordering.begin_again()
         self.done = max(done, saved.done)
         fresh = [*waiting, *(one for one in ordering.delivered if isinstance(one, Said))]

@@ -84,6 +84,28 @@ class Guest(NamedTuple):
     """Up to where the invitation covers each lane."""
 
 
+class Clock:
+    """What orders by clocks and topics go by, beside the lanes. A part of `Ordering`, whose every
+    attribute would else be read more slowly (CPython keeps thirty together).
+    """
+
+    __slots__ = ("about", "accuracy_ns", "mine", "noted", "reading", "topics")
+
+    def __init__(self) -> None:
+        self.reading: int | None = None
+        """What the clock shows, in orders by clocks: all inputs go by it."""
+        self.noted = False
+        """Whether a row says so."""
+        self.accuracy_ns: int | None = None
+        """What one's own batches say of the clock; None: it is not known."""
+        self.about: tuple[str, ...] = ()
+        """Topics of what was said since the last batch."""
+        self.topics: dict[tuple[str, int], tuple[str, ...]] = {}
+        """Of the batches that the group holds."""
+        self.mine = frozenset[str]()
+        """What one subscribes to, the group's own topic too."""
+
+
 class Ordering:
     """One member's lanes, ordering group, list of members, and what it delivers."""
 
@@ -120,18 +142,7 @@ class Ordering:
         self._changes: list[Change] = []
         self._bytes = 0
         self._timed, self._by_topics = settings.timed, settings.by_topics
-        self.reading: int | None = None
-        """What the clock shows, in orders by clocks: all inputs go by it."""
-        self._noted = False
-        """Whether a row says so."""
-        self.accuracy_ns: int | None = None
-        """What one's own batches say of the clock; None: it is not known."""
-        self._about: tuple[str, ...] = ()
-        """Topics of what was said since the last batch."""
-        self._topics: dict[tuple[str, int], tuple[str, ...]] = {}
-        """Of the batches that the group holds."""
-        self._mine = frozenset[str]()
-        """What one subscribes to, the group's own topic too."""
+        self.clock = Clock()
         self._stalled: set[str] = set()
         """Lanes whose next batch the group has no room for, or speaks of who is not known yet."""
 
@@ -168,9 +179,9 @@ class Ordering:
         about = heads.own_topics(topics)
         if not about:
             raise LocalError("name the topics that the message is about: topics=[...]")
-        if about != self._about:
+        if about != self.clock.about:
             self.flush()
-            self._about = about
+            self.clock.about = about
 
     def change(self, change: Change) -> None:
         """Say that somebody came or went."""
@@ -204,13 +215,13 @@ class Ordering:
                 return
         batch = Batch(first, self._pending, self._changes)
         self._pending, self._changes, self._bytes = [], [], 0
-        self._send(batch, (), self._about)
+        self._send(batch, (), self.clock.about)
 
     def _send(self, batch: Batch, reply_to: Sequence[Id], topics: tuple[str, ...] = ()) -> int:
         payload = batches.pack(batch)
         if self._timed:
             sent = self._post(payload, topics)
-            head = heads.pack_head(self.accuracy_ns, self._now(), topics)
+            head = heads.pack_head(self.clock.accuracy_ns, self._now(), topics)
             wire = head + sent
         else:
             sent = self.group.send(payload, reply_to=[(one.lane, one.number) for one in reply_to])
@@ -270,8 +281,8 @@ class Ordering:
         return True
 
     def _row(self, lane: str, number: int, batch: Sealed) -> None:
-        if self._timed and not self._noted:
-            self._noted = True
+        if self._timed and not self.clock.noted:
+            self.clock.noted = True
             self.rows.append(Row(CLOCK, self._now(), Sealed(b"", b"")))
         self.rows.append(Row(lane, number, batch))
 
@@ -288,8 +299,8 @@ class Ordering:
         messages = self.group.receive(
             wire[head.start :], said_by=(name, number), meet=meet, now_ns=self._now()
         )
-        if self._by_topics and not self._mine.isdisjoint(head.topics):
-            self._topics[name, number] = head.topics
+        if self._by_topics and not self.clock.mine.isdisjoint(head.topics):
+            self.clock.topics[name, number] = head.topics
         return messages
 
     def take_run(self, name: str, upto: int, batch: Sealed) -> bool:
@@ -315,7 +326,7 @@ class Ordering:
             lane.fed = upto
         if self.keep_rows:
             self._row(name, upto, batch)
-        if name in self.gone and not self._mine.isdisjoint(run.topics):
+        if name in self.gone and not self.clock.mine.isdisjoint(run.topics):
             self.given_up += upto - before
             self.delivered.append(GivenUp(name, upto - before, ()))
         return True
@@ -357,7 +368,7 @@ class Ordering:
             self.spoiled.setdefault(message.sender, f"batch {message.seq}: {error}")
             return
         first, said = batch.first, batch.said
-        topics = self._topics.pop(message.id, ()) if self._by_topics else ()
+        topics = self.clock.topics.pop(message.id, ()) if self._by_topics else ()
         if self._one_a_batch:
             first, said = message.seq, said[:1]
         if said:
@@ -375,19 +386,19 @@ class Ordering:
 
     def shows(self, reading: int) -> None:
         """The clock shows this from now on (never less than before); what waited for it goes."""
-        if not self._timed or reading == self.reading:
+        if not self._timed or reading == self.clock.reading:
             return
-        self.reading, self._noted = reading, False
+        self.clock.reading, self.clock.noted = reading, False
         if messages := self.group.tick(now_ns=reading):
             if self.keep_rows:
-                self._noted = True
+                self.clock.noted = True
                 self.rows.append(Row(CLOCK, reading, Sealed(b"", b"")))
             self._deliver(messages)
 
     def _now(self) -> int:
-        if self.reading is None:
+        if self.clock.reading is None:
             raise LocalError(f"order {self.settings.order!r} goes by a clock, and none was shown")
-        return self.reading
+        return self.clock.reading
 
     @property
     def subscriptions(self) -> dict[str, tuple[str, ...]]:
@@ -410,9 +421,9 @@ class Ordering:
             return
         self.group.subscribe(by, (*topics, GROUP_TOPIC))
         if by == self.me:  # what was about others is not held any more
-            self._mine = frozenset((*topics, GROUP_TOPIC))
+            self.clock.mine = frozenset((*topics, GROUP_TOPIC))
             held = {one.message.id for one in self.group.blocked_on()}
-            self._topics = {key: one for key, one in self._topics.items() if key in held}
+            self.clock.topics = {key: one for key, one in self.clock.topics.items() if key in held}
         self.delivered.append(View(tuple(sorted(self.members)), change))
 
     # -- who is in ---------------------------------------------------------------------------------
@@ -486,8 +497,8 @@ class Ordering:
     def oldest(self) -> dict[str, int]:
         """Return which rows a store keeps for others, once it has a snapshot: lane -> number."""
         found = {name: lane.oldest for name, lane in self.lanes.by_name.items()}
-        if self.reading is not None:
-            found[CLOCK] = self.reading + 1
+        if self.clock.reading is not None:
+            found[CLOCK] = self.clock.reading + 1
         return found
 
     def free(self, connected: Iterable[str]) -> None:
@@ -553,7 +564,7 @@ class Ordering:
 
     def state(self, unacknowledged: Iterable[Message]) -> bytes:
         """Return everything but the batches, with what the application has not acknowledged."""
-        self._noted = False  # the rows begin anew
+        self.clock.noted = False  # the rows begin anew
         guests = self.guests.items()
         lanes = ((n, one.oldest, one.newest, one.fed) for n, one in self.lanes.by_name.items())
         return pack_state(
@@ -565,7 +576,7 @@ class Ordering:
                 tuple(sorted(self.spoiled.items())),
                 tuple((n, g.invitation, tuple(g.frontier.items())) for n, g in guests),
                 tuple(sorted(self.cuts.items())),
-                self.reading,
+                self.clock.reading,
             )
         )
 
@@ -596,12 +607,12 @@ class Ordering:
                 ordering._stalled.add(name)
         ordering.members, ordering.gone = dict(members), set(gone)
         ordering.place, ordering.said, ordering.spoiled = place, said, dict(spoiled)
-        ordering.cuts, ordering.reading = dict(cuts), reading
+        ordering.cuts, ordering.clock.reading = dict(cuts), reading
         if ordering._by_topics:
-            ordering._mine = frozenset(ordering.group.subscriptions().get(me, ()))
+            ordering.clock.mine = frozenset(ordering.group.subscriptions().get(me, ()))
             held = [one.message.id for one in ordering.group.blocked_on()]
             wires = ((one, batch_of(*one).wire) for one in held)
-            ordering._topics = {one: heads.read_head(wire).topics for one, wire in wires}
+            ordering.clock.topics = {one: heads.read_head(wire).topics for one, wire in wires}
         for name, given, frontier in guests:
             ordering.guests[name] = Guest(given, dict(frontier))
             ordering.lanes.acknowledged(name, dict(frontier))

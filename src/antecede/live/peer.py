@@ -125,10 +125,11 @@ class Peer:
             room=room, order=order, options=dict(options or {}), **_in_ns(settings)
         )
         self._majority = self.settings.partition == MAJORITY
-        if on_alarm is not None and not self.settings.timed:
+        self._timed = self.settings.timed
+        if on_alarm is not None and not self._timed:
             raise LocalError(f"on_alarm=: order {order!r} goes by no clock")
         self._on_alarm = on_alarm
-        if trace is not None and self.settings.timed:
+        if trace is not None and self._timed:
             raise LocalError(
                 f"trace=: order {order!r} goes by what arrived, and by topics, and a trace of what "
                 "was sent and delivered shows neither: `antecede audit` could not judge it"
@@ -186,9 +187,10 @@ class Peer:
             changed=self._wake,
             done=self._is_done,
         )
-        self._driver.alarmed = self._on_alarm
         try:
-            await self._set_clock(store)
+            if (clock := self._driver.clock) is not None:
+                clock.alarmed = self._on_alarm
+                await clock.begin()
             if saved is not None:
                 node.restore(saved, time.monotonic_ns())
             await self._begin_to_listen(node)
@@ -198,16 +200,6 @@ class Peer:
             raise
         self._driver.start()
         return self
-
-    async def _set_clock(self, store: Store | None) -> None:
-        """Know one's own clock, and what was measured before, in orders by clocks."""
-        node = self.node
-        if node.time is None:
-            return
-        await self._running.ask_clock()
-        kept = None if store is None else store.get("delays")
-        if kept:
-            node.time.remember(kept)
 
     def _opened(self) -> Store | None:
         if self._store_path is None:
@@ -357,7 +349,7 @@ class Peer:
                 raise PeerError(f"nobody at {address} lets {self.name} in: {why}")
             await self._try_to_join(address, called, end)
         await self._until(self._settled)
-        if self.node.timed:  # what goes out before all are connected comes too late for its bounds
+        if self._timed:  # what goes out before all are connected comes too late for its bounds
             await self._until(lambda: not self.node.upkeep.unheard(), LINKS_S)
 
     async def _try_to_join(
@@ -441,7 +433,7 @@ class Peer:
             raise PeerError(f"{self.name} hears no majority of the group: nothing is sent")
         answered = _ids(reply_to) if reply_to else ()
         trace = self._traced() if self._trace_path is not None else None
-        if topics or self.node.timed:
+        if topics or self._timed:
             self._running.show()
             sent = ordering.say(payload, answered, topics)
         else:

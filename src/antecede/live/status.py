@@ -186,8 +186,8 @@ def _held(node: Node, now: int) -> Iterator[HeldStatus]:
     held.sort(key=lambda one: -since.of(one[0], now))
     for name, one in held[:OLDEST]:
         shown = tuple(str(Id(*cause)) for cause in one.waits_for[:CAUSES])
-        if one.until_ns is not None and ordering.reading is not None:
-            left = max(0, one.until_ns - ordering.reading) / NS
+        if one.until_ns is not None and ordering.clock.reading is not None:
+            left = max(0, one.until_ns - ordering.clock.reading) / NS
             shown = (*shown, f"the clock, {left:.3f} s more")
         yield HeldStatus(str(name), name.sender, shown, since.of(name, now) / NS)
 

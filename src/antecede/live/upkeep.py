@@ -9,6 +9,7 @@ from antecede.live import wire
 from antecede.live.held import HeldSince
 from antecede.live.links import Link
 from antecede.live.settings import NS
+from antecede.live.timekeeping import Timekeeping
 
 if TYPE_CHECKING:
     from antecede.live.node import Node
@@ -34,6 +35,9 @@ class Upkeep:
     def __init__(self, node: Node) -> None:
         self._node = node
         self.held = HeldSince()
+        settings = node.settings
+        self.time = Timekeeping(node.name, settings.bounds) if settings.timed else None
+        """Clocks and delays; None: the order goes by none."""
         self._ticked_ns: int | None = None
         self.hurried = False
         """Whether there is something to do at once: whom to call."""
@@ -94,7 +98,7 @@ class Upkeep:
         if self._behind or self._node.news:
             next_ns = now + NS // 50
         ordering = self._node.ordering
-        if self._node.timed and ordering is not None and ordering.group.stats().held:
+        if self.time is not None and ordering is not None and ordering.group.stats().held:
             next_ns = min(next_ns, now + HELD_NS)
         calls = [due for lane, (due, _) in self._calls.items() if lane not in self._node.greeted]
         return max(now, min([next_ns, *calls]))
@@ -215,7 +219,7 @@ class Upkeep:
             if heard.get(link.lane, {}).get(lane, 0) > newest
             and link.lane != lane
             and link.given_up.get(lane, 0) <= newest + 1
-            and link.lacks.get(lane, (0, 0))[0] != newest + 1
+            and link.reader.lacks.get(lane, (0, 0))[0] != newest + 1
         ]
         if not able:
             return

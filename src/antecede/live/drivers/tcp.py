@@ -12,15 +12,14 @@ from functools import partial
 from typing import Any, Final, Protocol, cast
 
 from antecede.errors import AntecedeError, LocalError, RemoteError, StoreError
-from antecede.live.clocks import ask
 from antecede.live.diary import Diary, Entry
 from antecede.live.diary import write as write_entry
+from antecede.live.drivers.clock_watch import ClockWatch
 from antecede.live.drivers.door import HANDSHAKE_S, Door
 from antecede.live.drivers.writer import Writer
 from antecede.live.node import Node
 from antecede.live.settings import NS
 from antecede.live.store import Store
-from antecede.live.timekeeping import Alarm
 
 LOG: Final = logging.getLogger("antecede.live")
 BUDGET: Final = 1 << 18
@@ -35,10 +34,6 @@ CLOSING_S: Final = 2.0
 SNAPSHOT_BYTES: Final = 8 << 20
 SNAPSHOT_ROWS: Final = 4096
 LOAD_BATCHES: Final = 256
-ASK_NS: Final = 2 * NS
-"""How often the system is asked about its clock."""
-KEEP_NS: Final = 5 * NS
-"""How often measured delays are kept."""
 MAX_READY: Final = 1 << 16
 """Messages that wait for the application before nothing more is read."""
 
@@ -130,16 +125,12 @@ class TcpDriver:
         self._noted_done = node.done
         self.connections: dict[int, Connection] = {}
         self._numbers = 0
-        self._asking_tasks: set[asyncio.Task[None]] = set()
         self._calling: dict[str, asyncio.Task[None]] = {}
         self._turn_due = False
-        self._asking = False
-        self._asked_ns: int | None = None
-        """When the system was last asked about its clock (orders by clocks)."""
-        self._kept_delays = b""
-        self._delays_ns = 0
-        self.alarmed: Callable[[Alarm], None] | None = None
-        """Who is told, beside the log, that a bound of the order is broken."""
+        self.clock: ClockWatch | None = None
+        """None: the order goes by no clock."""
+        if node.time is not None:
+            self.clock = ClockWatch(node, node.time, self._note, store, self._writer)
         self._door: Door | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._acknowledging: asyncio.TimerHandle | None = None
@@ -163,65 +154,22 @@ class TcpDriver:
         """Let time pass."""
         self._tick()
 
-    # -- the clock ---------------------------------------------------------------------------------
-
     def show(self) -> int:
         """Let the node look at the clock, where its order goes by one.
 
         Returns what the one shows that never goes back.
         """
         now = time.monotonic_ns()
-        if self.node.timed:
-            self.node.shows(time.time_ns(), now)
+        if self.clock is not None:
+            self.clock.show(now)
         return now
-
-    async def ask_clock(self) -> None:
-        """Ask the system how far its clock may be off, and tell the node."""
-        keeping = self.node.time
-        if keeping is None or self._asking:
-            return
-        self._asking = True
-        try:
-            told = await asyncio.to_thread(ask, self.node.settings.clock_error_ns)
-        finally:
-            self._asking = False
-        keeping.system_says(*told)
-
-    def _watch_clock(self, now: int) -> None:
-        """Ask the system again now and then, say what is wrong, keep the delays."""
-        keeping = self.node.time
-        if keeping is None:
-            return
-        if self._asked_ns is None or now - self._asked_ns >= ASK_NS:
-            self._asked_ns = now
-            task = self._loop.create_task(self.ask_clock())
-            self._asking_tasks.add(task)
-            task.add_done_callback(self._asking_tasks.discard)
-        for alarm in keeping.take_alarms(now):
-            fields = {**alarm._asdict(), "id": str(alarm.id or "")}
-            self._note(Entry("clock", str(alarm), fields))
-            if self.alarmed is not None:
-                self.alarmed(alarm)
-        if now - self._delays_ns >= KEEP_NS:
-            self._delays_ns = now
-            self._keep_delays()
-
-    def _keep_delays(self) -> None:
-        keeping, store, writer = self.node.time, self._store, self._writer
-        if keeping is None or store is None or writer is None:
-            return
-        found = keeping.measured()
-        if keeping.delays and found != self._kept_delays:
-            self._kept_delays = found
-            writer.do(partial(store.put, "delays", found), lambda _: None)
 
     async def close(self) -> None:
         """End all connections once what is to be written is written, and close the store."""
         self.done(self._done())
         self._turn()
-        self._keep_delays()
-        for asking in list(self._asking_tasks):
-            asking.cancel()
+        if self.clock is not None:
+            self.clock.end()
         await self._written()
         for entry in self._diary.look(self.node, time.monotonic_ns()):
             self._note(entry)
@@ -410,7 +358,8 @@ class TcpDriver:
             return
         node, now = self.node, self.show()
         node.tick(now)
-        self._watch_clock(now)
+        if self.clock is not None:
+            self.clock.look(now)
         self._call_due(now)
         self.done(self._done())
         if node.done > self._noted_done and not self._writing:
