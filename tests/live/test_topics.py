@@ -156,7 +156,7 @@ def test_who_does_not_subscribe_gets_a_number_and_no_more() -> None:
     made = network({"a": (), "b": ("x",), "c": ("y",)})
     before = node_of(made, "c").bytes_in
     for k in range(50):
-        made.at(k * MS, lambda: made.say("a", bytes(5000), topics=("x",)))  # type: ignore[misc]
+        made.at(k * MS, lambda: made.say("a", bytes(5000), topics=("x",)))
     made.run(4 * NS)
     lane = node_of(made, "a").lane
     assert len(got(made, "b")) == 50
