@@ -109,6 +109,12 @@ CAUSE_LATE = [
             "and none of 3 deliveries came before a cause, by delivery and by declared causes, "
             "the rows of each member as listed",
         ),
+        (  # member after member, as traces of live peers are read
+            [*CAUSE_LATE[1:3], CAUSE_LATE[4], CAUSE_LATE[3], CAUSE_LATE[0]],
+            "none: none of 3 deliveries came before a cause, by delivery and by declared causes, "
+            "the rows of each member as listed; 1 (100.0%) of the effects stand before their cause "
+            "as the file lists them, where members' rows stand apart",
+        ),
         (
             [*CAUSE_LATE[:4], Event(kind=RECEIVE, id="a", member="R")],
             "1 (50.0%) of 2 deliveries (by delivery, 1 by receipt, 1 by declared causes) came "

@@ -123,12 +123,26 @@ def _nothing_found(report: AuditReport) -> str:
     compared = [_ORDER_MEANING[order] for order in report.inversions]
     if not compared:
         return "none; no order and no times to compare with the causes"
-    shown = ", ".join(compared[:-1]) + (" and " if len(compared) > 1 else "") + compared[-1]
-    times = "" if set(report.inversions) - set(_POSITIONS) else "; no times to check"
     told = report.details.get("early")
     delivered = early.nothing_early(told) if told else ""
+    times = "" if set(report.inversions) - set(_POSITIONS) else "; no times to check"
     comes = "is sent" if delivered else "comes"
-    return f"none: no effect {comes} before its cause {shown}{times}{delivered}"
+    kept = [_ORDER_MEANING[order] for order, count in report.inversions.items() if not count]
+    shown = ", ".join(kept[:-1]) + (" and " if len(kept) > 1 else "") + kept[-1] if kept else ""
+    sent = f"no effect {comes} before its cause {shown}{times}" if kept else ""
+    rest = delivered if sent else delivered.removeprefix(", and ")
+    return f"none: {sent}{rest}{_listed_apart(report)}"
+
+
+def _listed_apart(report: AuditReport) -> str:
+    """Say that rows stand in another order than causes, where that is no finding."""
+    apart = [
+        f"; {count_and_part(count, report.details['compared_edges'][order])} of the effects stand "
+        f"before their cause {_ORDER_MEANING[order]}, where members' rows stand apart"
+        for order, count in report.inversions.items()
+        if count and order in _POSITIONS
+    ]
+    return "".join(apart)
 
 
 def _inversions_title(report: AuditReport) -> str:
@@ -283,7 +297,11 @@ def _reading(report: AuditReport) -> Iterator[Finding]:
 
 def _inversions(report: AuditReport) -> Iterator[Finding]:
     _, _, edges = _words(report)
-    wrong = [(order, count) for order, count in _worst_first(report) if count]
+    # Where members wrote their deliveries down, rows of several members were put together, file by
+    # file as a rule: then a place in the file is no time, and each member's own rows are judged.
+    told = report.details.get("early")
+    apart = _POSITIONS if told and told["count"] else ()
+    wrong = [(one, count) for one, count in _worst_first(report) if count and one not in apart]
     if wrong:
         order, count = wrong[0]
         compared = report.details["compared_edges"][order]

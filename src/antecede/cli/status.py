@@ -12,7 +12,7 @@ from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, build_opener
 
 from antecede.errors import InputError, LocalError
-from antecede.live.drivers.tcp import split_address
+from antecede.live.drivers.addresses import split_address
 from antecede.live.status import Status, as_text, from_plain
 
 TIMEOUT_S: Final = 5.0

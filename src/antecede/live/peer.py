@@ -36,7 +36,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from antecede.errors import LocalError, PeerError
 from antecede.formatting import shown
-from antecede.live.drivers.tcp import MAX_READY, TcpDriver, split_address
+from antecede.live.drivers.addresses import joined_address, reached_at, split_address
+from antecede.live.drivers.tcp import MAX_READY, TcpDriver
 from antecede.live.events import (
     LIFE_LENGTH,
     Delivery,
@@ -80,17 +81,19 @@ class Peer:
     `name`: the member's; with TLS the one in its certificate. `room`, `order`, `options`: what all
     members give alike. `listen`: "HOST:PORT" where others call (port 0: a free one); None: nobody
     can call, one calls the others. `address`: how the others reach it, where that is not
-    `listen`. `tls`: certificate and authority; None is refused unless `insecure`: then
-    names are believed and everybody can read along. `store`: a file that survives crashes; None:
-    what was not delivered when the program ends is gone, and the next life is a new lane.
-    `acknowledge`: "next" counts a message as done when the next one is asked for, "explicit" when
-    `acknowledge` is called with it. `status`: "HOST:PORT" where /status, /metrics and /healthz are
-    served to whoever reaches it. `trace`: a folder for Parquet files of what is sent and delivered
-    here, which `antecede audit` judges. `topics`: what it subscribes to (orders by topics); None:
-    nothing, or what the store knows. `clock_error_s`: how far its clock may be from true time
-    (orders by clocks); None: chrony or the kernel is asked. `on_alarm`: called, in the loop, with
-    each `Alarm` that a bound of an order by clocks is broken. Further arguments are fields of
-    `Settings`, times in seconds under names that end in `_s`.
+    `listen`; who listens at "0.0.0.0" or "[::]" and says nothing is called at the address from
+    which its machine speaks to the outside (`Peer.address` tells it). `tls`: certificate and
+    authority; None is refused unless `insecure`: then names are believed and everybody can read
+    along. `store`: a file that survives crashes; None: what was not delivered when the program ends
+    is gone, and the next life is a new lane. `acknowledge`: "next" counts a message as done when
+    the next one is asked for, "explicit" when `acknowledge` is called with it. `status`:
+    "HOST:PORT" where /status, /metrics and /healthz are served to whoever reaches it. `trace`: a
+    folder for Parquet files of what is sent and delivered here, which `antecede audit` judges.
+    `topics`: what it subscribes to (orders by topics); None: nothing, or what the store knows.
+    `clock_error_s`: how far its clock may be from true time (orders by clocks); None: chrony or the
+    kernel is asked. `on_alarm`: called, in the loop, with each `Alarm` that a bound of an order by
+    clocks is broken. Further arguments are fields of `Settings`, times in seconds under names that
+    end in `_s`.
 
     Raises LocalError for arguments that cannot be.
     """
@@ -224,7 +227,8 @@ class Peer:
             return self._address
         if self._listen is None:
             return ""
-        return f"{self._listen[0]}:{self._listen[1]}"
+        host, port = self._listen
+        return joined_address(reached_at(host), port)
 
     async def _begin_to_listen(self, node: Node) -> None:
         if self._listen is None:
@@ -235,7 +239,7 @@ class Peer:
         except OSError as error:
             raise PeerError(f"{self.name} cannot listen at {host}:{port}: {error}") from error
         if self._address is None:
-            node.address = f"{host}:{bound}"
+            node.address = joined_address(reached_at(host), bound)
 
     async def _begin_to_show(self) -> None:
         if self._status_at is None:
@@ -248,7 +252,7 @@ class Peer:
             bound = await self._endpoint.open(host, port)
         except OSError as error:
             raise PeerError(f"{self.name} cannot serve status at {host}:{port}: {error}") from error
-        self.status_address = f"{host}:{bound}"
+        self.status_address = joined_address(reached_at(host), bound)
 
     def _traced(self) -> Trace | None:
         """Return what notes sendings and deliveries; None: nothing does."""

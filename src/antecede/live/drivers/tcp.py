@@ -11,9 +11,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, Protocol, cast
 
-from antecede.errors import AntecedeError, LocalError, RemoteError, StoreError
+from antecede.errors import AntecedeError, RemoteError, StoreError
 from antecede.live.diary import Diary, Entry
 from antecede.live.diary import write as write_entry
+from antecede.live.drivers.addresses import split_address
 from antecede.live.drivers.clock_watch import ClockWatch
 from antecede.live.drivers.door import HANDSHAKE_S, Door
 from antecede.live.drivers.writer import Writer
@@ -447,11 +448,3 @@ class TcpDriver:
                 connection.transport.abort()
         self._ready()
         self._changed()
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """Return host and port of "HOST:PORT" or "[IPv6]:PORT". Raises LocalError for another text."""
-    host, colon, port = address.rpartition(":")
-    if not colon or not host or not port.isdecimal() or int(port) > 65535:
-        raise LocalError(f"an address is HOST:PORT, not {address!r:.80}")
-    return host.strip("[]"), int(port)

@@ -1,0 +1,43 @@
+"""Where a peer is reached: "HOST:PORT", and what to say of one that listens everywhere."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from typing import Final
+
+from antecede.errors import LocalError
+
+_OUTSIDE: Final = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
+"""Addresses that are nobody's (RFC 5737, RFC 3849): the way to them is the way out."""
+_EVERYWHERE: Final = {"0.0.0.0": socket.AF_INET, "::": socket.AF_INET6}
+_HERE: Final = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Return host and port of "HOST:PORT" or "[IPv6]:PORT". Raises LocalError for another text."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        raise LocalError(f"an address is HOST:PORT, not {address!r:.80}")
+    return host.strip("[]"), int(port)
+
+
+def joined_address(host: str, port: int) -> str:
+    """Return the text that `split_address` splits."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def reached_at(host: str) -> str:
+    """Return the host under which others reach who listens at this one.
+
+    Who listens at all addresses of a machine ("0.0.0.0", "::") is told by none of them: then it is
+    the one from which this machine speaks to the outside, or the loopback where nothing leads out.
+    Nothing is sent to find that out.
+    """
+    family = _EVERYWHERE.get(host)
+    if family is None:
+        return host
+    with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect((_OUTSIDE[family], 9))
+        return str(probe.getsockname()[0])
+    return _HERE[family]

@@ -1,0 +1,74 @@
+"""Where a peer is reached: what its listening address says to others."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from antecede.errors import LocalError
+from antecede.live import Peer
+from antecede.live.drivers.addresses import joined_address, reached_at, split_address
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("bob.example:7001", ("bob.example", 7001)),
+        ("[::1]:7001", ("::1", 7001)),
+        ("[2001:db8::5]:0", ("2001:db8::5", 0)),
+    ],
+)
+def test_an_address_is_split_and_joined(text: str, parts: tuple[str, int]) -> None:
+    assert split_address(text) == parts
+    assert joined_address(*parts) == text
+
+
+@pytest.mark.parametrize("text", ["", "bob", ":7001", "bob:", "bob:x", "bob:65536", "bob:-1"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(LocalError, match="HOST:PORT"):
+        split_address(text)
+
+
+def test_who_listens_everywhere_is_told_by_an_address_that_others_can_call() -> None:
+    assert reached_at("bob.example") == "bob.example"
+    for everywhere in ("0.0.0.0", "::"):
+        found = reached_at(everywhere)
+        family = socket.AF_INET6 if ":" in everywhere else socket.AF_INET
+        assert found != everywhere
+        assert socket.inet_pton(family, found.partition("%")[0])
+
+
+def test_without_a_way_out_it_is_the_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(*_: object) -> None:
+        raise OSError("Network is unreachable")
+
+    monkeypatch.setattr("antecede.live.drivers.addresses.socket.socket", nowhere)
+    assert (reached_at("0.0.0.0"), reached_at("::")) == ("127.0.0.1", "::1")
+
+
+def test_a_peer_that_listens_everywhere_advertises_no_wildcard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("antecede.live.peer.reached_at", lambda host: {"0.0.0.0": "10.1.2.3"}[host])
+
+    async def run() -> tuple[str, str]:
+        async with Peer("a", insecure=True, listen="0.0.0.0:0") as peer:
+            await peer.found()
+            ordering = peer.node.active
+            return peer.address, ordering.members[ordering.me]
+
+    address, told = asyncio.run(run())
+    assert address == told
+    assert address.startswith("10.1.2.3:")
+    assert int(address.rpartition(":")[2]) > 0
+
+
+def test_what_a_peer_says_of_itself_counts() -> None:
+    async def run() -> str:
+        async with Peer("a", insecure=True, listen="0.0.0.0:0", address="a.example:7") as peer:
+            await peer.found()
+            return peer.node.active.members[peer.node.lane]
+
+    assert asyncio.run(run()) == "a.example:7"
