@@ -142,6 +142,8 @@ class Ordering:
         self._changes: list[Change] = []
         self._bytes = 0
         self._timed, self._by_topics = settings.timed, settings.by_topics
+        self._apart = self._one_a_batch or self._by_topics
+        """Whether not everything that is said in a row may go together."""
         self.clock = Clock()
         self._stalled: set[str] = set()
         """Lanes whose next batch the group has no room for, or speaks of who is not known yet."""
@@ -157,12 +159,12 @@ class Ordering:
             raise LocalError(f"a message is bytes, not {type(payload).__name__}")
         if len(payload) > self.settings.largest:
             raise LocalError(f"{len(payload)} bytes; largest={self.settings.largest} is the most")
-        if topics or self._by_topics:
+        if topics or self._apart:
+            if self._one_a_batch and not topics:
+                self.flush()
+                self.said += 1
+                return Id(self.me, self._send(Batch(self._next, [payload]), reply_to))
             self._begin_about(topics)
-        if self._one_a_batch:
-            self.flush()
-            self.said += 1
-            return Id(self.me, self._send(Batch(self._next, [payload]), reply_to))
         if reply_to:
             raise LocalError(f"with order {self.settings.order!r} messages answer no others")
         self.said = number = self.said + 1

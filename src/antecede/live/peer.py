@@ -152,6 +152,8 @@ class Peer:
                 "antecede.live.traces"
             )  # says at once when its extra is missing
         self._trace: Trace | None = None
+        self._looks = self._majority or self._timed or trace is not None
+        """Whether there is more to do when something is sent than to send it."""
         self.status_address = ""
         """Where it is served how the peer is doing; empty: nowhere."""
         self._node: Node | None = None
@@ -433,18 +435,26 @@ class Peer:
     ) -> Id:
         """As `send`, without waiting for room or for the store."""
         ordering = self._check()
-        if self._majority and self.node.stopped:
-            raise PeerError(f"{self.name} hears no majority of the group: nothing is sent")
         answered = _ids(reply_to) if reply_to else ()
-        trace = self._traced() if self._trace_path is not None else None
-        if topics or self._timed:
-            self._running.show()
-            sent = ordering.say(payload, answered, topics)
+        if topics or self._looks:
+            sent = self._say_carefully(ordering, payload, answered, topics)
         else:
             sent = ordering.say(payload, answered)
+        self._running.soon()
+        return sent
+
+    def _say_carefully(
+        self, ordering: Ordering, payload: bytes, answered: Sequence[Id], topics: Collection[str]
+    ) -> Id:
+        """Say something where a majority, a clock or a trace is to be looked at."""
+        if self._majority and self.node.stopped:
+            raise PeerError(f"{self.name} hears no majority of the group: nothing is sent")
+        if self._timed:
+            self._running.show()
+        trace = self._traced() if self._trace_path is not None else None
+        sent = ordering.say(payload, answered, topics)
         if trace is not None:
             trace.sent(sent, answered)
-        self._running.soon()
         return sent
 
     async def subscribe(self, topics: Collection[str]) -> None:
