@@ -16,6 +16,7 @@ from antecede.clocks.bounds import Bounds
 from antecede.errors import DecodeError, LocalError
 from antecede.live import node as node_module
 from antecede.live.audience import Audience
+from antecede.live.drivers import tcp
 from antecede.live.drivers.memory import MS, MemoryNetwork
 from antecede.live.events import Change, ChangeKind, GivenUp, Message, View
 from antecede.live.peer import Peer
@@ -383,6 +384,35 @@ def test_delays_are_measured_and_kept_and_a_subscription_with_them(tmp_path: Pat
                 found = await take(b, 2)  # the first was not acknowledged: nobody asked for more
                 assert [one.payload for one in found][-1] == b"2"
                 assert all(one.topics for one in found)
+
+    run(work)
+
+
+def test_a_store_keeps_readings_and_runs_through_many_snapshots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that b sent and delivered, over four lives, in a file that begins anew every few rows."""
+    monkeypatch.setattr(tcp, "SNAPSHOT_ROWS", 7)
+
+    async def work() -> None:
+        store, seen = tmp_path / "b.db", list[bytes]()
+        async with topical("a", ["x"]) as a:
+            await a.found()
+            sent = 0
+            for _ in range(4):
+                async with topical("b", ["x", "y"], store=store) as b:
+                    await b.join(a.address)
+                    await until(lambda: a.subscriptions.get("b") == ("x", "y"))
+                    for k in range(30):
+                        await a.send(b"%d" % (sent + k), topics=[("x", "y", "z")[k % 3]])
+                        if k % 5 == 0:
+                            await b.send(b"from b", topics=["x"])
+                    while not seen or seen[-1] != b"%d" % (sent + 28):
+                        seen += [one.payload for one in await take(b, 1)]
+                    sent += 30
+            expected = [b"%d" % k for k in range(sent) if k % 30 % 3 != 2]
+            assert list(dict.fromkeys(seen)) == expected  # some again, where a crash could be
+            assert [one.payload for one in await take(a, 24)] == [b"from b"] * 24
 
     run(work)
 
