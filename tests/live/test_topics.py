@@ -77,6 +77,16 @@ def test_beyond_the_bounds_what_is_out_of_order_was_said_to_be_late(first: int) 
     assert late > early > 0
 
 
+@pytest.mark.parametrize("seed", [56, 120, 1114])
+def test_runs_that_went_wrong_once(seed: int) -> None:
+    """56, 120: a run taken for a batch of which it was not needed; 1114: two newcomers, of which
+    each waited for the other to have what nobody had any more.
+    """
+    one = harmed(seed)
+    judgement = one.watched()
+    assert judgement.clean, judgement
+
+
 def test_the_judge_finds_an_order_that_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     from antecede.protocols.topics.delays import Delays
 

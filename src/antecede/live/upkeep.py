@@ -188,8 +188,14 @@ class Upkeep:
         node, after = self._node, self._node.settings.put_out_ns
         if not node.greeted or (after is None and self.unheard()):
             return
+        heard = node.active.lanes.heard
         for lane, (newest, since) in behind.items():
-            given_up = [link.given_up.get(lane, 0) > newest + 1 for link in node.greeted.values()]
+            # Who has no more of it than oneself cannot help, and waits likewise.
+            given_up = [
+                link.given_up.get(lane, 0) > newest + 1
+                for link in node.greeted.values()
+                if heard.get(link.lane, {}).get(lane, 0) > newest
+            ]
             if all(given_up) and now - since > max(GIVE_UP_NS, after or 0):
                 node.go_out(
                     f"batch {newest + 1} of {lane} is nobody's any more: all who had it are gone, "
