@@ -41,7 +41,7 @@ def test_a_head_comes_back(accuracy: int | None, sent: int, topics: Any, rest: b
     assert not heads.is_run(raw)
 
 
-@given(st.integers(1, 2**61), st.integers(0, 2**60), TOPICS.filter(bool))
+@given(st.integers(1, 2**61), st.integers(0, heads.MAX_RUN - 1), TOPICS.filter(bool))
 def test_a_run_comes_back(first: int, more: int, topics: Any) -> None:
     run = Run(first, first + more, topics)
     raw = heads.pack_run(run)
@@ -123,6 +123,7 @@ def test_any_bytes_are_refused_or_sound(raw: bytes, which: int) -> None:
     [
         heads.RUN + varint(0) + varint(3) + heads.pack_topics(("x",)),  # numbers are from 1
         heads.RUN + varint(4) + varint(3) + heads.pack_topics(("x",)),
+        heads.RUN + varint(4) + varint(4 + heads.MAX_RUN) + heads.pack_topics(("x",)),
         heads.RUN + varint(1) + varint(3) + heads.pack_topics(()),  # about nothing
         heads.RUN + varint(1) + varint(3) + heads.pack_topics(("x",)) + b"\x00",
     ],

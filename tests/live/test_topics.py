@@ -178,6 +178,21 @@ def test_who_does_not_subscribe_gets_a_number_and_no_more() -> None:
     assert not node_of(made, "a").ordering.lanes.bytes  # all have it, so it is freed
 
 
+def test_runs_are_cut_where_they_grow_long_or_about_much() -> None:
+    made = network({"a": (), "b": ("x",)})
+    made.cut({"a"}, {"b"})
+    for _ in range(1500):
+        made.say("a", b"", topics=("t",))
+    for k in range(200):
+        made.say("a", b"", topics=(f"t{k}",))
+    made.say("a", b"at last", topics=("x",))
+    made.heal()
+    made.run(made.now + 3 * NS)
+    assert got(made, "b") == [(b"at last", ("x",))]
+    assert node_of(made, "a").audience.runs_sent == 1700
+    assert not node_of(made, "b").refused
+
+
 def test_a_dead_members_batch_is_got_from_who_subscribes() -> None:
     """d lacks both; b has the one and c the other, and each has a run for what the other has."""
     made = network({"a": (), "b": ("x",), "c": ("y",), "d": ("x", "y")}, put_out_ns=20 * NS)

@@ -252,7 +252,10 @@ class _Open:
 
     def takes(self, topics: Iterable[str]) -> bool:
         """Whether there is room for a batch about these topics."""
-        return not self.topics or len(self.topics.union(topics)) <= RUN_TOPICS
+        if not self.topics:
+            return True
+        fits = len(self.topics.union(topics)) <= RUN_TOPICS
+        return fits and self.last - self.first + 1 < heads.MAX_RUN
 
     def add(self, number: int, topics: Iterable[str]) -> None:
         """Let it go on with one more batch."""

@@ -29,6 +29,8 @@ GROUP_TOPIC: Final = "*"
 """What batches are about that change the group: everybody subscribes to it."""
 MAX_TOPICS: Final = 1000
 """Of a batch, or a run."""
+MAX_RUN: Final = 1024
+"""Batches of a run: each takes its place in memory, however short the run is as bytes."""
 MAX_SUBSCRIBED_BYTES: Final = 1 << 14
 """Of all the names to which one member subscribes."""
 US: Final = 1000
@@ -94,7 +96,7 @@ def read_run(wire: bytes) -> Run:
     first, last = reader.varint(), reader.varint()
     topics = read_topics(reader)
     reader.finish()
-    if not 1 <= first <= last < 1 << 62 or not topics:
+    if not 1 <= first <= last < 1 << 62 or last - first >= MAX_RUN or not topics:
         raise DecodeError(f"a run of batches {first} to {last} about {len(topics)} topics")
     return Run(first, last, topics)
 
