@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import logging
 import random
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,8 +21,10 @@ from antecede.live.audience import Audience
 from antecede.live.drivers import tcp
 from antecede.live.drivers.memory import MS, MemoryNetwork
 from antecede.live.events import Change, ChangeKind, GivenUp, Message, View
+from antecede.live.metrics import exposition
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
+from antecede.live.status import as_plain, as_text, from_plain, status_of
 from antecede.live.timekeeping import Alarm
 from tests.live.test_peer import peer, run, take, until
 from tests.live.topic_runs import BOUNDS, BROADCAST, BY_TOPICS, ClockRun, clock_plan
@@ -567,3 +571,57 @@ def test_messages_are_about_topics_where_the_order_has_some_and_nowhere_else() -
             assert sent.number == 1
 
     run(work)
+
+
+# -- seen from outside -----------------------------------------------------------------------------
+
+
+def test_status_and_metrics_tell_clocks_delays_and_topics() -> None:
+    made = network({"a": ("x",), "b": ("x", "y"), "c": ("y",)})
+    made.hosts["b"].clock_error_ns = 7 * MS  # 5 are promised
+    for k in range(5):
+        made.at(k * 50 * MS, partial(made.say, "b", b"x", (), ("x",)))
+    made.run(made.now + NS)
+    made.say("b", b"held", (), ("x",))
+    made.run(made.now + 60 * MS)
+    node = node_of(made, "a")
+    list(node.time.take_alarms(made.now))
+    status = status_of(node, made.now)
+    assert from_plain(json.loads(json.dumps(as_plain(status)))) == status
+    assert status.topics == ("x",)
+    assert {one.name: one.topics for one in status.members} == {"b": ("x", "y"), "c": ("y",)}
+    clock = status.clock
+    assert clock is not None
+    assert (clock.promised_s, clock.least_s, clock.most_s) == (0.005, 0.001, 0.15)
+    assert clock.worse == ("b",)
+    assert clock.alarms == {"accuracy": 1}
+    assert {one.member for one in clock.delays} == {"b"}
+    assert 0 <= clock.delays[0].least_s[0] < clock.delays[0].most_s[1] < 0.2
+    text = as_text(status)
+    for words in (
+        "subscribes to x",
+        "b subscribes to x, y",
+        "clock: off by at most 0 ms, says the simulation; promised 5 ms and delays of 1 ms to 150",
+        "ALARMS, the order is not promised: 1 accuracy",
+        "last: the clock of b may be off by 0.002 s more than the order was promised",
+        "its clock off by at most 7 ms",
+        "waits for the clock, 0.",
+    ):
+        assert words in text
+    lines = exposition(status).decode().splitlines()
+    prefix = "antecede_live_"
+    for line in (
+        f'{prefix}clock_alarms_total{{kind="accuracy",member="a",room=""}} 1.0',
+        f'{prefix}clock_alarms_total{{kind="late",member="a",room=""}} 0.0',
+        f'{prefix}clocks_worse{{member="a",room=""}} 1.0',
+        f'{prefix}clock_promised_seconds{{member="a",room=""}} 0.005',
+    ):
+        assert line in lines
+    assert "alarms" not in exposition(status_of(flat_node(), 0)).decode()
+
+
+def flat_node() -> Any:
+    made = MemoryNetwork(1)
+    made.add("a", Settings())
+    made.start("a")
+    return node_of(made, "a")

@@ -94,8 +94,11 @@ def lines(clock: ClockStatus | None) -> list[str]:
     """Return it for a terminal, a line each."""
     if clock is None:
         return []
-    own = f"by {clock.source}" if clock.error_s is not None else clock.source or "nobody was asked"
-    found = [f"  clock: off by at most {_ms(clock.error_s)} ({own}), {_promised(clock)}"]
+    if clock.error_s is None:
+        own = f"nobody says how far it is off ({clock.source or 'nobody was asked'})"
+    else:
+        own = f"off by at most {_ms(clock.error_s)}, says {clock.source}"
+    found = [f"  clock: {own}; {_promised(clock)}"]
     if clock.ahead_s:
         found.append(f"  it was set back, and goes at half its pace for {_ms(clock.ahead_s)} more")
     if clock.worse:
@@ -106,7 +109,7 @@ def lines(clock: ClockStatus | None) -> list[str]:
         found.append(f"    last: {clock.last_alarm or 'not told yet'}")
     return found + [
         f"  from {one.member}: least {_between(one.least_s)}, largest {_between(one.most_s)} "
-        f"({counted(one.batches, 'batch', 'batches')}), its clock off by {_ms(one.accuracy_s)}"
+        f"({counted(one.batches, 'batch', 'batches')}), its clock {_off(one.accuracy_s)}"
         for one in clock.delays
     ]
 
@@ -120,8 +123,12 @@ def _promised(clock: ClockStatus) -> str:
     )
 
 
+def _off(seconds: float | None) -> str:
+    return "not known" if seconds is None else f"off by at most {_ms(seconds)}"
+
+
 def _ms(seconds: float | None) -> str:
-    return "what is not known" if seconds is None else f"{1000 * seconds:.3g} ms"
+    return "?" if seconds is None else f"{1000 * seconds:.3g} ms"
 
 
 def _between(pair: tuple[float, float]) -> str:
