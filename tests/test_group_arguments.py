@@ -79,6 +79,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "leave": {"member": "bob", "last": 0},
     "subscribe": {"member": "bob", "topics": ["news"]},
     "begin_at": {"frontier": {"bob": 0}},
+    "release": {"lost": [("alice", 1)]},
     "restore": {"state": b"x"},
 }
 """A right call of each method that takes arguments, or one that only fails at its bytes."""

@@ -98,6 +98,8 @@ class Message(NamedTuple):
     """The how manieth it is that this member delivers, from 1; 0: from before it joined."""
     reply_to: tuple[Id, ...] = ()
     """What it answers (order "reply")."""
+    missing: tuple[Id, ...] = ()
+    """Those of them that nobody in the group has any more: they died with their senders."""
     topics: tuple[str, ...] = ()
     """What it is about, sorted (orders by topics)."""
 
@@ -119,6 +121,7 @@ class Message(NamedTuple):
     def __repr__(self) -> str:
         data = self.payload if len(self.payload) <= 40 else self.payload[:37] + b"..."
         more = f", answers {', '.join(map(str, self.reply_to))}" if self.reply_to else ""
+        more += f", without {', '.join(map(str, self.missing))}" if self.missing else ""
         return f"<{self.lane}:{self.number} {data!r}{more}>"
 
 
@@ -136,6 +139,8 @@ class Said(NamedTuple):
     place: int
     """Of the first; 0: from before this member joined."""
     reply_to: tuple[Id, ...] = ()
+    missing: tuple[Id, ...] = ()
+    """See `Message`."""
     topics: tuple[str, ...] = ()
 
     @property
@@ -228,7 +233,7 @@ class GivenUp(NamedTuple):
 
     lane: str
     batches: int
-    """How many of its batches, the last ones."""
+    """How many of its batches, the last ones; order "reply": the answers, each a batch."""
     lacking: tuple[str, ...]
     """Lanes of which something is missing."""
 
