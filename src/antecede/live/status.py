@@ -10,6 +10,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from antecede.formatting import counted
+from antecede.live.clock_status import ClockStatus, clock_status
+from antecede.live.clock_status import as_plain as clock_status_plain
+from antecede.live.clock_status import from_plain as clock_from_plain
+from antecede.live.clock_status import lines as clock_lines
 from antecede.live.events import Id, member_of
 from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.node import Node
@@ -38,6 +42,8 @@ class MemberStatus(NamedTuple):
     round_trip_s: float | None
     silent_s: float | None
     """Since when nothing has come from it; None: not connected in this life."""
+    topics: tuple[str, ...] = ()
+    """To what it subscribes, in orders by topics."""
 
 
 class HeldStatus(NamedTuple):
@@ -125,6 +131,12 @@ class Status:
     """How long one's own certificate holds from now on; None: there is none."""
     star: StarStatus | None = None
     """Of a super peer."""
+    topics: tuple[str, ...] | None = None
+    """To what it subscribes; None: the order knows no topics."""
+    in_runs: int = 0
+    """Batches that others got by their numbers alone, since they are about nothing of theirs."""
+    clock: ClockStatus | None = None
+    """None: the order goes by no clock."""
 
     @property
     def others(self) -> str:
@@ -178,6 +190,9 @@ def status_of(
         untraced=untraced,
         certificate_left_s=certificate_left_s,
         star=_star(node) if isinstance(node, SuperNode) else None,
+        topics=node.audience.mine if node.audience is not None else None,
+        in_runs=node.audience.runs_sent if node.audience is not None else 0,
+        clock=clock_status(node.time),
     )
 
 
@@ -199,7 +214,7 @@ def members_of(node: Node, now: int) -> Iterator[MemberStatus]:
     ordering = node.ordering
     if ordering is None:
         return
-    lanes = ordering.lanes
+    lanes, subscriptions = ordering.lanes, ordering.subscriptions
     for lane in sorted(ordering.others()):
         link, heard = node.greeted.get(lane), lanes.heard.get(lane, {})
         lacks = [
@@ -217,6 +232,7 @@ def members_of(node: Node, now: int) -> Iterator[MemberStatus]:
             sum(lanes.by_name[n].newest - heard.get(n, 0) for n in lacks),
             None if trip is None else trip / NS,
             None if link is None else max(0, now - link.heard_ns) / NS,
+            subscriptions.get(lane, ()),
         )
 
 
@@ -225,10 +241,13 @@ def _held(node: Node, now: int) -> Iterator[HeldStatus]:
     if ordering is None:
         return
     since.look(ordering.group, now)
-    held = [(Id(*one.message.id), one.waits_for) for one in ordering.group.blocked_on()]
+    held = [(Id(*one.message.id), one) for one in ordering.group.blocked_on()]
     held.sort(key=lambda one: -since.of(one[0], now))
-    for name, causes in held[:OLDEST]:
-        shown = tuple(str(Id(*cause)) for cause in causes[:CAUSES])
+    for name, one in held[:OLDEST]:
+        shown = tuple(str(Id(*cause)) for cause in one.waits_for[:CAUSES])
+        if one.until_ns is not None and ordering.clock.reading is not None:
+            left = max(0, one.until_ns - ordering.clock.reading) / NS
+            shown = (*shown, f"the clock, {left:.3f} s more")
         yield HeldStatus(str(name), name.sender, shown, since.of(name, now) / NS)
 
 
@@ -239,6 +258,7 @@ def as_plain(status: Status) -> dict[str, Any]:
     """Return a status as what JSON can say."""
     plain = dataclasses.asdict(status)
     plain["members"] = [one._asdict() for one in status.members]
+    plain["clock"] = clock_status_plain(status.clock)
     plain["oldest_held"] = [one._asdict() for one in status.oldest_held]
     if status.star is not None:
         ways = [one._asdict() for one in status.star.ways]
@@ -248,14 +268,18 @@ def as_plain(status: Status) -> dict[str, Any]:
 
 def from_plain(plain: dict[str, Any]) -> Status:
     """Return the status that `as_plain` told. Raises KeyError or TypeError for anything else."""
-    members = tuple(MemberStatus(**one) for one in plain["members"])
+    members = tuple(
+        MemberStatus(**{**one, "topics": tuple(one.get("topics", ()))}) for one in plain["members"]
+    )
     held = tuple(
         HeldStatus(**{**one, "waits_for": tuple(one["waits_for"])}) for one in plain["oldest_held"]
     )
     star = plain.get("star")
     if star is not None:
         star = StarStatus(**{**star, "ways": tuple(WayStatus(**one) for one in star["ways"])})
-    return Status(**{**plain, "members": members, "oldest_held": held, "star": star})
+    topics, clock = plain.get("topics"), clock_from_plain(plain.get("clock"))
+    more = {"topics": None if topics is None else tuple(topics), "clock": clock, "star": star}
+    return Status(**{**plain, "members": members, "oldest_held": held, **more})
 
 
 def as_text(status: Status) -> str:
@@ -283,6 +307,7 @@ def as_text(status: Status) -> str:
     if status.refused:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(status.refused.items()))
         lines.append(f"  refused: {kinds}; last: {status.last_refusal or 'not said'}")
+    lines += _topic_lines(status) + clock_lines(status.clock)
     lines += _member_table(status.members)
     lines += _held_lines(status)
     return "\n".join(_printable(line) for line in lines)
@@ -319,6 +344,19 @@ def _kept(status: Status) -> str:
         f"{kept}, {_size(status.disk_bytes)} of {_size(status.disk_limit)} in the store, "
         f"{counted(status.unstored, 'batch', 'batches')} being written"
     )
+
+
+def _topic_lines(status: Status) -> list[str]:
+    if status.topics is None:
+        return []
+    found = [f"  subscribes to {', '.join(status.topics) or 'nothing'}"]
+    found += [
+        f"  {one.name} subscribes to {', '.join(one.topics) or 'nothing'}" for one in status.members
+    ]
+    if status.in_runs:
+        batches = counted(status.in_runs, "batch", "batches")
+        found.append(f"  {batches} told to others by number alone: about no topic of theirs")
+    return found
 
 
 def _member_table(members: Iterable[MemberStatus]) -> list[str]:

@@ -12,7 +12,7 @@ down.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, cast
 
 from antecede.clocks.wire import Reader, varint
@@ -67,21 +67,21 @@ class InsideOrdering(Ordering):
         self.firsts: deque[int] = deque()
         """Numbers of the first messages of the batches that are kept."""
 
-    def say(self, payload: bytes, reply_to: Sequence[Id] = ()) -> Id:
+    def say(self, payload: bytes, reply_to: Sequence[Id] = (), topics: Collection[str] = ()) -> Id:
         """As in a flat group. Raises LocalError also while too much is not safe yet."""
         if self.lanes.bytes > self.settings.memory:
             raise LocalError(
                 f"{self.lanes.bytes} bytes that were said are not safe in the mesh yet; "
                 f"memory={self.settings.memory} is the most. Is a super peer reached?"
             )
-        return super().say(payload, reply_to)
+        return super().say(payload, reply_to, topics)
 
     @property
     def waiting_bytes(self) -> int:
         """How many bytes of messages are in no batch yet, or not known to be safe."""
         return super().waiting_bytes + self.lanes.bytes
 
-    def _send(self, batch: Batch, reply_to: Sequence[Id]) -> int:
+    def _send(self, batch: Batch, reply_to: Sequence[Id], topics: tuple[str, ...] = ()) -> int:
         lane = self.lanes.by_name[self.me]
         payload = origin.pack(self.me, batches.pack(batch))
         number = lane.newest + 1

@@ -6,7 +6,7 @@ and nothing is given up before that: who loses its super peer finds at another o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from antecede.errors import LocalError, MismatchError
@@ -17,7 +17,7 @@ from antecede.live.hierarchy.mesh_group import SUPER, MeshGroup
 from antecede.live.lanes import Sealed
 from antecede.live.links import Link
 from antecede.live.node import Node
-from antecede.live.ordering import Ordering, Row
+from antecede.live.ordering import Ordering
 
 if TYPE_CHECKING:
     from antecede.live.hierarchy.settings import HierarchySettings
@@ -51,11 +51,11 @@ class MeshOrdering(Ordering):
             self._changes = changes
         super().flush()
 
-    def say(self, payload: bytes, reply_to: Sequence[Id] = ()) -> Id:
+    def say(self, payload: bytes, reply_to: Sequence[Id] = (), topics: Collection[str] = ()) -> Id:
         """As in a flat group. Raises LocalError at a super peer, which says nothing itself."""
         if self.mesh.role == SUPER:
             raise LocalError(FORWARDS_ONLY)
-        return super().say(payload, reply_to)
+        return super().say(payload, reply_to, topics)
 
     def drain(self) -> None:
         """Put what the protocol said into the lane."""
@@ -63,10 +63,7 @@ class MeshOrdering(Ordering):
         for entry in outgoing:
             data = bytes(entry)
             sealed = Sealed(self._seal(entry.seq, data), data)
-            self.lanes.take(self.me, entry.seq, sealed)
-            self.lanes.by_name[self.me].fed = entry.seq
-            if self.keep_rows:
-                self.rows.append(Row(self.me, entry.seq, sealed))
+            self._keep_own(entry.seq, sealed)
 
     def free(self, connected: Iterable[str]) -> None:
         """Give up what all have, in the mesh and inside."""
