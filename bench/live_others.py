@@ -147,13 +147,13 @@ def _nats_server(folder: Path) -> Iterator[Server]:
 
 async def _nats(me: int, address: str, ready: Any, burst: int, seconds: float, js: bool) -> Result:
     import nats
-    from nats.js.api import StreamConfig
+    from nats.js.api import StorageType, StreamConfig
 
     client = await nats.connect(address, no_echo=not js)
     stream = client.jetstream(publish_async_max_pending=max(1000, burst))
     meter, mine = Meter(), f"m.{me}"
     if js and me == 0:
-        await stream.add_stream(StreamConfig(name="m", subjects=["m.*"], storage="file"))
+        await stream.add_stream(StreamConfig(name="m", subjects=["m.*"], storage=StorageType.FILE))
     await asyncio.to_thread(ready.wait)
 
     async def took(message: Any) -> None:

@@ -190,8 +190,9 @@ class Greeting:
             if name != node.lane:
                 node.learn(link, name, owner)
         ordering.lanes.begin(welcome.frontier)
-        met = set(ordering.group.members)
-        ordering.group.begin_at({n: k for n, k in welcome.frontier.items() if n in met})
+        if settings.timed:  # others learn it from control information
+            met = set(ordering.group.members)
+            ordering.group.begin_at({n: k for n, k in welcome.frontier.items() if n in met})
         ordering.lanes.by_name[node.lane] = Lane()
         ordering.members = {n: a for n, a in welcome.members.items() if n != node.lane}
         ordering.gone = set(welcome.gone)

@@ -67,6 +67,7 @@ class Given(NamedTuple):
     """A batch."""
     reply_to: tuple[()] = ()
     missing: tuple[()] = ()
+    topics: tuple[()] = ()
 
     @property
     def id(self) -> tuple[str, int]:
