@@ -230,13 +230,15 @@ class Upkeep:
             return
         heard = node.active.lanes.heard
         for lane, (newest, since) in behind.items():
-            # Who has no more of it than oneself cannot help, and waits likewise.
+            # Who has no more of it than oneself cannot help, and waits likewise. But it may be that
+            # there never was more, and one who lies says so: that takes more than half.
             given_up = [
                 link.given_up.get(lane, 0) > newest + 1
                 for link in node.greeted.values()
                 if heard.get(link.lane, {}).get(lane, 0) > newest
             ]
-            if all(given_up) and now - since > max(GIVE_UP_NS, after or 0):
+            believed = all(given_up) and 2 * len(given_up) > len(node.greeted)
+            if believed and now - since > max(GIVE_UP_NS, after or 0):
                 node.go_out(
                     f"batch {newest + 1} of {lane} is nobody's any more: all who had it are gone, "
                     "or gave it up while this member was away. Join anew"
