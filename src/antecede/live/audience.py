@@ -6,8 +6,9 @@ one number a lane still says how far a member is.
 
     TOPICS    what the sender of the frame subscribes to from here on
     RUN       lane, block(seal), and the bytes of a run (`antecede.live.heads`)
-    LACKS     a lane, and first and last number of batches that were asked for, of which the sender
-              has only a run, about a topic of the other end's
+    LACKS     a lane, first and last number of batches that were asked for, of which the sender has
+              only a run, about a topic of the other end's, and whether it knows that the lane is
+              over: that may stand behind these
     RUNS_DO   lanes that the sender asks for behind a number, runs too where it subscribes
 
 Theory of operation
@@ -59,6 +60,11 @@ class Audience:
         """What one subscribes to, as the others are told."""
         self._upto: dict[str, int] = {}
         """Lane -> up to where runs do that others than the owner hand on, though one subscribes."""
+        self._over: dict[str, dict[str, bool]] = {}
+        """Lane -> member that lacks what was asked of it -> whether it says that the lane is over:
+        that may stand behind what one lacks."""
+        self._asked_ns: dict[str, int] = {}
+        """Lane that nobody has more of -> when that was asked last."""
         self.runs_sent = 0
         """Batches that went as part of a run."""
 
@@ -140,7 +146,8 @@ class Audience:
             return True
         if link.reader.told_lacking.get(name) != number:
             link.reader.told_lacking[name] = number
-            row = self._node.place(name), number, run.last
+            over = name in self._node.active.gone
+            row = self._node.place(name), number, run.last, int(over)
             link.control.append(wire.framed(LACKS, *map(varint, row)))
         return False
 
@@ -168,6 +175,7 @@ class Audience:
         reader = Reader(body)
         name = wire.named(reader.varint(), link.names)
         link.reader.lacks[name] = reader.varint(), reader.varint()
+        self._over.setdefault(name, {})[link.lane] = bool(reader.varint())
         reader.finish()
         self._node.upkeep.ask_another(link, name)
 
@@ -184,15 +192,35 @@ class Audience:
             return
         if self.skips(link, name, run.first):
             return
-        last = run.last
+        last, before, missed = run.last, ordering.lanes.newest(name), False
         if name != link.lane:
             node.seals.check(name, run.last, raw, seal)
             if not {*self.mine, GROUP_TOPIC}.isdisjoint(run.topics):
+                missed = name not in ordering.gone and name in self._said_over()
                 last = min(last, self._upto.get(name, 0))
                 link.reader.skips.add(name)
                 node.upkeep.ask_another(link, name)
         if ordering.take_run(name, last, Sealed(seal, raw)):
             node.news = True
+            if missed:  # that it is gone stands behind this
+                ordering.miss(name, last - before)
+
+    def _said_over(self) -> set[str]:
+        """Return the lanes that are over, as half of those say who are connected, and none denies
+        who has more of them: one who lies takes nothing away.
+        """
+        greeted, lanes = self._node.greeted, self._node.active.lanes
+        found = set()
+        for lane, told in self._over.items():
+            newest = lanes.newest(lane)
+            said = {
+                one: over
+                for one, over in told.items()
+                if one in greeted and lanes.heard.get(one, {}).get(lane, 0) > newest
+            }
+            if said and all(said.values()) and 2 * len(said) >= len(greeted):
+                found.add(lane)
+        return found
 
     def skips(self, link: Link, name: str, number: int) -> bool:
         """Whether a batch is left out, since a run before it was not taken whole: it is asked for
@@ -214,13 +242,20 @@ class Audience:
         had it whom it knew of: as a newcomer one is not owed that.
         """
         node = self._node
-        gone, heard = node.active.gone, node.active.lanes.heard
+        self._over = {lane: by for lane, by in self._over.items() if lane in behind}
+        gone, heard = node.active.gone | self._said_over(), node.active.lanes.heard
+        self._asked_ns = {lane: at for lane, at in self._asked_ns.items() if lane in behind}
+        alone = bool(set(node.upkeep.unheard()) - gone) if behind else False
         for lane, (newest, since) in behind.items():
             owner = node.greeted.get(lane)
             if owner is not None:
                 hopeless = owner.given_up.get(lane, 0) > newest + 1
             else:
-                hopeless = lane in gone and now - since >= MISSED_NS and not node.upkeep.unheard()
+                hopeless = lane in gone and now - since >= MISSED_NS and not alone
+                if lane not in gone and now - self._asked_ns.setdefault(lane, since) >= MISSED_NS:
+                    self._asked_ns[lane] = now  # they may have learnt meanwhile that it is over
+                    for link in node.greeted.values():
+                        link.reader.lacks.pop(lane, None)
             if not hopeless:
                 continue
             able = [

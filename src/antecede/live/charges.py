@@ -29,6 +29,7 @@ class Charges:
         self._by: dict[str, dict[str, str]] = {}
         """What is said -> name of who says it -> in which words."""
         self._since: dict[str, int] = {}
+        """What is said -> since when more say it than there are others to talk with."""
 
     def bring(self, what: str, by: str, words: str) -> None:
         """Note that somebody says it."""
@@ -45,9 +46,10 @@ class Charges:
             who = said.keys() & others
             if not who:
                 continue
-            since = self._since.setdefault(what, now)
             left = {member_of(lane) for lane in talking} & others - who
-            outlasted = now - since >= WHILE_NS and len(who) > len(left)
-            if 2 * len(who) > len(others) or outlasted:
+            if len(who) <= len(left):
+                self._since.pop(what, None)
+            since = self._since.setdefault(what, now) if len(who) > len(left) else now
+            if 2 * len(who) > len(others) or now - since >= WHILE_NS:
                 return said[min(who)]
         return ""

@@ -12,7 +12,7 @@ from antecede.live.charges import BEGIN_ANEW, OLD_COPY, PUT_OUT
 from antecede.live.events import Change, ChangeKind, Id, Message, Said, member_of
 from antecede.live.lanes import Lane
 from antecede.live.links import Link
-from antecede.live.ordering import Ordering
+from antecede.live.ordering import Guest, Ordering
 from antecede.live.settings import NS, fingerprint
 from antecede.live.wire import Hello, Welcome
 
@@ -34,6 +34,8 @@ class Greeting:
 
     def __init__(self, node: Node) -> None:
         self._node = node
+        self._waiting: dict[int, str] = {}
+        """Link -> lane of a newcomer whose welcome covers what the store does not have yet."""
 
     def begin(self, ordering: Ordering) -> None:
         """Be in a group from now on."""
@@ -162,7 +164,30 @@ class Greeting:
             guest = ordering.invite(hello.lane)
         except LocalError as error:
             raise MismatchError("members", str(error)) from error
-        owners = {name: node.seals.owner(name) for name in ordering.members if name != hello.lane}
+        if guest.frontier[node.lane] > node.safe().get(node.lane, 0):
+            self._waiting[link.number] = hello.lane
+        else:
+            self._welcome(link, hello.lane, guest)
+
+    def stored(self) -> None:
+        """The store has more: welcome who waits for no more than that. What one said is told to
+        nobody before, or a crash could take back what a newcomer takes for said.
+        """
+        node = self._node
+        for number, lane in list(self._waiting.items()):
+            link, guest = node.links.get(number), node.active.guests.get(lane)
+            if link is None or link.closing or guest is None:
+                del self._waiting[number]
+                if link is not None and not link.closing:
+                    node.end(link, f"{NOT_YET}: ask again")
+            elif guest.frontier[node.lane] <= node.safe().get(node.lane, 0):
+                del self._waiting[number]
+                self._welcome(link, lane, guest)
+
+    def _welcome(self, link: Link, lane: str, guest: Guest) -> None:
+        node = self._node
+        ordering = node.active
+        owners = {name: node.seals.owner(name) for name in ordering.members if name != lane}
         welcome = Welcome(
             *(node.group_tag, guest.invitation, guest.frontier),
             *(ordering.members, sorted(ordering.gone), owners),

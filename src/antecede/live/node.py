@@ -492,6 +492,8 @@ class Node:
         """The rows that came with this frontier are written: now others may be told."""
         self._stored.update(frontier)
         self.news = True
+        if self.ordering is not None and not self.out:
+            self.greeting.stored()
 
     def safe(self) -> dict[str, int]:
         """Return for each lane how far it will survive a crash of this member."""
@@ -591,7 +593,8 @@ class Node:
             self._told.update(news)
             frame = wire.pack_rows(wire.HAVE, [(self.place(n), c) for n, c in news.items()])
             for link in self.greeted.values():
-                link.control.append(frame)
+                if link.member:  # else it is told all with its welcome
+                    link.control.append(frame)
 
     def writable(self) -> list[int]:
         """Return the links for which `pull` may have something, or that are to be closed.
@@ -604,7 +607,7 @@ class Node:
             for number, link in self.links.items()
             if link.control
             or link.closing
-            or len(link.cursors) > 1
+            or len(link.cursors) > (own in link.cursors)
             or link.cursors.get(own, upto) < upto
         ]
 

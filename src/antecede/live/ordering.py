@@ -386,9 +386,13 @@ class Ordering:
         if self.keep_rows:
             self._row(name, upto, batch)
         if name in self.gone and not self.clock.mine.isdisjoint(run.topics):
-            self.given_up += upto - before
-            self.delivered.append(GivenUp(name, upto - before, ()))
+            self.miss(name, upto - before)
         return True
+
+    def miss(self, name: str, count: int) -> None:
+        """Tell the application that so many batches of a lane never come."""
+        self.given_up += count
+        self.delivered.append(GivenUp(name, count, ()))
 
     def _deliver(self, messages: Iterable[group_message.Message]) -> None:
         """Hand messages over, and feed the lanes that waited for them or for room."""

@@ -232,10 +232,12 @@ class Peer:
                 node.restore(saved, time.monotonic_ns())
             await self._begin_to_listen(node)
             await self._begin_to_show()
+            self._driver.start()
         except BaseException:
+            if self._endpoint is not None:
+                self._endpoint.close()
             await self._driver.close()
             raise
-        self._driver.start()
         return self
 
     def _opened(self) -> Store | None:
@@ -495,7 +497,14 @@ class Peer:
         """Wait until what was sent so far will survive a crash of this peer."""
         if self.node.durable:
             number = self._batch_to_come()
-            await self._until(lambda: self.node.safe().get(self.node.lane, 0) >= number)
+            await self._until(lambda: self._is_safe(number))
+
+    def _is_safe(self, number: int) -> bool:
+        """Whether a batch of one's own will survive a crash. Raises where it never will."""
+        if self.node.safe().get(self.node.lane, 0) >= number:
+            return True
+        self._check()
+        return False
 
     def send_nowait(
         self,
@@ -543,7 +552,7 @@ class Peer:
         node.subscribe(topics)
         self._running.soon()
         number = node.active.lanes.newest(node.lane) + node.active.unsent
-        await self._until(lambda: node.safe().get(node.lane, 0) >= number)
+        await self._until(lambda: self._is_safe(number))
 
     @property
     def subscriptions(self) -> dict[str, tuple[str, ...]]:
@@ -569,7 +578,10 @@ class Peer:
         """Wait while most of the others cannot keep up, as `send` does before it sends."""
         driver = self._running
         ordering = self.node.ordering
-        while ordering is not None and (ordering.waiting_bytes > PENDING or driver.choked()):
+        at_most = min(PENDING, self.settings.memory // 4)
+        while ordering is not None and (
+            ordering.waiting_bytes > PENDING or driver.choked() or driver.behind(at_most)
+        ):
             self._check()
             await self._next_change(0.05)
 

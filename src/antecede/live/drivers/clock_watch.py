@@ -67,10 +67,19 @@ class ClockWatch:
             fields = {**alarm._asdict(), "id": str(alarm.id or "")}
             self._note(Entry("clock", str(alarm), fields))
             if self.alarmed is not None:
-                self.alarmed(alarm)
+                self._tell(alarm)
         if now - self._kept_ns >= KEEP_NS:
             self._kept_ns = now
             self.keep()
+
+    def _tell(self, alarm: Alarm) -> None:
+        """Tell the application; what it raises is its own, and the peer's time goes on."""
+        assert self.alarmed is not None
+        try:
+            self.alarmed(alarm)
+        except Exception as error:
+            context = {"message": "on_alarm= of a live peer raised", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
 
     def keep(self) -> None:
         """Have the store keep the delays, where they changed."""

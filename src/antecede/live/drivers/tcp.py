@@ -9,6 +9,7 @@ import ssl
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from typing import Any, Final, Protocol, cast
 
 from antecede.errors import AntecedeError, RemoteError, StoreError
@@ -409,6 +410,32 @@ class TcpDriver:
             for one in self.connections.values()
         )
         return 2 * slow > len(self.connections)
+
+    def behind(self, at_most: int) -> bool:
+        """Whether more bytes than that, of what is said here, are still to be written to most of
+        those who listen. Who says much in a row gives nobody else a turn, to write it, before.
+        """
+        node = self.node
+        ordering = node.ordering
+        if ordering is None or ordering.lanes.bytes <= at_most:
+            return False
+        now = time.monotonic_ns()
+        cursors = sorted(
+            link.cursors[node.lane]
+            for number, link in node.links.items()
+            if node.lane in link.cursors and not link.closing and not self._lingers(number, now)
+        )
+        if not cursors:
+            return False
+        lane = ordering.lanes.by_name[node.lane]
+        waiting = lane.newest - cursors[(len(cursors) - 1) // 2]
+        sizes = (len(batch.wire) for batch in islice(reversed(lane.batches), max(0, waiting)))
+        return sum(sizes) > at_most
+
+    def _lingers(self, number: int, now: int) -> bool:
+        """Whether nobody has read from a connection for so long that it holds up nobody."""
+        since = self.connections[number].paused_since
+        return since is not None and now - since >= LINGER_NS
 
     def _tick(self) -> None:
         if self._closed:

@@ -40,6 +40,9 @@ class Writer:
             except StoreError as error:
                 self._tell(self._failed, error)
                 return
+            except Exception as error:  # no memory, perhaps: who waits for the store must hear it
+                self._tell(self._failed, StoreError(f"the store fails: {error!r}"))
+                return
             self._tell(then, result)
 
     def _tell(self, then: Callable[[Any], None], result: Any) -> None:

@@ -1,0 +1,208 @@
+"""Where parts of the live group meet: store and newcomers, topics and who is gone, alarms, room."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antecede.clocks.bounds import Bounds
+from antecede.errors import PeerError
+from antecede.live import greeting, wire
+from antecede.live.charges import PUT_OUT, WHILE_NS, Charges
+from antecede.live.drivers.memory import MS, MemoryNetwork
+from antecede.live.peer import Peer
+from antecede.live.settings import NS, Settings
+from antecede.live.store import Store
+from tests.live.test_peer import run
+
+
+@pytest.mark.parametrize("seed", range(3, 6))
+def test_a_newcomer_is_told_of_nothing_that_a_crash_takes_back(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = MemoryNetwork(seed)
+    for name in "abcn":
+        network.add(name, Settings(), durable=True)
+    network.start("a")
+    network.at(50 * MS, partial(network.start, "b", "a"))
+    network.at(70 * MS, partial(network.start, "c", "a"))
+    network.run(2 * NS)
+    let_in, turn, killed = greeting.Greeting._let_in, network.turn, list[str]()
+
+    def watched(self: Any, link: Any, hello: Any) -> None:
+        let_in(self, link, hello)
+        node = self._node
+        guest = node.ordering.guests.get(hello.lane)
+        if guest.frontier[node.lane] > node.safe()[node.lane] and not killed:
+            killed.append(node.name)
+
+    def crash(name: str) -> None:
+        turn(name)
+        if killed == [name] == ["a"]:
+            killed.append("done")
+            network.crash("a")
+            network.at(500 * MS, partial(network.start, "a"))
+
+    def talk() -> None:
+        if not killed:
+            network.say("a", b"x")
+            network.at(MS, talk)
+
+    monkeypatch.setattr(greeting.Greeting, "_let_in", watched)
+    monkeypatch.setattr(network, "turn", crash)
+    network.at(0, talk)
+    network.at(20 * MS, partial(network.start, "n", "a"))
+    network.run(network.now + 20 * NS)
+    assert killed == ["a", "done"]
+    nodes = [host.node for host in network.hosts.values()]
+    assert all(
+        node is not None and not node.out and len(node.active.members) == 4 for node in nodes
+    )
+    assert len({tuple(sorted(node.active.lanes.frontier().items())) for node in nodes if node}) == 1
+
+
+@pytest.mark.parametrize("put_out_ns", [None, 3 * NS])
+def test_who_left_behind_what_nobody_has_is_not_waited_for(put_out_ns: int | None) -> None:
+    network = MemoryNetwork(1)
+    bounds: Bounds[str] = Bounds(accuracy_ns=5 * MS, least_ns=MS, most_ns=150 * MS)
+    for name, topics in (("a", "x"), ("c", "x"), ("d", "x"), ("n", "xy")):
+        settings = Settings(
+            order="tv", options={"bounds": bounds}, topics=tuple(topics), put_out_ns=put_out_ns
+        )
+        host = network.add(name, settings)
+        host.clock, host.clock_error_ns = lambda now: 1000 * NS + now, MS
+    network.start("a")
+    network.at(50 * MS, partial(network.start, "c", "a"))
+    network.at(70 * MS, partial(network.start, "d", "a"))
+    network.run(2 * NS)
+    network.cut(["c"], ["n"])
+    network.start("n", "d")
+    network.run(network.now + 40 * MS)
+    network.say("c", b"about y", (), ("y",))
+    leaving = network.hosts["c"].node
+    assert leaving is not None
+    leaving.leave()
+    network.turn("c")
+    network.run(network.now + 300 * MS)
+    network.crash("c")
+    network.heal()
+    network.run(network.now + 20 * NS)
+    views = {
+        tuple(sorted(host.node.active.members)) for host in network.hosts.values() if host.node
+    }
+    assert len(views) == 1
+    assert len(views.pop()) == 3
+
+
+def test_to_send_much_in_a_row_puts_nobody_out() -> None:
+    async def work() -> None:
+        peers = [
+            Peer(name, room="x", insecure=True, listen="127.0.0.1:0", memory=8 << 20)
+            for name in "abc"
+        ]
+        for one in peers:
+            await one.__aenter__()
+        await peers[0].found()
+        for one in peers[1:]:
+            await one.join(peers[0].address)
+        readers = [asyncio.create_task(_read(one)) for one in peers[1:]]
+        for _ in range(20_000):
+            await peers[0].send(bytes(1 << 10))
+        await asyncio.sleep(0.5)
+        assert peers[0].members == ("a", "b", "c")
+        for one in peers:
+            await one.close()
+        await asyncio.gather(*readers)
+
+    run(work)
+
+
+async def _read(peer: Peer) -> None:
+    async for _ in peer:
+        pass
+
+
+def test_who_is_put_out_while_its_store_is_slow_does_not_wait_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, slow = Store.write, list[bool]()
+
+    def written(store: Store, *given: Any) -> None:
+        if slow and store.path.name == "b":
+            time.sleep(0.5)
+        write(store, *given)
+
+    monkeypatch.setattr(Store, "write", written)
+
+    async def work() -> None:
+        given: Any = {"room": "x", "insecure": True, "listen": "127.0.0.1:0"}
+        async with (
+            Peer("a", store=tmp_path / "a", **given) as a,
+            Peer("b", store=tmp_path / "b", **given) as b,
+        ):
+            await a.found()
+            await b.join(a.address)
+            await asyncio.sleep(0.3)
+            slow.append(True)
+            b.send_nowait(b"first")
+            await asyncio.sleep(0.05)
+            sending = asyncio.create_task(b.send(b"second"))
+            a.put_out("b")
+            with pytest.raises(PeerError):
+                await asyncio.wait_for(sending, 5)
+
+    run(work)
+
+
+def test_a_word_against_one_counts_once_it_has_stood_for_a_while() -> None:
+    charges = Charges("a")
+    lanes = [f"{name}~00000000" for name in "abc"]
+    charges.bring(PUT_OUT, "b", "words")
+    assert not charges.verdict(lanes, lanes[1:], 0)
+    assert not charges.verdict(lanes, lanes[1:2], 60 * NS)
+    assert not charges.verdict(lanes, lanes[1:2], 60 * NS + WHILE_NS - 1)
+    assert charges.verdict(lanes, lanes[1:2], 60 * NS + WHILE_NS) == "words"
+
+
+def test_the_time_of_a_peer_goes_on_when_on_alarm_raises() -> None:
+    def raises(alarm: object) -> None:
+        raise ValueError(alarm)
+
+    async def work() -> None:
+        heard: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, what: heard.append(what))
+        bounds: Bounds[str] = Bounds(accuracy_s=0.001, least_ns=0, most_ns=NS)
+        options = {"bounds": bounds, "delivery": "bound"}
+        more: Any = {"room": "x", "insecure": True, "order": "linear", "options": options}
+        async with Peer("a", on_alarm=raises, clock_error_s=0.5, **more) as a:
+            await a.found()
+            before = a.node.upkeep._ticked_ns
+            await asyncio.sleep(1)
+            assert heard
+            assert a.node.upkeep._ticked_ns != before
+
+    run(work)
+
+
+def test_what_one_member_says_it_gave_up_ends_nobody() -> None:
+    network = MemoryNetwork(1)
+    for name in "abcm":
+        network.add(name, Settings())
+    network.start("a")
+    for k, name in enumerate("bcm"):
+        network.at((50 + 20 * k) * MS, partial(network.start, name, "a"))
+    network.run(2 * NS)
+    liar = network.hosts["m"].node
+    assert liar is not None
+    for link in liar.greeted.values():
+        place = liar.place("x~00000000")
+        link.control.append(wire.pack_rows(wire.HAVE, [(place, 5)]))
+        link.control.append(wire.pack_rows(wire.GONE, [(place, 1_000_000)]))
+    network.turn("m")
+    network.run(network.now + 10 * NS)
+    assert not any(host.node.out for host in network.hosts.values() if host.node is not None)
