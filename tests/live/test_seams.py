@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from antecede.clocks.bounds import Bounds
-from antecede.errors import PeerError
+from antecede.errors import LocalError, PeerError
 from antecede.live import greeting, wire
 from antecede.live.charges import PUT_OUT, WHILE_NS, Charges
 from antecede.live.drivers.memory import MS, MemoryNetwork
@@ -206,3 +206,13 @@ def test_what_one_member_says_it_gave_up_ends_nobody() -> None:
     network.turn("m")
     network.run(network.now + 10 * NS)
     assert not any(host.node.out for host in network.hosts.values() if host.node is not None)
+
+
+@pytest.mark.parametrize(
+    "given", [{"options": {"max_packet": 4096}}, {"largest": 1 << 26}, {"largest": 1 << 40}]
+)
+def test_a_batch_fits_into_what_the_order_takes(given: dict[str, Any]) -> None:
+    # Else what was said would be gone when it is put together, and nobody would be told.
+    with pytest.raises(LocalError, match=r"largest=\d+: batches have up to"):
+        Settings(**given)
+    Settings(largest=1000, options={"max_packet": 2 << 20})

@@ -35,7 +35,7 @@ from antecede.live.events import (
 )
 from antecede.live.heads import GROUP_TOPIC
 from antecede.live.lanes import Lane, Lanes, Sealed
-from antecede.live.settings import HOLD, NS, Settings
+from antecede.live.settings import FULL, HOLD, NS, Settings
 from antecede.protocols.stored.codec import pack_state, unpack_state
 from antecede.protocols.stored.shapes import (
     BYTES,
@@ -62,8 +62,6 @@ MOST_LIVES = 1000
 so each takes room for good."""
 STRANGERS = 1000
 """Lanes that are not here, at most, that one lane may say are gone."""
-FULL = 1 << 20
-"""Bytes of messages that make a batch full."""
 
 
 INVITED, CUT = 0, -1

@@ -12,6 +12,7 @@ from antecede.clocks.bounds import Bounds
 from antecede.errors import LocalError
 from antecede.formatting import shown
 from antecede.group.group import Group
+from antecede.group.parts import Limits
 from antecede.live.heads import own_topics
 from antecede.protocols.base import Addressing
 
@@ -22,6 +23,10 @@ RELEASE, SET_ASIDE, HOLD = "release", "set_aside", "hold"
 MISSING_PARENT = (RELEASE, SET_ASIDE, HOLD)
 SMALL: Final = 16
 LONGEST_NS: Final = 2 * NS
+FULL: Final = 1 << 20
+"""Bytes of messages that make a batch full."""
+BESIDE: Final = 1 << 18
+"""More than a batch has beside its messages."""
 MOST_LIVES: Final = 1 << 15
 """Lives of all members, as long as a group lasts: each takes room for good."""
 
@@ -97,6 +102,7 @@ class Settings:
         if self.silence_ns <= self.heartbeat_ns:
             raise LocalError("silence_ns must be above heartbeat_ns, or idle links are given up")
         self._check_named()
+        self._check_packets()
         group = self.group("a~00000000")
         if group.has_notes and not group.guarantee.needs_time:
             raise LocalError(
@@ -106,6 +112,16 @@ class Settings:
         self._check_missing_parent()
         self._check_topics(group)
         self._check_clocks(group)
+
+    def _check_packets(self) -> None:
+        """Refuse a limit of packets that a batch of what was said at once could exceed."""
+        most = self.options.get("max_packet", Limits().max_packet)
+        needed = self.largest + FULL + BESIDE
+        if isinstance(most, int) and most < needed:
+            raise LocalError(
+                f"largest={self.largest}: batches have up to {needed} bytes, and max_packet={most} "
+                "is the most that the order takes; lower largest=, or raise max_packet="
+            )
 
     def _check_named(self) -> None:
         """Refuse options that speak of members: a live group's members are lives."""
