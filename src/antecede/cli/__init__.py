@@ -43,6 +43,9 @@ COMMANDS = {
     "audit": Command(
         "antecede.cli.audit.command", "trace", "what a trace says: orders, inversions, defects"
     ),
+    "ask": Command(
+        "antecede.cli.ask", "trace", "what led to an event, what it could have influenced, and why"
+    ),
     "meter": Command(
         "antecede.cli.meter.command", "trace", "pairs that a rule orders without need, or misses"
     ),
