@@ -2,8 +2,9 @@
 
 `with_clocks` stamps each row; `happened_before` and `concurrent` compare two stamps; `past` and
 `future` are the rows causally before and after given events; `cut` judges a global state, and
-`recovery_line` is the latest consistent one made of checkpoints. `Causality` answers questions about
-the events of one trace; the package itself, called with a table, gives one.
+`recovery_line` is the latest consistent one made of checkpoints. `Causality` answers questions
+about the events of one trace, `States` about its global states; the package itself, called with a
+table, gives a `Causality`.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow
 import pyarrow.compute
 
+from antecede.causality.cuts import immediate_edges
 from antecede.causality.executions import Steps, execution, tells_of_arrivals
 from antecede.causality.kernels.reach import before, behind, fewest_steps, latest_steps
 from antecede.errors import InputError
@@ -115,7 +116,7 @@ class Causality:
         if by is not None and by != found:
             raise InputError(f"by {by}: this trace tells what came before what by {found} alone")
         self.by, self.events = found, prepared.events
-        graph = graph_of(prepared.events, prepared.spec)
+        self._graph = graph = graph_of(prepared.events, prepared.spec)
         self._steps = Steps(graph.keys.offsets, graph.causes, graph.alive, graph.order)
         lacking = int(np.count_nonzero(graph.kinds == MISSING))
         if lacking:
@@ -139,6 +140,11 @@ class Causality:
         """Tell whether an event has this id."""
         found: bool = pc.any(pc.equal(self.events["id"], id)).as_py() or False
         return found
+
+    @property
+    def alive(self) -> Bools:
+        """Mask of the rows that have a place in the order."""
+        return self._steps.alive
 
     @property
     def placed(self) -> int:
@@ -242,6 +248,47 @@ class Causality:
         place = np.full(len(self._steps.alive), -1, np.int64)
         place[self._steps.order] = np.arange(len(self._steps.order))
         return place
+
+    # -- parts of the graph ----------------------------------------------------------------------
+
+    def edges_among(self, rows: Ints) -> tuple[Ints, Ints]:
+        """Return (offsets, causes) of the graph of these rows alone, renumbered as listed.
+
+        -1: a cause that is not among them.
+        """
+        steps = self._steps
+        number = np.full(len(steps.alive), -1, np.int64)
+        number[rows] = np.arange(len(rows))
+        edges = self._edges_of(rows)
+        offsets = np.concatenate([[0], np.cumsum(np.diff(steps.offsets)[rows])]).astype(np.int64)
+        causes = steps.causes[edges]
+        found: Ints = np.where(causes >= 0, number[np.maximum(causes, 0)], -1)
+        return offsets, found
+
+    def _edges_of(self, rows: Ints) -> Ints:
+        """Return the edges of some rows, row by row."""
+        start, size = self._steps.offsets[rows], np.diff(self._steps.offsets)[rows]
+        within = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
+        edges: Ints = np.repeat(start, size) + within
+        return edges
+
+    def immediate_among(self, rows: Ints) -> Bools:
+        """Mask the edges of `edges_among` that no other cause implies; by clocks alone."""
+        found: Bools = self._immediate[self._edges_of(rows)]
+        return found
+
+    @cached_property
+    def _immediate(self) -> Bools:
+        return immediate_edges(self._graph)
+
+    def own_counts(self, rows: Ints) -> Ints:
+        """Return what the clock of each of these rows counts of its own member; by clocks alone."""
+        table = self.events.take(pa.array(rows))
+        lists = [table[name].combine_chunks() for name in ("clock_members", "clock_counts")]
+        of = pc.list_parent_indices(lists[0])
+        own = pc.equal(pc.list_flatten(lists[0]), table["member"].combine_chunks().take(of))
+        counts: Ints = pc.list_flatten(lists[1]).filter(own).to_numpy().astype(np.int64)
+        return counts
 
     def _mask(self, rows: Sequence[int], *, backwards: bool) -> Bools:
         steps = self._steps

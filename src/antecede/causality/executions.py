@@ -57,9 +57,12 @@ def execution(events: pyarrow.Table) -> Execution:
     kind: Any = events["kind"]
     sends = pc.equal(kind, SEND).to_numpy().astype(np.bool_)
     arrivals = pc.is_in(kind, pyarrow.array([RECEIVE, DELIVER])).to_numpy().astype(np.bool_)
-    own = _before_at_member(run, member, events["file_order"].to_numpy())
-    sent = _sendings(run * (int(message.max(initial=0)) + 1) + message, sends)
-    sent = np.where(arrivals, sent, NOWHERE)
+    place = events["file_order"].to_numpy()
+    own = before_at_member(run, member, place)
+    copy = run * (int(message.max(initial=0)) + 1) + message
+    sent = _sendings(copy, sends)
+    never = int(np.count_nonzero(arrivals & (sent == NOWHERE)))
+    sent = np.where(arrivals & _first(copy, member, place, arrivals), sent, NOWHERE)
     # A member that hands its own message to itself follows that by its own events already.
     both = np.stack([own, np.where(sent == own, NOWHERE, sent)], axis=1)
     told = both != NOWHERE
@@ -67,7 +70,6 @@ def execution(events: pyarrow.Table) -> Execution:
     causes = both[told].astype(np.int64)
     alive = np.ones(len(own), np.bool_)
     order, on_cycle = causes_first(offsets, causes, alive)
-    never = int(np.count_nonzero(arrivals & (sent == NOWHERE)))
     steps = Steps(offsets, causes, alive & ~on_cycle, order)
     return Execution(steps, never, int(on_cycle.sum()))
 
@@ -82,8 +84,23 @@ def _codes(events: pyarrow.Table, name: str) -> Ints:
     return codes
 
 
-def _before_at_member(run: Ints, member: Ints, place: Ints) -> Ints:
-    """Return the row before each at its member; -1: it is the first, or has no member."""
+def _first(copy: Ints, member: Ints, place: Ints, arrivals: Bools) -> Bools:
+    """Mask a message's first arrival at each member: what comes later there follows that."""
+    rows = np.flatnonzero(arrivals)
+    rows = rows[np.lexsort((place[rows], member[rows], copy[rows]))]
+    new = np.ones(len(rows), np.bool_)
+    new[1:] = (copy[rows][1:] != copy[rows][:-1]) | (member[rows][1:] != member[rows][:-1])
+    new |= member[rows] == 0  # without a member no row follows another
+    first = np.zeros(len(arrivals), np.bool_)
+    first[rows[new]] = True
+    return first
+
+
+def before_at_member(run: Ints, member: Ints, place: Ints) -> Ints:
+    """Return the row before each at its member, by place; -1: it is the first, or has no member.
+
+    `run`, `member` are numbers; member 0 is none.
+    """
     line = run * (int(member.max(initial=0)) + 1) + member
     order = np.lexsort((place, line))
     before = np.full(len(line), NOWHERE, np.int64)

@@ -46,6 +46,9 @@ COMMANDS = {
     "ask": Command(
         "antecede.cli.ask", "trace", "what led to an event, what it could have influenced, and why"
     ),
+    "cut": Command(
+        "antecede.cli.cut", "trace", "is a global state consistent, what is under way, recovery"
+    ),
     "meter": Command(
         "antecede.cli.meter.command", "trace", "pairs that a rule orders without need, or misses"
     ),
