@@ -1,0 +1,91 @@
+"""Columns of a trace as a picture needs them: times of rows, numbers of names, lists in a row."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow
+import pyarrow.compute
+
+from antecede.trace.schema import DELIVER, RECEIVE
+
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+TIMES: Final = {
+    "send_time": "sender's clock",
+    "arrival": "arrival",
+    "start_time": "start of span",
+    "commit_time": "commit time",
+    "author_time": "author time",
+}
+"""Columns that can be an axis, and what the page calls them."""
+EVENT_TIME: Final = "event_time"
+"""The time of what a row tells: of an arrival when it arrived, else when it was sent or began."""
+_OF_ARRIVALS: Final = ("arrival", "send_time", "start_time", "commit_time", "author_time")
+_OF_OTHERS: Final = ("send_time", "start_time", "arrival", "commit_time", "author_time")
+
+
+class Times(NamedTuple):
+    """Times in ns behind `base` [rows]; `known` where a row tells one."""
+
+    name: str
+    base: int
+    after: Ints
+    known: Bools
+
+    def to_floats(self) -> Floats:
+        """Return ns behind the base, exact below 2**53 (104 days); not a number where unknown."""
+        return np.where(self.known, self.after.astype(np.float64), np.nan)
+
+
+def event_time(events: pyarrow.Table) -> Any:
+    """Return the time of what each row tells, int64 ns, null where unknown."""
+    arrived = pc.is_in(events["kind"], pa.array([RECEIVE, DELIVER]))
+    of_arrivals = pc.coalesce(*(events[name] for name in _OF_ARRIVALS))
+    of_others = pc.coalesce(*(events[name] for name in _OF_OTHERS))
+    return pc.if_else(arrived, of_arrivals, of_others)
+
+
+def times(name: str, column: Any) -> Times | None:
+    """Return a column of ns; None where no row has one."""
+    if column.null_count == len(column):
+        return None
+    base = int(pc.min(column).as_py())
+    known = column.is_valid().to_numpy()
+    values = pc.fill_null(column, base).to_numpy().astype(np.int64)
+    # Differences beyond 63 bits (292 years) are cut; readers give times from 1677 to 2262.
+    apart = np.minimum(values.astype(object) - base, 2**62) if base < 0 else values - base
+    return Times(name, base, np.asarray(apart, np.int64), np.asarray(known, np.bool_))
+
+
+def axes(events: pyarrow.Table) -> list[Times]:
+    """Return the times that can be an axis, that of the event first."""
+    found = [times(EVENT_TIME, event_time(events))]
+    told = {name: times(name, events[name]) for name in TIMES}
+    several = [one for one in told.values() if one is not None]
+    if len(several) > 1:
+        found += several
+    return [one for one in found if one is not None]
+
+
+def numbers(column: Any) -> Ints:
+    """Return a number for each value, from 0; -1 for null."""
+    if isinstance(column, pyarrow.ChunkedArray):
+        column = column.combine_chunks()
+    codes = column.dictionary_encode().indices.cast(pa.int64())
+    found: Ints = pc.fill_null(codes, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+def joined(column: Any) -> Any:
+    """Return lists of texts as one text each; null where a list is empty or null."""
+    if isinstance(column, pyarrow.ChunkedArray):
+        column = column.combine_chunks()
+    made = pc.binary_join(column, ", ")
+    return pc.if_else(pc.equal(pc.fill_null(made, ""), ""), pa.scalar(None, pa.string()), made)
