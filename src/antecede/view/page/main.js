@@ -149,7 +149,7 @@ class App {
     view.height = Math.max(80, Math.floor(box.height));
     this.canvas.width = view.width * ratio;
     this.canvas.height = view.height * ratio;
-    this.ratio = ratio;
+    this.ratio = view.ratio = ratio;
     this.gutter();
     this.limit();
   }
@@ -237,8 +237,9 @@ class App {
 
   draw() {
     if (this.asked) return;
-    this.asked = requestAnimationFrame(() => {
+    this.asked = requestAnimationFrame((now) => {
       this.asked = 0;
+      this.pace(now);
       this.drawn();
     });
   }
@@ -250,11 +251,16 @@ class App {
     after?.();
     this.overview();
     this.spent = performance.now() - begin;
-    if (this.moving) {
-      if (this.spent > 11) this.fast = Math.max(120, this.fast * 0.7);
-      else if (this.spent < 6) this.fast = Math.min(FULL, this.fast * 1.15);
-    }
     this.status(told);
+  }
+
+  /** While something moves: fewer lines where frames come late, more where they are in time. */
+  pace(now) {
+    const apart = now - (this.before ?? now);
+    this.before = now;
+    if (!this.moving || apart > 400) return;
+    if (apart > 22) this.fast = Math.max(100, this.fast * 0.8);
+    else if (apart < 18) this.fast = Math.min(FULL, this.fast * 1.05);
   }
 
   dropLine(y) {

@@ -55,6 +55,7 @@ class Painter {
       Math.floor((view.y + view.height - TOP) / view.laneH),
     );
     this.radius = Math.max(1.2, Math.min(5, view.laneH * 0.24));
+    this.thin = 1 / (view.ratio ?? 1);
     this.told = { events: 0, lines: 0, drawn: 0, singly: true };
   }
 
@@ -250,7 +251,7 @@ class Painter {
     const { scene, theme } = this;
     const hues = theme.hues.map(() => []);
     for (const k of set) hues[scene.member[scene.from[k]] % hues.length].push(k);
-    hues.forEach((part, hue) => this.lineSet(part, theme.hues[hue], alpha, [], 1.1, arrows));
+    hues.forEach((part, hue) => this.lineSet(part, theme.hues[hue], alpha, [], set.length > 200 ? this.thin : 1.1, arrows));
   }
 
   lineSet(set, colour, alpha, dash, width, arrows) {
@@ -258,8 +259,9 @@ class Painter {
     const { ctx } = this;
     ctx.strokeStyle = ctx.fillStyle = colour;
     ctx.globalAlpha = alpha;
-    ctx.lineWidth = width;
-    ctx.setLineDash(set.length > 3000 ? [] : dash);
+    // Without a graphics card a line wider than a pixel costs five times one that is not.
+    ctx.lineWidth = set.length > 200 ? this.thin : width;
+    ctx.setLineDash(set.length > 600 ? [] : dash);
     ctx.beginPath();
     let count = 0;
     for (const k of set) {
@@ -472,7 +474,7 @@ class Painter {
     const { scene, view, values, ctx, theme } = this;
     const width = BIN / this.scale;
     const full = Math.min(46, view.laneH * 0.72);
-    const base = this.y(lane) + full / 2;
+    const middle = this.y(lane);
     let at = begin;
     while (at < end) {
       const bin = Math.floor(values[scene.rows[at]] / width);
@@ -494,6 +496,7 @@ class Painter {
       const tall = full * Math.min(1, 0.2 + Math.log10(count) * 0.32);
       const asked = scene.past || scene.matches;
       ctx.fillStyle = asked ? theme.dim : this.hue(scene.rows[at]);
+      const base = middle + tall / 2;
       ctx.fillRect(x + 0.5, base - tall, BIN - 1, tall);
       if (past) this.part(theme.past, x, base, tall, past / count);
       if (future) this.part(theme.future, x, base - tall * (1 - future / count), tall, future / count);
@@ -600,7 +603,7 @@ class Painter {
       ctx.font = `${Math.min(12.5, view.laneH * 0.8)}px ${FONT}`;
       ctx.textBaseline = "middle";
       ctx.textAlign = "left";
-      const letters = Math.max(3, Math.floor((view.left - 22) / 6.6));
+      const letters = Math.max(3, Math.floor((view.left - 24) / 7));
       for (let lane = this.first; lane <= this.last; lane++) {
         const one = scene.lanes.lanes[lane];
         ctx.fillStyle = this.hue(scene.rows[scene.start[lane]]);
