@@ -93,7 +93,7 @@ def measured(file: Path) -> dict[str, Any]:
         shown = browser.new_page(viewport={"width": 1400, "height": 850})
         begin = time.perf_counter()
         shown.goto(file.as_uri())
-        shown.wait_for_function("globalThis.antecede !== undefined", timeout=120_000)
+        shown.wait_for_selector("#loading", state="detached", timeout=120_000)
         found["open"] = (time.perf_counter() - begin) * 1e3
         for name, before in {
             "all of it": "antecede.fit()",

@@ -49,6 +49,9 @@ COMMANDS = {
     "cut": Command(
         "antecede.cli.cut", "trace", "is a global state consistent, what is under way, recovery"
     ),
+    "view": Command(
+        "antecede.cli.view", "trace", "look: a trace as a page to explore, findings beside it"
+    ),
     "meter": Command(
         "antecede.cli.meter.command", "trace", "pairs that a rule orders without need, or misses"
     ),

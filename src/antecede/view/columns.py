@@ -52,11 +52,11 @@ def event_time(events: pyarrow.Table) -> Any:
     return pc.if_else(arrived, of_arrivals, of_others)
 
 
-def times(name: str, column: Any) -> Times | None:
-    """Return a column of ns; None where no row has one."""
+def times(name: str, column: Any, base: int | None = None) -> Times | None:
+    """Return a column of ns behind `base` (the earliest if None); None where no row has one."""
     if column.null_count == len(column):
         return None
-    base = int(pc.min(column).as_py())
+    base = int(pc.min(column).as_py()) if base is None else base
     known = column.is_valid().to_numpy()
     values = pc.fill_null(column, base).to_numpy().astype(np.int64)
     # Differences beyond 63 bits (292 years) are cut; readers give times from 1677 to 2262.
@@ -64,9 +64,9 @@ def times(name: str, column: Any) -> Times | None:
     return Times(name, base, np.asarray(apart, np.int64), np.asarray(known, np.bool_))
 
 
-def axes(events: pyarrow.Table) -> list[Times]:
-    """Return the times that can be an axis, that of the event first."""
-    found = [times(EVENT_TIME, event_time(events))]
+def axes(events: pyarrow.Table, base: int | None = None) -> list[Times]:
+    """Return the times that can be an axis, that of the event first; this one behind `base`."""
+    found = [times(EVENT_TIME, event_time(events), base)]
     told = {name: times(name, events[name]) for name in TIMES}
     several = [one for one in told.values() if one is not None]
     if len(several) > 1:

@@ -22,7 +22,7 @@ from antecede.trace.arrow import Trace
 from antecede.trace.schema import KINDS
 from antecede.view.columns import Bools, Ints, axes, joined
 from antecede.view.copies import Copies, copies
-from antecede.view.findings import Edges, Scene, findings
+from antecede.view.findings import Edges, Scene, findings, nothing_found
 from antecede.view.packing import Array, dictionary, packed, texts
 
 pa: Any = pyarrow
@@ -54,25 +54,31 @@ def picture(
     by: str | None = None,
     around: Named | None = None,
     most: int = LARGEST,
+    latest: bool = False,
+    base: int | None = None,
+    told: bool = True,
     asked: Causality | None = None,
 ) -> Picture:
     """Return the picture of a trace that was read.
 
     `by`: what tells what came before what, as for `Causality`; `around`: the event to begin with;
-    `most`: events that it holds. A larger trace is cut to those nearest to `around`, and says so.
+    `most`: events that it holds. A larger trace is cut to those nearest to `around`, or (`latest`)
+    to the last ones, and says so. `base`: what the time of what rows tell is counted from, the
+    earliest if None. `told`: with findings.
     Raises InputError for an event that is not there, and for a larger trace without `around`.
     """
     asked = Causality(trace, by=by) if asked is None else asked
     start = None if around is None else asked.row(around)
-    rows = _chosen(asked, start, most)
+    rows = _chosen(asked, start, most, latest)
     events = asked.events.take(pa.array(rows))
     offsets, causes = _edges(asked, rows)
     alive = asked.alive[rows]
-    told = copies(events) if asked.by == EVENTS else None
-    scene = Scene(events, asked.by, _across(events, offsets, causes), axes(events), told, alive)
+    moved = copies(events) if asked.by == EVENTS else None
+    across = _across(events, offsets, causes)
+    scene = Scene(events, asked.by, across, axes(events, base), moved, alive)
     notes = [*asked.notes, *_cut_off(asked, rows)]
     arrays = _arrays(scene, offsets, causes, asked.by, notes)
-    said = findings(trace, scene, notes)
+    said = findings(trace, scene, notes) if told else nothing_found(scene)
     meta = {
         "title": title,
         "version": __version__,
@@ -89,12 +95,12 @@ def picture(
     return Picture(meta, arrays)
 
 
-def _chosen(asked: Causality, start: int | None, most: int) -> Ints:
+def _chosen(asked: Causality, start: int | None, most: int, latest: bool) -> Ints:
     """Return the rows of the picture, in the order of the table."""
     size = len(asked.events)
     if size <= most:
         return np.arange(size)
-    if start is None:
+    if start is None and not latest:
         raise InputError(
             f"{size:,} events are more than one page holds ({most:,}): --around ID makes a page of "
             "what is near an event; without -o the whole is served piece by piece"
@@ -104,7 +110,7 @@ def _chosen(asked: Causality, start: int | None, most: int) -> Ints:
     if times:  # rows without a time are last
         place = np.where(times[0].known, times[0].after, np.iinfo(np.int64).max)
     order = np.argsort(place, kind="stable")
-    at = int(np.flatnonzero(order == start)[0])
+    at = size if start is None else int(np.flatnonzero(order == start)[0])
     first = min(max(at - most // 2, 0), size - most)
     return np.sort(order[first : first + most])
 

@@ -40,15 +40,18 @@ _EXPORT: Final = re.compile(r"^export\s+(?=(?:async\s+)?(?:function|const|class|
 def page(shown: Picture) -> str:
     """Return the file of a picture."""
     data = base64.b64encode(zlib.compress(shown.packed(), 6)).decode("ascii")
-    return _filled(str(shown.meta["title"]), data, "'none'", "")
+    return _filled(str(shown.meta["title"]), data, "'none'", "", "")
 
 
-def served_page(title: str, source: str) -> str:
-    """Return a page that asks the server it came from, at the path `source`, for its data."""
-    return _filled(title, "", "'self'", source)
+def served_page(title: str, source: str, *, grows: bool = False) -> str:
+    """Return a page that asks the server it came from, at the path `source`, for its data.
+
+    `grows`: again and again.
+    """
+    return _filled(title, "", "'self'", source, "yes" if grows else "")
 
 
-def _filled(title: str, data: str, connect: str, source: str) -> str:
+def _filled(title: str, data: str, connect: str, source: str, grows: str) -> str:
     script, style = code(), _read("page.css")
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
@@ -61,6 +64,7 @@ def _filled(title: str, data: str, connect: str, source: str) -> str:
         "SCRIPT": script,
         "DATA": data,
         "SOURCE": html.escape(source),
+        "GROWS": grows,
     }
     # In one pass, so that nothing that was put in is looked at again.
     return re.sub(r"\{\{([A-Z]+)\}\}", lambda found: parts[found[1]], _read("page.html"))

@@ -104,6 +104,10 @@ export function axesOf(data, graph) {
     const values = filled(data.arrays[`time.${name}`], graph);
     axes[name] = new Axis(name, values, BigInt(base), data.meta.epoch);
   }
+  if (data.meta.tiles) {
+    if (!data.meta.times.length) axes.file = new Axis("file", data.arrays.place, null, false);
+    return axes;
+  }
   axes.logical = new Axis("logical", numbersOf(graph.depth), null, false);
   axes.order = new Axis("order", numbersOf(graph.rank), null, false);
   axes.file = new Axis("file", placesOf(data.arrays.place), null, false);

@@ -76,7 +76,8 @@ class App {
     byId("run").addEventListener("change", () => this.setRun(Number(byId("run").value)));
     byId("search").addEventListener("input", () => this.search(byId("search").value));
     byId("search").addEventListener("keydown", (event) => {
-      if (event.key === "Enter") this.nextMatch(event.shiftKey ? -1 : 1);
+      if (event.key === "Enter" && this.scene.meta.tiles && this.query) this.find(this.query);
+      else if (event.key === "Enter") this.nextMatch(event.shiftKey ? -1 : 1);
       if (event.key === "Escape") {
         byId("search").value = "";
         this.search("");
@@ -231,6 +232,7 @@ class App {
       this.moving = false;
       this.draw();
       this.note();
+      this.fetchPiece();
     }, REST);
     this.draw();
   }
@@ -305,7 +307,12 @@ class App {
     const counts = { all: new Uint32Array(size), past: new Uint32Array(size), future: new Uint32Array(size) };
     const scale = (size - 1) / (scene.high - scene.low || 1);
     let most = 1;
-    for (const row of scene.rows) {
+    const whole = scene.data.arrays["overview.rows"]; // of a trace in pieces
+    whole?.forEach((rows, k) => {
+      const bin = Math.min(size - 1, Math.floor((k / whole.length) * size));
+      most = Math.max(most, (counts.all[bin] += rows));
+    });
+    for (const row of whole ? [] : scene.rows) {
       const bin = Math.floor((scene.axis.values[row] - scene.low) * scale);
       most = Math.max(most, ++counts.all[bin]);
       if (scene.past) {
@@ -325,13 +332,86 @@ class App {
   status(told) {
     const { scene } = this;
     const parts = [`${counted(told.events, "event")} in view`];
+    if (scene.meta.grid) parts.push(`of ${scene.meta.of.toLocaleString("en")}; come closer for messages and single events`);
     if (told.lines) parts.push(told.drawn < told.lines ? `${told.drawn.toLocaleString("en")} of ${counted(told.lines, "line")} drawn (zoom in for all)` : counted(told.lines, "line"));
     if (!told.singly) parts.push("bars where events are dense");
     if (scene.matches) parts.push(this.matchWords());
-    const left = scene.size - scene.rows.length;
+    const left = scene.meta.tiles ? 0 : scene.size - scene.rows.length;
     if (left && scene.run < 0 && !scene.only && !scene.lanes.hidden.size) parts.push(`${counted(left, "event")} without a place on this axis`);
     const said = parts.join(" · ");
     if (byId("status").textContent !== said) byId("status").textContent = said;
+  }
+
+  /** Show another state of the trace: what is chosen, hidden and seen stays. */
+  replace(data, keep = false) {
+    const { scene, view } = this;
+    const event = scene.chosen < 0 ? null : [scene.ids.at(scene.chosen), scene.members.at(scene.chosen), scene.kind[scene.chosen]];
+    const atEnd = !keep && scene.high <= view.x1;
+    const before = BigInt(scene.axis.base ?? 0);
+    const { lanes } = scene;
+    const names = (set) => new Set([...set].map((member) => lanes.names[member]));
+    const [hidden, own] = [names(lanes.hidden), lanes.own.map((member) => lanes.names[member])];
+    const next = new Scene(data);
+    next.setAxis(scene.axis.name);
+    if (scene.run < next.runs.size) next.setRun(scene.run);
+    const numbers = new Map(next.lanes.names.map((name, k) => [name, k]));
+    next.lanes.hidden = new Set([...hidden].map((name) => numbers.get(name)).filter((k) => k !== undefined));
+    next.lanes.own = own.map((name) => numbers.get(name)).filter((k) => k !== undefined);
+    next.lanes.order = lanes.order;
+    next.only = scene.only;
+    this.scene = next;
+    this.near = [];
+    this.pin = -1;
+    if (lanes.grouping && !["topics", "role", "source"].includes(lanes.grouping)) next.lanes.group(lanes.grouping);
+    next.lanes.arrange();
+    next.place();
+    if (this.query) next.match(questionOf(this.query));
+    const shift = next.axis.timed ? Number(before - next.axis.base) : 0;
+    let width = view.x1 - view.x0;
+    if (atEnd && scene.low >= view.x0) width = Math.max(width, (next.high - next.low) * 1.06);
+    const end = atEnd ? next.high + width * 0.03 : view.x1 + shift;
+    this.gutter();
+    if (event) {
+      for (let row = 0; row < next.size; row++) {
+        if (next.kind[row] === event[2] && next.ids.at(row) === event[0] && next.members.at(row) === event[1]) {
+          next.choose(row);
+          break;
+        }
+      }
+    }
+    if (!keep) this.look(end - width, end);
+    this.show();
+  }
+
+  /** Of a trace in pieces: ask for what is seen, unless the piece at hand has it. */
+  async fetchPiece() {
+    const { view, scene } = this;
+    const { piece, tiles } = scene.meta;
+    if (!tiles || (piece && view.x0 >= piece.from - 1 && view.x1 <= piece.to + 1)) return;
+    const [first, last] = [Math.max(view.x0, scene.low), Math.min(view.x1, scene.high)];
+    if (piece && first >= piece.from && last <= piece.to) return;
+    const asked = `?x0=${Math.floor(first)}&x1=${Math.ceil(last)}`;
+    if (asked === this.askedFor) return;
+    this.askedFor = asked;
+    try {
+      const data = await opened(asked);
+      if (asked === this.askedFor) this.replace(data, true);
+    } catch (error) {
+      this.say(error.message);
+    }
+  }
+
+  /** Of a trace in pieces: go to the next event that has a text in its id or in what it says. */
+  async find(text) {
+    const from = this.scene.chosen >= 0 ? this.scene.axis.values[this.scene.chosen] : -1;
+    try {
+      const data = await opened(`?find=${encodeURIComponent(text)}&from=${Math.floor(from)}`);
+      this.replace(data, true);
+      this.view.x1 = this.view.x0 + Math.min(this.view.x1 - this.view.x0, data.meta.piece.to - data.meta.piece.from);
+      this.reveal(data.meta.around);
+    } catch (error) {
+      this.say(error.message);
+    }
   }
 
   // -- choosing -----------------------------------------------------------------------------
@@ -702,22 +782,36 @@ class App {
   }
 }
 
-async function opened() {
-  const source = document.documentElement.dataset.source;
-  if (source) {
-    const answer = await fetch(source);
-    if (!answer.ok) throw new Error(`the server says ${answer.status}`);
-    return unpacked(await answer.arrayBuffer());
-  }
-  return unpacked(await inflated(byId("data").textContent.trim()));
+/** What the server has, or what stands in the page. */
+async function opened(asked = "") {
+  const { source } = document.documentElement.dataset;
+  if (!source) return unpacked(await inflated(byId("data").textContent.trim()));
+  const answer = await fetch(source + asked);
+  if (!answer.ok) throw new Error(await answer.text());
+  return unpacked(await answer.arrayBuffer());
+}
+
+/** Ask the server whether there is more, and show it; at the end of time, follow. */
+function follow(app) {
+  let known = null;
+  setInterval(async () => {
+    try {
+      const version = await (await fetch("version")).text();
+      if (known !== null && version !== known) app.replace(await opened());
+      known = version;
+    } catch {
+      byId("status").textContent = "The server does not answer any more: this is what it said last.";
+    }
+  }, 2000);
 }
 
 opened().then(
   (data) => {
     byId("loading").remove();
     globalThis.antecede = new App(data);
+    if (document.documentElement.dataset.grows) follow(globalThis.antecede);
   },
   (error) => {
-    byId("loading").textContent = `This page could not be opened: ${error.message}. It needs a browser of 2023 or later.`;
+    byId("loading").textContent = `This page could not be opened: ${error.message} (it needs a browser of 2023 or later)`;
   },
 );

@@ -137,7 +137,7 @@ class Painter {
     const height = Math.max(2, view.laneH * 0.42);
     ctx.globalAlpha = scene.past ? 0.12 : 0.28;
     for (let lane = this.first; lane <= this.last; lane++) {
-      ctx.fillStyle = this.hue(scene.rows[scene.start[lane]]);
+      ctx.fillStyle = this.laneHue(lane);
       const y = this.y(lane) - height / 2;
       let until = -Infinity;
       for (let at = scene.start[lane]; at < scene.start[lane + 1]; at++) {
@@ -322,6 +322,34 @@ class Painter {
   // -- events -------------------------------------------------------------------------------
 
   events() {
+    this.marks = new Map();
+    if (this.scene.meta.grid) return this.counts();
+    return this.rows();
+  }
+
+  /** A stretch of which only counts are at hand: how many events of a member each bin has. */
+  counts() {
+    const { scene, view, ctx } = this;
+    const { "grid.bin": bins, "grid.member": members, "grid.rows": rows } = scene.data.arrays;
+    const { width } = scene.meta.grid;
+    const broad = Math.max(1, width * this.scale - (width * this.scale > 3 ? 1 : 0));
+    const full = Math.min(46, view.laneH * 0.72);
+    let total = 0;
+    for (let k = 0; k < bins.length; k++) {
+      const lane = scene.lanes.laneOf[members[k]];
+      const x = view.left + (bins[k] * width - view.x0) * this.scale;
+      if (x > view.width || x + broad < view.left) continue;
+      total += rows[k];
+      if (lane < this.first || lane > this.last) continue;
+      const tall = full * Math.min(1, 0.2 + Math.log10(rows[k]) * 0.2);
+      ctx.fillStyle = this.theme.hues[members[k] % this.theme.hues.length];
+      ctx.fillRect(x, this.y(lane) - tall / 2, broad, tall);
+    }
+    this.told.events = total;
+    this.told.singly = false;
+  }
+
+  rows() {
     const ranges = [];
     let total = 0;
     for (let lane = this.first; lane <= this.last; lane++) {
@@ -332,7 +360,6 @@ class Painter {
     }
     this.told.events = total;
     this.told.singly = total <= SINGLY;
-    this.marks = new Map();
     for (const [lane, begin, end] of ranges) {
       if (this.told.singly) for (let at = begin; at < end; at++) this.mark(this.scene.rows[at]);
       else this.bars(lane, begin, end);
@@ -344,6 +371,10 @@ class Painter {
   hue(row) {
     const { hues } = this.theme;
     return row === undefined ? hues[0] : hues[this.scene.member[row] % hues.length];
+  }
+
+  laneHue(lane) {
+    return this.theme.hues[this.scene.lanes.lanes[lane].members[0] % this.theme.hues.length];
   }
 
   dimmed(row) {
@@ -606,7 +637,7 @@ class Painter {
       const letters = Math.max(3, Math.floor((view.left - 24) / 7));
       for (let lane = this.first; lane <= this.last; lane++) {
         const one = scene.lanes.lanes[lane];
-        ctx.fillStyle = this.hue(scene.rows[scene.start[lane]]);
+        ctx.fillStyle = this.laneHue(lane);
         ctx.fillRect(6, this.y(lane) - 5, 4, 10);
         ctx.fillStyle = theme.ink;
         ctx.fillText(plain(one.folded ? `▸ ${one.label}` : one.label, letters), 15, this.y(lane));

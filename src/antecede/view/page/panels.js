@@ -63,7 +63,7 @@ function summaryOf(app) {
   const how = { events: "sendings and arrivals", clocks: "vector clocks", causes: "declared causes" };
   const members = lanes.names.filter((_, k) => k < app.scene.nobody).length;
   const several = runs.size > 1 ? ` in ${counted(runs.size, "run")}` : "";
-  return `${meta.format}: ${counted(meta.events, "event")} of ${counted(members, "member")}${several}. What came before what is told by ${how[meta.by]}.`;
+  return `${meta.format}: ${counted(meta.tiles ? meta.of : meta.events, "event")} of ${counted(members, "member")}${several}. What came before what is told by ${how[meta.by]}.`;
 }
 
 /** A sentence, what stands between `marks` as code. */

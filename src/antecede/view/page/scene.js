@@ -47,6 +47,8 @@ export class Scene {
   }
 
   setMembers() {
+    const given = this.data.arrays["member.rows"];
+    if (given) return this.setGiven(given);
     const counts = new Int32Array(this.nobody + 1);
     const firsts = new Int32Array(this.nobody + 1).fill(this.size);
     for (let row = 0; row < this.size; row++) {
@@ -72,6 +74,16 @@ export class Scene {
     for (let k = 0; k < this.nobody; k++) names.push(this.members.value(k));
     names.push("(no member)");
     this.lanes = new Lanes(names, counts, firsts);
+  }
+
+  /** Members of the whole trace, of which this is a piece. */
+  setGiven(rows) {
+    const names = [];
+    for (let k = 0; k < this.nobody; k++) names.push(this.members.value(k));
+    names.push("(no member)");
+    const counts = Float64Array.from({ length: names.length }, (_, k) => rows[k] ?? 0);
+    this.lanes = new Lanes(names, counts, Int32Array.from(names, (_, k) => k));
+    return undefined;
   }
 
   setRun(run) {
@@ -157,6 +169,7 @@ export class Scene {
       if (values[row] > this.high) this.high = values[row];
     }
     if (this.low > this.high) this.low = this.high = 0;
+    if (this.meta.extent) ({ low: this.low, high: this.high } = this.meta.extent);
     this.version = (this.version ?? 0) + 1;
   }
 
