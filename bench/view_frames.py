@@ -117,8 +117,8 @@ def main() -> None:
     begin = time.perf_counter()
     text = page(picture(trace, title="frames"))
     print(
-        f"{len(trace.events):,} events, {members} members: page of {len(text) / 1e6:.1f} MB made in "
-        f"{time.perf_counter() - begin:.1f} s"
+        f"{len(trace.events):,} events, {members} members: page of {len(text) / 1e6:.1f} MB made "
+        f"in {time.perf_counter() - begin:.1f} s"
     )
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "page.html"
@@ -128,7 +128,8 @@ def main() -> None:
     for name, (apart, spent) in found.items():
         print(
             f"{name:28} frame median {statistics.median(apart):5.1f} ms, 95 % "
-            f"{statistics.quantiles(apart, n=20)[-1]:5.1f} ms; script {statistics.median(spent):5.1f} ms"
+            f"{statistics.quantiles(apart, n=20)[-1]:5.1f} ms; script "
+            f"{statistics.median(spent):5.1f} ms"
         )
 
 

@@ -27,8 +27,8 @@ TIMES: Final = {
 """Columns that can be an axis, and what the page calls them."""
 EVENT_TIME: Final = "event_time"
 """The time of what a row tells: of an arrival when it arrived, else when it was sent or began."""
-_OF_ARRIVALS: Final = ("arrival", "send_time", "start_time", "commit_time", "author_time")
-_OF_OTHERS: Final = ("send_time", "start_time", "arrival", "commit_time", "author_time")
+OF_ARRIVALS: Final = ("arrival", "send_time", "start_time", "commit_time", "author_time")
+OF_OTHERS: Final = ("send_time", "start_time", "arrival", "commit_time", "author_time")
 
 
 class Times(NamedTuple):
@@ -47,8 +47,8 @@ class Times(NamedTuple):
 def event_time(events: pyarrow.Table) -> Any:
     """Return the time of what each row tells, int64 ns, null where unknown."""
     arrived = pc.is_in(events["kind"], pa.array([RECEIVE, DELIVER]))
-    of_arrivals = pc.coalesce(*(events[name] for name in _OF_ARRIVALS))
-    of_others = pc.coalesce(*(events[name] for name in _OF_OTHERS))
+    of_arrivals = pc.coalesce(*(events[name] for name in OF_ARRIVALS))
+    of_others = pc.coalesce(*(events[name] for name in OF_OTHERS))
     return pc.if_else(arrived, of_arrivals, of_others)
 
 

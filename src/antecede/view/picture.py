@@ -20,7 +20,7 @@ from antecede.formatting import counted
 from antecede.kernels.graph import edge_table
 from antecede.trace.arrow import Trace
 from antecede.trace.schema import KINDS
-from antecede.view.columns import Bools, Ints, axes, joined
+from antecede.view.columns import Ints, axes, joined
 from antecede.view.copies import Copies, copies
 from antecede.view.findings import Edges, Scene, findings, nothing_found
 from antecede.view.packing import Array, dictionary, packed, texts

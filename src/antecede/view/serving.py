@@ -50,15 +50,14 @@ class Serving:
     """A server of one page; `url` is where. Raises InputError where the port cannot be had."""
 
     def __init__(self, source: Source, port: int = 0) -> None:
-        self._word = secrets.token_urlsafe(16)
-        handler = type("Handler", (_Handler,), {"source": source, "word": self._word})
+        word = secrets.token_urlsafe(16)
         try:
-            self._server = ThreadingHTTPServer((HOST, port), handler)
+            self._server = _Server((HOST, port), _Handler)
         except (OSError, OverflowError) as error:
             raise InputError(f"port {port} cannot be had: {error}") from error
-        self._server.daemon_threads = True
-        self.port: int = self._server.server_address[1]
-        self.url = f"http://{HOST}:{self.port}/{self._word}/"
+        self._server.source, self._server.word = source, word
+        self.port = int(self._server.server_address[1])
+        self.url = f"http://{HOST}:{self.port}/{word}/"
 
     def serve(self) -> None:
         """Answer requests until `close` is called from elsewhere, or the user interrupts."""
@@ -74,22 +73,26 @@ class Serving:
         self._server.server_close()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Server(ThreadingHTTPServer):
     source: Source
     word: str
+    daemon_threads = True
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
     protocol_version = "HTTP/1.1"
     timeout = 30
 
     def do_GET(self) -> None:
         """Answer the page, its data, or what version they are of."""
-        host, port = self.server.server_address[:2]
-        known = {f"{name}:{port}" for name in (str(host), "localhost")}
+        known = {f"{name}:{self.server.server_address[1]}" for name in (HOST, "localhost")}
         if self.headers.get("Host") not in known:
             self._answer(403, "text/plain", b"this server answers its own name alone")
             return
         asked = urlsplit(self.path)
         first, _, rest = asked.path.removeprefix("/").partition("/")
-        if not secrets.compare_digest(first.encode(), self.word.encode()):
+        if not secrets.compare_digest(first.encode(), self.server.word.encode()):
             self._answer(404, "text/plain", b"the address is not the one that was printed")
             return
         try:
@@ -99,12 +102,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _found(self, path: str, asked: Mapping[str, str]) -> None:
         if path == "":
-            text = served_page(self.source.title, "data", grows=self.source.grows)
+            text = served_page(self.server.source.title, "data", grows=self.server.source.grows)
             self._answer(200, "text/html", text.encode())
         elif path == "version":
-            self._answer(200, "text/plain", self.source.version().encode())
+            self._answer(200, "text/plain", self.server.source.version().encode())
         elif path == "data":
-            body = zlib.compress(self.source.block(asked), 1)
+            body = zlib.compress(self.server.source.block(asked), 1)
             self._answer(200, "application/octet-stream", body, {"Content-Encoding": "deflate"})
         else:
             self._answer(404, "text/plain", b"there is nothing of that name")

@@ -3,7 +3,7 @@
     DIR/antecede-tiles.json     what it is of, and how it is cut
     DIR/members.parquet         member, rows, first (place); by the place of the first row
     DIR/level-K.parquet         bin, member (number of its row above), rows; bins of one width a
-                                level, twice as many in the next
+                                level, each cut into two in the next
     DIR/events/*.parquet        the rows in the schema, with `at`, their place along the axis
 
 A place is the time of what a row tells, ns, or its place in the files where no row tells a time;
@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,11 +64,10 @@ def levels_of(rows: int) -> int:
     return max(1, min(LEVELS, int(np.ceil(np.log2(max(2, rows / COARSEST)))) + 1))
 
 
-def about(
-    title: str, rows: int, low: int, high: int, timed: bool, **more: Any
-) -> dict[str, Any]:
+def about(title: str, rows: int, low: int, high: int, timed: bool, **more: Any) -> dict[str, Any]:
     """Return what `ABOUT` says of a trace whose places go from `low` to `high`."""
-    span = max(1, high - low + 1)
+    deepest = levels_of(rows) - 1
+    finest = -(-(high - low + 1) // (COARSEST << deepest))
     return {
         "version": VERSION,
         "made_by": f"antecede {__version__}",
@@ -76,9 +76,7 @@ def about(
         "low": low,
         "high": high,
         "timed": timed,
-        "levels": [
-            {"level": k, "width": -(-span // (COARSEST << k))} for k in range(levels_of(rows))
-        ],
+        "levels": [{"level": k, "width": finest << (deepest - k)} for k in range(deepest + 1)],
         **more,
     }
 
@@ -115,18 +113,18 @@ def write_tiles(
     said = about(
         title, len(events), low, high, timed, findings=told, notes=notes, format=trace.format, by=by
     )
-    for part in ("events",):
-        (folder / part).mkdir(parents=True, exist_ok=True)
+    (folder / "events").mkdir(parents=True, exist_ok=True)
     names = events["member"].combine_chunks().dictionary_encode()
     # Sorted by place, so a dictionary lists members by their first rows.
     member = pc.fill_null(names.indices, len(names.dictionary)).cast(pa.int32())
     _write_members(folder, events["at"], member, names.dictionary)
-    for level in said["levels"]:
-        bins = pc.divide(pc.subtract(events["at"], low), level["width"])
-        cells = pa.table({"bin": bins, "member": member}).group_by(["bin", "member"])
-        table = cells.aggregate([([], "count_all")]).rename_columns(["bin", "member", "rows"])
-        name = folder / f"level-{level['level']}.parquet"
-        pq.write_table(table.sort_by([("bin", "ascending")]), name, row_group_size=65_536)
+    bins = pc.divide(pc.subtract(events["at"], low), said["levels"][-1]["width"])
+    cells = pa.table({"bin": bins, "member": member, "rows": pa.array(np.ones(len(events), int))})
+    for level in reversed(said["levels"]):
+        summed = cells.group_by(["bin", "member"]).aggregate([("rows", "sum")])
+        cells = summed.rename_columns(["bin", "member", "rows"]).sort_by("bin")
+        pq.write_table(cells, folder / f"level-{level['level']}.parquet", row_group_size=65_536)
+        cells = cells.set_column(0, "bin", pc.shift_right(cells["bin"], 1))
     pq.write_table(events, folder / "events" / "part-0.parquet", row_group_size=32_768)
     (folder / ABOUT).write_text(json.dumps(said, indent=1), encoding="utf-8")
 
@@ -178,7 +176,8 @@ class Tiles:
             self._events: Any = ds.dataset(folder / "events", format="parquet")
             self._finest = self._about["levels"][-1]
         except (OSError, ValueError, KeyError, IndexError) as error:
-            raise InputError(f"holds no pieces that can be read: {error}", path=str(folder)) from error
+            what = f"holds no pieces that can be read: {error}"
+            raise InputError(what, path=str(folder)) from error
         self._around = around
         self._start = None if around is None else self._found(around)
 
@@ -216,8 +215,10 @@ class Tiles:
 
     def _match(self, text: str, after: int) -> tuple[int, int]:
         """Return the first event behind a place whose id or text holds a text."""
-        fields = [pc.match_substring(ds.field(name), text, ignore_case=True) for name in ("id", "text")]
-        mask = (fields[0] | fields[1]) & (ds.field("at") > self._about["low"] + after)
+        named, told = (
+            pc.match_substring(ds.field(name), text, ignore_case=True) for name in ("id", "text")
+        )
+        mask = (named | told) & (ds.field("at") > self._about["low"] + after)
         for batch in self._events.scanner(columns=["at", "file_order"], filter=mask).to_batches():
             if len(batch):
                 first = batch.slice(0, 1).to_pylist()[0]
@@ -351,11 +352,10 @@ class Tiles:
         """Return the numbers, among all members, of the members of a piece's rows."""
         ends = np.concatenate([[0], shown.arrays["member.ends"]]).tolist()
         body = shown.arrays["member.bytes"].tobytes()
-        names = [body[a:b].decode() for a, b in zip(ends, ends[1:], strict=False)]
-        number = pc.fill_null(pc.index_in(pa.array(names, pa.string()), self._members["member"]), -1)
-        codes = shown.arrays["member"]
-        found = np.append(number.to_numpy(), -1)[codes]
-        return found.astype(np.int32)
+        names = pa.array([body[a:b].decode() for a, b in pairwise(ends)], pa.string())
+        number = pc.fill_null(pc.index_in(names, self._members["member"]), -1)
+        found: Array = np.append(number.to_numpy(), -1)[shown.arrays["member"]].astype(np.int32)
+        return found
 
     def _member_arrays(self, codes: Array) -> dict[str, Array]:
         return {

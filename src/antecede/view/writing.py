@@ -34,7 +34,13 @@ MODULES: Final = (
 )
 """Each imports only from those before it."""
 _IMPORT: Final = re.compile(r"^import\s+\{[^}]*\}\s+from\s+\"\./[a-z]+\.js\";\n", re.MULTILINE)
-_EXPORT: Final = re.compile(r"^export\s+(?=(?:async\s+)?(?:function|const|class|let)\b)", re.MULTILINE)
+_EXPORT: Final = re.compile(r"^export\s+(?=(?:async|function|const|class|let)\b)", re.MULTILINE)
+_MARKS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+"""Characters that are not seen, and can turn text around: spelt out, as the page's script does."""
+
+
+def _spelt(found: re.Match[str]) -> str:
+    return f"‹U+{ord(found[0]):04X}›"
 
 
 def page(shown: Picture) -> str:
@@ -59,7 +65,7 @@ def _filled(title: str, data: str, connect: str, source: str, grows: str) -> str
     )
     parts = {
         "POLICY": policy,
-        "TITLE": html.escape(title),
+        "TITLE": html.escape(_MARKS.sub(_spelt, title)),
         "STYLE": style,
         "SCRIPT": script,
         "DATA": data,
@@ -76,7 +82,7 @@ def code() -> str:
     parts = [_EXPORT.sub("", _IMPORT.sub("", _read(name))) for name in MODULES]
     joined = "\n".join(parts)
     # Neither could be in a script that stands in HTML.
-    assert "</script" not in joined.lower() and "<!--" not in joined
+    assert not re.search("</script|<!--", joined, re.IGNORECASE)
     return f'"use strict";\n(() => {{\n{joined}\n}})();'
 
 

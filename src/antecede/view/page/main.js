@@ -644,10 +644,13 @@ class App {
     const panel = byId("panel");
     const before = panel.scrollTop;
     const same = panel.dataset.tab === this.tab && panel.dataset.event === String(this.scene.chosen);
+    const focus = "button, input, select, summary";
+    const at = Array.from(panel.querySelectorAll(focus)).indexOf(document.activeElement);
     panel.replaceChildren(...PANELS[this.tab](this).flat().filter(Boolean));
     panel.dataset.tab = this.tab;
     panel.dataset.event = String(this.scene.chosen);
     panel.scrollTop = same ? before : 0;
+    if (at >= 0) (same ? panel.querySelectorAll(focus)[at] ?? panel : panel).focus({ preventScroll: true });
     for (const name of Object.keys(PANELS)) {
       byId(`tab-${name}`).setAttribute("aria-selected", String(name === this.tab));
       byId(`tab-${name}`).tabIndex = name === this.tab ? 0 : -1;

@@ -63,7 +63,7 @@ function summaryOf(app) {
   const how = { events: "sendings and arrivals", clocks: "vector clocks", causes: "declared causes" };
   const members = lanes.names.filter((_, k) => k < app.scene.nobody).length;
   const several = runs.size > 1 ? ` in ${counted(runs.size, "run")}` : "";
-  return `${meta.format}: ${counted(meta.tiles ? meta.of : meta.events, "event")} of ${counted(members, "member")}${several}. What came before what is told by ${how[meta.by]}.`;
+  return `${meta.format}: ${counted(meta.tiles ? meta.of : meta.events, "event")} of ${counted(members, "member")}${several}.${meta.events ? ` What came before what is told by ${how[meta.by]}.` : ""}`;
 }
 
 /** A sentence, what stands between `marks` as code. */
@@ -192,11 +192,8 @@ export function membersPanel(app) {
 
 function memberList(app, lanes) {
   const there = [];
-  for (const lane of lanes.lanes) there.push(...lane.members);
-  const shown = new Set(there);
-  for (let member = 0; member < lanes.names.length; member++) {
-    if (lanes.counts[member] && !shown.has(member)) there.push(member);
-  }
+  lanes.names.forEach((_, member) => lanes.counts[member] && there.push(member));
+  there.sort(lanes.comparison()); // hidden ones stay in their place, so that they can be had back
   const list = there.slice(0, 500).map((member) => el("li", {},
     el("label", {}, el("input", { type: "checkbox", checked: !lanes.hidden.has(member), onchange: () => app.arrange((l) => (l.hidden.delete(member) || l.hidden.add(member))) }),
       ` ${plain(lanes.names[member], 60)} `, el("span", { class: "soft" }, lanes.counts[member].toLocaleString("en"))),
@@ -258,8 +255,10 @@ function relations(app, row) {
     all += scene.alive[k] && scene.runs.codes[k] === run ? 1 : 0;
   }
   const part = (number, word, kind) => el("div", { class: `figure ${kind}` }, el("b", {}, number.toLocaleString("en")), ` ${word}`);
-  return el("div", { class: "figures" }, part(before, "before it", "past"), part(after, "after it", "future"),
+  const figures = el("div", { class: "figures" }, part(before, "before it", "past"), part(after, "after it", "future"),
     part(all - before - after - 1, "concurrent", "apart"));
+  if (scene.meta.of <= scene.size) return figures;
+  return el("div", {}, figures, el("p", { class: "warn" }, `Counted among the ${counted(scene.size, "event")} at hand, of ${scene.meta.of.toLocaleString("en")}: the whole past may hold more. antecede ask answers for all.`));
 }
 
 function waited(app, row) {

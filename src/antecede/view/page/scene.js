@@ -56,7 +56,7 @@ export class Scene {
       const member = this.member[row];
       if (!counts[member]++) firsts[member] = row;
     }
-    const order = sortedRows(this.axis ? this.axis.values : this.data.arrays.place);
+    const order = sortedRows(Object.values(this.axes)[0].values);
     const seen = new Uint8Array(this.nobody + 1);
     order.forEach((row, k) => {
       const member = this.member[row];
@@ -281,7 +281,7 @@ export class Scene {
  */
 export function questionOf(text) {
   const parts = [];
-  const shape = /(?:(-)?(\w+):)?(?:"([^"]*)"|\/((?:[^/\\]|\\.)+)\/|(\S+))/g;
+  const shape = /(-)?(?:(\w+):)?(?:"([^"]*)"|\/((?:[^/\\]|\\.)+)\/|(\S+))/g;
   for (const found of text.matchAll(shape)) {
     const word = found[3] ?? found[5];
     const test = found[4] !== undefined ? testOf(found[4]) : containing(word);
