@@ -231,8 +231,9 @@ def _waits(scene: Scene) -> list[dict[str, Any]]:
 
 def _skew(report: AuditReport, scene: Scene, rows: _Rows) -> dict[str, Any] | None:
     """Return how far the members' clocks must be apart; None where no times tell."""
-    found = report.details.get("clock_skew")
-    if not found and scene.axes and len(scene.edges.cause):
+    # An audit compares declared causes; where arrivals are told, these say more.
+    found = None if scene.by == EVENTS else report.details.get("clock_skew")
+    if not (found and found["pairs"]) and scene.axes and len(scene.edges.cause):
         axis = scene.axes[0]
         column = pa.array(axis.after, mask=~axis.known)
         table = scene.events.set_column(

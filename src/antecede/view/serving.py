@@ -107,8 +107,10 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "version":
             self._answer(200, "text/plain", self.server.source.version().encode())
         elif path == "data":
+            version = self.server.source.version()  # before it is read: what comes after is new
             body = zlib.compress(self.server.source.block(asked), 1)
-            self._answer(200, "application/octet-stream", body, {"Content-Encoding": "deflate"})
+            more = {"Content-Encoding": "deflate", "X-Trace-Version": version}
+            self._answer(200, "application/octet-stream", body, more)
         else:
             self._answer(404, "text/plain", b"there is nothing of that name")
 

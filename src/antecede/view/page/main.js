@@ -791,17 +791,19 @@ async function opened(asked = "") {
   if (!source) return unpacked(await inflated(byId("data").textContent.trim()));
   const answer = await fetch(source + asked);
   if (!answer.ok) throw new Error(await answer.text());
-  return unpacked(await answer.arrayBuffer());
+  const version = answer.headers.get("X-Trace-Version");
+  return Object.assign(unpacked(await answer.arrayBuffer()), { version });
 }
 
 /** Ask the server whether there is more, and show it; at the end of time, follow. */
-function follow(app) {
-  let known = null;
+function follow(app, version) {
+  let known = version;
   setInterval(async () => {
     try {
-      const version = await (await fetch("version")).text();
-      if (known !== null && version !== known) app.replace(await opened());
-      known = version;
+      if ((await (await fetch("version")).text()) === known) return;
+      const data = await opened();
+      known = data.version;
+      app.replace(data);
     } catch {
       byId("status").textContent = "The server does not answer any more: this is what it said last.";
     }
@@ -812,7 +814,7 @@ opened().then(
   (data) => {
     byId("loading").remove();
     globalThis.antecede = new App(data);
-    if (document.documentElement.dataset.grows) follow(globalThis.antecede);
+    if (document.documentElement.dataset.grows) follow(globalThis.antecede, data.version);
   },
   (error) => {
     byId("loading").textContent = `This page could not be opened: ${error.message} (it needs a browser of 2023 or later)`;
