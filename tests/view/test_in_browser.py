@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ def test_a_chain_of_causes_is_one(opened: Opened) -> None:
         chain = shown.evaluate("([a, b]) => antecede.scene.graph.path(a, b)", [row, last])
         assert chain[0] == row
         assert chain[-1] == last
-        for a, b in zip(chain, chain[1:], strict=False):
+        for a, b in pairwise(chain):
             assert asked._mask([b], backwards=True)[a]
 
 
@@ -130,7 +131,8 @@ def test_the_keyboard_alone_reaches_everything(opened: Opened) -> None:
     first = shown.evaluate("antecede.scene.chosen")
     assert first >= 0
     shown.evaluate("row => antecede.reveal(row)", row_of(shown, "b", "receive", "cyd"))
-    chosen = "antecede.scene.ids.at(antecede.scene.chosen) + ' ' + antecede.scene.kindOf(antecede.scene.chosen)"
+    chosen = "((scene) => `${scene.ids.at(scene.chosen)} ${scene.kindOf(scene.chosen)}`)"
+    chosen += "(antecede.scene)"
     shown.keyboard.press("ArrowRight")
     assert shown.evaluate(chosen) == "a receive"
     shown.keyboard.press("c")
@@ -209,7 +211,8 @@ def test_a_narrow_screen_has_all_of_it_and_touch_moves_it(opened: Opened) -> Non
       canvas.setPointerCapture = () => {};
       const box = canvas.getBoundingClientRect();
       const fire = (type, id, x) => canvas.dispatchEvent(new PointerEvent(type, {
-        pointerId: id, pointerType: "touch", clientX: box.left + x, clientY: box.top + 90, bubbles: true }));
+        pointerId: id, pointerType: "touch", clientX: box.left + x, clientY: box.top + 90,
+        bubbles: true }));
       for (const id of ids) fire("pointerdown", id, 200 + id);
       for (const [id, x] of steps) fire("pointermove", id, x);
       for (const id of ids) fire("pointerup", id, 0);

@@ -78,7 +78,7 @@ def test_missing_causes_are_named() -> None:
     made = picture(trace, title="t")
     assert made.meta["missing"]["ids"] == 2
     assert {one["id"] for one in made.meta["missing"]["named"]} == {"gone", "lost"}
-    meta, arrays = unpacked(made.packed())
+    _, arrays = unpacked(made.packed())
     assert [arrays["missing.texts"][k] for k in arrays["missing"]] == ["gone", "lost"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -123,9 +124,7 @@ def test_a_million_events_at_one_instant(tmp_path: Path) -> None:
             "send_time": np.full(size, T0),
         }
     )
-    write_tiles(
-        Trace(conform(table), QUARANTINE_SCHEMA.empty_table(), "table", {}), tmp_path, "t"
-    )
+    write_tiles(Trace(conform(table), QUARANTINE_SCHEMA.empty_table(), "table", {}), tmp_path, "t")
     meta, arrays = unpacked(Tiles(tmp_path).block({}))
     assert "grid" in meta
     assert arrays["grid.rows"].tolist() == [size]
@@ -155,5 +154,5 @@ def test_a_folder_that_is_taken_or_none(trace: Trace, tmp_path: Path) -> None:
 
 def test_levels_nest() -> None:
     widths = [one["width"] for one in about("t", 10**6, 0, 10**15, True)["levels"]]
-    assert all(a == 2 * b for a, b in zip(widths, widths[1:], strict=False))
+    assert all(a == 2 * b for a, b in pairwise(widths))
     assert widths[0] * tiles.COARSEST > 10**15

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import signal
@@ -9,14 +10,24 @@ import subprocess
 import sys
 import time
 import urllib.request
+import zlib
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from antecede.check.script.parse import load_script
+from antecede.check.script.run import run_script
 from antecede.cli import main
+from antecede.diagram.model import SEND
+from antecede.diagram.steps import from_run
+from antecede.view import picture
+from antecede.view.diagrams import trace_of
 from antecede.view.tiles import ABOUT
+from tests.conftest import ROOT
 from tests.view.made import drawn, held
+from tests.view.unpacked import unpacked
 
 LOG = """alice {"alice": 1}
 asks
@@ -140,3 +151,52 @@ def test_pieces_are_cut_and_served(tmp_path: Path, capsys: pytest.CaptureFixture
                 assert answer.status == 200
         finally:
             assert _ended(process) == 0
+
+
+# -- pages of other commands ----------------------------------------------------------------------
+
+
+def _data(file: Path) -> dict[str, Any]:
+    found = re.search(r'id="data">([^<]*)<', file.read_text(encoding="utf-8"))
+    assert found is not None
+    return unpacked(zlib.decompress(base64.b64decode(found[1])))[0]
+
+
+def test_an_audit_writes_its_page(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = file.parent / "audit.html"
+    assert main(["audit", str(file), "--page", str(out)]) == 0
+    assert f"The page: {out}" in capsys.readouterr().out
+    assert _data(out)["events"] == 12
+    assert main(["audit", str(file), "--page", str(out)]) == 2
+    assert main(["audit", str(file), "--page", "x.txt"]) == 2
+    assert "ends in .html" in capsys.readouterr().err
+
+
+def test_a_counterexample_as_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "ce.html"
+    assert main(["check", "bss", "--variant", "as-published", "--page", str(out)]) == 1
+    assert str(out) in capsys.readouterr().err
+    meta = _data(out)
+    assert "delivered before a message of its causal past (a1)" in meta["findings"][0]["what"]
+    assert len(meta["findings"][0]["rows"]) == 1
+    assert main(["check", "bss", "--page", "x.svg"]) == 2
+
+
+def test_every_scenario_becomes_a_trace() -> None:
+    for path in sorted((ROOT / "scenarios").glob("*.scenario")):
+        diagram = from_run(run_script(load_script(path)))
+        trace = trace_of(diagram)
+        kinds = trace.events["kind"].to_pylist()
+        assert kinds.count("send") >= len([mark for mark in diagram.marks if mark.kind == SEND])
+        meta = picture(trace, title=path.name).meta
+        assert not any("no row says to be sent" in one["what"] for one in meta["findings"]), path
+
+
+def test_a_simulated_trace_says_how_to_look_at_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scenario, out = tmp_path / "mesh.toml", tmp_path / "run.parquet"
+    scenario.write_text('[topology]\nkind="mesh"\npeers=3\n[run]\nduration_s=0.3\n')
+    assert main(["simulate", str(scenario), "--trace", str(out)]) == 0
+    assert f"antecede view {out}" in capsys.readouterr().out
+    assert main(["view", str(out), "-o", str(tmp_path / "run.html")]) == 0

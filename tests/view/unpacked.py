@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,5 @@ def unpacked(block: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
         column = name.removesuffix(".ends")
         body = arrays[f"{column}.bytes"].tobytes()
         ends = [0, *arrays[name].tolist()]
-        arrays[f"{column}.texts"] = [
-            body[a:b].decode() for a, b in zip(ends, ends[1:], strict=False)
-        ]
+        arrays[f"{column}.texts"] = [body[a:b].decode() for a, b in pairwise(ends)]
     return header["meta"], arrays

@@ -6,7 +6,7 @@ is what `antecede ask` answers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -57,6 +57,7 @@ def picture(
     latest: bool = False,
     base: int | None = None,
     told: bool = True,
+    also: Sequence[Mapping[str, Any]] = (),
     asked: Causality | None = None,
 ) -> Picture:
     """Return the picture of a trace that was read.
@@ -64,7 +65,8 @@ def picture(
     `by`: what tells what came before what, as for `Causality`; `around`: the event to begin with;
     `most`: events that it holds. A larger trace is cut to those nearest to `around`, or (`latest`)
     to the last ones, and says so. `base`: what the time of what rows tell is counted from, the
-    earliest if None. `told`: with findings.
+    earliest if None. `told`: with findings. `also`: findings to
+    begin with (what, advice, rows).
     Raises InputError for an event that is not there, and for a larger trace without `around`.
     """
     asked = Causality(trace, by=by) if asked is None else asked
@@ -79,6 +81,7 @@ def picture(
     notes = [*asked.notes, *_cut_off(asked, rows)]
     arrays = _arrays(scene, offsets, causes, asked.by, notes)
     said = findings(trace, scene, notes) if told else nothing_found(scene)
+    said["findings"] = [*map(dict, also), *said["findings"]]
     meta = {
         "title": title,
         "version": __version__,

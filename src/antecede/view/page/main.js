@@ -331,7 +331,8 @@ class App {
 
   status(told) {
     const { scene } = this;
-    const parts = [`${counted(told.events, "event")} in view`];
+    const parts = this.notice ? [this.notice] : [];
+    parts.push(`${counted(told.events, "event")} in view`);
     if (scene.meta.grid) parts.push(`of ${scene.meta.of.toLocaleString("en")}; come closer for messages and single events`);
     if (told.lines) parts.push(told.drawn < told.lines ? `${told.drawn.toLocaleString("en")} of ${counted(told.lines, "line")} drawn (zoom in for all)` : counted(told.lines, "line"));
     if (!told.singly) parts.push("bars where events are dense");
@@ -710,9 +711,16 @@ class App {
     return this.say(there[this.finding].what);
   }
 
+  /** Tell something for a few seconds, below the picture and to who listens. */
   say(text) {
-    byId("live").textContent = plain(text, 300);
-    byId("status").textContent = plain(text, 300);
+    this.notice = plain(text, 300);
+    byId("live").textContent = this.notice;
+    clearTimeout(this.forgets);
+    this.forgets = setTimeout(() => {
+      this.notice = "";
+      this.draw();
+    }, 6000);
+    this.draw();
   }
 
   // -- address and files --------------------------------------------------------------------

@@ -166,6 +166,8 @@ class Painter {
       const never = scene.marks[row] & UNDELIVERED;
       const begin = never ? row : scene.received[row];
       const end = never ? view.x1 + 1 : this.values[row];
+      // Where steps are counted, a delivery right after its receipt was not held.
+      if (!scene.axis.timed && end - this.values[begin] <= 1) continue;
       if (end < view.x0 || this.values[begin] > view.x1) continue;
       const x = Math.max(view.left - 5, this.x(begin));
       const width = Math.min(view.width + 5, view.left + (end - view.x0) * this.scale) - x;
@@ -204,7 +206,7 @@ class Painter {
     }
     this.told.lines = visible.length;
     this.told.drawn = Object.values(sets).reduce((sum, set) => sum + set.length, 0);
-    const arrows = this.told.drawn <= 700 && this.view.laneH >= 9;
+    const arrows = this.told.drawn <= Math.min(700, this.view.width / 2) && this.view.laneH >= 9;
     const strong = Math.max(0.16, Math.min(0.95, 500 / Math.max(1, this.told.drawn)));
     this.byHue(sets.plain, strong, arrows);
     this.lineSet(sets.dim, this.theme.dim, 0.45, [], 1, false);
@@ -359,7 +361,8 @@ class Painter {
       total += end - begin;
     }
     this.told.events = total;
-    this.told.singly = total <= SINGLY;
+    const room = (ranges.length * (this.view.width - this.view.left)) / 4;
+    this.told.singly = total <= Math.min(SINGLY, Math.max(60, room));
     for (const [lane, begin, end] of ranges) {
       if (this.told.singly) for (let at = begin; at < end; at++) this.mark(this.scene.rows[at]);
       else this.bars(lane, begin, end);

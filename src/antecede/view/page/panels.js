@@ -48,7 +48,7 @@ export function findingsPanel(app) {
     el("h2", {}, "Findings"),
     meta.findings.length
       ? el("ol", { class: "findings" }, meta.findings.map((one) => findingItem(app, one)))
-      : el("p", {}, meta.edges ? "None: no effect comes before its cause, and nothing was set aside." : "None; no event names a cause that is there, so no order could be compared."),
+      : el("p", {}, nothingFound(meta)),
     ...inversionParts(app),
     ...skewParts(app),
     ...waitParts(app),
@@ -56,6 +56,12 @@ export function findingsPanel(app) {
     legend(app),
   ];
   return parts;
+}
+
+function nothingFound(meta) {
+  if (meta.axes[0]?.compared) return "None: nothing was set aside, and no effect is before its cause by the time.";
+  if (meta.edges) return "None: nothing was set aside, and no effect is before its cause.";
+  return meta.by === "events" ? "None; no times to compare arrivals and sendings by." : "None; no event names a cause that is there, so no order could be compared.";
 }
 
 function summaryOf(app) {
@@ -86,7 +92,7 @@ function table(head, rows) {
 function inversionParts(app) {
   const { meta } = app.scene;
   const share = (one) => `${one.count.toLocaleString("en")} of ${one.compared.toLocaleString("en")}`;
-  const rows = meta.orders.map((one) => [
+  const rows = meta.orders.filter((one) => one.compared).map((one) => [
     ORDER_WORDS[one.order] ?? one.order, share(one), one.largest || "–",
     one.rows.length ? goTo(app, one.rows, "Show") : "",
   ]);
