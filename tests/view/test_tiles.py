@@ -43,7 +43,7 @@ def test_every_level_counts_every_row(trace: Trace, tmp_path: Path) -> None:
         found = {(cell["bin"], names[cell["member"]]): cell["rows"] for cell in cells}
         wanted: dict[tuple[int, str], int] = {}
         for time, member in zip(times.tolist(), members, strict=True):
-            key = (time - said["low"]) // level["width"], member
+            key = (time - said["low"]) // level["width"], str(member)
             wanted[key] = wanted.get(key, 0) + 1
         assert found == wanted
 
@@ -81,7 +81,7 @@ def test_a_stretch_has_its_events_or_their_counts(
 
 def test_it_begins_with_an_event_and_finds_others(trace: Trace, tmp_path: Path) -> None:
     write_tiles(trace, tmp_path, "t")
-    ids = trace.events["id"].to_pylist()
+    ids = [str(id) for id in trace.events["id"].to_pylist()]
     meta, arrays = unpacked(Tiles(tmp_path, Event(ids[700])).block({}))
     assert arrays["id.texts"][arrays["id"][meta["around"]]] == ids[700]
     meta, arrays = asked(Tiles(tmp_path), find=ids[-1])

@@ -60,7 +60,12 @@ def test_without_out_a_browser_opens_a_file_of_ones_own(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr("webbrowser.open", lambda address: asked.append(address) or True)
+
+    def opens(address: str) -> bool:
+        asked.append(address)
+        return True
+
+    monkeypatch.setattr("webbrowser.open", opens)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert main(["view", str(file)]) == 0
     made = Path(capsys.readouterr().out.rpartition("-> ")[2].strip())

@@ -17,6 +17,7 @@ from antecede.formatting import counted
 from antecede.progress import Progress
 from antecede.trace.arguments import add_read_arguments, one_way, read_options
 from antecede.trace.arrow import Trace, read
+from antecede.view.naming import event_named
 from antecede.view.picture import LARGEST, picture
 from antecede.view.serving import Serving, Source
 from antecede.view.sources import Followed
@@ -87,9 +88,14 @@ def run(args: argparse.Namespace) -> int:
         return _serve(args, Tiles(Path(args.paths[0]), _around(args)))
     if args.follow:
         source = Followed(
-            _title(args), args.paths, lambda: _read(args), by=args.by, around=_around(args),
+            _title(args),
+            args.paths,
+            lambda: _read(args),
+            by=args.by,
+            around=args.around,
+            run=args.in_run,
             most=args.most,
-        )  # fmt: skip
+        )
         source.block({})  # so that what cannot be read is said before a browser opens
         return _serve(args, source)
     with Progress("reading"):
@@ -151,19 +157,12 @@ def _around(args: argparse.Namespace) -> Event | None:
     return Event(args.around, None, args.in_run)
 
 
-def _event(args: argparse.Namespace, trace: Trace) -> Event | None:
-    """Return the event that --around names: an id, or ID@MEMBER where no id is called that."""
-    name, at, member = (args.around or "").rpartition("@")
-    if not at or args.around in set(trace.events["id"].to_pylist()):
-        return _around(args)
-    return Event(name, member, args.in_run)
-
-
 def _write(args: argparse.Namespace, trace: Trace) -> int:
+    around = None
+    if args.around is not None:
+        around = event_named(trace.events, args.around, args.in_run)
     with Progress("looking for what came before what"):
-        shown = picture(
-            trace, title=_title(args), by=args.by, around=_event(args, trace), most=args.most
-        )
+        shown = picture(trace, title=_title(args), by=args.by, around=around, most=args.most)
         text = page(shown)
     if args.out is not None:
         out = Path(args.out)

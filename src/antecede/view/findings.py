@@ -34,6 +34,13 @@ WAITS: Final = 20
 SKEWED: Final = 20
 
 
+_TOLD: Final = (
+    "that could not be read as events",
+    "that the trace does not have: what came before these is not known",
+)
+"""Ends of notes of `Causality` that an audit says with more words."""
+
+
 class Edges(NamedTuple):
     """Causes and effects at different members, rows of the picture [edges]."""
 
@@ -62,7 +69,7 @@ def findings(trace: Trace, scene: Scene, notes: Sequence[str]) -> dict[str, Any]
     skew = _skew(report, scene, rows)
     told: list[dict[str, Any]] = [*_own(scene, inverted, waits), *_of_audit(report, rows)]
     return {
-        "findings": told + [{"what": note, "advice": "", "rows": []} for note in notes],
+        "findings": told + [_note(one) for one in notes if not one.endswith(_TOLD)],
         "axes": inverted,
         "orders": [_order(report, name, rows) for name in report.inversions],
         "waits": waits,
@@ -112,6 +119,10 @@ class _Rows:
 
 
 # -- sentences ------------------------------------------------------------------------------------
+
+
+def _note(text: str) -> dict[str, Any]:
+    return {"what": text, "advice": "", "rows": []}
 
 
 def _of_audit(report: AuditReport, rows: _Rows) -> Iterator[dict[str, Any]]:

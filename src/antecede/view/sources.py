@@ -7,16 +7,17 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from antecede.causality.asking import Named
 from antecede.errors import AntecedeError
 from antecede.trace.arrow import Trace
+from antecede.view.naming import event_named
 from antecede.view.picture import LARGEST, picture
 
 
 class Followed:
     """A trace as its files are now, read anew when they have changed.
 
-    `read` reads them. Files that cannot be read while they are written keep the picture before.
+    `read` reads them; `around`: the id of the event to begin with, `run`: of which run. Files that
+    cannot be read while they are written keep the picture before.
     """
 
     grows = True
@@ -28,13 +29,15 @@ class Followed:
         read: Callable[[], Trace],
         *,
         by: str | None = None,
-        around: Named | None = None,
+        around: str | None = None,
+        run: str | None = None,
         most: int = LARGEST,
         grows: bool = True,
     ) -> None:
         self.title, self.grows = title, grows
         self._paths, self._read = [Path(path) for path in paths], read
-        self._by, self._around, self._most = by, around, most
+        self._by, self._most = by, most
+        self._around, self._run = around, run
         self._lock = threading.Lock()
         self._made: tuple[str, bytes] | None = None
 
@@ -57,11 +60,14 @@ class Followed:
             if self._made is not None and self._made[0] == now:
                 return self._made[1]
             try:
+                trace, around = self._read(), None
+                if self._around is not None:
+                    around = event_named(trace.events, self._around, self._run)
                 made = picture(
-                    self._read(),
+                    trace,
                     title=self.title,
                     by=self._by,
-                    around=self._around,
+                    around=around,
                     most=self._most,
                     latest=self.grows,
                 ).packed()

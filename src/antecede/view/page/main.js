@@ -158,7 +158,7 @@ class App {
   gutter() {
     let longest = 6;
     for (const lane of this.scene.lanes.lanes.slice(0, 2000)) longest = Math.max(longest, lane.label.length);
-    this.view.left = Math.round(Math.max(56, Math.min(longest * 6.9 + 26, 240, this.view.width * 0.28)));
+    this.view.left = Math.round(Math.max(56, Math.min(longest * 7.3 + 26, 240, this.view.width * 0.28)));
   }
 
   fit(now = false) {

@@ -1,7 +1,7 @@
 // Painting a scene into a 2D context: a canvas, or what writes SVG. Nothing here knows of a page.
 
 import { AGAIN, NOWHERE, OWN, REPEATED, UNDELIVERED } from "./scene.js";
-import { plain } from "./words.js";
+import { plain, shortened } from "./words.js";
 
 export const THEMES = {
   light: {
@@ -637,13 +637,13 @@ class Painter {
       ctx.font = `${Math.min(12.5, view.laneH * 0.8)}px ${FONT}`;
       ctx.textBaseline = "middle";
       ctx.textAlign = "left";
-      const letters = Math.max(3, Math.floor((view.left - 24) / 7));
+      const letters = Math.max(3, Math.floor((view.left - 22) / 7.3));
       for (let lane = this.first; lane <= this.last; lane++) {
         const one = scene.lanes.lanes[lane];
         ctx.fillStyle = this.laneHue(lane);
         ctx.fillRect(6, this.y(lane) - 5, 4, 10);
         ctx.fillStyle = theme.ink;
-        ctx.fillText(plain(one.folded ? `▸ ${one.label}` : one.label, letters), 15, this.y(lane));
+        ctx.fillText(shortened(one.folded ? `▸ ${one.label}` : one.label, letters), 15, this.y(lane));
       }
     }
     ctx.restore();
