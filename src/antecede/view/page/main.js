@@ -151,6 +151,7 @@ class App {
     this.canvas.width = view.width * ratio;
     this.canvas.height = view.height * ratio;
     this.ratio = view.ratio = ratio;
+    view.text = innerWidth >= 1800 ? 1.25 : 1; // a projector's screen is seen from afar
     this.gutter();
     this.limit();
   }
@@ -158,7 +159,7 @@ class App {
   gutter() {
     let longest = 6;
     for (const lane of this.scene.lanes.lanes.slice(0, 2000)) longest = Math.max(longest, lane.label.length);
-    this.view.left = Math.round(Math.max(56, Math.min(longest * 7.3 + 26, 240, this.view.width * 0.28)));
+    this.view.left = Math.round(Math.max(56, Math.min((longest * 7.3 + 4) * this.view.text + 22, 240 * this.view.text, this.view.width * 0.28)));
   }
 
   fit(now = false) {

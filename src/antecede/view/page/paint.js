@@ -54,9 +54,14 @@ class Painter {
       scene.lanes.lanes.length - 1,
       Math.floor((view.y + view.height - TOP) / view.laneH),
     );
-    this.radius = Math.max(1.2, Math.min(5, view.laneH * 0.24));
+    this.text = view.text ?? 1;
+    this.radius = Math.max(1.2, Math.min(5 * this.text, view.laneH * 0.24));
     this.thin = 1 / (view.ratio ?? 1);
     this.told = { events: 0, lines: 0, drawn: 0, singly: true };
+  }
+
+  font(size) {
+    return `${size * this.text}px ${FONT}`;
   }
 
   x(row) {
@@ -65,6 +70,11 @@ class Painter {
 
   y(lane) {
     return TOP + (lane + 0.5) * this.view.laneH - this.view.y;
+  }
+
+  /** The height of a row: its lane's, or beside it where several stand at one place. */
+  rowY(row) {
+    return this.y(this.scene.lane[row]) + shiftOf(this.scene, this.view, row);
   }
 
   clipped(work) {
@@ -289,8 +299,8 @@ class Painter {
     const b = scene.to[k];
     const x = this.x(a);
     const z = this.x(b);
-    const y = this.y(scene.lane[a]);
-    const w = this.y(scene.lane[b]);
+    const y = this.rowY(a);
+    const w = this.rowY(b);
     ctx.moveTo(x, y);
     if (scene.lane[a] !== scene.lane[b]) ctx.lineTo(z, w);
     else if (scene.sort[k] === OWN || scene.lane[a] === scene.lane[b]) {
@@ -305,9 +315,9 @@ class Painter {
     const b = scene.to[k];
     if (scene.lane[a] === scene.lane[b]) return;
     const x = this.x(a);
-    const y = this.y(scene.lane[a]);
+    const y = this.rowY(a);
     const dx = this.x(b) - x;
-    const dy = this.y(scene.lane[b]) - y;
+    const dy = this.rowY(b) - y;
     const length = Math.hypot(dx, dy);
     if (length < 16) return;
     const ux = dx / length;
@@ -434,7 +444,7 @@ class Painter {
   shape(row) {
     const { ctx, scene, radius: r } = this;
     const x = this.x(row);
-    const y = this.y(scene.lane[row]);
+    const y = this.rowY(row);
     if (!scene.alive[row]) {
       ctx.moveTo(x - r, y - r);
       ctx.lineTo(x + r, y + r);
@@ -464,7 +474,7 @@ class Painter {
     for (const row of all) {
       if (!(scene.marks[row] & NOWHERE)) continue;
       const x = this.x(row);
-      const y = this.y(scene.lane[row]);
+      const y = this.rowY(row);
       const s = Math.max(7, Math.min(16, this.view.laneH * 0.4));
       ctx.moveTo(x, y);
       ctx.lineTo(x + s, y + s);
@@ -476,7 +486,7 @@ class Painter {
       if (!(scene.marks[row] & NOWHERE)) continue;
       const s = Math.max(7, Math.min(16, this.view.laneH * 0.4));
       const x = this.x(row) + s;
-      const y = this.y(scene.lane[row]) + s;
+      const y = this.rowY(row) + s;
       ctx.moveTo(x - 3, y - 3);
       ctx.lineTo(x + 3, y + 3);
       ctx.moveTo(x - 3, y + 3);
@@ -496,7 +506,7 @@ class Painter {
     for (const row of rows) {
       if (!mask[row]) continue;
       const x = this.x(row);
-      const y = this.y(scene.lane[row]) + offset;
+      const y = this.rowY(row) + offset;
       ctx.moveTo(x - r, y);
       ctx.lineTo(x + r, y);
     }
@@ -549,7 +559,7 @@ class Painter {
   labels(ranges) {
     const { ctx, scene, view, theme } = this;
     const said = scene.data.texts("text");
-    ctx.font = `11px ${FONT}`;
+    ctx.font = this.font(11);
     ctx.textBaseline = "alphabetic";
     ctx.textAlign = "left";
     for (const [lane, begin, end] of ranges) {
@@ -558,10 +568,10 @@ class Painter {
         const row = scene.rows[at];
         const x = this.x(row);
         const next = at + 1 < scene.start[lane + 1] ? this.x(scene.rows[at + 1]) : view.width;
-        const room = Math.min(next - x, 260) - 6;
-        const letters = Math.floor(room / 6);
+        const room = Math.min(next - x, 260 * this.text) - 6;
+        const letters = Math.floor(room / (6 * this.text));
         const least = scene.sent && scene.sent[row] >= 0 ? 12 : 4; // an arrival has a line to what it is
-        if (letters < least || this.dimmed(row) || x < view.left) continue;
+        if (scene.slots[row] > 1 || letters < least || this.dimmed(row) || x < view.left) continue;
         const text = plain((said && said.at(row)) || scene.ids.at(row), letters);
         ctx.lineWidth = 3;
         ctx.strokeStyle = theme.halo;
@@ -577,7 +587,7 @@ class Painter {
     const row = scene.chosen;
     if (row < 0 || scene.lane[row] < this.first || scene.lane[row] > this.last) return;
     const x = this.x(row);
-    const y = this.y(scene.lane[row]);
+    const y = this.rowY(row);
     ctx.strokeStyle = theme.chosen;
     ctx.lineWidth = 1;
     ctx.setLineDash([2, 3]);
@@ -610,7 +620,7 @@ class Painter {
       ctx.lineTo(x, TOP);
     }
     ctx.stroke();
-    ctx.font = `11px ${FONT}`;
+    ctx.font = this.font(11);
     ctx.fillStyle = theme.soft;
     ctx.textBaseline = "middle";
     ctx.textAlign = "center";
@@ -634,10 +644,10 @@ class Painter {
       for (let lane = this.first; lane <= this.last; lane++) {
         if (lane % 2) ctx.fillRect(0, this.y(lane) - view.laneH / 2, view.left, view.laneH);
       }
-      ctx.font = `${Math.min(12.5, view.laneH * 0.8)}px ${FONT}`;
+      ctx.font = this.font(Math.min(12.5, (view.laneH * 0.8) / this.text));
       ctx.textBaseline = "middle";
       ctx.textAlign = "left";
-      const letters = Math.max(3, Math.floor((view.left - 22) / 7.3));
+      const letters = Math.max(3, Math.floor((view.left - 22) / (7.3 * this.text)));
       for (let lane = this.first; lane <= this.last; lane++) {
         const one = scene.lanes.lanes[lane];
         ctx.fillStyle = this.laneHue(lane);
@@ -655,7 +665,7 @@ class Painter {
     ctx.stroke();
     const corner = this.corner();
     if (!corner) return;
-    ctx.font = `11px ${FONT}`;
+    ctx.font = this.font(11);
     ctx.fillStyle = theme.soft;
     ctx.textBaseline = "middle";
     ctx.textAlign = "left";
@@ -673,6 +683,14 @@ class Painter {
   }
 }
 
+/** How far below its lane's line a row is drawn. */
+function shiftOf(scene, view, row) {
+  const slots = scene.slots[row];
+  if (slots < 2) return 0;
+  const apart = Math.min(11, (view.laneH * 0.7) / (slots - 1));
+  return (scene.slot[row] - (slots - 1) / 2) * apart;
+}
+
 /** The row nearest to a point, and all that lie as near: { row, rows }, row -1 where none is. */
 export function hit(scene, view, px, py, reach = 9) {
   const lane = Math.floor((py - TOP + view.y) / view.laneH);
@@ -681,13 +699,16 @@ export function hit(scene, view, px, py, reach = 9) {
   const value = view.x0 + (px - view.left) / scale;
   const from = scene.firstAt(lane, value - reach / scale);
   const to = scene.firstAt(lane, value + reach / scale);
+  const middle = TOP + (lane + 0.5) * view.laneH - view.y;
   let row = -1;
   let best = Infinity;
   for (let at = from; at < to; at++) {
-    const apart = Math.abs(scene.axis.values[scene.rows[at]] - value);
+    const one = scene.rows[at];
+    const across = scene.slots[one] > 1 ? py - middle - shiftOf(scene, view, one) : 0;
+    const apart = Math.hypot((scene.axis.values[one] - value) * scale, across);
     if (apart < best) {
       best = apart;
-      row = scene.rows[at];
+      row = one;
     }
   }
   return { row, rows: scene.rows.subarray(from, to) };

@@ -162,6 +162,7 @@ export class Scene {
       if (this.lane[row] >= 0) this.rows[next[this.lane[row]]++] = row;
     }
     this.start = start;
+    this.spread();
     this.low = Infinity;
     this.high = -Infinity;
     for (const row of this.rows) {
@@ -171,6 +172,34 @@ export class Scene {
     if (this.low > this.high) this.low = this.high = 0;
     if (this.meta.extent) ({ low: this.low, high: this.high } = this.meta.extent);
     this.version = (this.version ?? 0) + 1;
+  }
+
+  /** Rows of a lane at the same place: which of how many each is, so that they can be drawn apart.
+   * A delivery in the moment of its receipt stays with that.
+   */
+  spread() {
+    const { values } = this.axis;
+    this.slot = new Int32Array(this.size);
+    this.slots = new Int32Array(this.size).fill(1);
+    let begin = 0;
+    while (begin < this.rows.length) {
+      const [lane, value] = [this.lane[this.rows[begin]], values[this.rows[begin]]];
+      let end = begin + 1;
+      while (end < this.rows.length && values[this.rows[end]] === value && this.lane[this.rows[end]] === lane) end++;
+      if (end - begin > 1) this.spreadOver(this.rows.subarray(begin, end));
+      begin = end;
+    }
+  }
+
+  spreadOver(rows) {
+    const { values } = this.axis;
+    let count = 0;
+    for (const row of rows) {
+      const receipt = this.received ? this.received[row] : -1;
+      const together = receipt >= 0 && this.lane[receipt] === this.lane[row] && values[receipt] === values[row];
+      this.slot[row] = together ? this.slot[receipt] : count++;
+    }
+    for (const row of rows) this.slots[row] = count;
   }
 
   isShown(row) {
