@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-SEND, DELIVER, HOLD, RELEASE, DISCARD, LOSE, JOIN, LEAVE = (
+SEND, DELIVER, HOLD, RELEASE, DISCARD, LOSE, JOIN, LEAVE, RECORD = (
     "send",
     "deliver",
     "hold",
@@ -21,6 +21,7 @@ SEND, DELIVER, HOLD, RELEASE, DISCARD, LOSE, JOIN, LEAVE = (
     "lose",
     "join",
     "leave",
+    "record",
 )
 """Kinds of marks. HOLD: a message arrives that must wait; LOSE: one that is lost would arrive."""
 
@@ -34,6 +35,7 @@ MEANING = {
     LOSE: "lost on the way",
     JOIN: "joins",
     LEAVE: "leaves",
+    RECORD: "records its state",
 }
 """Kinds in the words of a legend."""
 EARLY = "delivered before its cause"
@@ -109,6 +111,8 @@ class Diagram(NamedTuple):
     unit: str
     """What the time axis counts: "step" or "ms"."""
     ticks: tuple[Tick, ...]
+    wrong_means: str = EARLY
+    """What a mark that is wrong means."""
 
     def bare_arrivals(self) -> tuple[Arrow, ...]:
         """Return the arrows that end without a mark, as at a super peer or in a trace."""

@@ -16,7 +16,7 @@ from xml.sax import saxutils
 from xml.sax.saxutils import quoteattr
 
 from antecede.diagram import model
-from antecede.diagram.model import EARLY, MEANING, Arrow, Diagram, Held, Mark
+from antecede.diagram.model import MEANING, Arrow, Diagram, Held, Mark
 from antecede.diagram.placing import Box, Placing
 
 WIDTH = 1040.0
@@ -47,7 +47,7 @@ opacity:.75}.ac .head{fill:var(--ac-sent);opacity:.9}
 .ac .hold,.ac .release{fill:var(--ac-paper);stroke:var(--ac-held-edge);stroke-width:2}
 .ac .discard,.ac .edge{stroke:var(--ac-faint);stroke-width:2;fill:none}
 .ac .bar{fill:var(--ac-held);stroke:var(--ac-held-edge);stroke-width:1}
-.ac .dim{opacity:.22}.ac .passed{fill:var(--ac-faint)}
+.ac .record{fill:var(--ac-held-ink)}.ac .dim{opacity:.22}.ac .passed{fill:var(--ac-faint)}
 .ac text.why{fill:var(--ac-held-ink);font-size:11px;stroke:var(--ac-held)}
 .ac text.beside{stroke:var(--ac-paper)}
 .ac .wrong{stroke:var(--ac-wrong);stroke-width:2.5;fill:none}.ac text.bad{fill:var(--ac-wrong);
@@ -244,7 +244,7 @@ class _Picture:
         text, css = mark.label, "label"
         if mark.wrong:
             text, css = f"{mark.label} {mark.note}", "label bad"
-        elif mark.kind in (model.JOIN, model.LEAVE):
+        elif mark.kind in (model.JOIN, model.LEAVE, model.RECORD):
             text, css = _VERBS[mark.kind], "small"
         x, y = self.x(mark.at), self.lane_y[mark.lane]
         half = len(text) * CHARACTER / 2
@@ -271,7 +271,7 @@ class _Picture:
             x = self._legend_text(x + 32.0, y, "held back")
         if any(mark.wrong for mark in self.diagram.marks):
             self.parts.append(_shape(_WRONG, x + 6.0, y))
-            self._legend_text(x + 18.0, y, EARLY)
+            self._legend_text(x + 18.0, y, self.diagram.wrong_means)
         return y + 20.0
 
     def _legend_text(self, x: float, y: float, text: str) -> float:
@@ -311,6 +311,8 @@ def _shape(kind: str, x: float, y: float) -> str:
             return f'<path class="discard" d="M{x - 4:.1f} {y - 4:.1f}l8 8m0-8l-8 8"/>'
         case "wrong":
             return f'<path class="wrong" d="M{x - 6:.1f} {y - 6:.1f}l12 12m0-12l-12 12"/>'
+        case model.RECORD:
+            return f'<rect class="record" x="{x - 5:.1f}" y="{y - 5:.1f}" width="10" height="10"/>'
     return f'<path class="edge" d="M{x:.1f} {y - 9:.1f}v18"/>'
 
 
@@ -323,6 +325,7 @@ _VERBS = {
     model.LOSE: "",
     model.JOIN: "joins",
     model.LEAVE: "leaves",
+    model.RECORD: "records",
 }
 
 
