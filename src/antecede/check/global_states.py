@@ -13,8 +13,6 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any, Final, NamedTuple
 
-from antecede.diagram import model
-from antecede.diagram.model import Arrow, Diagram, Lane, Mark, Tick
 from antecede.errors import LimitError
 from antecede.oracle.cuts import Channel, Cuts, Witness
 from antecede.snapshots.base import (
@@ -33,7 +31,6 @@ FIFO, ANY = "fifo", "any"
 CHANNELS: Final = (FIFO, ANY)
 MOST_STATES: Final = 2_000_000
 UNFINISHED = "the snapshot was never complete"
-WRONG = "not of this global state"
 
 
 class Copy(NamedTuple):
@@ -83,7 +80,7 @@ class Explored(NamedTuple):
     failure: Failure | None
 
 
-class _World:
+class World:
     """A run so far: algorithms, channels, what happened; can be copied."""
 
     def __init__(self, kind: Make, plan: Plan, channels: str) -> None:
@@ -103,8 +100,9 @@ class _World:
         self.said: dict[str, tuple[bool, bool | None]] = {}
         """Message -> (sent inside, received inside; None: under way): what a verdict depends on."""
 
-    def copy(self) -> _World:
-        other = _World.__new__(_World)
+    def copy(self) -> World:
+        """Return a run that goes on by itself from here."""
+        other = World.__new__(World)
         other.__dict__.update(self.__dict__)
         other.algorithms = {}
         for name, algorithm in self.algorithms.items():
@@ -125,6 +123,7 @@ class _World:
     # -- what may happen -----------------------------------------------------------------------
 
     def moves_now(self) -> Iterator[Move]:
+        """Yield what can happen next."""
         for name in sorted(self.begins):
             if not self.algorithms[name].number:
                 yield Move("begin", name)
@@ -139,6 +138,7 @@ class _World:
                 yield Move("arrive", one.to, one)
 
     def make(self, move: Move) -> None:
+        """Let something happen."""
         self.moves.append(move)
         algorithm = self.algorithms[move.member]
         if move.kind == "begin":
@@ -232,9 +232,9 @@ def explore(
     """
     looked = ends = count = 0
     for count, plan in enumerate(plans(members, messages), 1):
-        level, seen = [_World(kind, plan, channels)], set[Any]()
+        level, seen = [World(kind, plan, channels)], set[Any]()
         while level:
-            following: list[_World] = []
+            following: list[World] = []
             for world in level:
                 moves = list(world.moves_now())
                 if not moves:
@@ -249,7 +249,7 @@ def explore(
     return Explored(count, looked, ends, None)
 
 
-def _after(world: _World, moves: Sequence[Move], seen: set[Any]) -> Iterator[_World]:
+def _after(world: World, moves: Sequence[Move], seen: set[Any]) -> Iterator[World]:
     for move in moves:
         further = world.copy()
         further.make(move)
@@ -269,51 +269,7 @@ def play(kind: Make, channels: str, *, members: int, messages: int, seed: int) -
     pairs = [(a, b) for a in names for b in names if a != b]
     sends = tuple(sorted((chance.choice(pairs) for _ in range(messages)), key=lambda one: one[0]))
     begins = tuple(chance.sample(names, chance.randint(1, members)))
-    world = _World(kind, Plan(names, sends, begins), channels)
+    world = World(kind, Plan(names, sends, begins), channels)
     while moves := list(world.moves_now()):
         world.make(chance.choice(moves))
     return world.failure()
-
-
-# -- how a failure looks -----------------------------------------------------------------------
-
-
-def diagram(failure: Failure, kind: Make, channels: str) -> Diagram:
-    """Return a failure as a space-time diagram: messages, markers, and where each recorded."""
-    world = _World(kind, failure.plan, channels)
-    lanes = {name: k for k, name in enumerate(failure.plan.members)}
-    marks: list[Mark] = []
-    arrows: list[Arrow] = []
-    sent: dict[Copy, int] = {}
-    wrong = failure.witness
-    for step, move in enumerate(failure.moves, 1):
-        lane = lanes[move.member]
-        before, recorded = set(world.flying), set(world.cut)
-        world.make(move)
-        sent |= dict.fromkeys(set(world.flying) - before, step)
-        if set(world.cut) - recorded:
-            marks.append(Mark(lane, step, model.RECORD, move.member))
-        if move.kind == "send":
-            marks.append(Mark(lane, step, model.SEND, world.rows[-1].id))
-        elif move.copy is not None:
-            copy = move.copy
-            marked = copy.marker is not None
-            arrows.append(Arrow(copy.name, lanes[copy.sender], sent[copy], lane, step, marked))
-            if not marked:
-                bad = wrong is not None and (wrong.id, wrong.target) == (copy.name, move.member)
-                note = wrong.what if bad and wrong is not None else ""
-                marks.append(Mark(lane, step, model.DELIVER, copy.name, note, bad))
-    ticks = tuple(Tick(k, str(k)) for k in range(1, len(failure.moves) + 1))
-    names = tuple(Lane(name) for name in failure.plan.members)
-    return Diagram(
-        failure.why,
-        names,
-        tuple(marks),
-        tuple(arrows),
-        (),
-        0,
-        len(failure.moves) + 1,
-        "step",
-        ticks,
-        WRONG,
-    )

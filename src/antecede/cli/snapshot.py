@@ -15,12 +15,12 @@ from antecede.check.global_states import (
     FIFO,
     MOST_STATES,
     Failure,
-    diagram,
     explore,
     play,
 )
 from antecede.cli.files.output import check_writable, save_text
 from antecede.cli.unused import refuse_unused
+from antecede.diagram.recorded import from_failure
 from antecede.diagram.svg import draw_svg
 from antecede.diagram.text import draw_text
 from antecede.errors import LocalError
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
                 wrong.append(args.seed + k)
     failure = found.failure
     if args.svg and failure is not None:
-        save_text(Path(args.svg), draw_svg(diagram(failure, kind, channels)))
+        save_text(Path(args.svg), draw_svg(from_failure(failure, kind, channels)))
     if args.json:
         told: dict[str, Any] = {
             "algorithm": args.algorithm,
@@ -137,7 +137,7 @@ def _print(args: argparse.Namespace, channels: str, found: Any, wrong: list[int]
 def _draw(failure: Failure, args: argparse.Namespace, channels: str) -> None:
     color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     width = max(40, min(100, shutil.get_terminal_size().columns))
-    drawn = diagram(failure, ALGORITHMS[args.algorithm], channels)
+    drawn = from_failure(failure, ALGORITHMS[args.algorithm], channels)
     print(f"\nThe smallest: {failure.why}\n")
     print(draw_text(drawn, width=width, color=color))
     if args.svg:
