@@ -1,4 +1,4 @@
-"""A run of a snapshot algorithm as a space-time diagram: messages, markers, where members record."""
+"""A run of a snapshot algorithm as a space-time diagram: messages, markers, who records when."""
 
 from __future__ import annotations
 
