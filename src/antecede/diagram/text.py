@@ -25,6 +25,7 @@ _GLYPH = {
     model.JOIN: "┬",
     model.LEAVE: "┴",
     model.RECORD: "■",
+    model.LOCAL: "•",
 }
 _WRONG = "✗"
 _UNNAMED = (model.JOIN, model.LEAVE, model.RECORD)
@@ -42,6 +43,7 @@ _CODES = {
     "join": "1",
     "leave": "1",
     "record": "1;35",
+    "local": "1",
     "wrong": "1;31",
     "bold": "1",
     "arrow": "36",
@@ -125,7 +127,19 @@ class _Sheet:
             label = labels.get(mark.at, "") if diagram.unit == "step" else f"{mark.at:.0f}"
             shown = "" if label in seen else label
             seen.add(label)
-            yield self._row(mark, arrows.get((mark.lane, mark.at, mark.label)), shown)
+            if mark.kind == model.LOCAL:
+                yield from self._local(mark, shown)
+            else:
+                yield self._row(mark, arrows.get((mark.lane, mark.at, mark.label)), shown)
+
+    def _local(self, mark: Mark, shown: str) -> Iterator[_Line]:
+        """Yield an event of a log, which any number of messages may reach: a row each."""
+        here = mark.lane, mark.at
+        reach = [one for one in self.diagram.arrows if (one.target, one.arrived) == here]
+        for arrow in reach[:-1]:
+            yield self._row(Mark(*here, _ARRIVE, arrow.label), arrow, shown)
+            shown = ""
+        yield self._row(mark, reach[-1] if reach else None, shown)
 
     def _row(self, mark: Mark, arrow: Arrow | None, label: str) -> _Line:
         line = _Line(self.width)
