@@ -16,21 +16,26 @@ from typing import Any
 from antecede.causality.asking import Causality, Event
 from antecede.causality.cuts import cut, cut_verdict
 from antecede.causality.lines import recovery_line
+from antecede.causality.predicates import definitely, possibly
 from antecede.causality.reach import future, past
 from antecede.causality.relations import concurrent, happened_before, past_size
 from antecede.causality.stamps import STAMP, with_clocks
+from antecede.causality.states import States
 
 __all__ = [
     "STAMP",
     "Causality",
     "Event",
+    "States",
     "concurrent",
     "cut",
     "cut_verdict",
+    "definitely",
     "future",
     "happened_before",
     "past",
     "past_size",
+    "possibly",
     "recovery_line",
     "with_clocks",
 ]

@@ -340,6 +340,37 @@ class States:
         """Return a member's position when so many of its events have happened."""
         return int(self._position[self.lines[member][count - 1]]) if count else 0
 
+    def depths(self) -> Ints:
+        """Return of each event how many steps its longest past has, itself included."""
+        order, offsets, causes = self._walk
+        found = np.ones(len(self._member), np.int64)
+        for row in order.tolist():
+            for cause in causes[offsets[row] : offsets[row + 1]].tolist():
+                if cause >= 0:
+                    found[row] = max(found[row], found[cause] + 1)
+        return found
+
+    def messages(self) -> list[tuple[int, int]]:
+        """Return (cause, effect) of what went from member to member, by rows."""
+        effect = np.repeat(np.arange(len(self._member)), np.diff(self._offsets))
+        cause = self._causes
+        across = (cause >= 0) & (self._member[effect] != self._member[np.maximum(cause, 0)])
+        if self._asked.by == CLOCKS:
+            across &= self._asked.immediate_among(self._rows)
+        return [(int(cause[k]), int(effect[k])) for k in np.flatnonzero(across)]
+
+    def labels(self) -> list[str]:
+        """Return what a picture calls each event: its member's number for it."""
+        return [str(position) for position in self._position.tolist()]
+
+    def said(self, row: int) -> str:
+        """Return what an event says, else its id."""
+        return str(self._texts[row])
+
+    @cached_property
+    def _texts(self) -> Any:
+        return self.texts()[0]
+
     def texts(self) -> tuple[Any, Ints]:
         """Return what events say (their texts, ids where they have none), and their positions."""
         table = self._asked.events.take(pa.array(self._rows))

@@ -34,6 +34,9 @@ COMMANDS = {
     "check": Command(
         "antecede.cli.check", None, "judge a protocol: built-in, or your own FILE.py:CLASS"
     ),
+    "snapshot": Command(
+        "antecede.cli.snapshot", None, "judge a snapshot algorithm over every interleaving"
+    ),
     "protocols": Command(
         "antecede.cli.protocols", None, "list the protocols: order, promise, costs, variants"
     ),
