@@ -8,6 +8,7 @@ from bench import (
     engines,
     groups,
     large_groups,
+    live,
     matrix_merge,
     matrix_time,
     meter,
@@ -51,6 +52,8 @@ def main() -> None:
     stream_shard.main()
     print("\nlogged bytes delivered, against the same rows passed through\n")
     deliver_rate.main()
+    print("\nlive peers, small: all of it by `python -m bench.live`\n")
+    live.main(["--quick"])
 
 
 if __name__ == "__main__":

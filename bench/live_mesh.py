@@ -15,9 +15,13 @@ import sys
 import tempfile
 import time
 from collections import deque
+from collections.abc import Iterator, Sequence
 from multiprocessing.queues import Queue
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple, cast
+
+from bench.live_figures import Figure
 
 MEMBERS, SIZE = 4, 100
 HEAD = struct.Struct(">I")
@@ -262,6 +266,50 @@ def mesh(
     return (
         sum(rate.deliveries / rate.seconds for rate in rates),
         1e6 * sum(rate.cpu for rate in rates) / max(1, deliveries),
+    )
+
+
+def figures(
+    bursts: Sequence[int] = (16, 64, 256), seconds: float = 2.0, turns: int = 3
+) -> Iterator[Figure]:
+    """Measure peers with TLS and causal order in turns with raw TCP, over both loops.
+
+    A turn of each, one after the other, again and again: what the machine does beside meets all
+    alike. A share is of the same turn's raw TCP over the same loop.
+    """
+    for burst in bursts:
+        for loop in ("", " uvloop"):
+            kinds = [f"{kind}{loop}" for kind in ("raw", *WANTED)]
+            runs: dict[str, list[tuple[float, float]]] = {kind: [] for kind in kinds}
+            for _ in range(turns):
+                for kind in kinds:
+                    runs[kind].append(mesh(kind, burst, seconds))
+            for kind, how in zip(kinds[1:], WANTED.values(), strict=True):
+                yield from _beside(runs[kinds[0]], runs[kind], f"{how}, {_over(loop)}", burst)
+
+
+WANTED = {"peer batches tls": "peer.batches()", "peer tls": "message by message"}
+
+
+def _over(loop: str) -> str:
+    return loop.strip() or "asyncio"
+
+
+def _beside(
+    raw: list[tuple[float, float]], runs: list[tuple[float, float]], how: str, burst: int
+) -> Iterator[Figure]:
+    rates = [ours[0] / theirs[0] for ours, theirs in zip(runs, raw, strict=True)]
+    costs = [ours[1] / theirs[1] for ours, theirs in zip(runs, raw, strict=True)]
+    row = f"bursts of {burst}"
+    yield Figure(
+        row, f"share of raw, {how}", median(rates), at_least=0.45, spread=(min(rates), max(rates))
+    )
+    yield Figure(
+        row,
+        f"CPU a delivery to raw, {how}",
+        median(costs),
+        at_most=2.2,
+        spread=(min(costs), max(costs)),
     )
 
 

@@ -182,18 +182,21 @@ class Stamper:
         return self._incarnation
 
     @overload
-    def outgoing(self, headers: Mapping[str, Any]) -> dict[str, Any]: ...
+    def outgoing(self, headers: Mapping[str, Any], *, id: str | None = None) -> dict[str, Any]: ...
     @overload
-    def outgoing(self, headers: Iterable[tuple[str, Any]] = ()) -> list[tuple[str, Any]]: ...
+    def outgoing(
+        self, headers: Iterable[tuple[str, Any]] = (), *, id: str | None = None
+    ) -> list[tuple[str, Any]]: ...
 
     def outgoing(
-        self, headers: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()
+        self, headers: Mapping[str, Any] | Iterable[tuple[str, Any]] = (), *, id: str | None = None
     ) -> dict[str, Any] | list[tuple[str, Any]]:
         """Return the headers of a new message: those given, its id and its causes.
 
         A mapping gives a dict, ours in text (HTTP, trace context); pairs give a list of pairs,
         ours in bytes (Kafka, AMQP). Each call is one message: send a copy to several receivers
-        with the headers of one call. Raises LocalError when the headers bear a stamp already.
+        with the headers of one call. `id`: as in `sent`. Raises LocalError when the headers bear a
+        stamp already.
         """
         others = list(_pairs(headers))
         taken = [name for name, _ in others if name.lower() in (ID, CAUSES)]
@@ -202,20 +205,30 @@ class Stamper:
                 f"the headers bear {taken[0]} of another message: tell `received` or `handling` of "
                 "them, and pass on `unstamped(headers)`"
             )
-        stamp = self.sent()
+        stamp = self.sent(id)
         ours = {ID: stamp.id, CAUSES: ",".join(stamp.causes)}
         if isinstance(headers, Mapping):
             return {**dict(others), **ours}
         return [*others, *((name, text.encode("ascii")) for name, text in ours.items())]
 
-    def sent(self) -> Stamp:
-        """Make the stamp of a new message, for transports that have other places than headers."""
+    def sent(self, id: str | None = None) -> Stamp:
+        """Make the stamp of a new message, for transports that have other places than headers.
+
+        `id`: what the message is called already, where it has an id of another source (a live
+        message's `id.token`); None: it gets one. Raises LocalError for what is no id, or is that of
+        a message which this one follows.
+        """
         past = self._past.get()
+        if id is not None and (not _is_token(id) or id in past.frontier or id in past.before):
+            raise LocalError(f"{_short(id)} is no id, or is that of a message before this one")
         with self._lock:
             if os.getpid() != self._process:
                 self._forked()
             self._sent += 1
-            stamp = Stamp(f"{self._name}:{self._incarnation}:{self._sent}", past.frontier)
+            if id is None:
+                self._numbered += 1
+                id = f"{self._name}:{self._incarnation}:{self._numbered}"
+            stamp = Stamp(id, past.frontier)
         self._past.set(Past((stamp.id,), past.frontier))
         return stamp
 
@@ -265,8 +278,16 @@ class Stamper:
 
     @contextmanager
     def resuming(self, past: Past) -> Iterator[None]:
-        """Go on where `past` was taken: in another thread, or in another process, later."""
-        with self._block(self._checked(past)):
+        """Go on where `past` was taken: in another thread, or in another process, later.
+
+        Raises LimitError for a past of more than `max_causes` ids.
+        """
+        if len(self._checked(past).frontier) > self.max_causes:
+            raise LimitError(
+                f"a past of {len(past.frontier)} messages, more than max_causes={self.max_causes}: "
+                "raise the bound"
+            )
+        with self._block(past):
             yield
 
     @property
@@ -289,7 +310,7 @@ class Stamper:
     def _begin(self) -> None:
         self._process = os.getpid()
         self._incarnation = self._given or uuid.uuid4().hex
-        self._sent = self._received = self._unstamped = self._bad = 0
+        self._sent = self._numbered = self._received = self._unstamped = self._bad = 0
         self._last_bad = None
 
     def _forked(self) -> None:

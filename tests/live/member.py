@@ -1,11 +1,11 @@
 """A member in a process of its own, for tests that kill it: says things, and logs what it sees.
 
-    python -m tests.live.member FOLDER NAME PORT JOIN RATE ORDER
+    python -m tests.live.member FOLDER NAME LISTEN JOIN RATE ORDER
 
 A line of the log FOLDER/NAME.log is written whole before anything else happens:
 `R place lane` a life begins, `s payload` it is about to be sent, `S payload` it was sent for good,
-`D place payload sender` delivered, `V n` it sees n members. It talks from when FOLDER/go exists
-until FOLDER/stop does.
+`D place payload sender` delivered, `V n` it sees n members, `C time names` with whom it is
+connected by now. It talks from when FOLDER/go exists until FOLDER/stop does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from antecede.live.events import Message, View
+from antecede.live.events import Message, View, member_of
 from antecede.live.peer import Peer
 from antecede.live.tls import Tls
 
@@ -45,18 +45,29 @@ async def listen(peer: Peer, log: int) -> None:
             os.write(log, f"V {len(event.lanes)}\n".encode())
 
 
+async def look(peer: Peer, log: int) -> None:
+    """Log with whom it is connected, when that changes."""
+    before = ""
+    while True:
+        now = ",".join(sorted(map(member_of, peer.node.greeted)))
+        if now != before:
+            os.write(log, f"C {time.monotonic_ns()} {now or '-'}\n".encode())
+        before = now
+        await asyncio.sleep(0.05)
+
+
 def _line(message: Message) -> bytes:
     at = time.monotonic_ns()
     return f"D {message.place} {message.payload.decode()} {message.sender} {at}\n".encode()
 
 
-async def live(folder: Path, name: str, port: str, join: str, rate: float, order: str) -> None:
+async def live(folder: Path, name: str, listen_at: str, join: str, rate: float, order: str) -> None:
     log = os.open(folder / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     async with Peer(
         name,
         room="processes",
         order=order,
-        listen=f"127.0.0.1:{port}",
+        listen=listen_at,
         tls=Tls(folder / f"{name}.pem", folder / "ca.pem"),
         store=folder / f"{name}.db",
         heartbeat_s=0.2,
@@ -68,8 +79,8 @@ async def live(folder: Path, name: str, port: str, join: str, rate: float, order
         if join == "-":
             await peer.found()
         else:
-            await peer.join(f"127.0.0.1:{join}", timeout_s=20)
-        await asyncio.gather(talk(peer, folder, log, rate), listen(peer, log))
+            await peer.join(join, timeout_s=20)
+        await asyncio.gather(talk(peer, folder, log, rate), listen(peer, log), look(peer, log))
 
 
 if __name__ == "__main__":

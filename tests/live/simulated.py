@@ -69,7 +69,7 @@ class Run:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.network = MemoryNetwork(plan.seed)
+        self.network = self.new_network()
         self.random = random.Random(f"plan {plan.seed}")
         settings = Settings(order=plan.order, **plan.settings)  # type: ignore[arg-type]
         self.names = [chr(ord("a") + k) for k in range(plan.members)]
@@ -81,6 +81,9 @@ class Run:
         """Host -> how many of its events are written down."""
         self.founders: set[str] = set()
         self.judgement = Judgement()
+
+    def new_network(self) -> MemoryNetwork:
+        return MemoryNetwork(self.plan.seed)
 
     # -- what happens -----------------------------------------------------------------------
 

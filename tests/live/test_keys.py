@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import datetime
 import stat
 from pathlib import Path
@@ -13,7 +14,9 @@ import pytest
 from antecede.cli import main
 from antecede.errors import DecodeError, InputError, LocalError, PeerError
 from antecede.live import keys
+from antecede.live.metrics import exposition
 from antecede.live.peer import Peer
+from antecede.live.status import as_text
 from antecede.live.tls import Tls
 
 DAY = datetime.timedelta(days=1)
@@ -207,3 +210,62 @@ def _make_in_the_past(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) 
 def test_a_name_that_is_none_is_not_believed() -> None:
     with pytest.raises(DecodeError, match="no certificate"):
         keys.member_name(b"nothing")
+
+
+def test_how_long_a_certificate_holds_is_seen(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys.make_member(folder, "bob", days=3, force=True)
+
+    async def work() -> None:
+        async with (
+            peer("alice", tls(folder, "alice")) as alice,
+            peer("bob", tls(folder, "bob")) as bob,
+        ):
+            left = alice.status().certificate_left_s, bob.status().certificate_left_s
+            assert left[0] is not None
+            assert left[1] is not None
+            assert 364 < left[0] / DAY.total_seconds() < 365.1
+            assert 2 < left[1] / DAY.total_seconds() < 3.1
+            assert "certificate" not in as_text(alice.status())
+            assert "the certificate expires in 3.0 days" in as_text(bob.status())
+            late = dataclasses.replace(bob.status(), certificate_left_s=-5.0)
+            assert "the certificate HAS EXPIRED: nobody new gets in" in as_text(late)
+            name = 'antecede_live_certificate_left_seconds{member="bob",room=""} '
+            [line] = [x for x in exposition(bob.status()).decode().splitlines() if name in x]
+            assert float(line.split()[-1]) == pytest.approx(left[1], abs=60)
+        async with Peer("carol", insecure=True) as carol:
+            assert carol.status().certificate_left_s is None
+            assert b"certificate" not in exposition(carol.status())
+
+    asyncio.run(work())
+    [said] = [one for one in caplog.records if getattr(one, "antecede_event", "") == "certificate"]
+    assert "bob: bob.pem expires on" in said.getMessage()
+
+
+def test_what_is_left_for_a_link_that_ends_is_not_written(folder: Path) -> None:
+    async def work() -> None:
+        async with (
+            peer("alice", tls(folder, "alice")) as alice,
+            peer("bob", tls(folder, "bob")) as bob,
+        ):
+            await bob.found()
+            await alice.join(bob.address)
+            [link] = alice.node.greeted.values()
+            alice.node.end(link, "a test")
+            for _ in range(3):  # turns until the other end has closed, too
+                alice._running._turn()
+                link.control.append(b"an acknowledgement")
+            assert alice.status().healthy
+            while not alice.node.greeted or link in alice.node.greeted.values():
+                await asyncio.sleep(0.01)
+            await bob.send(b"connected again")
+            async for message in alice:
+                assert message.payload == b"connected again"
+                break
+
+    async def bounded() -> None:
+        async with asyncio.timeout(30):
+            await work()
+
+    asyncio.run(bounded())

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from antecede.errors import LocalError, PeerError, StoreError
+from antecede.live import keys, wire
 from antecede.live.events import Id, Message, View
 from antecede.live.peer import Peer
+from antecede.live.tls import Tls
 
 TIMEOUT_S = 30.0
 
@@ -83,6 +85,30 @@ def test_many_join_at_once_and_all_see_all() -> None:
                 )
         for one in peers:
             await one.close()
+
+    run(work)
+
+
+def test_a_turn_passes_over_what_is_being_closed(tmp_path: Path) -> None:
+    async def work() -> None:
+        keys.make_authority(tmp_path)
+        for name in "ab":
+            keys.make_member(tmp_path, name)
+        tls = {name: Tls(tmp_path / f"{name}.pem", tmp_path / "ca.pem") for name in "ab"}
+        more: dict[str, Any] = {"insecure": False}
+        async with peer("a", tls=tls["a"], **more) as a, peer("b", tls=tls["b"], **more) as b:
+            await a.found()
+            await b.join(a.address)
+            [link] = a.node.links.values()
+            a.node.end(link, "for the test")
+            a._running._turn()
+            a._running._turn()  # asyncio's TLS forgets its connection when it is closed twice
+            link.control.append(wire.framed(wire.PING))  # as a heartbeat that comes too late
+            a._running._turn()
+            await until(lambda: link.number not in a.node.links and len(b.node.greeted) == 1)
+            await b.send(b"again")
+            [message] = await take(a, 1)
+            assert message.payload == b"again"
 
     run(work)
 
@@ -337,5 +363,29 @@ def test_an_application_that_is_behind_does_not_hold_up_the_others(
             await until(lambda: not slow._running._reading)
             assert len(slow.node.active.delivered) < 4000
             assert len(await take(slow, 4000)) == 4000
+
+    run(work)
+
+
+def test_an_application_that_takes_nothing_does_not_find_the_others_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def work() -> None:
+        monkeypatch.setattr("antecede.live.peer.MAX_READY", 100)
+        quick = {"heartbeat_s": 0.05, "silence_s": 0.3}
+        async with peer("a", **quick) as a, peer("slow", **quick) as slow:
+            await a.found()
+            await slow.join(a.address)
+            [link] = slow.node.links
+            for _ in range(40):
+                for _ in range(100):
+                    a.send_nowait(bytes(10_000))
+                await a.room()
+                await asyncio.sleep(0)
+            await until(lambda: not slow._running._reading)
+            await asyncio.sleep(0.6)
+            assert list(slow.node.links) == [link]
+            assert len(await take(slow, 4000)) == 4000
+            assert list(slow.node.links) == [link]
 
     run(work)

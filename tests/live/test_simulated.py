@@ -5,10 +5,21 @@ from __future__ import annotations
 import os
 import random
 import time
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 
+from antecede.clocks.lanes import unit
+from antecede.errors import AntecedeError
+from antecede.live.drivers.memory import Host, MemoryStore
+from antecede.live.lanes import Lanes
+from antecede.live.links import Link
+from antecede.live.node import Node
+from antecede.live.ordering import Row as StoredRow
 from antecede.live.settings import NS
+from antecede.protocols.base import Deliver
+from antecede.protocols.vector.idr import Idr
 from antecede.trace.schema import DELIVER
 from tests.live.simulated import Judgement, Plan, Row, Run
 
@@ -79,3 +90,113 @@ def test_an_hour_of_runs() -> None:
         messages += verdict(seed).messages
         seed += 1
     assert messages > SOAK_S
+
+
+# -- a run finds what is broken --------------------------------------------------------------------
+
+
+def _deliver_at_once(self: Idr, message: Any, *, now: int | None = None) -> Any:
+    """As `Idr.receive`, without looking at causes."""
+    if self.counts.get(message.sender) != message.seq - 1:
+        return self.receive_slowly(message)
+    self.ci |= self.marks[message.sender]
+    self.clock += unit(message.sender)
+    self.counts[message.sender] = message.seq
+    return (Deliver(message),)
+
+
+def _hand_on_nothing(self: Node, link: Link, rows: dict[str, int]) -> None:
+    """As `Node._wanted`, for one who does not hear it."""
+
+
+def _lose_rows(self: MemoryStore, rows: Iterable[StoredRow], *rest: Any) -> None:
+    """As `MemoryStore.write`, but for one row in twenty of others."""
+    kept = [row for row in rows if row.number % 20 or row.number < 1]
+    WRITE(self, kept, *rest)
+
+
+def _acknowledge_early(self: Node) -> dict[str, int]:
+    """As `Node.safe`, for one who does not wait for the store."""
+    return self.ordering.lanes.frontier() if self.ordering is not None else {}
+
+
+def _forget_nothing_twice(self: Lanes, name: str, number: int, batch: Any) -> bool:
+    """As `Lanes.take`, for one who loses a batch and goes on."""
+    lane = self.by_name.get(name)
+    if lane is not None and number == lane.newest + 1 and not number % 9:
+        lane.newest = number
+        lane.first = lane.oldest = number + 1
+        lane.batches.clear()
+        self.bytes = 0
+        return False
+    return TAKE(self, name, number, batch)
+
+
+WRITE, TAKE = MemoryStore.write, Lanes.take
+BROKEN: dict[str, tuple[type, str, Callable[..., Any]]] = {
+    "causes are not looked at": (Idr, "receive", _deliver_at_once),
+    "what is asked for is not handed on": (Node, "_wanted", _hand_on_nothing),
+    "the store loses rows": (MemoryStore, "write", _lose_rows),
+    "others are told before the store has written": (Node, "safe", _acknowledge_early),
+    "a batch is lost": (Lanes, "take", _forget_nothing_twice),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_what_is_broken_on_purpose_is_found(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    where, name, instead = BROKEN[what]
+    monkeypatch.setattr(where, name, instead)
+    for seed in range(60):
+        plan = plan_of(seed)._replace(order="causal")
+        try:
+            clean = Run(plan).run().clean
+        except (AssertionError, AntecedeError, IndexError):
+            clean = False
+        if not clean:
+            return
+    pytest.fail("60 runs found nothing")
+
+
+# -- clocks ----------------------------------------------------------------------------------------
+
+
+def test_a_machine_that_sleeps_with_all_its_members_goes_on() -> None:
+    """An hour passes for all at once: nobody was silent meanwhile, and no link ends."""
+    run = Run(Plan(5, members=4))
+    run.start()
+    links = {
+        name: {lane: link.number for lane, link in _node(host).greeted.items()}
+        for name, host in run.network.hosts.items()
+    }
+    network, hour = run.network, 3600 * NS
+    # It keeps its order.
+    network._agenda = [(when + hour, count, what) for when, count, what in network._agenda]
+    network.run(network.now + hour + 3 * NS)
+    for name, host in run.network.hosts.items():
+        assert {lane: one.number for lane, one in _node(host).greeted.items()} == links[name]
+        assert not _node(host).refused
+    run.say("a")
+    run.network.run(run.network.now + NS)
+    run.judge()
+    assert run.judgement.clean, run.judgement
+    assert run.judgement.deliveries == 3
+
+
+def test_one_that_sleeps_alone_is_called_again_when_it_wakes() -> None:
+    run = Run(Plan(6, members=3))
+    run.start()
+    run.network.freeze("b")
+    run.say("a")
+    run.network.run(run.network.now + 60 * NS)
+    others = {lane for lane in _node(run.network.hosts["a"]).greeted if lane[0] != "b"}
+    assert others == set(_node(run.network.hosts["a"]).greeted), "silent ones are given up"
+    run.network.thaw("b")
+    run.network.run(run.network.now + 5 * NS)
+    run.judge()
+    assert run.judgement.clean, run.judgement
+    assert run.judgement.deliveries == 2
+
+
+def _node(host: Host) -> Node:
+    assert host.node is not None
+    return host.node

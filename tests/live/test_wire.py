@@ -42,7 +42,7 @@ WELCOMES = st.builds(
 CHANGES = st.builds(Change, st.sampled_from(ChangeKind), LANES, TEXTS)
 BATCHES = st.builds(
     Batch,
-    st.integers(1, 2**63),
+    st.integers(1, batches.MAX_FIRST),
     st.lists(st.binary(max_size=200), max_size=8)
     | st.integers(0, 300).flatmap(
         lambda n: st.lists(st.binary(min_size=n, max_size=n), max_size=8)

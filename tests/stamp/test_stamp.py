@@ -287,3 +287,26 @@ def test_the_largest_stamp_is_read_again() -> None:
     longest = Stamper("s" * (MAX_ID - 90), incarnation="i" * 64)
     for _ in range(3):
         assert read(longest.outgoing()) is not None
+
+
+def test_a_message_that_has_an_id_already_keeps_it() -> None:
+    stamp = stamper()
+    with stamp.beginning():
+        stamp.received(stamped("b:x:1"))
+        assert stamp.outgoing({}, id="ann~00000000:7") == stamped("ann~00000000:7", "b:x:1")
+        assert stamp.sent() == Stamp("pay:one:1", ("ann~00000000:7",)), "numbers have no gaps"
+        for wrong in ("pay:one:1", "ann~00000000:7", "a,b", "", "x" * (MAX_ID + 1), 5):
+            with pytest.raises(LocalError, match="is no id, or is that of a message before"):
+                stamp.sent(wrong)  # type: ignore[arg-type]
+    assert stamp.stats().sent == 2
+
+
+def test_a_past_beyond_the_bound_is_not_resumed() -> None:
+    stamp = stamper(max_causes=2)
+    with (
+        pytest.raises(LimitError, match="a past of 3 messages, more than max_causes=2"),
+        stamp.resuming(Past(("a:1", "b:1", "c:1"))),
+    ):
+        pass
+    with stamp.resuming(Past(("a:1", "b:1"))):
+        assert stamp.sent().causes == ("a:1", "b:1")

@@ -85,7 +85,7 @@ class Receiving:
                 self._check_said_by(said_by, message, state.roster.names)
             if lacking:
                 return self._keep_ahead(bytes(wire), parts, lacking, now)
-            return self._judged(message, parts, now)
+            return self._judged(message, parts, now, vouched=said_by is not None)
         except ProtocolError as error:
             state.say_names(error)
             raise
@@ -127,17 +127,18 @@ class Receiving:
             self._check_said_by(said_by, message, parts.names)
         known = state.roster.numbers
         new = [name for name in parts.names.values() if name not in known]
+        vouched = said_by is not None
         if not new:
-            return self._renumbered(message, parts, now)
+            return self._renumbered(message, parts, now, vouched)
         if meet is not None and (strangers := set(new).difference(meet)):
             raise UnknownMemberError(f"a message that speaks of {min(strangers)!r}, a stranger")
         if type(state.protocol).unjoin is Protocol.unjoin:
             with state.unchanged_by_errors():
-                return self._meet(new) + self._renumbered(message, parts, now)
+                return self._meet(new) + self._renumbered(message, parts, now, vouched)
         first = state.roster.next_number
         met = self._meet(new)
         try:
-            return met + self._renumbered(message, parts, now)
+            return met + self._renumbered(message, parts, now, vouched)
         except Exception:
             numbers = range(first, first + len(new))
             state.protocol.unjoin(numbers)
@@ -145,12 +146,14 @@ class Receiving:
                 state.roster.drop(number)
             raise
 
-    def _renumbered(self, message: Any, parts: Frame, now: int | None) -> list[Message]:
+    def _renumbered(
+        self, message: Any, parts: Frame, now: int | None, vouched: bool
+    ) -> list[Message]:
         state, known = self._state, self._state.roster.numbers
         numbers = {theirs: known[name] for theirs, name in parts.names.items()}
         message = state.protocol.renumber(message, numbers)
         with state.named_errors():
-            return self._judged(message, parts, now)
+            return self._judged(message, parts, now, vouched)
 
     def _meet(self, names: Sequence[str]) -> list[Message]:
         """Let all whom a message of an open group names for the first time in, with one change.
@@ -176,9 +179,17 @@ class Receiving:
 
     # -- whose message it is ------------------------------------------------------------------
 
-    def _judged(self, message: Any, parts: Frame, now: int | None) -> list[Message]:
-        """Take in a message of this group: judge whose it is, then give it to the protocol."""
-        state, lives, known = self._state, self._state.lives, parts.known
+    def _judged(
+        self, message: Any, parts: Frame, now: int | None, vouched: bool = False
+    ) -> list[Message]:
+        """Take in a message of this group: judge whose it is, then give it to the protocol.
+
+        `vouched`: the transport tells who said it, and brings all that everybody said in order.
+        Then a member tells of its own life alone: what it says of others' would be believed here,
+        and told on, and these others refused for a lie of somebody else.
+        """
+        state, lives = self._state, self._state.lives
+        known = () if vouched else parts.known
         name = state.roster.names.get(message.sender)
         note = state.has_notes and state.protocol.is_note(message)
         if name is None or (state.renumbers and note):
@@ -192,7 +203,7 @@ class Receiving:
             return []
         if known:
             self._check_told(known, name)
-        if (known or lives.restarted) and not note:
+        if (known or lives.restarted) and not (note or vouched):
             lives.check_causes(state.causes(message), known, name)
         digest = 0 if note else self._digest((name, message.seq), message)
         effects = self._within_limits(message, now)
@@ -200,7 +211,7 @@ class Receiving:
             lives.learn(other, life)
         lives.hear(name, parts.by, seq or 0)
         for effect in effects:
-            if isinstance(effect, Hold):
+            if isinstance(effect, Hold) and not vouched:
                 lives.hear_of(state.causes(effect.message), known)
         if not note:
             self._remember((name, message.seq), digest)

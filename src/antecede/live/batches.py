@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
 from antecede.clocks.wire import Reader, block, varint
@@ -22,7 +22,9 @@ from antecede.errors import DecodeError
 from antecede.live.events import Change, ChangeKind, is_lane
 
 MAX_CHANGES = 1000
+MAX_FIRST = 1 << 62
 MAX_DETAIL_BYTES = 1000
+AT_A_TIME = 16
 
 
 class Batch(NamedTuple):
@@ -49,8 +51,8 @@ def unpack(data: bytes) -> Batch:
     """Return the batch that `pack` wrote. Raises DecodeError."""
     reader = Reader(data)
     first, count = reader.varint(), reader.varint()
-    if first < 1:
-        raise DecodeError("messages are numbered from 1")
+    if not 1 <= first <= MAX_FIRST:
+        raise DecodeError(f"messages are numbered from 1 to {MAX_FIRST}")
     if count > len(data):
         raise DecodeError(f"{count} messages announced in a batch of {len(data)} bytes")
     lengths = _lengths(reader, count)
@@ -70,8 +72,17 @@ def unpack(data: bytes) -> Batch:
 def _cut(data: bytes, lengths: Sequence[int]) -> list[bytes]:
     """Cut bytes into pieces of these lengths."""
     if len(lengths) > 1 and lengths[0] and lengths.count(lengths[0]) == len(lengths):
-        return [piece for (piece,) in struct.iter_unpack(f"{lengths[0]}s", data)]
+        return _cut_evenly(data, lengths[0])
     return [data[start:end] for start, end in pairwise(accumulate(lengths, initial=0))]
+
+
+def _cut_evenly(data: bytes, length: int) -> list[bytes]:
+    """Cut bytes into pieces of one length: so many at a time, in half the time of one at a time."""
+    piece = f"{length}s"
+    whole = len(data) - len(data) % (AT_A_TIME * length)
+    said = list(chain.from_iterable(struct.iter_unpack(AT_A_TIME * piece, data[:whole])))
+    said += chain.from_iterable(struct.iter_unpack(piece, data[whole:]))
+    return said
 
 
 def _lengths(reader: Reader, count: int) -> Sequence[int]:

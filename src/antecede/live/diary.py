@@ -31,6 +31,7 @@ EVENTS: Final = {
     "out": logging.ERROR,
     "store_failed": logging.ERROR,
     "trace_failed": logging.ERROR,
+    "certificate": logging.WARNING,
 }
 """Every event, and how grave it is."""
 LAGGING_NS: Final = NS
@@ -106,7 +107,10 @@ class Diary:
         self._refused = node.refused.copy()
 
     def _laggards(self, node: Node, now: int) -> Iterator[Entry]:
-        lagging = {one.lane: one for one in members_of(node, now) if one.state == LAGGING}
+        ordering = node.ordering
+        spilled = ordering is not None and ordering.lanes.spilled_bytes > 0
+        members = members_of(node, now) if spilled else ()  # who is asked in vain is many
+        lagging = {one.lane: one for one in members if one.state == LAGGING}
         for lane in sorted(lagging.keys() - self._lagging):
             one = lagging[lane]
             text = f"{one.name} lags: {one.lacks} batches, the next of them in the store alone"

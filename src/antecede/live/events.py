@@ -14,6 +14,8 @@ from itertools import count, repeat
 from typing import NamedTuple
 
 from antecede.errors import LocalError
+from antecede.live import stamps
+from antecede.stamp import Past
 
 MAX_NAME_BYTES = 200
 """Of a member's name; a lane has nine more."""
@@ -69,6 +71,14 @@ class Id(NamedTuple):
     def __str__(self) -> str:
         return f"{self.lane}:{self.number}"
 
+    @property
+    def token(self) -> str:
+        """The id as `antecede.stamp` has it in headers: str() of it, percent-encoded where needed.
+
+        Raises LimitError where the member's name is too long for a header's id.
+        """
+        return stamps.token(self.lane, self.number)
+
     @classmethod
     def of(cls, text: str) -> Id:
         """Return the id that `str` wrote. Raises LocalError for another text."""
@@ -98,6 +108,11 @@ class Message(NamedTuple):
     def id(self) -> Id:
         """What names it; str() of it is one text."""
         return Id(self.lane, self.number)
+
+    @property
+    def past(self) -> Past:
+        """What handling it follows, for `antecede.stamp`: `with stamp.resuming(message.past)`."""
+        return stamps.past_of((self.lane, self.number), self.reply_to)
 
     def __repr__(self) -> str:
         data = self.payload if len(self.payload) <= 40 else self.payload[:37] + b"..."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import DecodeError, LocalError, MismatchError
 from antecede.live import wire
+from antecede.live.charges import BEGIN_ANEW, OLD_COPY, PUT_OUT
 from antecede.live.events import Change, ChangeKind, Id, Message, Said, member_of
 from antecede.live.lanes import Lane
 from antecede.live.links import Link
@@ -18,11 +19,10 @@ from antecede.live.wire import Hello, Welcome
 if TYPE_CHECKING:
     from antecede.live.node import Node
 
+OF_ONE_NAME = 4
+"""Links at most of lives of one member: it has one at a time, and the oldest of more is over."""
 CROSSING_NS = 2 * NS
 """Two links between the same members within so long were dialed at once from both ends."""
-PUT_OUT = "put out of the group"
-"""How the last word to somebody begins for whom there is no way back in that life."""
-
 NOT_YET = "in no group yet"
 """How the word begins to whom wants to be let in too early."""
 
@@ -65,6 +65,7 @@ class Greeting:
             raise MismatchError("members", f"{PUT_OUT}: {hello.lane} is out; join anew")
         if not self._is_the_one(link, hello.lane):
             return
+        self._end_former(hello.lane)
         link.lane = hello.lane
         link.name = link.name or member_of(hello.lane)
         node.greeted[hello.lane] = link
@@ -107,12 +108,19 @@ class Greeting:
         node.end(other, "another link took its place")
         return True
 
+    def _end_former(self, lane: str) -> None:
+        """A member has one life at a time: of more links than can be, the oldest is over."""
+        node = self._node
+        same = [one for one in node.greeted.values() if member_of(one.lane) == member_of(lane)]
+        if len(same) >= OF_ONE_NAME:
+            node.end(min(same, key=lambda one: one.number), "a newer life of it is here")
+
     def _meet(self, link: Link, hello: Hello) -> None:
         """Two members: each is told what the other has, and sends what it lacks."""
         node = self._node
         ordering = node.active
         # What it says now counts, and not what it was told to start from, by more than one perhaps.
-        ordering.lanes.heard[hello.lane] = dict(hello.frontier)
+        ordering.lanes.met(hello.lane, hello.frontier)
         self._resume(link, hello.frontier.get(node.lane, 0))
         rows = [(node.place(name), count) for name, count in node.safe().items()]
         link.control.append(wire.pack_rows(wire.HAVE, rows))
@@ -122,14 +130,15 @@ class Greeting:
         node = self._node
         lane = node.active.lanes.by_name[node.lane]
         if had > lane.newest:
-            why = (
-                f"{link.name} has {had} batches of {node.lane}, and here are {lane.newest}: the "
-                "store is an old copy. Begin anew, with an empty one"
-            )
-            node.go_out(why)
-            raise MismatchError("members", why)
+            why = f"{link.name} has {had} batches of {node.lane}, and here are {lane.newest}"
+            # It may hand them on, which shows that it is so; or more of the others say so.
+            row = node.place(node.lane), lane.newest
+            link.control.append(wire.pack_rows(wire.WANT, [row]))
+            node.charge(link, OLD_COPY, f"{OLD_COPY}: {why}. {BEGIN_ANEW}")
+            if node.out:
+                raise MismatchError("members", why)
         link.member = True
-        link.cursors = {node.lane: had}
+        link.cursors = {node.lane: had} if had <= lane.newest else {}
 
     def _let_in(self, link: Link, hello: Hello) -> None:
         """As sponsor: give a newcomer what it starts from, and keep what it will need."""
@@ -164,13 +173,16 @@ class Greeting:
         if node.ordering is not None:  # called twice, let in twice: the first counts
             node.end(link, "in the group by now")
             return
-        if len(welcome.group) != wire.TAG or link.lane not in welcome.members:
+        if not link.dialed:
+            raise DecodeError("a welcome from somebody who was not asked")
+        known = link.lane in welcome.members and welcome.invitation
+        if len(welcome.group) != wire.TAG or not known:
             raise DecodeError("a welcome to no group")
         settings = node.settings
         ordering = Ordering(node.lane, settings, node.seals.seal, welcome.invitation)
         for name, owner in welcome.owners.items():
             if name != node.lane:
-                node.seals.learn(name, owner)
+                node.learn(link, name, owner)
         ordering.lanes.begin(welcome.frontier)
         ordering.lanes.by_name[node.lane] = Lane()
         ordering.members = {n: a for n, a in welcome.members.items() if n != node.lane}

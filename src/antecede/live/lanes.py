@@ -10,13 +10,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from antecede.errors import SequenceError
 
 Frontier = Mapping[str, int]
 """Lane -> the number of the newest batch."""
+
+
+NEWEST = 1 << 62
+"""No batch has a higher number, whatever somebody says."""
+STRANGERS = 4096
+"""Lanes of which there is nothing here that one member may speak of."""
 
 
 class Sealed(NamedTuple):
@@ -62,6 +68,8 @@ class Lanes:
         """Of those that a store alone has."""
         self.heard: dict[str, dict[str, int]] = {}
         """Lane of a member -> its frontier, as it acknowledged it."""
+        self._ahead: dict[str, int] = {}
+        """Lane -> the newest number that somebody had when it was not here."""
 
     def frontier(self) -> dict[str, int]:
         """Return the newest number of every lane."""
@@ -92,14 +100,36 @@ class Lanes:
         return True
 
     def acknowledged(self, member: str, frontier: Frontier) -> None:
-        """Note how far a member has come; numbers never go back."""
-        table = self.heard.setdefault(member, {})
+        """Note how far a member has come; numbers never go back.
+
+        What it invents is bounded: of lanes that are not here, so many.
+        """
+        table, known = self.heard.setdefault(member, {}), self.by_name
+        most = len(known) + STRANGERS
         for lane, number in frontier.items():
-            if number > table.get(lane, 0):
-                table[lane] = number
+            if number > table.get(lane, 0) and (
+                lane in known or lane in table or len(table) < most
+            ):
+                table[lane] = min(number, NEWEST)
+                if lane not in known or number > known[lane].newest:
+                    self._ahead[lane] = max(table[lane], self._ahead.get(lane, 0))
+
+    def met(self, member: str, frontier: Frontier) -> None:
+        """Note what a member says that it has, whatever it was known to have."""
+        self.heard.pop(member, None)
+        self.acknowledged(member, frontier)
+
+    def ahead(self) -> list[str]:
+        """Return the lanes of which somebody is known to have more, or to have had it."""
+        found = [lane for lane, number in self._ahead.items() if number > self.newest(lane)]
+        if len(found) < len(self._ahead):
+            self._ahead = {lane: self._ahead[lane] for lane in found}
+        return found
 
     def stable(self, members: Iterable[str]) -> dict[str, int]:
-        """Return for every lane the newest number that all these members have, and we."""
+        """Return the newest number that all these members have, and we, of every lane of which
+        something is kept.
+        """
         tables = {member: self.heard.get(member, {}) for member in members}
         return {
             name: min(
@@ -107,6 +137,7 @@ class Lanes:
                 default=lane.newest,
             )
             for name, lane in self.by_name.items()
+            if lane.oldest <= lane.newest
         }
 
     def free(self, upto: Frontier) -> None:
@@ -118,6 +149,13 @@ class Lanes:
                 lane.oldest += 1
             lane.oldest = max(lane.oldest, min(number, lane.newest) + 1)
             self._drop(lane, lane.oldest)
+
+    def kept(self, name: str, behind: int, upto: int) -> int:
+        """Return the bytes that are kept of a lane behind one number, up to another."""
+        lane = self.by_name[name]
+        sizes = chain(lane.spilled, (len(batch.wire) for batch in lane.batches))
+        start = max(0, behind + 1 - lane.oldest)
+        return sum(islice(sizes, start, max(start, upto + 1 - lane.oldest)))
 
     def spill(self, at_most: int, stored: Frontier) -> None:
         """Drop batches from memory, the largest lanes first, that a store has, to so many bytes."""

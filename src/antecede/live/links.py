@@ -34,13 +34,18 @@ class Link:
         """Lanes of which the store is to be asked for some."""
         self.asked: set[str] = set()
         """Those of which it was."""
+        self.distrusted: set[str] = set()
+        """Lanes of which the other end has handed on what cannot be."""
         self.given_up: dict[str, int] = {}
         """Lane -> the oldest number that the other end says it still has."""
         self.told_gone: dict[str, int] = {}
         """Lane -> the oldest number that we have, as the other end was told."""
         self.unheard: frozenset[str] = frozenset()
         """Members that the other end does not hear."""
-        self.up_ns = self.heard_ns = self.pinged_ns = now
+        self.told_unheard = False
+        """Whether the other end was told of members that are not heard here."""
+        self.up_ns = self.heard_ns = self.pinged_ns = self.spoke_ns = now
+        """Since when it stands; when something came last, was asked last, was written last."""
         self.round_trip_ns: int | None = None
         self.closing = ""
         """Why it ends; empty: it does not."""

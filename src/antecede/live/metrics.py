@@ -66,6 +66,8 @@ class _Collected:
             counter.add_metric(values, float(getattr(status, attribute)))
             yield counter
         yield self._oldest(labels, values)
+        if self._status.certificate_left_s is not None:
+            yield self._certificate(labels, values)
         yield self._refused(labels, values)
         yield from self._members(labels, values)
 
@@ -74,6 +76,12 @@ class _Collected:
         gauge = GaugeMetricFamily(PREFIX + "oldest_held_seconds", words, labels=labels)
         held = self._status.oldest_held
         gauge.add_metric(values, max((one.held_s for one in held), default=0.0))
+        return gauge
+
+    def _certificate(self, labels: list[str], values: list[str]) -> Metric:
+        words = "how long the peer's own certificate holds from now on"
+        gauge = GaugeMetricFamily(PREFIX + "certificate_left_seconds", words, labels=labels)
+        gauge.add_metric(values, self._status.certificate_left_s or 0.0)
         return gauge
 
     def _refused(self, labels: list[str], values: list[str]) -> Metric:

@@ -13,10 +13,19 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from antecede.clocks.wire import Reader, block, varint
-from antecede.errors import DecodeError, LocalError, RemoteError
+from antecede.errors import (
+    ConflictError,
+    DecodeError,
+    LimitError,
+    LocalError,
+    RemoteError,
+    SequenceError,
+)
 from antecede.live import wire
+from antecede.live.charges import BEGIN_ANEW, OLD_COPY, PUT_OUT, Charges
+from antecede.live.conflicts import Proof, compared
 from antecede.live.events import Change, ChangeKind, Delivery, Id, Said, lane_of
-from antecede.live.greeting import PUT_OUT, Greeting
+from antecede.live.greeting import Greeting
 from antecede.live.lanes import Sealed
 from antecede.live.links import Link
 from antecede.live.ordering import Ordering, Row
@@ -28,6 +37,10 @@ from antecede.protocols.stored.shapes import BYTES, NUMBER, misfit
 
 BATCH_FRAMES = 64
 """Newest own batches whose frames are kept, since they go over all links alike."""
+UNREAD = 4096
+"""Frames beside batches that wait for a link: whoever reads none of so many is not waited for."""
+UNGREETED = 64
+"""Links of one name, or of callers without names, at most that have not greeted yet."""
 
 
 class Saved(NamedTuple):
@@ -62,6 +75,7 @@ class Node:
         self.ordering: Ordering | None = None
         """None: in no group yet."""
         self._majority = settings.partition == MAJORITY
+        self._check_all = settings.check_all_seals
         self.group_tag = b""
         """Drawn when the group was founded: two groups of one name do not mix."""
         self.links: dict[int, Link] = {}
@@ -92,6 +106,9 @@ class Node:
         """The place up to which the application is done."""
         self._open: deque[Said] = deque()
         """What was handed to the application, and is not acknowledged; with a store only."""
+        self.charges = Charges(name)
+        self.proofs: dict[str, Proof] = {}
+        """Lane -> that its owner said otherwise to others, where both have come here."""
         self.greeting = Greeting(self)
         self.upkeep = Upkeep(self)
 
@@ -167,14 +184,23 @@ class Node:
 
     def link_up(self, number: int, name: str, now: int, *, dialed: bool) -> None:
         """A connection stands, to whom the certificate names."""
+        self._make_room(name)
         link = self.links[number] = Link(number, name, now, dialed=dialed)
         link.control.append(wire.pack_hello(self.greeting.hello()))
+
+    def _make_room(self, name: str) -> None:
+        """End the oldest link of this name that has not greeted, where there are too many."""
+        silent = [x for x in self.links.values() if not (x.lane or x.closing) and x.name == name]
+        if len(silent) >= UNGREETED:
+            self.refuse(silent[0], LimitError(f"{UNGREETED} links of one name without a greeting"))
 
     def link_down(self, number: int, now: int) -> None:
         """A connection is gone."""
         link = self.links.pop(number, None)
         if link is not None and self.greeted.get(link.lane) is link:
             del self.greeted[link.lane]
+            if self.ordering is not None:
+                self.ordering.forget(link.lane)
             self.upkeep.lost(link, now)
 
     def receive(self, number: int, data: bytes, now: int) -> None:
@@ -190,14 +216,32 @@ class Node:
                 self._frame(link, kind, whole[start:end], now)
                 if link.closing:
                     return
+            if len(link.control) > UNREAD:
+                raise LimitError(f"{len(link.control)} frames wait, and it reads none of them")
         except RemoteError as error:
             self.refuse(link, error)
 
     def refuse(self, link: Link, error: RemoteError) -> None:
         """End a link with a reason, and count it."""
+        self.count(link, error)
+        self.end(link, str(error))
+
+    def count(self, link: Link, error: RemoteError) -> None:
+        """Count what was refused, and go on."""
         self.refused[type(error).__name__] += 1
         self.last_refusal = f"{link.name}: {error}"
-        self.end(link, str(error))
+
+    def charge(self, link: Link, what: str, words: str) -> None:
+        """Somebody says what would end this life."""
+        self.charges.bring(what, link.name, words)
+        self.weigh(link.heard_ns)
+
+    def weigh(self, now: int) -> None:
+        """Go out where enough of the others say so."""
+        if self.ordering is not None and not self.out:
+            words = self.charges.verdict(self.ordering.members, self.greeted, now)
+            if words:
+                self.go_out(words)
 
     def end(self, link: Link, why: str) -> None:
         """End a link."""
@@ -213,6 +257,8 @@ class Node:
     def _frame(self, link: Link, kind: int, body: bytes, now: int) -> None:
         if kind == wire.BATCH:
             self._batch(link, body)
+        elif len(body) > wire.MAX_CONTROL and kind not in (wire.WELCOME, wire.LANES):
+            raise LimitError(f"a frame of kind {kind} of {len(body)} bytes")
         elif kind == wire.HELLO:
             self.greeting.greeted(link, wire.unpack_hello(body), now)
         elif kind == wire.BYE:
@@ -226,9 +272,7 @@ class Node:
         elif kind == wire.PONG:
             link.round_trip_ns = max(0, now - Reader(body).varint())
         elif kind == wire.LANES:
-            link.names += wire.read_names(body)
-            if len(link.names) > wire.MAX_LANES:
-                raise DecodeError(f"more than {wire.MAX_LANES} lanes on a link")
+            link.names += wire.read_names(body, wire.MAX_LANES - len(link.names))
         elif self.out:
             self.end(link, "out of the group")
         elif self.ordering is None:
@@ -239,8 +283,7 @@ class Node:
     def _news(self, link: Link, kind: int, body: bytes) -> None:
         ordering = self.active
         if kind == wire.OWNER:
-            reader = Reader(body)
-            self.seals.learn(wire.lane(reader), reader.rest())
+            self._owner(link, Reader(body))
         elif kind == wire.HAVE:
             ordering.lanes.acknowledged(link.lane, wire.read_rows(body, link.names))
         elif kind == wire.WANT:
@@ -250,6 +293,24 @@ class Node:
         else:
             raise DecodeError(f"a frame of an unknown kind, {kind}")
 
+    def _owner(self, link: Link, reader: Reader) -> None:
+        """Learn whose a lane is that the link hands on. Its owner may have shown two keys: that is
+        not the fault of who hands one of them on.
+        """
+        self.learn(link, wire.lane(reader), reader.rest())
+
+    def learn(self, link: Link, lane: str, owner: bytes) -> None:
+        """Learn whose a lane is from somebody else, or distrust what that one hands on of it."""
+        try:
+            self.seals.learn(lane, owner)
+        except DecodeError as error:
+            self._distrust(link, lane, error)
+
+    def _distrust(self, link: Link, lane: str, error: RemoteError) -> None:
+        """Take nothing more of a lane from somebody who hands it on."""
+        self.count(link, error)
+        link.distrusted.add(lane)
+
     def _batch(self, link: Link, body: bytes) -> None:
         if self.out:
             return
@@ -258,29 +319,69 @@ class Node:
         reader = Reader(body)
         name, number = wire.named(reader.varint(), link.names), reader.varint()
         seal, data = reader.block(), reader.rest()
-        if name == self.lane:
-            return
         if name != link.lane:
-            if number <= self.ordering.lanes.newest(name):
-                return
+            self._handed_on(link, name, number, Sealed(seal, data))
+            return
+        if self._check_all and number > self.ordering.lanes.newest(name):
             self.seals.check(name, number, data, seal)
         if self.ordering.take(name, number, Sealed(seal, data)):
             self.news = True
+        else:
+            self._compare(link, name, number, Sealed(seal, data))
+
+    def _compare(self, link: Link, name: str, number: int, batch: Sealed) -> None:
+        """Look whether what comes again is the same. Who sealed two under one number is proven
+        false; to put it out is left to those who know it, since what only it has is lost then.
+        """
+        try:
+            proof = compared(self.seals, self.active.lanes, name, number, batch)
+        except ConflictError as error:
+            self._distrust(link, name, error)
+            return
+        if proof is not None and name not in self.proofs:
+            self.proofs[name] = proof
+            why = f"{name} is proven false: it sealed two batches under number {number}"
+            self.count(link, ConflictError(why))
+
+    def _handed_on(self, link: Link, name: str, number: int, batch: Sealed) -> None:
+        """A batch of somebody else. What is wrong with it may be the fault of either, so the link
+        stays, and the lane is asked of another.
+        """
+        ordering = self.active
+        if name in link.distrusted:
+            return
+        if number <= ordering.lanes.newest(name):
+            if name != self.lane:
+                self._compare(link, name, number, batch)
+            return
+        try:
+            self.seals.check(name, number, batch.wire, batch.seal)
+        except DecodeError as error:
+            self._distrust(link, name, error)
+            return
+        if name == self.lane:
+            self.go_out(f"{OLD_COPY}: {link.name} has batch {number} of {name}. {BEGIN_ANEW}")
+            return
+        try:
+            self.news |= ordering.take(name, number, batch)
+        except SequenceError as error:
+            self._distrust(link, name, error)
+        except RemoteError as error:
+            self.count(link, error)
+            ordering.end_lane(name, str(error))
 
     def _ping(self, link: Link, body: bytes) -> None:
         reader = Reader(body)
-        clock, unheard = reader.varint(), set()
-        while reader.offset < len(body):
-            unheard.add(wire.named(reader.varint(), link.names))
-        link.unheard = frozenset(unheard)
+        clock = reader.varint()
+        link.unheard = frozenset(wire.read_places(reader, link.names))
         link.control.append(wire.framed(wire.PONG, varint(clock)))
 
     def _bye(self, link: Link, body: bytes) -> None:
         link.said_bye, link.closing = True, body.decode(errors="replace") or "the other end ends it"
         if self.ordering is None:
             self.refusal = link.closing
-        elif link.closing.startswith(PUT_OUT):
-            self.go_out(link.closing)
+        elif link.closing.startswith(PUT_OUT) and not self.left:
+            self.charge(link, PUT_OUT, link.closing)
 
     def _wanted(self, link: Link, rows: dict[str, int]) -> None:
         """Hand on, from here on, what the other end asks for, though it is not ours."""
@@ -323,6 +424,7 @@ class Node:
         if self.ordering is None:
             return [], {}
         rows, self.ordering.rows = self.ordering.rows, []
+        self.ordering.urgent_rows = False
         return rows, self.ordering.lanes.frontier() if rows else {}
 
     def stored(self, frontier: dict[str, int]) -> None:
@@ -335,6 +437,12 @@ class Node:
         if self.durable:
             return self._stored
         return self.ordering.lanes.frontier() if self.ordering is not None else {}
+
+    def _safe_number(self, name: str) -> int:
+        """Return how far one lane will survive a crash of this member."""
+        if self.durable:
+            return self._stored.get(name, 0)
+        return self.ordering.lanes.newest(name) if self.ordering is not None else 0
 
     def loads(self) -> list[tuple[int, str, int]]:
         """Return, once, (link, lane, number): to ask the store for what is behind that number."""
@@ -396,6 +504,12 @@ class Node:
             self.places.append(lane)
         return place
 
+    @property
+    def acknowledge_every_ns(self) -> int:
+        """How long one waits to tell all what has come."""
+        members = len(self.ordering.members) if self.ordering is not None else 0
+        return self.settings.acknowledge_every_ns(members)
+
     def acknowledge(self) -> None:
         """Tell all what has come since the last time."""
         if not self.news:
@@ -407,6 +521,21 @@ class Node:
             frame = wire.pack_rows(wire.HAVE, [(self.place(n), c) for n, c in news.items()])
             for link in self.greeted.values():
                 link.control.append(frame)
+
+    def writable(self) -> list[int]:
+        """Return the links for which `pull` may have something, or that are to be closed.
+
+        Asked in every turn: to ask each of a hundred links costs more than a message does.
+        """
+        own, upto = self.lane, self._safe_number(self.lane)
+        return [
+            number
+            for number, link in self.links.items()
+            if link.control
+            or link.closing
+            or len(link.cursors) > 1
+            or link.cursors.get(own, upto) < upto
+        ]
 
     def pull(self, number: int, budget: int, now: int) -> list[bytes]:
         """Return what is to be written on a link now: about `budget` bytes of batches."""
@@ -425,15 +554,16 @@ class Node:
             parts += link.control
             link.control.clear()
         parts += batches
+        if parts:
+            link.spoke_ns = now
         written = sum(map(len, parts))
         link.bytes_out += written
         self.bytes_out += written
         return parts
 
     def _pull_batches(self, link: Link, budget: int, parts: list[bytes]) -> None:
-        safe = self.safe()
         for name in link.cursors:
-            budget -= self._pull_lane(link, name, safe.get(name, 0), budget, parts)
+            budget -= self._pull_lane(link, name, self._safe_number(name), budget, parts)
             if budget <= 0:
                 return
 

@@ -10,7 +10,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from antecede.errors import DecodeError, LimitError, LocalError, RemoteError, UnknownMemberError
+from antecede.errors import (
+    DecodeError,
+    LimitError,
+    LocalError,
+    RemoteError,
+    SequenceError,
+    UnknownMemberError,
+)
 from antecede.group import message as group_message
 from antecede.live import batches
 from antecede.live.batches import Batch
@@ -39,6 +46,11 @@ STATE: tuple[Shape, ...] = (
     *(NUMBER, NUMBER, Many(MESSAGE), Many((TEXT, TEXT)), Many((TEXT, BYTES, Many((TEXT, NUMBER))))),
     Many((TEXT, NUMBER)),
 )
+MOST_LIVES = 1000
+"""Lives of one member that are let in here, as long as the group lasts: names are not used again,
+so each takes room for good."""
+STRANGERS = 1000
+"""Lanes that are not here, at most, that one lane may say are gone."""
 FULL = 1 << 20
 """Bytes of messages that make a batch full."""
 
@@ -91,17 +103,30 @@ class Ordering:
         self.cuts: dict[str, int] = {}
         """Lanes that were given up behind a batch: their last numbers."""
         self.spoiled: dict[str, str] = {}
-        """Lanes from which something came that cannot be: why nothing more is taken from them."""
+        """Lanes whose batches carried what cannot be: why nothing of them is heeded any more. They
+        are ordered all the same, since when it is found out differs from member to member, and what
+        one took others may depend on."""
+        self.broken: dict[str, str] = {}
+        """Lanes with a batch that the ordering group refuses, as everybody's does: their ends."""
+        self._strangers: dict[str, int] = {}
+        """Lane -> how many lanes it said are gone that were never here."""
         self.rows: list[Row] = []
         """Inputs since the store was given some; filled where `keep_rows` says so."""
+        self.urgent_rows = False
+        """Whether one of these is said here: it goes out once the store has it."""
         self.keep_rows = False
         self.history: deque[Message] = deque(maxlen=settings.history)
-        self._one_a_batch = settings.by_reply
+        self._one_a_batch, self._largest = settings.by_reply, settings.largest
         self._pending: list[bytes] = []
         self._changes: list[Change] = []
         self._bytes = 0
         self._stalled: set[str] = set()
-        """Lanes whose next batch the group has no room for, or speaks of who is not known yet."""
+        """Lanes whose next batch the group has no room for, or speaks of who or what is not known
+        here yet."""
+        self._met = 0
+        """How many lanes have begun."""
+        self._tried: tuple[int, ...] = ()
+        """How things stood when the stalled ones were tried in vain."""
 
     # -- what is said here -------------------------------------------------------------------------
 
@@ -112,8 +137,9 @@ class Ordering:
         """
         if type(payload) is not bytes:
             raise LocalError(f"a message is bytes, not {type(payload).__name__}")
-        if len(payload) > self.settings.largest:
-            raise LocalError(f"{len(payload)} bytes; largest={self.settings.largest} is the most")
+        size = len(payload)
+        if size > self._largest:
+            raise LocalError(f"{size} bytes; largest={self.settings.largest} is the most")
         if self._one_a_batch:
             self.flush()
             self.said += 1
@@ -122,8 +148,8 @@ class Ordering:
             raise LocalError(f"with order {self.settings.order!r} messages answer no others")
         self.said = number = self.said + 1
         self._pending.append(payload)
-        self._bytes += len(payload)
-        if self._bytes >= FULL:
+        self._bytes = size = self._bytes + size
+        if size >= FULL:
             self.flush()
         return new_id((self.me, number))
 
@@ -161,6 +187,7 @@ class Ordering:
         wire = bytes(sent)
         self._keep_own(sent.seq, Sealed(self._seal(sent.seq, wire), wire))
         self._own(batch, reply_to)
+        self._deliver(())
         return sent.seq
 
     def _keep_own(self, number: int, batch: Sealed) -> None:
@@ -169,6 +196,7 @@ class Ordering:
         lane.fed = number
         if self.keep_rows:
             self.rows.append(Row(self.me, number, batch))
+            self.urgent_rows = True
 
     def _own(self, batch: Batch, reply_to: Sequence[Id]) -> None:
         if self.settings.history:
@@ -188,18 +216,24 @@ class Ordering:
         """
         if name in self.cuts:
             return False
-        if name in self.spoiled:
-            raise DecodeError(f"nothing more is taken of {name}: {self.spoiled[name]}")
+        if name in self.broken:
+            raise DecodeError(f"nothing more is taken of {name}: {self.broken[name]}")
         lane = self.lanes.by_name.get(name)
         if lane is None:
+            if number != 1:
+                raise SequenceError(f"batch {number} of {name}, of which there is none here")
+            self._check_lives(name)
             lane = self.lanes.by_name[name] = Lane()
         messages: list[group_message.Message] = []
         if lane.fed == lane.newest == number - 1:  # as mostly: nothing of it waits for room
             try:
                 messages = self._receive(name, number, batch.wire)
                 lane.fed = number
-            except (LimitError, UnknownMemberError):
+            except RemoteError as error:
+                if not _may_come_right(error):
+                    raise
                 self._stalled.add(name)
+                self._tried = ()
         if not self.lanes.take(name, number, batch):
             return False
         if self.keep_rows:
@@ -207,9 +241,30 @@ class Ordering:
         self._deliver(messages)
         return True
 
+    def _check_lives(self, name: str) -> None:
+        """Raise LimitError where a member has begun too many lives."""
+        member = member_of(name)
+        if sum(member_of(lane) == member for lane in self.lanes.by_name) >= MOST_LIVES:
+            raise LimitError(f"{member} has begun {MOST_LIVES} lives in this group")
+
+    def takes(self, name: str) -> bool:
+        """Whether anything more is taken of a lane."""
+        return name not in self.broken and name not in self.cuts
+
+    def end_lane(self, name: str, why: str) -> None:
+        """Take nothing more of a lane."""
+        self.broken.setdefault(name, why)
+
+    def forget(self, lane: str) -> None:
+        """Who was connected, and is neither a member nor let in, is gone without a trace."""
+        if lane not in self.members and lane not in self.guests:
+            self.lanes.heard.pop(lane, None)
+
     def _receive(self, name: str, number: int, wire: bytes) -> list[group_message.Message]:
         meet = (name,) if number == 1 else ()
-        return self.group.receive(wire, said_by=(name, number), meet=meet)
+        messages = self.group.receive(wire, said_by=(name, number), meet=meet)
+        self._met += number == 1
+        return messages
 
     def _deliver(self, messages: Iterable[group_message.Message]) -> None:
         """Hand messages over, and feed the lanes that waited for them or for room."""
@@ -217,27 +272,35 @@ class Ordering:
         while True:
             while work:
                 self._unpack(work.popleft())
+            if not self._stalled or self._tried == (stands := self._stands()):
+                return
+            self._tried = stands
             for name in sorted(self._stalled):
                 work.extend(self._feed(name))
-            if not work:
-                return
+
+    def _stands(self) -> tuple[int, ...]:
+        """Return what has to change before a stalled lane is worth another try."""
+        own = self.lanes.newest(self.me)
+        return self.group.stats().held, self._met, own, len(self.cuts)
 
     def _feed(self, name: str) -> list[group_message.Message]:
         """Give the group what a lane has for it; returns what is delivered."""
         lane, delivered = self.lanes.by_name[name], list[group_message.Message]()
-        while lane.fed < lane.newest and name not in self.spoiled:
+        while lane.fed < lane.newest and name not in self.broken:
             try:
                 delivered += self._receive(name, lane.fed + 1, lane.get(lane.fed + 1).wire)
-            except (LimitError, UnknownMemberError):
-                return delivered
             except RemoteError as error:
-                self.spoiled[name] = str(error)
+                if _may_come_right(error):
+                    return delivered
+                self.end_lane(name, str(error))
                 break
             lane.fed += 1
         self._stalled.discard(name)
         return delivered
 
     def _unpack(self, message: group_message.Message) -> None:
+        if self.spoiled and message.sender in self.spoiled:
+            return
         try:
             batch = batches.unpack(message.payload)
         except DecodeError as error:
@@ -269,10 +332,17 @@ class Ordering:
             if change.lane not in self.gone:
                 self.members[change.lane] = change.detail
                 self._forget_guests(change.member, change.lane)
-        else:
+        elif self._may_be_gone(by, change.lane):
             self._remove(change.lane)
         if set(self.members) != before:
             self.delivered.append(View(tuple(sorted(self.members)), change))
+
+    def _may_be_gone(self, by: str, lane: str) -> bool:
+        """Whether a lane may be noted as gone: of lanes that were never here so many by each."""
+        if lane in self.lanes.by_name or lane in self.gone:
+            return True
+        count = self._strangers[by] = self._strangers.get(by, 0) + 1
+        return count <= STRANGERS
 
     def _remove(self, lane: str) -> None:
         self.members.pop(lane, None)
@@ -288,6 +358,7 @@ class Ordering:
         """
         guest = self.guests.get(lane)
         if guest is None:
+            self._check_invited(member_of(lane))
             self._forget_guests(member_of(lane))
             invitation = self.group.invite(lane)
             guest = self.guests[lane] = Guest(invitation, self.done())
@@ -295,6 +366,11 @@ class Ordering:
             if self.keep_rows:
                 self.rows.append(Row(lane, INVITED, Sealed(b"", b"")))
         return guest
+
+    def _check_invited(self, member: str) -> None:
+        """Raise LocalError where a member was let in too often."""
+        if sum(member_of(lane) == member for lane in self.group.frontier()) >= MOST_LIVES:
+            raise LocalError(f"{member} has begun {MOST_LIVES} lives in this group, which is all")
 
     def _forget_guests(self, member: str, but: str = "") -> None:
         """A member has one life at a time: earlier ones that never began will not."""
@@ -320,8 +396,10 @@ class Ordering:
     def free(self, connected: Iterable[str]) -> None:
         """Give up what all have, members, guests and who is connected, and no newcomer needs."""
         lanes = {*self.others(), *self.guests, *connected} - self.gone
-        stable, done = self.lanes.stable(lanes), self.done()
-        self.lanes.free({name: min(number, done[name]) for name, number in stable.items()})
+        stable = self.lanes.stable(lanes)
+        if stable:
+            done = self.done()
+            self.lanes.free({name: min(number, done[name]) for name, number in stable.items()})
 
     # -- what died with its sender -----------------------------------------------------------------
 
@@ -451,10 +529,19 @@ class Ordering:
         self._keep_own(number, batch)
         self.said += len(own.said)
         self._own(own, [Id(*one) for one in said.reply_to])
+        self._deliver(())
 
     def begin_again(self) -> None:
         """After a replay: go on in a new life of the ordering group."""
         self.group.restore(self.group.snapshot())
+
+
+def _may_come_right(error: RemoteError) -> bool:
+    """Whether a batch that the ordering group does not take now may be one for later: there is no
+    room, or it speaks of somebody, or of a message of one's own, that it cannot know yet. What is
+    refused must be refused by all, or some wait for what others took.
+    """
+    return isinstance(error, LimitError | UnknownMemberError) or type(error) is SequenceError
 
 
 def _may_say(by: str, change: Change) -> bool:

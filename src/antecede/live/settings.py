@@ -15,6 +15,10 @@ from antecede.protocols.base import Addressing
 NS: Final = 10**9
 MERGE, MAJORITY = "merge", "majority"
 PARTITIONS = (MERGE, MAJORITY)
+SMALL: Final = 16
+LONGEST_NS: Final = 2 * NS
+MOST_LIVES: Final = 1 << 15
+"""Lives of all members, as long as a group lasts: each takes room for good."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +43,10 @@ class Settings:
     greeting_ns: int = 5 * NS
     """After so long without a greeting a link is given up."""
     gather_ns: int = NS // 1000
-    """Messages said within so long after a batch go out together in the next."""
+    """Messages said within so long after a batch go out together in the next; four times as long
+    after a large one."""
     acknowledge_ns: int = NS // 50
-    """How long one waits to say what has come, to say more at once."""
+    """How long one waits to say what has come, to say more at once; longer in a large group."""
     relay_ns: int = NS // 2
     """How long a batch may be behind at others before one asks them for it."""
     put_out_ns: int | None = None
@@ -53,6 +58,10 @@ class Settings:
     """With a store: beyond this, in memory and in the store, who lacks most is put out."""
     largest: int = 1 << 24
     """Of one message of the application."""
+    check_all_seals: bool = False
+    """All members give the same. Check the seal of what comes from its owner too, and not only of
+    what is handed on: then nobody can say to one what that one cannot hand on. It costs a
+    verification a batch."""
     history: int = 0
     """How many of the newest messages one hands to a newcomer."""
 
@@ -81,9 +90,19 @@ class Settings:
 
     def group(self, lane: str, invitation: bytes = b"") -> Group:
         """Return the ordering group of a founder, or of one who was invited."""
+        options = {"max_members": MOST_LIVES, **self.options}
         if invitation:
-            return Group.accept(lane, invitation, room=self.room, **self.options)
-        return Group(lane, order=self.order, room=self.room, **self.options)
+            return Group.accept(lane, invitation, room=self.room, **options)
+        return Group(lane, order=self.order, room=self.room, **options)
+
+    def acknowledge_every_ns(self, members: int) -> int:
+        """Return how long one waits in a group of so many to say what has come.
+
+        Everybody says it to everybody, so from 16 members on it is said more seldom: all together
+        never say it more often than 16 members do, up to two seconds.
+        """
+        more = max(1, members * members // SMALL**2)
+        return max(self.acknowledge_ns, min(self.acknowledge_ns * more, LONGEST_NS))
 
     @property
     def by_reply(self) -> bool:
@@ -92,7 +111,9 @@ class Settings:
 
     def tags(self) -> tuple[bytes, bytes]:
         """Return the fingerprints of the room and of the options."""
-        options = repr(sorted(self.options.items())), self.partition
+        options = [repr(sorted(self.options.items())), self.partition]
+        if self.check_all_seals:
+            options.append("all seals")
         return fingerprint(self.room), fingerprint(*options)
 
 

@@ -18,6 +18,9 @@ OLDEST: Final = 20
 """So many of the held messages are named."""
 CAUSES: Final = 10
 """So many of what each waits for."""
+DAY_S: Final = 24 * 3600
+WARN_S: Final = 14 * DAY_S
+"""So long before its end a certificate is spoken of."""
 LIVE, LAGGING, AWAY = "live", "lagging", "away"
 
 
@@ -28,7 +31,7 @@ class MemberStatus(NamedTuple):
     lane: str
     address: str
     state: str
-    """live; lagging: what it lacks next is in the store alone, or nowhere; away: not connected."""
+    """live; lagging: what it lacks next is in the store alone; away: not connected."""
     lacks: int
     """Batches that it has not acknowledged, of all lanes."""
     round_trip_s: float | None
@@ -91,6 +94,8 @@ class Status:
     bytes_out: int
     untraced: int
     """Rows that the trace of this run lacks."""
+    certificate_left_s: float | None
+    """How long one's own certificate holds from now on; None: there is none."""
 
     @property
     def others(self) -> str:
@@ -101,12 +106,18 @@ class Status:
 
 
 def status_of(
-    node: Node, now: int, trouble: str = "", done: int | None = None, *, untraced: int = 0
+    node: Node,
+    now: int,
+    trouble: str = "",
+    done: int | None = None,
+    *,
+    untraced: int = 0,
+    certificate_left_s: float | None = None,
 ) -> Status:
     """Return how a peer is doing at a moment (ns).
 
-    `trouble`, `done` (the place up to which the application is done), `untraced`: what the driver
-    knows better than the node.
+    `trouble`, `done` (the place up to which the application is done), `untraced`,
+    `certificate_left_s`: what the driver knows better than the node.
     """
     done = node.done if done is None else done
     ordering, settings = node.ordering, node.settings
@@ -136,6 +147,7 @@ def status_of(
         bytes_in=node.bytes_in,
         bytes_out=node.bytes_out,
         untraced=untraced,
+        certificate_left_s=certificate_left_s,
     )
 
 
@@ -150,7 +162,11 @@ def members_of(node: Node, now: int) -> Iterator[MemberStatus]:
         lacks = [
             n for n, one in lanes.by_name.items() if n != lane and heard.get(n, 0) < one.newest
         ]
-        behind = any(heard.get(n, 0) + 1 < lanes.by_name[n].first for n in lacks)
+        # What came before one's own joining was never here, and others hand it on.
+        kept = [
+            (lanes.by_name[n].oldest, heard.get(n, 0) + 1, lanes.by_name[n].first) for n in lacks
+        ]
+        behind = any(oldest <= needed < first for oldest, needed, first in kept)
         trip = link.round_trip_ns if link is not None else None
         yield MemberStatus(
             *(member_of(lane), lane, ordering.members[lane]),
@@ -210,6 +226,9 @@ def as_text(status: Status) -> str:
         )
     if status.untraced:
         lines.append(f"  the trace is not whole: {counted(status.untraced, 'row')} are missing")
+    if (left := status.certificate_left_s) is not None and left < WARN_S:
+        when = f"expires in {left / DAY_S:.1f} days" if left > 0 else "HAS EXPIRED"
+        lines.append(f"  the certificate {when}: nobody new gets in once it has")
     if status.refused:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(status.refused.items()))
         lines.append(f"  refused: {kinds}; last: {status.last_refusal or 'not said'}")

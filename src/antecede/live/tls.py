@@ -6,6 +6,7 @@ import os
 import ssl
 import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -14,8 +15,7 @@ from cryptography.hazmat.primitives import serialization
 
 from antecede.errors import DecodeError, InputError
 from antecede.live.keys import check_issued, member_name
-
-WARN_S = 14 * 24 * 3600
+from antecede.live.status import WARN_S
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,18 @@ class Tls:
         """Return the bytes of the file with the key."""
         return _read(self.certificate if self.key is None else self.key)
 
+    def left_s(self, now_s: float) -> float:
+        """Return how long the certificate holds from now on; 0 or less: not any more."""
+        read = x509.load_der_x509_certificate(self.der)
+        return read.not_valid_after_utc.timestamp() - now_s
+
     def warnings(self, now_s: float) -> list[str]:
         """Return what will soon be a problem: a certificate that expires in two weeks."""
-        read = x509.load_der_x509_certificate(self.der)
-        left = read.not_valid_after_utc.timestamp() - now_s
+        left = self.left_s(now_s)
         if left > WARN_S:
             return []
-        return [f"{Path(self.certificate).name} expires on {read.not_valid_after_utc:%Y-%m-%d}"]
+        day = datetime.fromtimestamp(now_s + left, UTC)
+        return [f"{Path(self.certificate).name} expires on {day:%Y-%m-%d}"]
 
     def server(self) -> ssl.SSLContext:
         """Return the context for those who call."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from antecede.clocks.wire import varint
 from antecede.live import wire
+from antecede.live.charges import PUT_OUT
 from antecede.live.held import HeldSince
 from antecede.live.links import Link
 from antecede.live.settings import NS
@@ -13,7 +14,7 @@ from antecede.live.settings import NS
 if TYPE_CHECKING:
     from antecede.live.node import Node
 
-FIRST_CALL_NS, LAST_CALL_NS = NS // 10, 2 * NS
+FIRST_CALL_NS, LAST_CALL_NS = NS // 10, NS // 2
 """Who does not answer is called again after the first, then twice as long, up to the last."""
 PATIENCE_NS = NS
 """How long the member with the smaller name waits for the other's call."""
@@ -22,6 +23,11 @@ GUEST_NS = 60 * NS
 """So long a newcomer that was let in may take to begin."""
 GIVE_UP_NS = 2 * NS
 """So long all must agree on what there is of those who are gone, before what waits is given up."""
+TRIP = 5
+"""Heartbeats until the round trip is measured again where signs of life are not needed."""
+STRANGERS = 256
+"""Lanes that are not here and are asked for because one member speaks of them, at most: each is
+named to all from then on."""
 ASKING_NS = 2 * NS
 """After so long without an answer somebody else is asked."""
 
@@ -35,13 +41,15 @@ class Upkeep:
         self._ticked_ns: int | None = None
         self.hurried = False
         """Whether there is something to do at once: whom to call."""
-        self._acknowledged_ns = self._freed_ns = self._looked_ns = 0
+        self._acknowledged_ns = self._freed_ns = self._looked_ns = self._sought_ns = 0
         self._calls: dict[str, tuple[int, int]] = {}
         """Lane -> (when it is called next, how long after that)."""
         self._heard_ns: dict[str, int] = {}
         """Lane -> when that member was last connected, or learnt of."""
         self._behind: dict[str, tuple[int, int]] = {}
         """Lane of which others have more -> (its newest here, since when that is so)."""
+        self._strangers: dict[str, set[str]] = {}
+        """Name of a member -> lanes that were asked for because it spoke of them."""
         self._agreed_ns: int | None = None
         self._asked: dict[str, tuple[int, int]] = {}
         """Lane -> (link that was asked for it, when)."""
@@ -78,7 +86,7 @@ class Upkeep:
             return []
         for lane in node.ordering.others():
             address = node.ordering.members[lane]
-            if lane in node.greeted or not address:
+            if lane in node.greeted or not address or (node.left and lane not in node.owed()):
                 continue
             due, wait = self._calls.setdefault(lane, self._first_call(lane, now))
             if now >= due:
@@ -88,10 +96,14 @@ class Upkeep:
 
     def due(self, now: int) -> int:
         """Return when `tick` is to be called at the latest, when nothing else happens."""
-        next_ns = now + FREE_NS
-        if self._behind or self._node.news:
+        node = self._node
+        # More often than a heartbeat: who ticks more seldom would seem to have slept.
+        next_ns = now + min(FREE_NS, node.settings.heartbeat_ns // 2)
+        if self._behind or (node.ordering is not None and node.ordering.lanes.ahead()):
             next_ns = now + NS // 50
-        calls = [due for lane, (due, _) in self._calls.items() if lane not in self._node.greeted]
+        if node.news:
+            next_ns = min(next_ns, self._acknowledged_ns + node.acknowledge_every_ns)
+        calls = [due for lane, (due, _) in self._calls.items() if lane not in node.greeted]
         return max(now, min([next_ns, *calls]))
 
     # -- time --------------------------------------------------------------------------------------
@@ -100,18 +112,23 @@ class Upkeep:
         """Let time pass."""
         node, settings = self._node, self._node.settings
         self._forgive(now)
-        for link in node.links.values():
-            self._keep_alive(link, now)
+        self._keep_alive(now)
         if node.ordering is None or node.out:
             return
-        if now - self._acknowledged_ns >= settings.acknowledge_ns:
+        if now - self._acknowledged_ns >= node.acknowledge_every_ns:
             self._acknowledged_ns = now
             node.acknowledge()
-        if now - self._looked_ns >= settings.relay_ns // 4:
-            self._looked_ns = now
+        if now - self._sought_ns >= settings.relay_ns // 16:
+            self._sought_ns = now
             self._look_for_missing(now)
             if node.out:
                 return
+        if now - self._looked_ns >= settings.relay_ns // 4:
+            self._looked_ns = now
+            node.weigh(now)
+            if node.out:
+                return
+            self._end_gone()
             self._forget_guests(now)
             self._give_up(now)
             self._put_out(now)
@@ -124,22 +141,37 @@ class Upkeep:
         """Where it was oneself who slept, nobody was silent meanwhile."""
         before, self._ticked_ns = self._ticked_ns, now
         slept = now - before if before is not None else 0
-        if slept > self._node.settings.heartbeat_ns:
+        if slept > self._node.settings.heartbeat_ns + FREE_NS:  # more than between two ticks
             for link in self._node.links.values():
                 link.heard_ns = max(link.heard_ns, now - self._node.settings.heartbeat_ns)
 
-    def _keep_alive(self, link: Link, now: int) -> None:
+    def _keep_alive(self, now: int) -> None:
+        """End the links that are silent, and see that one's own are not."""
         node, settings = self._node, self._node.settings
-        if link.closing:
-            return
-        if not link.lane and now - link.up_ns > settings.greeting_ns:
-            node.end(link, "no greeting came")
-        elif now - link.heard_ns > settings.silence_ns:
-            node.end(link, "it is silent")
-        elif link.lane and now - link.pinged_ns >= settings.heartbeat_ns:
-            link.pinged_ns = now
-            unheard = [node.place(lane) for lane in self.unheard()]
-            link.control.append(wire.framed(wire.PING, *map(varint, (now, *unheard))))
+        unheard = [node.place(lane) for lane in self.unheard()]
+        ping = wire.framed(wire.PING, *map(varint, (now, *unheard)))
+        for link in node.links.values():
+            if link.closing:
+                continue
+            if not link.lane and now - link.up_ns > settings.greeting_ns:
+                node.end(link, "no greeting came")
+            elif now - link.heard_ns > settings.silence_ns:
+                node.end(link, "it is silent")
+            elif link.lane and self._is_due(link, bool(unheard), now):
+                link.pinged_ns, link.told_unheard = now, bool(unheard)
+                link.control.append(ping)
+
+    def _is_due(self, link: Link, unheard: bool, now: int) -> bool:
+        """Whether the other end is to be asked for a sign of life.
+
+        It is one to the other, and so is all else that is written: where something is, it is
+        asked but now and then, for the round trip. But who is not heard is told each time.
+        """
+        heartbeat = self._node.settings.heartbeat_ns
+        if now - link.pinged_ns < heartbeat:
+            return False
+        quiet = now - link.spoke_ns >= heartbeat
+        return quiet or unheard or link.told_unheard or now - link.pinged_ns >= TRIP * heartbeat
 
     def unheard(self) -> list[str]:
         """Return the members that are not connected here."""
@@ -156,18 +188,26 @@ class Upkeep:
         behind = {}
         for lane, known in self._known_newest().items():
             newest = ordering.lanes.newest(lane)
-            if known <= newest or lane == self._node.lane:
+            if known <= newest or lane == self._node.lane or not ordering.takes(lane):
                 continue
             before = self._behind.get(lane)
             behind[lane] = before if before is not None and before[0] == newest else (newest, now)
         self._behind = behind
         for lane, (newest, since) in behind.items():
-            if now - since >= self._node.settings.relay_ns:
+            if now - since >= self._patience_ns(lane):
                 self._ask(lane, newest, now)
         self._check_lost(behind, now)
         for lane in [lane for lane in self._asked if lane not in behind]:
             if lane in self._node.greeted:
                 self._stop_asking(lane)
+
+    def _patience_ns(self, lane: str) -> int:
+        """Return how long one is behind in a lane before one asks: its owner may be about to send.
+
+        Who is not connected is not: what depends on its last words waits for them.
+        """
+        relay_ns = self._node.settings.relay_ns
+        return relay_ns if lane in self._node.greeted else relay_ns // 16
 
     def _check_lost(self, behind: dict[str, tuple[int, int]], now: int) -> None:
         """Where nobody who is connected has any more what one lacks, there is only a new beginning.
@@ -187,12 +227,14 @@ class Upkeep:
                 return
 
     def _known_newest(self) -> dict[str, int]:
+        """Return what those who are connected have of the lanes of which anybody has more."""
         known: dict[str, int] = {}
         heard = self._node.active.lanes.heard
-        for link in self._node.greeted.values():
-            for lane, number in heard.get(link.lane, {}).items():
-                if number > known.get(lane, 0):
-                    known[lane] = number
+        ahead = self._node.active.lanes.ahead()
+        if ahead:
+            tables = [heard.get(link.lane, {}) for link in self._node.greeted.values()]
+            for lane in ahead:
+                known[lane] = max((table.get(lane, 0) for table in tables), default=0)
         return known
 
     def _ask(self, lane: str, newest: int, now: int) -> None:
@@ -208,7 +250,10 @@ class Upkeep:
             if heard.get(link.lane, {}).get(lane, 0) > newest
             and link.lane != lane
             and link.given_up.get(lane, 0) <= newest + 1
+            and lane not in link.distrusted
         ]
+        if not newest:
+            able = [link for link in able if self._believed(link.name, lane)]
         if not able:
             return
         able.sort(key=lambda link: (asked is not None and link.number <= asked[0], link.number))
@@ -216,6 +261,15 @@ class Upkeep:
         self._asked[lane] = able[0].number, now
         row = node.place(lane), newest
         able[0].control.append(wire.pack_rows(wire.WANT, [row]))
+
+    def _believed(self, name: str, lane: str) -> bool:
+        """Whether there may be such a lane because that member says so."""
+        lanes, known = self._strangers.setdefault(name, set()), self._node.active.lanes
+        lanes.difference_update([one for one in lanes if known.newest(one)])
+        if lane not in lanes and len(lanes) >= STRANGERS:
+            return False
+        lanes.add(lane)
+        return True
 
     def _stop_asking(self, lane: str) -> None:
         asked = self._asked.pop(lane, None)
@@ -262,23 +316,60 @@ class Upkeep:
         lanes, settings = ordering.lanes, node.settings
         if node.durable:
             lanes.spill(settings.memory, node.safe())
-        kept = lanes.bytes + lanes.spilled_bytes
+        kept = lanes.bytes + lanes.spilled_bytes - self._left_behind()
         at_most = settings.disk if node.durable else settings.memory
         slowest = self._slowest() if kept > at_most else None
         if slowest is not None and not node.stopped:
-            node.put_out(slowest, f"too far behind: {kept} bytes are kept, most of them for it")
+            self._send_away(slowest, f"too far behind: {kept} bytes are kept, most of them for it")
 
-    def _slowest(self) -> str | None:
-        """Return the member that lacks most of what is kept."""
+    def _left_behind(self) -> int:
+        """Return the bytes of those who are gone that cannot be delivered: nobody's fault now."""
         ordering = self._node.active
-        heard = ordering.lanes.heard
-        return max(
-            ordering.others(),
-            key=lambda member: (-sum(heard.get(member, {}).values()), member),
-            default=None,
+        done, lanes = ordering.done(), ordering.lanes
+        return sum(
+            lanes.kept(lane, done.get(lane, 0), lanes.newest(lane))
+            for lane in ordering.gone
+            if lanes.newest(lane) > done.get(lane, 0)
         )
 
+    def _send_away(self, lane: str, why: str) -> None:
+        """Keep nothing more for somebody, a member or not."""
+        node = self._node
+        ordering = node.active
+        if lane in ordering.members:
+            node.put_out(lane, why)
+            return
+        ordering.guests.pop(lane, None)
+        ordering.lanes.heard.pop(lane, None)
+        link = node.greeted.get(lane)
+        if link is not None and not link.closing:
+            node.end(link, why)
+
+    def _slowest(self) -> str | None:
+        """Return for whom most is kept: it lacks what is delivered here, or said what is not."""
+        ordering = self._node.active
+        lanes, done = ordering.lanes, ordering.done()
+        waits = {*ordering.others(), *ordering.guests, *self._node.greeted} - ordering.gone
+        bytes_for: dict[str, int] = {}
+        for one in waits:
+            table, newest = lanes.heard.get(one, {}), lanes.newest
+            lacks = sum(
+                lanes.kept(name, table.get(name, 0), min(upto, newest(name)))
+                for name, upto in done.items()
+                if name != one  # its own it has: who only sends has nothing to say
+            )
+            said = lanes.kept(one, done.get(one, 0), newest(one)) if newest(one) else 0
+            bytes_for[one] = lacks + said
+        return max(bytes_for, key=lambda one: (bytes_for[one], one), default=None)
+
     # -- who is gone -------------------------------------------------------------------------------
+
+    def _end_gone(self) -> None:
+        """Take nothing more from who is out, whether it heeds that or not."""
+        node = self._node
+        for lane, link in node.greeted.items():
+            if lane in node.active.gone and not link.closing:
+                node.end(link, f"{PUT_OUT}: {lane} is out; join anew")
 
     def _forget_guests(self, now: int) -> None:
         """Keep nothing more for newcomers that were let in and never began."""
@@ -292,6 +383,8 @@ class Upkeep:
     def _put_out(self, now: int) -> None:
         """Put out whom nobody who is connected has heard for long enough."""
         node, after = self._node, self._node.settings.put_out_ns
+        if node.stopped:  # it would be said when the other half is back
+            return
         for lane in self.unheard():
             since = self._heard_ns.setdefault(lane, now)
             if after is None or now - since <= after:

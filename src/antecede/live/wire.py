@@ -18,7 +18,7 @@ What a link carries is in order and whole, or the link ends: TCP's promise, or t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from antecede.clocks.wire import Reader, block, varint
@@ -30,6 +30,8 @@ HELLO, WELCOME, LANES, OWNER, BATCH, HAVE, WANT, GONE, PING, PONG, BYE = range(1
 MAX_FRAME = 1 << 26
 MAX_FIRST = 1 << 20
 """Bytes of a frame from somebody who has not been greeted yet."""
+MAX_CONTROL = 1 << 20
+"""Bytes of a frame that is no batch, no welcome and no list of names."""
 MAX_TEXT = 1000
 MAX_LANES = 1 << 16
 NO_MORE = 1 << 63
@@ -172,9 +174,11 @@ def pack_rows(kind: int, rows: Iterable[tuple[int, int]]) -> bytes:
 def read_rows(body: bytes, names: list[str]) -> dict[str, int]:
     """Read what `pack_rows` wrote, by lane. Raises DecodeError."""
     reader, end = Reader(body), len(body)
-    rows = {}
+    rows: dict[str, int] = {}
     while reader.offset < end:
         name = named(reader.varint(), names)
+        if name in rows:
+            raise DecodeError(f"{name} stands twice in a frame")
         rows[name] = reader.varint()
     return rows
 
@@ -186,15 +190,23 @@ def named(place: int, names: list[str]) -> str:
     return names[place]
 
 
+def read_places(reader: Reader, names: list[str]) -> Iterator[str]:
+    """Read the lanes at the places that fill the rest of a frame. Raises DecodeError."""
+    while reader.offset < len(reader.data):
+        yield named(reader.varint(), names)
+
+
 def pack_names(names: Iterable[str]) -> bytes:
     """Return the frame that names more lanes."""
     return framed(LANES, *(block(name.encode()) for name in names))
 
 
-def read_names(body: bytes) -> list[str]:
-    """Read what `pack_names` wrote. Raises DecodeError."""
-    reader, names = Reader(body), []
+def read_names(body: bytes, at_most: int = MAX_LANES) -> list[str]:
+    """Read what `pack_names` wrote. Raises DecodeError, also for more names than `at_most`."""
+    reader, names = Reader(body), list[str]()
     while reader.offset < len(body):
+        if len(names) == at_most:
+            raise DecodeError(f"more than {MAX_LANES} lanes on a link")
         names.append(lane(reader))
     return names
 

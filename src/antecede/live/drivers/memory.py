@@ -135,8 +135,7 @@ class MemoryNetwork:
         host = self.hosts[name]
         host.lives += 1
         life = f"{self.random.getrandbits(40):08x}"[:8]
-        durable = host.store is not None
-        node = Node(name, host.settings, life, name, durable=durable)
+        node = self.new_node(host, life)
         host.node, host.written, host.joining, host.writing = node, 0, join, False
         if host.store is not None and host.store.snapshot:
             node.restore(host.store.saved(), self.now)
@@ -147,6 +146,10 @@ class MemoryNetwork:
         self.at(self.random.randrange(TICK_NS), lambda: self._tick(name, node))
         self.turn(name)
         return node
+
+    def new_node(self, host: Host, life: str) -> Node:
+        """Return the node of a new life."""
+        return Node(host.name, host.settings, life, host.name, durable=host.store is not None)
 
     def crash(self, name: str) -> None:
         """End a life as kill -9 does: what was not written is gone, the kernel closes its links."""

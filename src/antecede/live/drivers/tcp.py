@@ -15,6 +15,7 @@ from antecede.errors import AntecedeError, RemoteError, StoreError
 from antecede.live.diary import Diary, Entry
 from antecede.live.diary import write as write_entry
 from antecede.live.drivers.addresses import split_address
+from antecede.live.drivers.calling import reach
 from antecede.live.drivers.door import HANDSHAKE_S, Door
 from antecede.live.drivers.writer import Writer
 from antecede.live.node import Node
@@ -25,14 +26,22 @@ LOG: Final = logging.getLogger("antecede.live")
 BUDGET: Final = 1 << 18
 """Bytes of batches that are written to a connection at once."""
 HIGH_WATER: Final = 1 << 18
+BULK: Final = 1 << 13
+BULK_TIMES: Final = 4
+"""After a batch of so many bytes the next gathers so many times as long: who says eight megabytes a
+second waits for the work, and not for a millisecond."""
 GATHERED: Final = 1 << 17
 """Bytes that make a batch at once."""
 CALL_S: Final = 5.0
 LINGER_NS: Final = NS
 """How long a connection that nobody reads from holds up those who send."""
 CLOSING_S: Final = 2.0
+FAREWELL_S: Final = 0.5
+"""So long the other end has to take the last words."""
 SNAPSHOT_BYTES: Final = 8 << 20
 SNAPSHOT_ROWS: Final = 4096
+GATHERED_ROWS: Final = 256
+"""Inputs that are written at once, though nobody here waits for them."""
 LOAD_BATCHES: Final = 256
 MAX_READY: Final = 1 << 16
 """Messages that wait for the application before nothing more is read."""
@@ -51,6 +60,10 @@ class Secure(Protocol):
 
     def name_of(self, certificate: bytes) -> str:
         """Return the member's name in a certificate (DER). Raises RemoteError without one."""
+        ...
+
+    def warnings(self, now_s: float) -> list[str]:
+        """Return what will soon be a problem; `now_s`: seconds since 1970."""
         ...
 
 
@@ -126,12 +139,16 @@ class TcpDriver:
         self.connections: dict[int, Connection] = {}
         self._numbers = 0
         self._calling: dict[str, asyncio.Task[None]] = {}
-        self._turn_due = False
+        self._reaching: set[str] = set()
+        """Those of them where nobody has answered yet."""
+        self.turn_due = False
         self._door: Door | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._acknowledging: asyncio.TimerHandle | None = None
         self._gathering: asyncio.TimerHandle | None = None
-        self._flushed_ns = 0
+        self._storing: asyncio.TimerHandle | None = None
+        self._flushed_ns = self._flushed = 0
+        """When the newest batch was made of what was said, and of how many bytes."""
         self._closed = False
         self._reading = True
         self._diary = Diary()
@@ -148,6 +165,8 @@ class TcpDriver:
 
     def start(self) -> None:
         """Let time pass."""
+        for text in self._secure.warnings(time.time()) if self._secure is not None else ():
+            self._note(Entry("certificate", text, {"reason": text}))
         self._tick()
 
     async def close(self) -> None:
@@ -158,7 +177,7 @@ class TcpDriver:
         for entry in self._diary.look(self.node, time.monotonic_ns()):
             self._note(entry)
         self._closed = True
-        for timer in (self._timer, self._acknowledging, self._gathering):
+        for timer in (self._timer, self._acknowledging, self._gathering, self._storing):
             if timer is not None:
                 timer.cancel()
         if self._door is not None:
@@ -208,12 +227,19 @@ class TcpDriver:
             host, port = split_address(address)
             context = self._secure.client() if self._secure is not None else None
             more: dict[str, Any] = {"ssl_handshake_timeout": HANDSHAKE_S} if context else {}
+            if context is not None:
+                more["server_hostname"] = host
             async with asyncio.timeout(CALL_S):
+                self._reaching.add(address)
+                reached = await reach(host, port)
+                self._reaching.discard(address)
                 await self._loop.create_connection(
-                    lambda: Connection(self, dialed=True), host, port, ssl=context, **more
+                    lambda: Connection(self, dialed=True), sock=reached, ssl=context, **more
                 )
         except (OSError, TimeoutError, AntecedeError) as failed:
             error = failed
+        finally:
+            self._reaching.discard(address)
         if done is not None:
             done(error)
 
@@ -237,6 +263,14 @@ class TcpDriver:
         connection.begin(self._numbers)
         self.soon()
 
+    def _stop_calling(self) -> None:
+        """Call nobody any more who has called here meanwhile: one link is enough."""
+        node = self.node
+        members = node.ordering.members if node.ordering is not None else {}
+        for lane in node.greeted:
+            if (address := members.get(lane, "")) in self._reaching:
+                self._calling[address].cancel()
+
     def _name(self, transport: asyncio.Transport) -> str:
         if self._secure is None:
             return ""
@@ -259,12 +293,12 @@ class TcpDriver:
 
     def soon(self) -> None:
         """Have a turn when the loop has nothing else to do."""
-        if not self._turn_due:
-            self._turn_due = True
+        if not self.turn_due:
+            self.turn_due = True
             self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
-        self._turn_due = False
+        self.turn_due = False
         if self._closed or self.broken is not None:
             return
         node = self.node
@@ -274,15 +308,20 @@ class TcpDriver:
         if node.ordering is not None and node.ordering.delivered:
             self._ready()
         if self._writer is not None and not self._writing:
-            self._write()
-        for connection in list(self.connections.values()):
+            self._write_in_time()
+        for number in node.writable():
+            connection = self.connections[number]
             if connection.paused_since is None:
                 self._pull(connection, now)
+            else:
+                self._end_paused(connection)
         self._load()
         if node.upkeep.hurried:
             self._call_due(now)
+        if self._reaching:
+            self._stop_calling()
         if node.news and self._acknowledging is None:
-            delay = node.settings.acknowledge_ns / NS
+            delay = node.acknowledge_every_ns / NS
             self._acknowledging = self._loop.call_later(delay, self._acknowledge)
         self._changed()
 
@@ -300,12 +339,13 @@ class TcpDriver:
             return True
         if self._writing or self.choked():
             return False
-        left = self._flushed_ns + self.node.settings.gather_ns - now
+        gather_ns = self.node.settings.gather_ns * (1 if self._flushed < BULK else BULK_TIMES)
+        left = self._flushed_ns + gather_ns - now
         if left > 0 and ordering.waiting_bytes < GATHERED:
             if self._gathering is None:
                 self._gathering = self._loop.call_later(left / NS, self._gathered)
             return False
-        self._flushed_ns = now
+        self._flushed_ns, self._flushed = now, ordering.waiting_bytes
         return True
 
     def _gathered(self) -> None:
@@ -315,7 +355,9 @@ class TcpDriver:
     def _pull(self, connection: Connection, now: int) -> None:
         number, transport = connection.number, connection.transport
         link = self.node.links.get(number)
-        if link is None or transport is None:
+        # A transport that is being closed takes nothing more, and one with TLS is broken by a
+        # second `close`: a write after it would end the turn, and with it the peer's time.
+        if link is None or transport is None or transport.is_closing():
             return
         parts = self.node.pull(number, BUDGET, now)
         if parts:
@@ -324,7 +366,21 @@ class TcpDriver:
             if len(data) >= BUDGET and connection.paused_since is None:
                 self.soon()
         if link.closing:
+            self._hang_up(connection)
+
+    def _hang_up(self, connection: Connection) -> None:
+        """Close a connection; wait but shortly for the other end to agree: it may be cut off."""
+        transport = connection.transport
+        if transport is not None and not transport.is_closing():
             transport.close()
+            # Who reads nothing takes no farewell of TLS either.
+            self._loop.call_later(FAREWELL_S, transport.abort)
+
+    def _end_paused(self, connection: Connection) -> None:
+        """End a connection whose other end reads nothing: not even the reason would come there."""
+        link = self.node.links.get(connection.number)
+        if link is not None and link.closing and connection.transport is not None:
+            connection.transport.abort()
 
     def choked(self) -> bool:
         """Whether most of those who listen take no more at present."""
@@ -341,6 +397,9 @@ class TcpDriver:
         if self._closed:
             return
         node, now = self.node, time.monotonic_ns()
+        if not self._reading:  # nobody is silent whom one does not listen to
+            for link in node.links.values():
+                link.heard_ns = now
         node.tick(now)
         self._call_due(now)
         self.done(self._done())
@@ -375,6 +434,26 @@ class TcpDriver:
                 transport.resume_reading() if go_on else transport.pause_reading()
 
     # -- the store ---------------------------------------------------------------------------------
+
+    def _write_in_time(self) -> None:
+        """Write now what is said here, which waits for that, and everything that came before it.
+
+        What others said waits for nothing but to be acknowledged, so it gathers for a while: a
+        transaction a batch costs more than the batch.
+        """
+        ordering = self.node.ordering
+        if ordering is None:
+            return
+        if ordering.urgent_rows or len(ordering.rows) >= GATHERED_ROWS or not self._has_snapshot:
+            self._write()
+        elif ordering.rows and self._storing is None:
+            delay = self.node.settings.acknowledge_ns / 2 / NS
+            self._storing = self._loop.call_later(delay, self._gathered_rows)
+
+    def _gathered_rows(self) -> None:
+        self._storing = None
+        if not self._closed and self.broken is None and not self._writing:
+            self._write()
 
     def _write(self, *, force: bool = False) -> bool:
         """Give the store what is new; returns whether there was something."""

@@ -1,0 +1,82 @@
+"""Figures of the live benchmark: what was measured, what was wanted, and whether that is met."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+
+class Figure(NamedTuple):
+    """One measured figure."""
+
+    row: str
+    what: str
+    value: float
+    unit: str = ""
+    at_least: float | None = None
+    at_most: float | None = None
+    spread: tuple[float, float] | None = None
+    """The least and the greatest of all turns, where `value` is their median."""
+
+    @property
+    def wanted(self) -> str:
+        """What was wanted, in words; empty: nothing was, it is told beside."""
+        if self.at_least is not None:
+            return f"at least {number(self.at_least)}"
+        return f"at most {number(self.at_most)}" if self.at_most is not None else ""
+
+    @property
+    def met(self) -> bool | None:
+        """Whether it is what was wanted; None: nothing was."""
+        if self.at_least is not None:
+            return self.value >= self.at_least
+        return self.value <= self.at_most if self.at_most is not None else None
+
+    def line(self) -> str:
+        """Return it as a line of text."""
+        spread = f" ({number(self.spread[0])} to {number(self.spread[1])})" if self.spread else ""
+        said = f"{self.row:24} {self.what:58} {number(self.value):>9} {self.unit}{spread}"
+        if self.met is None:
+            return said
+        return f"{said}   wanted {self.wanted}: {'met' if self.met else 'NOT MET'}"
+
+    def plain(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {**self._asdict(), "wanted": self.wanted, "met": self.met}
+
+
+class Skipped(NamedTuple):
+    """A part that this machine cannot run."""
+
+    row: str
+    why: str
+
+    def line(self) -> str:
+        return f"{self.row:24} not measured: {self.why}"
+
+    def plain(self) -> dict[str, Any]:
+        return self._asdict()
+
+
+def number(value: float | None) -> str:
+    """Return a number with as many digits as it is good for."""
+    if value is None or math.isnan(value):
+        return "-"
+    if value == int(value) and abs(value) < 1e9:
+        return f"{int(value):,}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def markdown(figures: Iterable[Figure | Skipped]) -> str:
+    """Return a table for a page."""
+    rows = ["| | measured | wanted | |", "|---|---|---|---|"]
+    for one in figures:
+        if isinstance(one, Skipped):
+            rows.append(f"| {one.row} | not measured: {one.why} | | |")
+            continue
+        spread = f" ({number(one.spread[0])} to {number(one.spread[1])})" if one.spread else ""
+        met = {None: "", True: "met", False: "not met"}[one.met]
+        value = f"{number(one.value)} {one.unit}".strip()
+        rows.append(f"| {one.row}: {one.what} | {value}{spread} | {one.wanted} | {met} |")
+    return "\n".join(rows) + "\n"

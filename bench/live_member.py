@@ -1,0 +1,163 @@
+"""A live peer in a process of its own, told what to do over its standard input.
+
+    python -m bench.live_member '{"name": "m0", "folder": "out", "listen": "127.0.0.1:7000", ...}'
+
+It reads lines: `go RATE SECONDS` sends so many messages a second, `read RATE` takes no more than
+so many a second from now on (0: as they come), `hush` sends no more, `end` writes what it saw and
+leaves. It writes lines: `joined`, `meets N` whenever the number of connected members changes,
+`states NAME=STATE ...` when one's does, `out WHY`, and at the end `done`. Times are of the
+machine's monotonic clock, so those of two members compare.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import struct
+import sys
+import time
+from array import array
+from pathlib import Path
+from typing import Any
+
+HEAD = struct.Struct(">HIQ")
+"""Who sent it, its number, and when `send` was called, in nanoseconds."""
+
+
+class Member:
+    """What one process sends and sees."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.index, self.folder = int(options["index"]), Path(options["folder"])
+        self.size = int(options.get("size", 100))
+        self.got, self.sent = array("q"), array("q")
+        """Rows of (sender, number, called, taken) and of (number, called, safe here)."""
+        self.read_rate = 0.0
+        self.number = 0
+        self.hushed = False
+        self.orders: asyncio.Queue[list[str]] = asyncio.Queue()
+        self.tasks: set[asyncio.Task[Any]] = set()
+
+    async def say(self, peer: Any) -> None:
+        """Send one, and note when it is as safe as it gets."""
+        self.number += 1
+        number, called = self.number, time.monotonic_ns()
+        await peer.send(HEAD.pack(self.index, number, called).ljust(self.size, b"."))
+        self.sent.extend((number, called, time.monotonic_ns()))
+
+    async def talk(self, peer: Any, rate: float, seconds: float) -> None:
+        """Send at a pace that does not wait for what became of the last one."""
+        start = time.monotonic_ns()
+        for count in range(int(rate * seconds)):
+            due = start + int(count * 1e9 / rate)
+            while (left := due - time.monotonic_ns()) > 0:
+                await asyncio.sleep(left / 1e9)
+            if self.hushed:
+                return
+            if len(self.tasks) > 10_000:  # the group takes no more: the pace waits
+                await asyncio.wait(self.tasks, return_when=asyncio.FIRST_COMPLETED)
+            task = asyncio.create_task(self.say(peer))
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+
+    async def take(self, peer: Any) -> None:
+        """Note what is delivered, as it comes or slowly."""
+        with contextlib.suppress(asyncio.CancelledError):
+            try:
+                async for said in peer.batches():
+                    now = time.monotonic_ns()
+                    for payload in said.payloads:
+                        self.got.extend((*HEAD.unpack_from(payload), now))
+                    if self.read_rate:
+                        await asyncio.sleep(len(said.payloads) / self.read_rate)
+            except Exception as error:
+                print("out", str(error).replace("\n", " "), flush=True)
+
+    def listen(self) -> None:
+        """Take a line of orders; runs when there is one."""
+        data = os.read(0, 1 << 16)
+        if not data:
+            self.orders.put_nowait(["end"])
+            asyncio.get_running_loop().remove_reader(0)
+        for line in data.decode().splitlines():
+            self.orders.put_nowait(line.split())
+
+    async def obey(self, peer: Any) -> None:
+        while (order := await self.orders.get())[0] != "end":
+            if order[0] == "go":
+                task = asyncio.create_task(self.talk(peer, float(order[1]), float(order[2])))
+                self.tasks.add(task)
+                task.add_done_callback(self.tasks.discard)
+            elif order[0] == "hush":
+                self.hushed = True
+            elif order[0] == "read":
+                self.read_rate = float(order[1])
+
+    def write(self) -> None:
+        (self.folder / f"{self.index}.got").write_bytes(self.got.tobytes())
+        (self.folder / f"{self.index}.sent").write_bytes(self.sent.tobytes())
+
+
+async def watch(peer: Any, states: bool) -> None:
+    """Say how many members are connected, and how the others are, when that changes."""
+    before, states_before = -1, ""
+    while True:
+        meets = len(peer.node.greeted)
+        if meets != before:
+            before = meets
+            print("meets", meets, flush=True)
+        if states:
+            found = " ".join(f"{one.name}={one.state}" for one in peer.status().members)
+            if found != states_before:
+                states_before = found
+                print("states", found, flush=True)
+        await asyncio.sleep(0.02 if states else 0.2)
+
+
+async def live(options: dict[str, Any]) -> None:
+    from antecede.live.peer import Peer
+    from antecede.live.tls import Tls
+
+    folder, name = Path(options["folder"]), options["name"]
+    member = Member(options)
+    settings = dict(options.get("settings", {}))
+    if options.get("store"):
+        settings["store"] = folder / f"{name}.db"
+    async with Peer(
+        name,
+        listen=options["listen"],
+        tls=Tls(folder / f"{name}.pem", folder / "ca.pem"),
+        **settings,
+    ) as peer:
+        if options.get("join"):
+            await peer.join(options["join"], timeout_s=float(options.get("join_s", 60)))
+        else:
+            await peer.found()
+        print("joined", flush=True)
+        asyncio.get_running_loop().add_reader(0, member.listen)
+        tasks = [
+            asyncio.create_task(one)
+            for one in (member.take(peer), watch(peer, bool(options.get("states"))))
+        ]
+        await member.obey(peer)
+        member.write()
+        print("done", flush=True)
+        for task in (*tasks, *member.tasks):
+            task.cancel()
+        await peer.close()
+    os._exit(0)
+
+
+def main() -> None:
+    options = json.loads(sys.argv[1])
+    if options.get("uvloop"):
+        import uvloop
+
+        uvloop.install()
+    asyncio.run(live(options))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Programs that are peers of a live group; each runs as a test."""

@@ -1,0 +1,62 @@
+"""Causes over NATS, with `nats-py` and a running server: `python examples/stamp_over_nats.py`.
+
+A shop asks a stock by request and reply, and publishes what was sold on a stream of JetStream that
+an audit reads later. NATS carries headers with core messages, replies and streams alike; the stamp
+is two of them. A message without headers has `headers` None, which counts as unstamped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import nats
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from antecede.stamp import Stamp, Stamper, read
+
+ADDRESS = "nats://127.0.0.1:4222"
+
+
+async def answer(stock: Stamper, client: Client) -> None:
+    """Answer every request; what is answered follows the request."""
+
+    async def reserve(message: Msg) -> None:
+        with stock.handling(message.headers):
+            await client.publish(message.reply, b"reserved", headers=stock.outgoing({}))
+
+    await client.subscribe("stock.reserve", cb=reserve)
+
+
+async def ask(shop: Stamper, client: Client) -> tuple[Stamp | None, Stamp | None]:
+    """Send a request, learn from its answer; return both stamps."""
+    headers = shop.outgoing({})
+    reply = await client.request("stock.reserve", b"2 apples", timeout=5, headers=headers)
+    return read(headers), shop.received(reply.headers)
+
+
+async def main(address: str = ADDRESS) -> list[Stamp | None]:
+    """Return the stamps of a request, its answer, and a sale as the stream gives it back."""
+    shop, stock = (Stamper(name, incarnation="demo") for name in ("shop", "stock"))
+    async with await nats.connect(address) as client:
+        stream = client.jetstream()
+        await stream.add_stream(name="sales", subjects=["sold.*"], storage="memory")
+        try:
+            await answer(stock, client)
+            with shop.beginning():
+                asked = await ask(shop, client)
+                await stream.publish("sold.apples", b"2", headers=shop.outgoing({}))
+            audit = await stream.subscribe("sold.*", ordered_consumer=True)
+            sale = await audit.next_msg(timeout=5)
+            await audit.unsubscribe()
+        finally:
+            await stream.delete_stream("sales")
+        return [*asked, read(sale.headers)]
+
+
+if __name__ == "__main__":
+    for sent in asyncio.run(main(*sys.argv[1:])):
+        print(
+            "no stamp" if sent is None else f"{sent.id} after {', '.join(sent.causes) or 'nothing'}"
+        )

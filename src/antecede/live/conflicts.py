@@ -1,0 +1,46 @@
+"""Two batches under one number with their owner's seal: a member said otherwise to others.
+
+Found where both come to one member: after a break, or when a lane is handed on. Both seals
+together are a proof, which anybody can check who knows the lane's key.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from antecede.errors import ConflictError, DecodeError
+from antecede.live.lanes import Lanes, Sealed
+from antecede.live.sealing import Seals
+
+
+class Proof(NamedTuple):
+    """What a lane's owner sealed twice."""
+
+    lane: str
+    number: int
+    one: Sealed
+    other: Sealed
+
+
+def compared(seals: Seals, lanes: Lanes, lane: str, number: int, batch: Sealed) -> Proof | None:
+    """Compare a batch that is known by its number with the one that is here, while it is here.
+
+    Returns the proof where both are their owner's. Raises ConflictError where they differ and one
+    has no seal, or a wrong one: somebody lies, and it cannot be told who.
+    """
+    known = lanes.by_name.get(lane)
+    if known is None or not known.first <= number <= known.newest:
+        return None
+    here = known.get(number)
+    if here.wire == batch.wire:
+        return None
+    try:
+        for one in (here, batch):
+            seals.check(lane, number, one.wire, one.seal)
+        if not (here.seal and batch.seal):
+            raise DecodeError("there are no seals in this group")
+    except DecodeError as error:
+        raise ConflictError(
+            f"batch {number} of {lane} is here with other content, and unproven: {error}"
+        ) from error
+    return Proof(lane, number, here, batch)

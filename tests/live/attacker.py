@@ -1,0 +1,222 @@
+"""A member with a sound certificate that speaks the wire by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any
+
+from antecede.clocks.wire import block, varint
+from antecede.live import keys, wire
+from antecede.live.events import Change, ChangeKind, member_of
+from antecede.live.lanes import Lane, Sealed
+from antecede.live.ordering import Ordering
+from antecede.live.peer import Peer
+from antecede.live.seals import CertifiedSeals
+from antecede.live.settings import Settings
+from antecede.live.tls import Tls
+
+ROOM = "attacked"
+NAMES = ("alice", "bob", "carol", "mallory")
+PATIENCE_S = 20.0
+
+
+def make_keys(folder: Path) -> Path:
+    keys.make_authority(folder)
+    for name in NAMES:
+        keys.make_member(folder, name)
+    return folder
+
+
+def tls(folder: Path, name: str) -> Tls:
+    return Tls(keys.member_path(folder, name), folder / keys.AUTHORITY)
+
+
+def peer(folder: Path, name: str, **more: Any) -> Peer:
+    settings = {"room": ROOM, "listen": "127.0.0.1:0", **more}
+    return Peer(name, tls=tls(folder, name), **settings)
+
+
+@contextlib.asynccontextmanager
+async def honest(folder: Path, *names: str, **more: Any) -> AsyncIterator[list[Peer]]:
+    """A group of honest members, all connected."""
+    async with asyncio.timeout(60), contextlib.AsyncExitStack() as stack:
+        peers = [await stack.enter_async_context(peer(folder, name, **more)) for name in names]
+        await peers[0].found()
+        for one in peers[1:]:
+            await one.join(peers[0].address)
+        await until(lambda: all(len(one.node.greeted) >= len(names) - 1 for one in peers))
+        await until(lambda: all(len(one.members) == len(names) for one in peers))
+        yield peers
+
+
+async def until(true: Any, seconds: float = PATIENCE_S) -> None:
+    async with asyncio.timeout(seconds):
+        while not true():
+            await asyncio.sleep(0.01)
+
+
+async def settled(*peers: Peer) -> None:
+    """Wait until all have what all have said."""
+
+    def same() -> bool:
+        return all(
+            not one.node.active.unsent
+            and other.node.active.lanes.newest(one.node.lane)
+            == one.node.active.lanes.newest(one.node.lane)
+            for one in peers
+            for other in peers
+        )
+
+    await until(same)
+
+
+async def talk(peers: Iterable[Peer], count: int = 3) -> None:
+    """All say something, and all get what the others say, each in order, and nothing else of them.
+
+    What a stranger to these says is passed over.
+    """
+    some = list(peers)
+    stamp = time.monotonic_ns()
+    names = {one.name for one in some}
+    for one in some:
+        for k in range(count):
+            await one.send(f"{stamp} {one.name} {k}".encode())
+    for one in some:
+        wanted = {name: [f"{stamp} {name} {k}" for k in range(count)] for name in names}
+        del wanted[one.name]
+        got: dict[str, list[str]] = {name: [] for name in wanted}
+        async with asyncio.timeout(PATIENCE_S):
+            async for message in one:
+                if message.sender in got and message.payload.startswith(f"{stamp} ".encode()):
+                    got[message.sender].append(message.payload.decode())
+                if sum(map(len, got.values())) == count * len(got):
+                    break
+        assert got == wanted, one.name
+
+
+class Line:
+    """A connection of the attacker's."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+        self._rest = b""
+
+    async def say(self, *frames: bytes) -> None:
+        self.writer.writelines(frames)
+        with contextlib.suppress(ConnectionError):
+            await self.writer.drain()
+
+    async def frame(self) -> tuple[int, bytes]:
+        """Return the next frame; (-1, b"") where the connection has ended."""
+        while True:
+            found, _, _ = wire.frames(self._rest)
+            if found:
+                kind, start, end = found[0]
+                body, self._rest = self._rest[start:end], self._rest[end:]
+                return kind, body
+            try:
+                data = await self.reader.read(1 << 16)
+            except (ConnectionError, OSError):
+                data = b""
+            if not data:
+                return -1, b""
+            self._rest += data
+
+    async def until(self, kind: int) -> bytes:
+        """Return the body of the next frame of a kind; empty where the connection ends before."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                found, body = await self.frame()
+                if found in (kind, -1):
+                    return body
+
+    async def last_word(self) -> str:
+        """Return with which word the other end ends it."""
+        said = await self.until(wire.BYE)
+        await self.until(-1)
+        return said.decode()
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+class Attacker:
+    """Mallory: whom it calls, and what it says there, is the test's affair."""
+
+    def __init__(self, folder: Path, life: str = "00000000", *, name: str = "mallory") -> None:
+        self.tls = tls(folder, name)
+        self.lane = f"{name}~{life}"
+        self.settings = Settings(room=ROOM)
+        self.seals = CertifiedSeals(self.tls, ROOM, self.lane, time.time)
+        self.ordering: Ordering | None = None
+        self.group_tag = b""
+        self.lines: list[Line] = []
+        self.names: list[str] = []
+
+    async def call(self, one: Peer) -> Line:
+        host, port = one.address.rsplit(":", 1)
+        reader, writer = await asyncio.open_connection(host, int(port), ssl=self.tls.client())
+        line = Line(reader, writer)
+        self.lines.append(line)
+        return line
+
+    def hello(self, **changes: Any) -> bytes:
+        room, options = self.settings.tags()
+        hello = wire.Hello(
+            *(room, self.settings.order, options, self.group_tag, b"view"),
+            *(self.lane, "", self.seals.owner(self.lane), {}),
+        )
+        return wire.pack_hello(hello._replace(**changes))
+
+    async def join(self, *peers: Peer) -> list[Line]:
+        """Be let in by the first, and be connected with all."""
+        first = await self.call(peers[0])
+        await first.say(self.hello())
+        welcome = wire.unpack_welcome(await first.until(wire.WELCOME))
+        self.group_tag = welcome.group
+        ordering = Ordering(self.lane, self.settings, self.seals.seal, welcome.invitation)
+        ordering.lanes.begin(welcome.frontier)
+        ordering.lanes.by_name[self.lane] = Lane()
+        ordering.members = dict(welcome.members)
+        ordering.change(Change(ChangeKind.JOINED, self.lane))
+        ordering.flush()
+        self.ordering = ordering
+        self.names = [self.lane, *welcome.members]
+        lines = [first]
+        for one in peers[1:]:
+            line = await self.call(one)
+            await line.say(self.hello())
+            lines.append(line)
+        for line in lines:
+            await line.say(wire.pack_names(self.names), self.own(1))
+        await until(lambda: all(member_of(self.lane) in one.members for one in peers))
+        return lines
+
+    def say(self, payload: bytes = b"hello") -> int:
+        """Make the next batch of its own; returns its number."""
+        assert self.ordering is not None
+        self.ordering.say(payload)
+        self.ordering.flush()
+        return self.ordering.lanes.newest(self.lane)
+
+    def sealed(self, number: int) -> Sealed:
+        assert self.ordering is not None
+        return self.ordering.lanes.by_name[self.lane].get(number)
+
+    def own(self, number: int) -> bytes:
+        """Return the frame of a batch of its own."""
+        return self.batch(self.lane, number, self.sealed(number))
+
+    def batch(self, lane: str, number: int, sealed: Sealed) -> bytes:
+        place = self.names.index(lane)
+        return wire.framed(
+            wire.BATCH, varint(place), varint(number), block(sealed.seal), sealed.wire
+        )
+
+    def close(self) -> None:
+        for line in self.lines:
+            line.close()

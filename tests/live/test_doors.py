@@ -1,0 +1,272 @@
+"""Who stands at the door: half-open connections without end, certificates that expire or are new,
+clocks that jump.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import resource
+import socket
+import ssl
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antecede.live import keys
+from antecede.live.drivers.door import HALF_OPEN
+from antecede.live.peer import Peer
+from tests.live.attacker import Attacker, honest, make_keys, peer, talk, tls, until
+
+CALLERS = 10_000
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return make_keys(tmp_path)
+
+
+@pytest.fixture
+def descriptors() -> Any:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < CALLERS + 2000:
+        pytest.skip(f"{hard} files may be open here; {CALLERS + 2000} are needed")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (CALLERS + 2000, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.slow
+def test_ten_thousand_half_open_connections_keep_nobody_out(folder: Path, descriptors: Any) -> None:
+    """Callers that show nothing: a few are held, and who has a certificate gets in among them."""
+
+    async def work() -> None:
+        async with honest(folder, "alice", "bob") as (alice, bob):
+            loop = asyncio.get_running_loop()
+            host, port = alice.address.rsplit(":", 1)
+            door = alice._running._door
+            assert door is not None
+            sockets: list[socket.socket] = []
+            most = 0
+
+            async def call() -> None:
+                one = socket.socket()
+                one.setblocking(False)
+                sockets.append(one)
+                await loop.sock_connect(one, (host, int(port)))
+
+            async def flood() -> None:
+                nonlocal most
+                while len(sockets) < CALLERS:
+                    await asyncio.gather(*(call() for _ in range(100)))
+                    most = max(most, len(door._half_open))
+
+            flooding = asyncio.create_task(flood())
+            await asyncio.sleep(0.2)
+            async with peer(folder, "carol") as carol:
+                await carol.join(alice.address, timeout_s=15)
+                await until(lambda: len(carol.node.greeted) == 2)
+                await talk((alice, bob, carol))
+                await flooding
+                await talk((alice, bob, carol))
+            assert len(sockets) == CALLERS
+            assert most <= HALF_OPEN
+            assert len(alice._running.connections) <= 3
+            await until(
+                lambda: door.dropped + alice.node.refused.total() >= CALLERS - HALF_OPEN - 512
+            )
+            for one in sockets:
+                one.close()
+
+    asyncio.run(work())
+
+
+def test_bytes_that_drip_into_a_handshake_are_given_up(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("antecede.live.drivers.door.HANDSHAKE_S", 0.5)
+
+    async def work() -> None:
+        async with honest(folder, "alice", "bob") as (alice, bob):
+            host, port = alice.address.rsplit(":", 1)
+            reader, writer = await asyncio.open_connection(host, int(port))
+            hello = ssl.MemoryBIO()
+            context = tls(folder, "mallory").client()
+            half = context.wrap_bio(ssl.MemoryBIO(), hello, server_side=False)
+            with pytest.raises(ssl.SSLWantReadError):
+                half.do_handshake()
+            for byte in hello.read()[:200]:
+                if alice.node.refused["handshake"]:
+                    break
+                writer.write(bytes([byte]))
+                await asyncio.sleep(0.02)
+            await until(lambda: alice.node.refused["handshake"] == 1)
+            with contextlib.suppress(ConnectionResetError):
+                assert await reader.read() == b""
+            await talk((alice, bob))
+            writer.close()
+
+    asyncio.run(work())
+
+
+# -- certificates ----------------------------------------------------------------------------------
+
+
+def short_lived(folder: Path, name: str, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a member a certificate that soon expires."""
+    build = keys._builder
+
+    def soon(*arguments: Any) -> Any:
+        builder = build(*arguments)
+        now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+        builder._not_valid_after = now + datetime.timedelta(seconds=seconds)
+        return builder
+
+    with monkeypatch.context() as patch:
+        patch.setattr(keys, "_builder", soon)
+        keys.make_member(folder, name, force=True)
+
+
+def test_a_certificate_that_expires_ends_no_connection_and_opens_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it keep newcomers out; and what its owner said is handed on to nobody else."""
+    short_lived(folder, "bob", 3, monkeypatch)
+
+    async def work() -> None:
+        async with honest(folder, "alice", "bob") as (alice, bob):
+            end = time.time() + 3.2
+            await talk((alice, bob))
+            while time.time() < end:
+                await asyncio.sleep(0.05)
+            await talk((alice, bob))
+            async with peer(folder, "carol") as carol:
+                await carol.join(alice.address)
+                await talk((alice, carol))
+                link = alice.node.greeted[bob.node.lane]
+                alice.node.end(link, "a test")
+                await until(lambda: bob.node.lane not in alice.node.greeted)
+                await until(lambda: alice.node.refused["certificate"] > 0)
+                assert bob.node.lane not in alice.node.greeted
+                await talk((alice, carol))
+
+    asyncio.run(work())
+
+
+def test_a_renewed_certificate_counts_from_the_next_start(folder: Path, tmp_path: Path) -> None:
+    """A running peer shows the one it began with; with a store it goes on in its lane."""
+
+    async def work() -> None:
+        store = tmp_path / "bob.db"
+        async with peer(folder, "alice") as alice:
+            await alice.found()
+            async with peer(folder, "bob", store=store) as bob:
+                await bob.join(alice.address)
+                lane = bob.node.lane
+                await until(lambda: "bob" in alice.members)
+                await talk((alice, bob))
+                before = bob.node.seals.owner(lane)
+                keys.make_member(folder, "bob", force=True)
+                await talk((alice, bob))
+                assert bob.node.seals.owner(lane) == before
+            async with peer(folder, "bob", store=store) as bob:
+                assert bob.node.lane == lane
+                assert bob.node.seals.owner(lane) != before
+                await until(lambda: lane in alice.node.greeted)
+                await bob.send(b"renewed")
+                async for message in alice:
+                    if message.payload == b"renewed":
+                        break
+                assert alice.node.seals.owner(lane) == bob.node.seals.owner(lane)
+
+    asyncio.run(work())
+
+
+def test_a_key_of_another_life_is_no_second_owner(folder: Path) -> None:
+    """Two keys under one lane: the second is refused, and who hands it on is not blamed."""
+
+    async def work() -> None:
+        async with honest(folder, "alice", "bob") as (alice, bob):
+            mallory, twin = Attacker(folder), Attacker(folder)
+            await mallory.join(alice, bob)
+            line = await twin.call(bob)
+            await line.say(twin.hello(group=bob.node.group_tag))
+            assert "second key" in await line.last_word()
+            await talk((alice, bob))
+            mallory.close()
+            twin.close()
+
+    asyncio.run(work())
+
+
+# -- clocks ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("days", [-100, 100])
+def test_a_wall_clock_that_jumps_changes_nothing(
+    folder: Path, days: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within what the certificates hold: timers go by the monotonic clock."""
+    real = time.time
+    offset = 0.0
+    monkeypatch.setattr(time, "time", lambda: real() + offset)
+
+    async def work() -> None:
+        nonlocal offset
+        async with honest(folder, "alice", "bob", heartbeat_s=0.2, silence_s=1) as (alice, bob):
+            links = dict(alice.node.greeted)
+            await talk((alice, bob))
+            offset = max(days, 0) * 86400.0 or -200.0
+            await talk((alice, bob))
+            await asyncio.sleep(1.5)
+            await talk((alice, bob))
+            assert alice.node.greeted == links
+            assert not alice.node.refused
+
+    asyncio.run(work())
+
+
+# -- batches that can not be handed on -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("check_all", [False, True])
+def test_a_wrong_seal_over_its_owners_link(folder: Path, check_all: bool) -> None:
+    """What Bob took of Mallory he cannot hand on to Alice: she refuses it, and not him. With
+    `check_all_seals` he does not take it.
+    """
+
+    async def work() -> None:
+        more = {"check_all_seals": check_all, "relay_s": 0.1}
+        async with honest(folder, "alice", "bob", **more) as (alice, bob):
+            mallory = Attacker(folder)
+            mallory.settings = type(mallory.settings)(room="attacked", check_all_seals=check_all)
+            _, to_bob = await mallory.join(alice, bob)
+            mallory.say(b"sealed wrongly")
+            sealed = mallory.sealed(2)
+            await to_bob.say(mallory.batch(mallory.lane, 2, sealed._replace(seal=b"x" * 64)))
+            if check_all:
+                assert "seal that is not its owner's" in await to_bob.last_word()
+                await talk((alice, bob))
+                return
+            await until(lambda: bob.node.active.lanes.newest(mallory.lane) == 2)
+            await until(lambda: alice.node.refused["DecodeError"] > 0)
+            assert alice.node.last_refusal.startswith("bob: batch 2 of mallory")
+            assert bob.node.lane in alice.node.greeted, "who hands it on is not blamed"
+            await bob.send(b"depends on it")
+            await alice.send(b"depends on nothing")
+            async for message in bob:
+                if message.payload == b"depends on nothing":
+                    break
+            await asyncio.sleep(0.3)
+            assert alice.node.active.group.stats().held == 1, "as the page on trust says"
+            mallory.close()
+
+    asyncio.run(work())
+
+
+def test_a_peer_needs_certificates_or_says_that_it_has_none(folder: Path) -> None:
+    with pytest.raises(Exception, match="needs tls="):
+        Peer("alice", listen="127.0.0.1:0")

@@ -1,0 +1,118 @@
+"""What a member does for all others at once, and how soon it asks for what is missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from antecede.live.drivers.memory import MS, MemoryNetwork
+from antecede.live.events import Message
+from antecede.live.lanes import Lanes, Sealed
+from antecede.live.links import Link
+from antecede.live.node import Node
+from antecede.live.settings import NS, Settings
+
+BATCH = Sealed(b"", b"x")
+
+
+@pytest.mark.parametrize("members", [1, 2, 16, 17, 40, 100, 160, 1000])
+def test_all_acknowledge_no_more_often_than_sixteen_do(members: int) -> None:
+    settings = Settings()
+    every_ns = settings.acknowledge_every_ns(members)
+    if members <= 16:
+        assert every_ns == settings.acknowledge_ns
+    elif every_ns < 2 * NS:
+        frames = members * (members - 1) / every_ns
+        assert frames <= 1.1 * 16 * 16 / settings.acknowledge_ns
+    assert every_ns <= 2 * NS
+
+
+def test_whoever_is_asked_to_acknowledge_seldom_does_not_do_it_more_often() -> None:
+    assert Settings(acknowledge_ns=5 * NS).acknowledge_every_ns(100) == 5 * NS
+
+
+def test_what_somebody_has_more_of_is_known_until_it_is_here() -> None:
+    lanes = Lanes()
+    lanes.take("a~00000000", 1, BATCH)
+    lanes.acknowledged("b~00000000", {"a~00000000": 1})
+    assert not lanes.ahead()
+    lanes.acknowledged("b~00000000", {"a~00000000": 2, "c~00000000": 1})
+    assert sorted(lanes.ahead()) == ["a~00000000", "c~00000000"]
+    lanes.take("a~00000000", 2, BATCH)
+    assert lanes.ahead() == ["c~00000000"]
+    lanes.met("d~00000000", {"a~00000000": 3})
+    assert sorted(lanes.ahead()) == ["a~00000000", "c~00000000"]
+
+
+def network() -> tuple[MemoryNetwork, dict[str, Node]]:
+    """Three members that have been together for a while."""
+    made = MemoryNetwork(3, least_ns=MS, most_ns=2 * MS)
+    for name in "abc":
+        made.add(name, Settings(room="r"))
+    nodes = {"a": made.start("a")}
+    nodes |= {name: made.start(name, join="a") for name in "bc"}
+    made.run(10 * NS)
+    assert all(len(node.greeted) == 2 for node in nodes.values())
+    return made, nodes
+
+
+def heard(made: MemoryNetwork, name: str) -> list[bytes]:
+    return [one.payload for one in made.hosts[name].events if isinstance(one, Message)]
+
+
+@pytest.mark.parametrize(("connected", "soon"), [(False, True), (True, False)])
+def test_the_last_words_of_who_is_gone_are_asked_for_at_once(connected: bool, soon: bool) -> None:
+    """Of who is connected they are waited for: it is about to send them."""
+    made, nodes = network()
+    made.cut("a", "c")
+    if not connected:
+        [link] = [one for one in nodes["c"].links.values() if one.name == "a"]
+        made._end(("c", link.number))
+        nodes["c"].link_down(link.number, made.now)
+    made.say("a", b"last words")
+    made.run(made.now + 200 * MS)
+    assert heard(made, "b") == [b"last words"]
+    assert heard(made, "c") == ([b"last words"] if soon else [])
+    made.run(made.now + 2 * NS)
+    assert heard(made, "c") == [b"last words"]
+
+
+def test_a_turn_asks_only_the_links_that_have_something_to_write() -> None:
+    made, nodes = network()
+    node = nodes["a"]
+    made.run(made.now + NS)
+    for number in list(node.links):
+        node.pull(number, 1 << 18, made.now)
+    assert node.writable() == []
+    node.say(b"to all")
+    node.turn()
+    assert sorted(node.writable()) == sorted(node.links)
+    first, second = sorted(node.links)
+    assert node.pull(first, 1 << 18, made.now)
+    assert node.writable() == [second]
+    node.end(node.links[first], "for the test")
+    assert sorted(node.writable()) == [first, second]
+
+
+def test_who_is_written_to_anyhow_gets_few_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, nodes = network()
+    heartbeats = 0
+    answer = Node._ping
+
+    def counted(node: Node, link: Link, body: bytes) -> None:
+        nonlocal heartbeats
+        heartbeats += 1
+        answer(node, link, body)
+
+    monkeypatch.setattr(Node, "_ping", counted)
+    counts = []
+    for talking in ("", "abc"):
+        heartbeats = 0
+        for _ in range(40):
+            for name in talking:
+                made.say(name, b"x")
+            made.run(made.now + NS // 2)
+        counts.append(heartbeats)
+    quiet, busy = counts
+    assert 3 * 15 <= quiet <= 3 * 30  # a heartbeat or its answer a second on each of three links
+    assert 0 < busy < quiet / 2
+    assert all(len(node.greeted) == 2 for node in nodes.values())

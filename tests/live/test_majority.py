@@ -1,0 +1,57 @@
+"""Groups made with partition="majority": the part that hears no more than half of them stops."""
+
+from __future__ import annotations
+
+import pytest
+
+from antecede.errors import LocalError
+from antecede.live.drivers.memory import MemoryNetwork
+from antecede.live.node import Node
+from antecede.live.settings import MAJORITY, NS, Settings
+
+
+def group(names: str, **settings: int) -> MemoryNetwork:
+    network = MemoryNetwork(1)
+    for name in names:
+        network.add(name, Settings(partition=MAJORITY, **settings))  # type: ignore[arg-type]
+    network.start(names[0])
+    for name in names[1:]:
+        network.start(name, join=names[0])
+    network.run(10 * NS)
+    return network
+
+
+def node(network: MemoryNetwork, name: str) -> Node:
+    found = network.hosts[name].node
+    assert found is not None
+    return found
+
+
+def test_two_halves_put_nobody_out_when_they_meet_again() -> None:
+    network = group("ab", put_out_ns=2 * NS)
+    network.cut("a", "b")
+    network.run(network.now + 20 * NS)
+    assert node(network, "a").stopped
+    assert node(network, "b").stopped
+    network.heal()
+    network.run(network.now + 10 * NS)
+    for name in "ab":
+        assert len(node(network, name).active.members) == 2
+        assert not node(network, name).out
+
+
+def test_the_smaller_part_stops_and_goes_on_when_it_is_over() -> None:
+    network = group("abc")
+    network.cut("a", "c")
+    network.cut("b", "c")
+    network.run(network.now + 20 * NS)
+    assert [node(network, name).stopped for name in "abc"] == [False, False, True]
+    with pytest.raises(LocalError, match="no majority"):
+        node(network, "c").say(b"alone")
+    network.say("a", b"together")
+    network.run(network.now + NS)
+    assert node(network, "c").take_delivered() == []
+    network.heal()
+    network.run(network.now + 10 * NS)
+    assert not node(network, "c").stopped
+    assert node(network, "c").active.place == 1
