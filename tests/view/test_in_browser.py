@@ -110,6 +110,56 @@ def test_a_click_chooses_an_event_and_says_what_it_is(opened: Opened) -> None:
     assert "a deliver at cyd" in shown.inner_text("#panel h2")
 
 
+def test_the_nearest_of_several_events_is_chosen(opened: Opened) -> None:
+    close = [moved("send", f"a{k}", "p", k) for k in range(8)]
+    shown = opened(trace_of([*close, moved("send", "far", "p", 900)]))
+    shown.evaluate("antecede.look(-1e6, 200e6)")
+    shown.wait_for_timeout(60)
+    for row in range(8):
+        x, y = event(shown, row)
+        shown.mouse.click(x + 0.5, y)
+        assert shown.evaluate("antecede.scene.chosen") == row
+
+
+def test_events_at_one_place_can_each_be_chosen(opened: Opened) -> None:
+    rows = [{"id": f"e{k}", "member": "p", "send_time": 5, "kind": "event"} for k in range(3)]
+    shown = opened(trace_of(rows))
+    x, y = event(shown, 0)
+    for row, below in ((0, -11), (1, 0), (2, 11)):
+        shown.mouse.click(x, y + below)
+        assert shown.evaluate("antecede.scene.chosen") == row
+
+
+def test_what_has_nothing_to_do_with_a_message_is_not_what_it_waited_for(opened: Opened) -> None:
+    rows = [
+        moved("send", "cause", "ann", 0),
+        moved("receive", "cause", "bob", 5),
+        moved("deliver", "cause", "bob", 5),
+        moved("send", "effect", "bob", 6),
+        moved("send", "other", "eve", 7),
+        moved("receive", "effect", "cyd", 10),
+        moved("receive", "other", "cyd", 20),
+        moved("deliver", "other", "cyd", 20),
+        moved("receive", "cause", "cyd", 30),
+        moved("deliver", "cause", "cyd", 30),
+        moved("deliver", "effect", "cyd", 31),
+    ]
+    shown = opened(trace_of(rows))
+    assert shown.evaluate("antecede.scene.waitedFor(10)") == [9]
+    assert shown.evaluate("antecede.scene.waitedFor(7)") == []
+
+
+def test_a_change_beside_the_picture_keeps_the_focus(opened: Opened) -> None:
+    shown = opened(held())
+    shown.keyboard.press("2")
+    shown.focus("#panel .members input >> nth=1")
+    shown.keyboard.press("Space")
+    boxes = "Array.from(document.querySelectorAll('#panel .members input'), (box) => box.checked)"
+    assert shown.evaluate(boxes) == [True, False, True]
+    shown.keyboard.press("Space")
+    assert shown.evaluate(boxes) == [True, True, True]
+
+
 def test_lost_and_repeated_copies_are_said(opened: Opened) -> None:
     shown = opened(held())
     said = shown.inner_text("#panel")

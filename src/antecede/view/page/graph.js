@@ -81,7 +81,6 @@ export class Graph {
         }
       }
     }
-    found[start] = 0;
     return found;
   }
 
