@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pyarrow.parquet as pq
 import pytest
 
+from antecede.causality.asking import Causality, Event
 from antecede.errors import InputError
 from antecede.trace.arrow import Trace, read
 from antecede.view import tiles
@@ -160,3 +161,31 @@ def test_pieces_in_the_page(
         shown.locator("#status", has_text="come closer").wait_for(timeout=15_000)
         # The refused search is an answer of 422, which the browser writes down.
         opened.wrong[:] = [one for one in opened.wrong if "422" not in one]
+
+
+def test_past_and_future_go_beyond_a_piece_where_the_whole_is_at_hand(
+    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiles, "PIECE", 400)
+    trace = drawn(6, events=3000, members=6)
+    write_tiles(trace, tmp_path / "cut", "t")
+    asked = Causality(trace)
+    ids = [str(id) for id in trace.events["id"].to_pylist()]
+    event = Event(ids[1500])
+    row = asked.row(event)
+    past, future = (mask.tolist() for mask in asked.around(row))
+    with served(Tiles(tmp_path / "cut", event, lambda: asked)) as serving:
+        shown = opened(serving.url)
+        shown.locator("#panel", has_text=f"{sum(past):,} before it").wait_for(timeout=15_000)
+        assert f"{sum(future):,} after it" in shown.inner_text("#panel")
+        assert f"{len(ids) - sum(past) - sum(future) - 1:,} concurrent" in shown.inner_text(
+            "#panel"
+        )
+        assert "at hand" not in shown.inner_text("#panel")
+        places, before, after = shown.evaluate(
+            """() => [antecede.scene.data.arrays.place, antecede.scene.past, antecede.scene.future]
+              .map((one) => Array.from(one))"""
+        )
+        assert 0 < len(places) < len(ids)
+        assert before == [int(past[int(place)]) for place in places]
+        assert after == [int(future[int(place)]) for place in places]

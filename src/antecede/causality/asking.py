@@ -207,6 +207,11 @@ class Causality:
         """Return the rows that happened after any of the events."""
         return self._rows(self._mask([self.row(one) for one in events], backwards=False))
 
+    def around(self, row: int) -> tuple[Bools, Bools]:
+        """Return masks of the rows before and after a row of `events`; empty where it has no place."""
+        placed = [row] if self._steps.alive[row] else []
+        return self._mask(placed, backwards=True), self._mask(placed, backwards=False)
+
     def placed_rows(self, rows: pyarrow.Table) -> pyarrow.Table:
         """Return rows of an answer in an order in which causes come first."""
         places = self._place[pc.index_in(rows["file_order"], self.events["file_order"]).to_numpy()]

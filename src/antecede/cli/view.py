@@ -6,10 +6,11 @@ import argparse
 import sys
 import tempfile
 import webbrowser
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from antecede.causality.asking import WAYS, Event
+from antecede.causality.asking import WAYS, Causality, Event
 from antecede.cli.files.output import check_writable, save_text
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
@@ -107,7 +108,8 @@ def run(args: argparse.Namespace) -> int:
         with tempfile.TemporaryDirectory(prefix="antecede-view-") as folder:
             with Progress("cutting into pieces"):
                 write_tiles(trace, Path(folder) / TILES, _title(args), by=args.by)
-            return _serve(args, Tiles(Path(folder) / TILES, _around(args)))
+            whole = partial(Causality, trace, by=args.by)
+            return _serve(args, Tiles(Path(folder) / TILES, _around(args), whole))
     return _write(args, trace)
 
 

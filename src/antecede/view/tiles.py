@@ -14,7 +14,8 @@ single files or folders of parts, as Spark writes them (`antecede.spark.viewing`
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -28,7 +29,7 @@ import pyarrow.parquet
 
 from antecede import __version__
 from antecede.audit.summary import findings as said_of
-from antecede.causality.asking import Event
+from antecede.causality.asking import Causality, Event
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, Trace
@@ -156,14 +157,21 @@ def _write_members(folder: Path, at: Any, member: Any, names: Any) -> None:
 class Tiles:
     """The source of a served page from a folder of pieces.
 
-    `around`: the event to begin with. Raises InputError for a folder that is none, or of a later
-    version, and for an event that is not there.
+    `around`: the event to begin with; `whole` makes the causality of the whole trace, where that
+    can be had: then past and future of an event go beyond the piece that is seen. Raises InputError
+    for a folder that is none, or of a later version, and for an event that is not there.
     """
 
     grows = False
 
-    def __init__(self, folder: Path, around: Event | None = None) -> None:
-        self._folder = folder
+    def __init__(
+        self,
+        folder: Path,
+        around: Event | None = None,
+        whole: Callable[[], Causality] | None = None,
+    ) -> None:
+        self._folder, self._whole = folder, whole
+        self._lock = threading.Lock()
         try:
             self._about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
             self.title = str(self._about["title"])
@@ -186,8 +194,12 @@ class Tiles:
         return "1"
 
     def block(self, asked: Mapping[str, str]) -> bytes:
-        """Return a stretch: `x0`, `x1`, places behind the first one; or what has `find` in it."""
+        """Return a stretch (`x0`, `x1`: places behind the first one), what has `find` in it, or
+        what is `related` to an event (its place in the files).
+        """
         low, high = self._about["low"], self._about["high"]
+        if "related" in asked:
+            return self._related(_number(asked["related"], 0))
         if "find" in asked:
             return self._near(self._match(asked["find"], _number(asked.get("from"), 0)))
         if "x0" not in asked:
@@ -224,6 +236,37 @@ class Tiles:
                 first = batch.slice(0, 1).to_pylist()[0]
                 return int(first["at"]), int(first["file_order"])
         raise InputError(f"no event behind this place has {text!r:.60} in its id or text")
+
+    @cached_property
+    def _asked(self) -> tuple[Causality, Array]:
+        """The causality of the whole trace, and the place in the files of each of its rows."""
+        if self._whole is None:
+            raise InputError("only pieces of the trace are at hand")
+        asked = self._whole()
+        return asked, asked.events["file_order"].to_numpy()
+
+    def _related(self, place: int) -> bytes:
+        """Return what happened before and after an event, of the whole trace: bits by place."""
+        with self._lock:  # two clicks make it once
+            asked, places = self._asked
+        found = np.flatnonzero(places == place)
+        if not len(found):
+            raise InputError(f"no event stands at place {place} of the files")
+        row = int(found[0])
+        before, after = asked.around(row)
+        masks = {"past": before, "future": after}
+        counts = {name: int(np.count_nonzero(mask)) for name, mask in masks.items()}
+        bits = {}
+        for name, mask in masks.items():
+            by_place = np.zeros(int(places.max()) + 1, np.bool_)
+            by_place[places[mask]] = True
+            bits[name] = np.packbits(by_place, bitorder="little")
+        runs = asked.events["run"]
+        run = runs[row].as_py()
+        same = pc.is_null(runs) if run is None else pc.fill_null(pc.equal(runs, run), False)
+        total = int(np.count_nonzero(same.to_numpy() & asked.alive))
+        concurrent = total - counts["past"] - counts["future"] - 1
+        return packed({"place": place, "concurrent": concurrent, **counts}, bits)
 
     # -- answers ---------------------------------------------------------------------------------
 
@@ -325,6 +368,7 @@ class Tiles:
             "format": said["format"],
             "of": said["rows"],
             "tiles": True,
+            "whole": self._whole is not None,
             "extent": {"low": 0, "high": said["high"] - said["low"]},
             "times": [{"name": "event_time", "base": str(said["low"])}] if timed else [],
             "epoch": timed and said["low"] > 10**9 * 86_400 * 3650,
@@ -334,7 +378,7 @@ class Tiles:
         return {"from": first - self._about["low"], "to": last - self._about["low"]}
 
     def _notes(self, rows: int) -> list[str]:
-        if rows >= self._about["rows"]:
+        if rows >= self._about["rows"] or self._whole is not None:
             return []
         return [
             f"what is seen is a piece of {counted(rows, 'event')} of {self._about['rows']:,}: past "

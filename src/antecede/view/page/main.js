@@ -32,7 +32,10 @@ class App {
     this.fit();
     this.restore(stateOf(location.hash));
     const { around } = this.scene.meta;
-    if (around >= 0 && !location.hash.includes("event=")) this.reveal(around);
+    if (around >= 0 && !location.hash.includes("event=")) {
+      if (this.scene.meta.piece) this.within(this.scene.meta.piece, around);
+      this.reveal(around);
+    }
     this.show();
   }
 
@@ -166,7 +169,7 @@ class App {
     const { low, high } = this.scene;
     const pad = (high - low) * 0.03 || (this.scene.axis.timed ? 1e6 : 1);
     const room = this.view.height - TOP;
-    this.view.laneH = Math.max(20, Math.min(104, room / Math.max(1, this.scene.lanes.lanes.length)));
+    this.view.laneH = Math.max(20, Math.min(140, room / Math.max(1, this.scene.lanes.lanes.length)));
     this.view.y = 0;
     this.look(low - pad, high + pad);
     if (now) this.note();
@@ -334,10 +337,10 @@ class App {
     const { scene } = this;
     const parts = this.notice ? [this.notice] : [];
     parts.push(`${counted(told.events, "event")} in view`);
-    if (scene.meta.grid) parts.push(`of ${scene.meta.of.toLocaleString("en")}; come closer for messages and single events`);
+    if (scene.meta.grid) parts.push(`of ${scene.meta.of.toLocaleString("en")}; come closer for messages and single events${this.query ? ", Enter finds the next one" : ""}`);
     if (told.lines) parts.push(told.drawn < told.lines ? `${told.drawn.toLocaleString("en")} of ${counted(told.lines, "line")} drawn (zoom in for all)` : counted(told.lines, "line"));
     if (!told.singly) parts.push("bars where events are dense");
-    if (scene.matches) parts.push(this.matchWords());
+    if (scene.matches && !scene.meta.grid) parts.push(this.matchWords());
     const left = scene.meta.tiles ? 0 : scene.size - scene.rows.length;
     if (left && scene.run < 0 && !scene.only && !scene.lanes.hidden.size) parts.push(`${counted(left, "event")} without a place on this axis`);
     const said = parts.join(" · ");
@@ -377,6 +380,7 @@ class App {
       for (let row = 0; row < next.size; row++) {
         if (next.kind[row] === event[2] && next.ids.at(row) === event[0] && next.members.at(row) === event[1]) {
           next.choose(row);
+          this.relate();
           break;
         }
       }
@@ -403,13 +407,20 @@ class App {
     }
   }
 
+  /** Look no further than a piece goes, with a row of it in the middle. */
+  within(piece, row) {
+    const value = this.scene.axis.values[row];
+    const half = Math.min(value - piece.from, piece.to - value, (this.view.x1 - this.view.x0) / 2);
+    this.look(value - half, value + half);
+  }
+
   /** Of a trace in pieces: go to the next event that has a text in its id or in what it says. */
   async find(text) {
     const from = this.scene.chosen >= 0 ? this.scene.axis.values[this.scene.chosen] : -1;
     try {
       const data = await opened(`?find=${encodeURIComponent(text)}&from=${Math.floor(from)}`);
       this.replace(data, true);
-      this.view.x1 = this.view.x0 + Math.min(this.view.x1 - this.view.x0, data.meta.piece.to - data.meta.piece.from);
+      this.within(data.meta.piece, data.meta.around);
       this.reveal(data.meta.around);
     } catch (error) {
       this.say(error.message);
@@ -440,6 +451,20 @@ class App {
     }
     this.show();
     this.note();
+    this.relate();
+  }
+
+  /** Of a trace in pieces whose whole is at hand: ask for past and future beyond the piece. */
+  async relate() {
+    const { scene } = this;
+    if (!scene.meta.whole || scene.chosen < 0) return;
+    try {
+      scene.relate(await opened(`?related=${scene.data.arrays.place[scene.chosen]}`));
+      this.overviewKey = "";
+      this.show();
+    } catch (error) {
+      this.say(error.message);
+    }
   }
 
   /** Choose a row and bring it into sight. */

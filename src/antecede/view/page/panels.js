@@ -260,10 +260,12 @@ function relations(app, row) {
     after += scene.future[k];
     all += scene.alive[k] && scene.runs.codes[k] === run ? 1 : 0;
   }
+  if (scene.counts) [before, after, all] = [scene.counts.past, scene.counts.future, scene.counts.past + scene.counts.future + scene.counts.concurrent + 1];
   const part = (number, word, kind) => el("div", { class: `figure ${kind}` }, el("b", {}, number.toLocaleString("en")), ` ${word}`);
   const figures = el("div", { class: "figures" }, part(before, "before it", "past"), part(after, "after it", "future"),
     part(all - before - after - 1, "concurrent", "apart"));
-  if (scene.meta.of <= scene.size) return figures;
+  if (scene.meta.of <= scene.size || scene.counts) return figures;
+  if (scene.meta.whole) return el("div", {}, figures, el("p", { class: "soft" }, "Counting in the whole trace…"));
   return el("div", {}, figures, el("p", { class: "warn" }, `Counted among the ${counted(scene.size, "event")} at hand, of ${scene.meta.of.toLocaleString("en")}: the whole past may hold more. antecede ask answers for all.`));
 }
 

@@ -232,7 +232,19 @@ export class Scene {
     this.chosen = row;
     this.past = row < 0 ? null : this.graph.past(row);
     this.future = row < 0 ? null : this.graph.future(row);
-    this.chain = null;
+    this.counts = null;
+  }
+
+  /** What a server knows of the whole trace: bits by place in the files, and how many there are. */
+  relate({ meta, arrays }) {
+    const { place } = this.data.arrays;
+    if (this.chosen < 0 || place[this.chosen] !== meta.place) return;
+    for (let row = 0; row < this.size; row++) {
+      const [byte, bit] = [place[row] >> 3, place[row] & 7];
+      this.past[row] = (arrays.past[byte] >> bit) & 1;
+      this.future[row] = (arrays.future[byte] >> bit) & 1;
+    }
+    this.counts = meta;
   }
 
   /** Which rows say what is asked; null: no question. See `questionOf`. */
