@@ -12,6 +12,7 @@ NEEDED = (
     "antecede/py.typed",
     "antecede/spark/log4j2.properties",
     "antecede/check/mutants/survivors.toml",
+    "antecede/live/chat/page.html",
     "antecede/simulate/templates/",
     "antecede/report/templates/",
 )

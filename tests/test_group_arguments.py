@@ -78,6 +78,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "join": {"newcomer": "dave"},
     "leave": {"member": "bob", "last": 0},
     "subscribe": {"member": "bob", "topics": ["news"]},
+    "release": {"lost": [("alice", 1)]},
     "restore": {"state": b"x"},
 }
 """A right call of each method that takes arguments, or one that only fails at its bytes."""

@@ -11,6 +11,7 @@ import pytest
 
 import antecede.group.group
 from antecede import Group
+from antecede.clocks.bounds import Bounds
 from antecede.errors import DecodeError, LocalError
 
 NAMES = ["alice", "bob", "carol"]
@@ -67,7 +68,7 @@ def test_a_restoration_that_is_refused_changes_nothing(
 
 
 def test_topics_are_a_list_of_names() -> None:
-    from antecede import Bounds, Subscriptions
+    from antecede import Subscriptions
 
     group = Group(
         "alice",
@@ -89,6 +90,16 @@ def test_a_message_ahead_of_a_join_needs_its_time_as_any_other() -> None:
     with pytest.raises(LocalError, match="now"):
         bob.receive(wire)
     assert bob.receive(wire, now=1.0) == []
+    assert [message.payload for message in bob.join("dave")] == [b"hello dave"]
+
+
+def test_a_message_ahead_of_a_join_is_taken_in_though_the_clock_has_gone_on() -> None:
+    bounds = Bounds[str](accuracy_s=0.001, least_s=1, most_s=3)
+    options: dict[str, Any] = {"order": "physical", "bounds": bounds, "delivery": "bound"}
+    alice, bob = (Group(name, NAMES, **options) for name in ("alice", "bob"))
+    alice.invite("dave")
+    assert bob.receive(alice.send(b"hello dave", now=1.0), now=2.0) == []
+    bob.tick(now=5.0)
     assert [message.payload for message in bob.join("dave")] == [b"hello dave"]
 
 

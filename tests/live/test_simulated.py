@@ -115,9 +115,9 @@ def _lose_rows(self: MemoryStore, rows: Iterable[StoredRow], *rest: Any) -> None
     WRITE(self, kept, *rest)
 
 
-def _acknowledge_early(self: Node) -> dict[str, int]:
-    """As `Node.safe`, for one who does not wait for the store."""
-    return self.ordering.lanes.frontier() if self.ordering is not None else {}
+def _tell_early(self: Node, lane: str) -> int:
+    """As `Node._safe_number`, for one who does not wait for the store."""
+    return self.ordering.lanes.newest(lane) if self.ordering is not None else 0
 
 
 def _forget_nothing_twice(self: Lanes, name: str, number: int, batch: Any) -> bool:
@@ -137,7 +137,7 @@ BROKEN: dict[str, tuple[type, str, Callable[..., Any]]] = {
     "causes are not looked at": (Idr, "receive", _deliver_at_once),
     "what is asked for is not handed on": (Node, "_wanted", _hand_on_nothing),
     "the store loses rows": (MemoryStore, "write", _lose_rows),
-    "others are told before the store has written": (Node, "safe", _acknowledge_early),
+    "others are told before the store has written": (Node, "_safe_number", _tell_early),
     "a batch is lost": (Lanes, "take", _forget_nothing_twice),
 }
 

@@ -190,6 +190,42 @@ def test_what_is_none_of_it_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    ("host", "code"),
+    [
+        ("evil.example", 421),
+        ("evil.example:80", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("localhost.evil.example:7", 421),
+        ("", 421),
+        ("[::1", 421),
+        ("LOCALHOST:9", 200),
+        ("localhost", 200),
+        ("10.1.2.3:80", 200),
+        ("[::1]:80", 200),
+        ("[fe80::1]", 200),
+    ],
+)
+def test_a_page_of_others_gets_nothing_by_a_name_of_its_own(host: str, code: int) -> None:
+    async def work() -> None:
+        async with peer("a", status="127.0.0.1:0") as a:
+            await a.found()
+            for path in ("/status", "/metrics", "/healthz"):
+                got, text = await fetched(a.status_address, path, headers={"host": host})
+                assert got == code
+                assert (f"{host!r}" in text) == (code != 200)
+
+    run(work)
+
+
+def test_the_name_at_which_status_was_asked_to_listen_is_its_own() -> None:
+    request = http_server.Request("GET", "/", {}, {"host": "Peer.Example:80"}, b"")
+    http_server.check_host(request, ["peer.example"])
+    http_server.check_host(request._replace(headers={}), [])
+    with pytest.raises(http_server.Refused, match=r"Peer\.Example"):
+        http_server.check_host(request, ["other.example"])
+
+
+@pytest.mark.parametrize(
     ("sent", "status"),
     [
         (b"GET / HTTP/1.1\r\nhost: x\r\nlong: " + b"x" * 20_000, b" 431 "),

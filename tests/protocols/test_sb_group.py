@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from antecede import Group
 from antecede.clocks.intervals import MAX_NUMBER
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError
 from antecede.protocols.base import MessageId, Transmit
@@ -213,3 +216,53 @@ def test_open_groups_renumber_every_id() -> None:
     message = msg("B3", "C1")
     assert a.mentions(message) == (1, 2)
     assert a.renumber(message, {1: 7, 2: 0}) == SbMessage(7, 3, (MessageId(0, 1),), "B3")
+
+
+def _three(**options: Any) -> tuple[Group, Group, Group]:
+    names = ["alice", "bob", "carol"]
+    groups = (Group(name, names, order="reply", keep_log=True, **options) for name in names)
+    alice, bob, carol = groups
+    return alice, bob, carol
+
+
+def test_what_never_comes_releases_what_waits_for_it_alone() -> None:
+    alice, bob, carol = _three(several_parents=True)
+    one, two = alice.send(b"one"), alice.send(b"two")
+    (got_one,), (got_two,) = bob.receive(one), bob.receive(two)
+    to_one = bob.send(b"to one", reply_to=got_one)
+    to_both = bob.send(b"to both", reply_to=[got_one, got_two])
+    below = bob.send(b"below", reply_to=to_one)
+    for wire in (below, to_both, to_one):
+        assert carol.receive(wire) == []
+    assert carol.release([("alice", 5)]) == []
+    first, second = carol.release([one.id])
+    assert (first.payload, first.missing, first.reply_to) == (b"to one", (one.id,), (one.id,))
+    assert (second.payload, second.missing) == (b"below", ())
+    assert carol.stats().released == 1
+    assert [effect.kind for effect in carol.effects()] == ["released", "delivered"]
+    (held,) = carol.blocked_on()
+    assert held.waits_for == (one.id, two.id)
+    assert [m.payload for m in carol.release([one.id, two.id])] == [b"to both"]
+    assert [m.payload for m in carol.receive(one)] == [b"one"], "late, if it comes after all"
+
+
+def test_a_release_is_in_the_log() -> None:
+    alice, bob, carol = _three()
+    before = carol.snapshot()
+    one = alice.send(b"one")
+    carol.receive(bob.send(b"to one", reply_to=bob.receive(one)))
+    carol.release([one.id])
+    again = Group("carol", ["alice", "bob", "carol"], order="reply")
+    again.restore(before, carol.log())
+    assert again.frontier() == carol.frontier() == {"alice": (), "bob": ((1, 1),), "carol": ()}
+    assert again.stats().released == 1
+
+
+def test_nothing_else_is_released() -> None:
+    with pytest.raises(LocalError, match="nothing is released without its causes"):
+        Group("a", ["a", "b"]).release([("b", 1)])
+    _, _, carol = _three()
+    for wrong in (5, [5], "bob", [("nobody", 1)]):
+        with pytest.raises(LocalError):
+            carol.release(wrong)  # type: ignore[arg-type]
+    assert carol.log() == []

@@ -70,6 +70,9 @@ COMMANDS = {
     "keys": Command(
         "antecede.cli.keys", "live", "make certificates for the members of a live group"
     ),
+    "chat": Command(
+        "antecede.cli.chat", "live", "talk in a room: threads, in the terminal and in a browser"
+    ),
     "status": Command("antecede.cli.status", None, "ask a live peer how it is doing"),
     "record": Command(
         "antecede.cli.record", "trace", "let processes talk over UDP and write what happened"

@@ -83,6 +83,7 @@ from antecede.group.parts import (
 )
 from antecede.group.questions import Questions
 from antecede.group.receiving import Receiving
+from antecede.group.releasing import Releasing
 from antecede.group.sending import Sending
 from antecede.group.state import NO_CALL, GroupState
 from antecede.group.storing import Storing
@@ -160,6 +161,7 @@ class Group(metaclass=_Documented):
         self._time = Time(state, self._effects)
         self._questions = Questions(state, self._frames)
         self._membership = Membership(state, self._effects, self._receiving)
+        self._releasing = Releasing(state, self._effects)
         self._storing = Storing(state)
         state.begin(Incarnation(0, checked_nonce(incarnation)))
 
@@ -370,8 +372,8 @@ class Group(metaclass=_Documented):
         """Return what the last call brought about, message by message, in order.
 
         That is the last `receive`, `post`, `send`, `tick`, `pass_time`, `join`, `leave`,
-        `subscribe` or `invite`; nothing when it was refused. Beside what it delivered: what
-        it holds, and discards, and for what reason.
+        `subscribe`, `release` or `invite`; nothing when it was refused. Beside what it delivered:
+        what it holds, and discards, and for what reason.
         """
         return self._effects.told()
 
@@ -552,6 +554,15 @@ class Group(metaclass=_Documented):
         """
         return self._membership.leave(member, last)
 
+    def release(self, lost: Iterable[Id]) -> list[Message]:
+        """These messages never come: return what waits for nothing else, marked, and what follows.
+
+        Order "reply". Each such `Message` names in `missing` what it was released without. For who
+        knows that nobody has the messages any more; `missing_parent="release"` goes by patience
+        instead. Raises LocalError in other orders, and for members that never were in the group.
+        """
+        return self._releasing.release(lost)
+
     # -- snapshot ---------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
@@ -594,6 +605,7 @@ class Group(metaclass=_Documented):
             "join": self.join,
             "leave": self.leave,
             "subscribe": self.subscribe,
+            "release": self.release,
             "outgoing": self.outgoing,
             "delivered": self.delivered,
         }

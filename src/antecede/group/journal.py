@@ -25,6 +25,7 @@ KINDS: dict[str, Shape] = {
     "join": (TEXT,),
     "leave": (TEXT, NUMBER),
     "subscribe": (TEXT, NAMES),
+    "release": (IDS,),
     "outgoing": (),
     "delivered": (),
 }

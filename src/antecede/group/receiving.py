@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from antecede.clocks.nanoseconds import Seconds, group_reading
+from antecede.clocks.own_clock import OwnClock
 from antecede.errors import (
     ConflictError,
     DecodeError,
@@ -327,12 +328,19 @@ class Receiving:
         state, delivered = self._state, list[Message]()
         told = len(state.roster.joined)
         for wire in [wire for wire, (_, joins, _) in state.ahead.items() if joins <= told]:
-            now = state.ahead.pop(wire)[2]
+            now = self._onward(state.ahead.pop(wire)[2])
             try:
                 delivered += self._take_in(wire, now)
             except RemoteError as error:
                 state.tally.refuse(error)
         return delivered
+
+    def _onward(self, now: int | None) -> int | None:
+        """Return a reading of a while ago, or the newest since then: clocks do not go back."""
+        clock = getattr(self._state.protocol, "own_clock", None)
+        if now is None or not isinstance(clock, OwnClock) or clock.read_ns is None:
+            return now
+        return max(now, clock.read_ns - clock.shift_ns)
 
 
 def _named(message: tuple[str | None, int]) -> str:

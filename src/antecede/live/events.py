@@ -98,6 +98,8 @@ class Message(NamedTuple):
     """The how manieth it is that this member delivers, from 1; 0: from before it joined."""
     reply_to: tuple[Id, ...] = ()
     """What it answers (order "reply")."""
+    missing: tuple[Id, ...] = ()
+    """Those of them that nobody in the group has any more: they died with their senders."""
 
     @property
     def sender(self) -> str:
@@ -117,6 +119,7 @@ class Message(NamedTuple):
     def __repr__(self) -> str:
         data = self.payload if len(self.payload) <= 40 else self.payload[:37] + b"..."
         more = f", answers {', '.join(map(str, self.reply_to))}" if self.reply_to else ""
+        more += f", without {', '.join(map(str, self.missing))}" if self.missing else ""
         return f"<{self.lane}:{self.number} {data!r}{more}>"
 
 
@@ -134,6 +137,8 @@ class Said(NamedTuple):
     place: int
     """Of the first; 0: from before this member joined."""
     reply_to: tuple[Id, ...] = ()
+    missing: tuple[Id, ...] = ()
+    """See `Message`."""
 
     @property
     def sender(self) -> str:
@@ -149,10 +154,11 @@ class Said(NamedTuple):
         """Return the messages; `payloads`: an iterator over one's own, for who wants to see how
         many are left.
         """
-        lane, first, own, place, reply_to = self
+        lane, first, own, place, *answered = self
         payloads = own if payloads is None else payloads
         places = count(place) if place else repeat(0)
-        fields = zip(repeat(lane), count(first), payloads, places, repeat(reply_to), strict=False)
+        rest = map(repeat, answered)
+        fields = zip(repeat(lane), count(first), payloads, places, *rest, strict=False)
         return map(_new_message, fields)
 
     def after(self, place: int) -> Said:
@@ -166,7 +172,8 @@ class Said(NamedTuple):
         if not skip:
             return self
         place = self.place and self.place + skip
-        return Said(self.lane, self.first + skip, self.payloads[skip:], place, self.reply_to)
+        rest = self.reply_to, self.missing
+        return Said(self.lane, self.first + skip, self.payloads[skip:], place, *rest)
 
 
 class ChangeKind(IntEnum):
@@ -215,7 +222,7 @@ class GivenUp(NamedTuple):
 
     lane: str
     batches: int
-    """How many of its batches, the last ones."""
+    """How many of its batches, the last ones; order "reply": the answers, each a batch."""
     lacking: tuple[str, ...]
     """Lanes of which something is missing."""
 

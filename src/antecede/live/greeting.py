@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from antecede.clocks.wire import Reader, block, varint
@@ -23,6 +23,8 @@ OF_ONE_NAME = 4
 """Links at most of lives of one member: it has one at a time, and the oldest of more is over."""
 CROSSING_NS = 2 * NS
 """Two links between the same members within so long were dialed at once from both ends."""
+HISTORY_BYTES = 16 << 20
+"""Of what was said lately in a welcome: with more, a newcomer could refuse the frame."""
 NOT_YET = "in no group yet"
 """How the word begins to whom wants to be let in too early."""
 
@@ -159,8 +161,9 @@ class Greeting:
             raise MismatchError("members", str(error)) from error
         owners = {name: node.seals.owner(name) for name in ordering.members if name != hello.lane}
         welcome = Welcome(
-            *(node.group_tag, *guest, ordering.members, sorted(ordering.gone), owners),
-            _pack_history(ordering.history),
+            *(node.group_tag, guest.invitation, guest.frontier),
+            *(ordering.members, sorted(ordering.gone), owners),
+            _pack_history(guest.history),
         )
         link.control.append(wire.pack_welcome(welcome))
         self._resume(link, guest.frontier[node.lane])
@@ -187,7 +190,9 @@ class Greeting:
         ordering.lanes.by_name[node.lane] = Lane()
         ordering.members = {n: a for n, a in welcome.members.items() if n != node.lane}
         ordering.gone = set(welcome.gone)
-        ordering.delivered.extend(_unpack_history(welcome.history))
+        for run in _unpack_history(welcome.history):
+            ordering.delivered.append(run)
+            ordering.history.extend(run.messages())  # for newcomers that one lets in oneself
         node.group_tag = welcome.group
         self.begin(ordering)
         ordering.lanes.acknowledged(link.lane, welcome.frontier)
@@ -206,12 +211,17 @@ class Greeting:
 
 
 def _pack_history(messages: Iterable[Message]) -> bytes:
-    parts = []
-    for one in messages:
-        answers = b"".join(block(str(reply).encode()) for reply in one.reply_to)
+    """Return messages as bytes: the newest, as many as a welcome may hold."""
+    parts: list[bytes] = []
+    left = HISTORY_BYTES
+    for one in reversed(list(messages)):
         head = block(one.lane.encode()), varint(one.number), block(one.payload)
-        parts.append(b"".join((*head, varint(len(one.reply_to)), answers)))
-    return varint(len(parts)) + b"".join(parts)
+        part = b"".join((*head, _pack_ids(one.reply_to), _pack_ids(one.missing)))
+        left -= len(part)
+        if left < 0:
+            break
+        parts.append(part)
+    return varint(len(parts)) + b"".join(reversed(parts))
 
 
 def _unpack_history(data: bytes) -> list[Said]:
@@ -219,9 +229,16 @@ def _unpack_history(data: bytes) -> list[Said]:
     found = []
     for _ in range(reader.varint()):
         lane, number, payload = wire.lane(reader), reader.varint(), reader.block()
-        answers = tuple(_id(wire.text(reader)) for _ in range(reader.varint()))
-        found.append(Said(lane, number, [payload], 0, answers))
+        found.append(Said(lane, number, [payload], 0, _read_ids(reader), _read_ids(reader)))
     return found
+
+
+def _pack_ids(ids: Sequence[Id]) -> bytes:
+    return varint(len(ids)) + b"".join(block(str(one).encode()) for one in ids)
+
+
+def _read_ids(reader: Reader) -> tuple[Id, ...]:
+    return tuple([_id(wire.text(reader)) for _ in range(reader.varint())])
 
 
 def _id(text: str) -> Id:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
@@ -72,6 +73,34 @@ def as_json(value: Any, status: HTTPStatus = HTTPStatus.OK) -> Answer:
     return Answer(json.dumps(value, ensure_ascii=False).encode(), JSON, status)
 
 
+def check_host(request: Request, names: Collection[str] = ()) -> None:
+    """Refuse a request to a name that is not ours.
+
+    A page of somebody else's can let its own name point at this address (DNS rebinding), and a
+    browser would then give it our answers: but what it sends as Host is that page's name. Ours are
+    addresses as such, localhost, and `names`. Who says no name (HTTP/1.0) is no browser.
+    """
+    given = request.headers.get("host")
+    if given is None or host_of(given) in {"localhost", *(name.lower() for name in names)}:
+        return
+    try:
+        ipaddress.ip_address(host_of(given))
+    except ValueError as error:
+        raise Refused(
+            HTTPStatus.MISDIRECTED_REQUEST,
+            f"this is not {given!r:.80}: it answers to addresses, localhost, and the name that it "
+            "was told to listen at",
+        ) from error
+
+
+def host_of(text: str) -> str:
+    """Return the host in HOST, HOST:PORT or [IPv6]:PORT, in small letters."""
+    host, colon, port = text.strip().lower().rpartition(":")
+    if not colon or not port.isdecimal() or (":" in host and not host.startswith("[")):
+        host = text.strip().lower()
+    return host[1:-1] if host.startswith("[") and host.endswith("]") else host
+
+
 class HttpServer:
     """Answers requests by a handler, which may raise Refused."""
 
@@ -100,6 +129,8 @@ class HttpServer:
             await _Exchange(reader, writer, self._handler, len(self._tasks)).run()
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             pass  # the other end is gone, or too slow: there is nobody to tell
+        except asyncio.CancelledError:
+            pass  # by `close`: asyncio would log the task as a failure
         finally:
             self._tasks.discard(task)
             with contextlib.suppress(OSError):

@@ -19,7 +19,7 @@ from antecede.errors import (
     UnknownMemberError,
 )
 from antecede.group import message as group_message
-from antecede.live import batches
+from antecede.live import batches, orphans
 from antecede.live.batches import Batch
 from antecede.live.events import (
     Change,
@@ -34,17 +34,18 @@ from antecede.live.events import (
     new_id,
 )
 from antecede.live.lanes import Lane, Lanes, Sealed
-from antecede.live.settings import Settings
+from antecede.live.settings import HOLD, Settings
 from antecede.protocols.stored.codec import pack_state, unpack_state
 from antecede.protocols.stored.shapes import BYTES, NUMBER, TEXT, Many, Shape, misfit
 
 Seal = Callable[[int, bytes], bytes]
 """Seals a batch of one's own: (number, wire) -> seal."""
-MESSAGE: Shape = (TEXT, NUMBER, BYTES, NUMBER, Many((TEXT, NUMBER)))
+IDS: Shape = Many((TEXT, NUMBER))
+MESSAGE: Shape = (TEXT, NUMBER, BYTES, NUMBER, IDS, IDS)
 STATE: tuple[Shape, ...] = (
     *(TEXT, BYTES, BYTES, Many((TEXT, NUMBER, NUMBER, NUMBER)), Many((TEXT, TEXT)), Many(TEXT)),
     *(NUMBER, NUMBER, Many(MESSAGE), Many((TEXT, TEXT)), Many((TEXT, BYTES, Many((TEXT, NUMBER))))),
-    Many((TEXT, NUMBER)),
+    *(IDS, Many(MESSAGE), IDS),
 )
 MOST_LIVES = 1000
 """Lives of one member that are let in here, as long as the group lasts: names are not used again,
@@ -75,6 +76,8 @@ class Guest(NamedTuple):
     invitation: bytes
     frontier: dict[str, int]
     """Up to where the invitation covers each lane."""
+    history: tuple[Message, ...] = ()
+    """The newest messages that it covers; none where the sponsor was restarted meanwhile."""
 
 
 class Ordering:
@@ -101,7 +104,7 @@ class Ordering:
         self.given_up = 0
         """How many batches were given up, since what they depend on died with its sender."""
         self.cuts: dict[str, int] = {}
-        """Lanes that were given up behind a batch: their last numbers."""
+        """Lanes that were given up behind a batch, or end there: their last numbers."""
         self.spoiled: dict[str, str] = {}
         """Lanes whose batches carried what cannot be: why nothing of them is heeded any more. They
         are ordered all the same, since when it is found out differs from member to member, and what
@@ -117,6 +120,7 @@ class Ordering:
         self.keep_rows = False
         self.history: deque[Message] = deque(maxlen=settings.history)
         self._one_a_batch, self._largest = settings.by_reply, settings.largest
+        self._orphans = orphans.Orphans(settings.missing_parent)
         self._pending: list[bytes] = []
         self._changes: list[Change] = []
         self._bytes = 0
@@ -239,6 +243,8 @@ class Ordering:
         if self.keep_rows:
             self.rows.append(Row(name, number, batch))
         self._deliver(messages)
+        if self.cuts and self._one_a_batch:
+            self._deliver(orphans.released(self.group, self.cuts))
         return True
 
     def _check_lives(self, name: str) -> None:
@@ -262,6 +268,8 @@ class Ordering:
 
     def _receive(self, name: str, number: int, wire: bytes) -> list[group_message.Message]:
         meet = (name,) if number == 1 else ()
+        if self.cuts and self._one_a_batch:  # nobody waits for these, so they may be spoken of
+            meet = *meet, *self.cuts
         messages = self.group.receive(wire, said_by=(name, number), meet=meet)
         self._met += number == 1
         return messages
@@ -309,16 +317,27 @@ class Ordering:
         first, said = batch.first, batch.said
         if self._one_a_batch:
             first, said = message.seq, said[:1]
+            if (given_up := self._orphans.set_aside(message)) is not None:
+                self.given_up += 1
+                self.delivered.append(given_up)
+                return
         if said:
             place = self.place
             self.place += len(said)
             answers = tuple([Id(*one) for one in message.reply_to])
-            run = Said(message.sender, first, said, place + 1, answers)
+            missing = tuple([Id(*one) for one in message.missing])
+            run = Said(message.sender, first, said, place + 1, answers, missing)
             self.delivered.append(run)
             if self.history.maxlen:
                 self.history.extend(run.messages())
         for change in batch.changes:
             self._changed(message.sender, change)
+
+    def stalled(self) -> dict[str, int]:
+        """Return the lanes whose next batch waits for room, or speaks of somebody who is not known
+        here yet, with that batch's number.
+        """
+        return {name: self.lanes.by_name[name].fed + 1 for name in sorted(self._stalled)}
 
     # -- who is in ---------------------------------------------------------------------------------
 
@@ -361,7 +380,7 @@ class Ordering:
             self._check_invited(member_of(lane))
             self._forget_guests(member_of(lane))
             invitation = self.group.invite(lane)
-            guest = self.guests[lane] = Guest(invitation, self.done())
+            guest = self.guests[lane] = Guest(invitation, self.done(), tuple(self.history))
             self.lanes.acknowledged(lane, guest.frontier)
             if self.keep_rows:
                 self.rows.append(Row(lane, INVITED, Sealed(b"", b"")))
@@ -389,7 +408,7 @@ class Ordering:
         for name, runs in self.group.frontier().items():
             if name in found:
                 found[name] = runs[0][1] if runs and runs[0][0] == 1 else 0
-        for name in self.cuts:
+        for name in () if self._one_a_batch else self.cuts:
             found[name] = self.lanes.newest(name)
         return found
 
@@ -407,18 +426,17 @@ class Ordering:
         """Return, for lanes of members that are gone, behind which batch nothing can be delivered,
         and the lanes of which something is missing, if nobody has more of these than is here.
 
-        In orders that hold a message until what it depends on is there; those by replies have a
-        policy of their own (`missing_parent=`).
+        In orders by replies only answers to what is missing wait: see `antecede.live.orphans`.
         """
         if self._one_a_batch:
-            return {}
+            return {} if self.settings.missing_parent == HOLD else self._hopeless_parents()
         newest = self.lanes.newest
         dead: dict[Id, set[str]] = {}
-        held = {Id(*one.message.id): one.waits_for for one in self.group.blocked_on()}
+        waiting = {Id(*one.message.id): one.waits_for for one in self.group.blocked_on()}
         while True:
             more = {
                 one: lacking
-                for one, waits_for in held.items()
+                for one, waits_for in waiting.items()
                 if one not in dead and (lacking := self._lacking(waits_for, dead, newest))
             }
             if not more:
@@ -429,6 +447,19 @@ class Ordering:
             if one.lane in self.gone:
                 found[one.lane] = one.number - 1, tuple(sorted(dead[one]))
         return found
+
+    def _hopeless_parents(self) -> dict[str, tuple[int, tuple[str, ...]]]:
+        have = self.lanes.frontier()
+        known = {*have, *self.members, *self.gone, *self.guests, *self.cuts}.union(
+            *self.lanes.heard.values()
+        )
+        waiting = (
+            self.lanes.by_name[name].get(number).wire
+            for name, number in self.stalled().items()
+            if name in self.gone
+        )
+        found = orphans.strangers(self.group, waiting, known)
+        return found | orphans.ended(self.group, self.gone, have, self.cuts)
 
     def _lacking(
         self,
@@ -445,10 +476,19 @@ class Ordering:
         return lacking
 
     def cut(self, lane: str, last: int, lacking: tuple[str, ...]) -> None:
-        """Give up what has come of a gone member behind a batch. Its lane ends there."""
+        """Give up what has come of a gone member behind a batch. Its lane ends there.
+
+        Order "reply": nothing came behind it, and what answers more than that is an orphan.
+        """
         if self.keep_rows:
             self.rows.append(Row(lane, CUT, Sealed(b"", str(last).encode())))
         self.cuts[lane] = last
+        if self._one_a_batch:
+            if lane not in self.lanes.by_name:  # a stranger: should it come after all, it is told
+                self.gone.add(lane)
+            self._deliver(())
+            self._deliver(orphans.released(self.group, self.cuts))
+            return
         self._deliver(self.group.leave(lane, last))
         lost = self.lanes.newest(lane) - last
         self.given_up += lost
@@ -469,6 +509,8 @@ class Ordering:
                 tuple(sorted(self.spoiled.items())),
                 tuple((n, g.invitation, tuple(g.frontier.items())) for n, g in guests),
                 tuple(sorted(self.cuts.items())),
+                tuple(_plain(one) for one in self.history),
+                tuple(map(tuple, sorted(self._orphans.aside))),
             )
         )
 
@@ -487,9 +529,10 @@ class Ordering:
         fields = unpack_state(state, len(STATE))
         if where := misfit(fields, STATE):
             raise DecodeError(f"no state of a live peer: {where}")
-        me, invitation, inner, lanes, members, gone, place, said, open_, spoiled, guests, cuts = (
+        me, invitation, inner, lanes, members, gone, place, said, open_, spoiled, guests, *rest = (
             fields
         )
+        cuts, history, aside = rest
         ordering = cls(me, settings, seal, invitation)
         ordering.group.restore(inner, resume=True)
         for name, oldest, newest, fed in lanes:
@@ -501,6 +544,8 @@ class Ordering:
         ordering.members, ordering.gone = dict(members), set(gone)
         ordering.place, ordering.said, ordering.spoiled = place, said, dict(spoiled)
         ordering.cuts = dict(cuts)
+        ordering.history.extend(message for one in history for message in _run(one).messages())
+        ordering._orphans.aside |= {Id(*one) for one in aside}
         for name, given, frontier in guests:
             ordering.guests[name] = Guest(given, dict(frontier))
             ordering.lanes.acknowledged(name, dict(frontier))
@@ -552,9 +597,10 @@ def _may_say(by: str, change: Change) -> bool:
 
 
 def _plain(message: Message) -> tuple[Any, ...]:
-    return (*message[:4], tuple(tuple(one) for one in message.reply_to))
+    return (*message[:4], *(tuple(map(tuple, ids)) for ids in message[4:]))
 
 
 def _run(fields: tuple[Any, ...]) -> Said:
-    lane, number, payload, place, answers = fields
-    return Said(lane, number, [payload], place, tuple(Id(*one) for one in answers))
+    lane, number, payload, place, *ids = fields
+    answers, missing = (tuple([Id(*one) for one in some]) for some in ids)
+    return Said(lane, number, [payload], place, answers, missing)

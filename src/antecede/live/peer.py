@@ -17,6 +17,7 @@ import asyncio
 import importlib
 import os
 import secrets
+import ssl
 import string
 import time
 from collections import deque
@@ -47,7 +48,7 @@ from antecede.live.greeting import NOT_YET
 from antecede.live.node import Node
 from antecede.live.ordering import Ordering
 from antecede.live.sealing import Seals
-from antecede.live.settings import MAJORITY, NS, Settings
+from antecede.live.settings import MAJORITY, Settings, in_ns
 from antecede.live.stamps import Handed
 from antecede.live.status import Status, status_of
 from antecede.live.store import Store
@@ -79,16 +80,30 @@ class Peer:
     along. `store`: a file that survives crashes; None: what was not delivered when the program ends
     is gone, and the next life is a new lane. `acknowledge`: "next" counts a message as done when
     the next one is asked for, "explicit" when `acknowledge` is called with it. `status`:
-    "HOST:PORT" where /status, /metrics and /healthz are served to whoever reaches it. `trace`: a
-    folder for Parquet files of what is sent and delivered here, which `antecede audit` judges.
-    Further arguments are fields of `Settings`, times in seconds under names that end in `_s`.
+    "HOST:PORT" where /status, /metrics and /healthz are served to whoever reaches it by an address,
+    as localhost, or by this name. `trace`: a folder for Parquet files of what is sent and delivered
+    here, which `antecede audit` judges. Further arguments are fields of `Settings`, times in
+    seconds under names that end in `_s`.
 
     It runs in whatever loop asyncio has: `uvloop.run(main())` in place of `asyncio.run(main())`
     spares an eighth to a fifth of the processor time where messages are many
     (`python -m bench.live rate`).
 
+    `transport`: "tcp", or "udp" for orders that recover loss themselves: then a `DatagramPeer` is
+    made, which has other settings and no store.
+
     Raises LocalError for arguments that cannot be.
     """
+
+    def __new__(cls, name: str, *, transport: str = "tcp", **more: Any) -> Any:
+        """Make a `DatagramPeer` where the group goes over UDP."""
+        if transport == "udp":
+            from antecede.live.datagrams.peer import DatagramPeer  # needs the extra
+
+            return DatagramPeer(name, **more)
+        if transport != "tcp":
+            raise LocalError(f'transport= is "tcp" or "udp", not {shown(transport)}')
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -105,6 +120,7 @@ class Peer:
         acknowledge: str = "next",
         status: str | None = None,
         trace: str | os.PathLike[str] | None = None,
+        transport: str = "tcp",
         **settings: Any,
     ) -> None:
         self.name = checked_name(name)
@@ -116,7 +132,7 @@ class Peer:
         if acknowledge not in ("next", "explicit"):
             raise LocalError(f'acknowledge= is "next" or "explicit", not {shown(acknowledge)}')
         self.settings = Settings(
-            room=room, order=order, options=dict(options or {}), **_in_ns(settings)
+            room=room, order=order, options=dict(options or {}), **in_ns(settings)
         )
         self._majority = self.settings.partition == MAJORITY
         self._tls = tls
@@ -296,6 +312,24 @@ class Peer:
         ordering = self.node.ordering
         return tuple(sorted(map(member_of, ordering.members))) if ordering is not None else ()
 
+    @property
+    def history(self) -> tuple[Message, ...]:
+        """The newest messages, own ones among them, as many as `history=` says; a newcomer's begin
+        with those of its sponsor, and with a store they are there after a restart.
+        """
+        ordering = self.node.ordering
+        return tuple(ordering.history) if ordering is not None else ()
+
+    def ask(self) -> dict[str, str]:
+        """Ask at once for what others have and is not here, as is done after `relay_s` anyway.
+
+        Returns whose messages are asked for, and of whom, by lanes; empty: nobody who is connected
+        is known to have more than is here.
+        """
+        asked = self.node.upkeep.ask_now(time.monotonic_ns())
+        self._running.soon()
+        return asked
+
     def status(self) -> Status:
         """Return how the peer is doing now."""
         broken = self._running.broken
@@ -328,7 +362,9 @@ class Peer:
 
         def called(error: Exception | None) -> None:
             if error is not None:
-                failures.append(str(error) or type(error).__name__)
+                failures.append(_why_not(error))
+            if isinstance(error, ssl.SSLCertVerificationError):
+                self.node.refusal = failures[-1]
 
         end = time.monotonic() + timeout_s
         while not self._in_group:
@@ -396,10 +432,14 @@ class Peer:
         """
         await self.room()
         sent = self.send_nowait(payload, reply_to=reply_to)
-        if self.node.durable:
-            number = self._batch_to_come(sent)
-            await self._until(lambda: self.node.safe().get(self.node.lane, 0) >= number)
+        await self.kept()
         return sent
+
+    async def kept(self) -> None:
+        """Wait until what was sent so far will survive a crash of this peer."""
+        if self.node.durable:
+            number = self._batch_to_come()
+            await self._until(lambda: self.node.safe().get(self.node.lane, 0) >= number)
 
     def send_nowait(self, payload: bytes, *, reply_to: Answered | Iterable[Answered] = ()) -> Id:
         """As `send`, without waiting for room or for the store."""
@@ -419,7 +459,7 @@ class Peer:
         self._running.soon()
         return sent
 
-    def _batch_to_come(self, sent: Id) -> int:
+    def _batch_to_come(self) -> int:
         """Return the number of the batch that holds, or will hold, the newest message."""
         ordering = self.node.active
         return ordering.lanes.newest(self.node.lane) + ordering.unsent
@@ -617,6 +657,17 @@ class Peer:
         return True
 
 
+def _why_not(error: Exception) -> str:
+    """Return in words why a call came to nothing."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is none of our authority's ({error.verify_message})"
+    if isinstance(error, ConnectionRefusedError):
+        return "nobody listens there"
+    if isinstance(error, TimeoutError):
+        return "no answer"
+    return str(error) or type(error).__name__
+
+
 def _life(store: Store | None) -> str:
     """Return what tells this life of a member from its others: as stored, or drawn."""
     letters = string.ascii_lowercase + string.digits
@@ -633,23 +684,6 @@ def _ids(reply_to: Answered | Iterable[Answered]) -> Sequence[Id]:
         if not isinstance(one, Message | Id):
             raise LocalError(f"reply_to= names messages, not {shown(one)}")
     return [one.id if isinstance(one, Message) else one for one in many]
-
-
-def _in_ns(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn seconds into nanoseconds, under the names that the settings have."""
-    known = Settings.__dataclass_fields__
-    found: dict[str, Any] = {}
-    for name, value in settings.items():
-        in_ns = f"{name[:-2]}_ns" if name.endswith("_s") else ""
-        if in_ns in known:
-            if value is not None and not isinstance(value, int | float):
-                raise LocalError(f"{name}= is a number of seconds, not {shown(value)}")
-            found[in_ns] = None if value is None else round(value * NS)
-        elif name in known and not name.endswith("_ns"):
-            found[name] = value
-        else:
-            raise LocalError(f"a peer has no argument {name!r}")
-    return found
 
 
 __all__ = ["Id", "Message", "Peer", "View"]

@@ -15,6 +15,8 @@ from antecede.protocols.base import Addressing
 NS: Final = 10**9
 MERGE, MAJORITY = "merge", "majority"
 PARTITIONS = (MERGE, MAJORITY)
+RELEASE, SET_ASIDE, HOLD = "release", "set_aside", "hold"
+MISSING_PARENT = (RELEASE, SET_ASIDE, HOLD)
 SMALL: Final = 16
 LONGEST_NS: Final = 2 * NS
 MOST_LIVES: Final = 1 << 15
@@ -63,7 +65,11 @@ class Settings:
     what is handed on: then nobody can say to one what that one cannot hand on. It costs a
     verification a batch."""
     history: int = 0
-    """How many of the newest messages one hands to a newcomer."""
+    """How many of the newest messages one hands to a newcomer; not more than 16 MiB of them."""
+    missing_parent: str = RELEASE
+    """Order "reply", all members give the same: what becomes of an answer whose parent died with
+    its sender, once all who are in the group are connected and none of them has it: "release" hands
+    it over with `Message.missing`, "set_aside" tells `GivenUp` instead, "hold" lets it wait."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
@@ -86,6 +92,24 @@ class Settings:
         if group.addressing is Addressing.TOPICS or group.has_notes:
             raise LocalError(
                 f"order {self.order!r} does not go over live links: they carry what everybody gets"
+            )
+        self._check_missing_parent()
+
+    def _check_missing_parent(self) -> None:
+        """Refuse what would have no effect, or would let members come to different results."""
+        if self.missing_parent not in MISSING_PARENT:
+            raise LocalError(
+                f"missing_parent= is one of {MISSING_PARENT}, not {shown(self.missing_parent)}"
+            )
+        if not self.by_reply:
+            if self.missing_parent != RELEASE:
+                raise LocalError(f"missing_parent= is for order 'reply', not {self.order!r}")
+            return
+        own = sorted({"missing_parent", "patience_s", "store_limit", "overflow"} & {*self.options})
+        if own:
+            raise LocalError(
+                f"options={{{own[0]!r}: ...}}: live members do not give up answers each by its own "
+                "patience or room, but together; say how by missing_parent= beside options="
             )
 
     def group(self, lane: str, invitation: bytes = b"") -> Group:
@@ -112,6 +136,8 @@ class Settings:
     def tags(self) -> tuple[bytes, bytes]:
         """Return the fingerprints of the room and of the options."""
         options = [repr(sorted(self.options.items())), self.partition]
+        if self.by_reply:
+            options.append(self.missing_parent)
         if self.check_all_seals:
             options.append("all seals")
         return fingerprint(self.room), fingerprint(*options)
@@ -124,3 +150,23 @@ def fingerprint(*texts: str) -> bytes:
         raw = one.encode()
         digest.update(len(raw).to_bytes(8, "big") + raw)
     return digest.digest()
+
+
+def in_ns(given: Mapping[str, Any], kind: type = Settings) -> dict[str, Any]:
+    """Turn seconds into nanoseconds, under the names that the settings have.
+
+    Raises LocalError for what is no field of `kind`.
+    """
+    known = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        inner = f"{name[:-2]}_ns" if name.endswith("_s") else ""
+        if inner in known:
+            if value is not None and not isinstance(value, int | float):
+                raise LocalError(f"{name}= is a number of seconds, not {shown(value)}")
+            found[inner] = None if value is None else round(value * NS)
+        elif name in known and not name.endswith("_ns"):
+            found[name] = value
+        else:
+            raise LocalError(f"a peer has no argument {name!r}")
+    return found

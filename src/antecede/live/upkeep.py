@@ -262,6 +262,20 @@ class Upkeep:
         row = node.place(lane), newest
         able[0].control.append(wire.pack_rows(wire.WANT, [row]))
 
+    def ask_now(self, now: int) -> dict[str, str]:
+        """Ask at once, and anew, for what others have and is not here: lane -> whom (a lane)."""
+        if self._node.ordering is None or self._node.out:
+            return {}
+        self._look_for_missing(now)
+        for lane, (newest, _) in self._behind.items():
+            asked = self._asked.get(lane)
+            if asked is not None:
+                self._asked[lane] = asked[0], now - ASKING_NS
+            self._ask(lane, newest, now)
+        links = self._node.links
+        asked_of = {lane: links.get(number) for lane, (number, _) in self._asked.items()}
+        return {lane: link.lane for lane, link in asked_of.items() if link is not None}
+
     def _believed(self, name: str, lane: str) -> bool:
         """Whether there may be such a lane because that member says so."""
         lanes, known = self._strangers.setdefault(name, set()), self._node.active.lanes
@@ -298,7 +312,8 @@ class Upkeep:
         """Whether all members are connected and have the same of those who are gone."""
         node = self._node
         ordering = node.active
-        if ordering.group.stats().held == 0 or self.unheard():
+        waits = ordering.group.stats().held or ordering.stalled()
+        if not waits or self.unheard():
             return False
         heard, newest = ordering.lanes.heard, ordering.lanes.newest
         return all(

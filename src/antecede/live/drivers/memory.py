@@ -205,9 +205,17 @@ class MemoryNetwork:
         self._ways[name, ours] = _Way(name, other, theirs)
         self._ways[other, theirs] = _Way(other, name, ours)
         host.node.link_up(ours, other, self.now, dialed=True)
-        target.node.link_up(theirs, name, self.now, dialed=False)
+        if target.frozen:  # its kernel took the call, it hears of it when it wakes
+            target.waiting.append(lambda: self._called(target, theirs, name))
+        else:
+            self._called(target, theirs, name)
         self.turn(name)
         self.turn(other)
+
+    def _called(self, target: Host, number: int, by: str) -> None:
+        """Tell a host of a call."""
+        if target.node is not None and (target.name, number) in self._ways:
+            target.node.link_up(number, by, self.now, dialed=False)
 
     def _end(self, key: tuple[str, int]) -> None:
         """Close one end of a connection: the other hears of it when the way is open."""

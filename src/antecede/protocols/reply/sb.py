@@ -21,7 +21,7 @@ same way: it could never be delivered in order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, ClassVar
 
 from antecede.clocks.intervals import MAX_NUMBER, contains, insert
@@ -280,6 +280,20 @@ class SemanticOrder(SbState):
                 waited = seconds_text(patience_ns)
                 reason = f"{SET_ASIDE}: parent {sender}:{seq} did not come in {waited} s"
                 effects += self._set_aside(row.key, reason)
+        return effects
+
+    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+        """Hand over, marked, what waits for nothing but messages that never come.
+
+        `lost`: messages that nobody has any more, as the caller knows. What hangs on the released
+        ones follows in order, whatever `missing_parent` says of messages that are only late. What
+        waits for something else as well waits on.
+        """
+        never, effects = set(lost), list[Effect]()
+        for key in [key for key in self.store.rows if never.issuperset(self.store.missing(key))]:
+            message, missing = self.store.take(key)
+            self.counts["released"] += 1
+            effects += self._hand_over(message, DeliverIncomplete(message, missing))
         return effects
 
     def _release(self, key: Key) -> list[Effect]:

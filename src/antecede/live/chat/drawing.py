@@ -1,0 +1,129 @@
+"""The room as lines of text: harmless, and no wider than asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from antecede.formatting import counted, duration
+from antecede.group.message import Thread
+from antecede.live.chat.room import Post, Room, Waiting
+from antecede.live.chat.words import cells, harmless, name_of, one_line, shortened, wrapped
+from antecede.live.events import Id
+
+QUOTE_CELLS: Final = 24
+"""Of the message that is answered."""
+DEEPEST: Final = 8
+"""Levels that a tree is drawn with, where the line is wide enough; what is below says what it
+answers."""
+BRANCH, LAST, BAR, BLANK = "├── ", "└── ", "│   ", "    "
+
+
+def said(room: Room, post: Post, width: int | None = None) -> list[str]:
+    """Return a message as it comes, with what it answers."""
+    head = f"{post.number:>4}  {name_of(post.sender)}"
+    if post.parent is not None:
+        head += f" ↳ {answered(room, post)}"
+    return _with_text(f"{head}: ", " " * 6, f"{harmless(post.text)}{_waited(post)}", width)
+
+
+def answered(room: Room, post: Post) -> str:
+    """Return what a message answers, in a few words."""
+    parent, one = room.parent(post), post.parent
+    if one is None:
+        return "nothing"
+    if parent is None:
+        return _not_here(one, lost=post.lost)
+    quote = shortened(one_line(parent.text), QUOTE_CELLS)
+    return f"{parent.number} {name_of(parent.sender)} “{quote}”"
+
+
+def _not_here(one: Id, *, lost: bool) -> str:
+    why = "that nobody has any more" if lost else "from before"
+    return f"a message of {name_of(one.sender)}'s {why}"
+
+
+def _waited(post: Post) -> str:
+    return f"  [waited {duration(1000 * post.waited_s)}]" if post.waited_s >= 0.1 else ""
+
+
+def tree(room: Room, thread: Thread, width: int | None = None) -> Iterator[str]:
+    """Yield a thread, drawn as a tree; without recursion, as threads can be deep."""
+    deepest = DEEPEST if width is None else max(1, min(DEEPEST, (width - 60) // 4))
+    waiting: list[tuple[Thread, str, str, int]] = [(thread, "", "", 0)]
+    while waiting:
+        part, first, rest, depth = waiting.pop()
+        post = room.posts.get(Id(*part.id))
+        below = bool(part.answers)
+        stem = rest + (BAR if below and depth < deepest else BLANK)
+        if post is None:
+            yield f"      {first}({_of_unknown(room, part)})"
+        else:
+            deep = f" ↳ {answered(room, post)}" if depth > deepest else ""
+            head = f"{post.number:>4}  {first}{name_of(post.sender)}{deep}: "
+            yield from _with_text(head, " " * 6 + stem, harmless(post.text) + _waited(post), width)
+        for k, answer in enumerate(reversed(part.answers)):
+            last = k == 0
+            if depth < deepest:
+                first_below, rest_below = rest + (LAST if last else BRANCH), rest
+                rest_below += BLANK if last else BAR
+            else:
+                first_below, rest_below = first, rest
+            waiting.append((answer, first_below, rest_below, depth + 1))
+
+
+def _of_unknown(room: Room, part: Thread) -> str:
+    answers = [room.posts.get(Id(*one.id)) for one in part.answers]
+    lost = any(one is not None and one.lost for one in answers)
+    return _not_here(Id(*part.id), lost=lost)
+
+
+def threads(room: Room, most: int | None = None, width: int | None = None) -> Iterator[str]:
+    """Yield the threads, each drawn as a tree."""
+    for thread in room.threads(most):
+        yield from tree(room, thread, width)
+
+
+def held(waiting: Waiting, now_s: float | None = None) -> str:
+    """Return what is held, and what it waits for; `now_s`: to say for how long, too.
+
+    Messages that are not here have no number here, so they are told by their senders.
+    """
+    whose = name_of(waiting.parent.sender)
+    waits = "waits" if now_s is None else f"has waited {duration(1000 * (now_s - waiting.since_s))}"
+    if waiting.parent == waiting.id:
+        return f"what {whose} says next {waits}: it {waiting.why}"
+    text = f"{name_of(waiting.sender)}'s answer {waits} for "
+    if not waiting.why:
+        return f"{text}{whose}'s answer, which is held itself"
+    return f"{text}a message of {whose}'s that is not here: {waiting.why}"
+
+
+def all_held(room: Room, now_s: float) -> Iterator[str]:
+    """Yield all that is held."""
+    for waiting in room.held:
+        yield held(waiting, now_s)
+    if not room.held:
+        yield "nothing is held"
+
+
+def who(room: Room) -> Iterator[str]:
+    """Yield who is in the room."""
+    for one in room.members:
+        where = "you" if one.me else "here" if one.here else "away: not connected"
+        yield f"{name_of(one.name)}  ({where})"
+
+
+def summary(room: Room) -> str:
+    """Return the state of the room in a line."""
+    here = sum(one.here for one in room.members)
+    away = len(room.members) - here
+    waits = f", {counted(len(room.held), 'answer')} held" if room.held else ""
+    return f"{here} here{f', {away} away' if away else ''}{waits}"
+
+
+def _with_text(head: str, indent: str, text: str, width: int | None) -> list[str]:
+    """Return a text behind a head, its further lines below each other."""
+    room = None if width is None else width - max(cells(head), cells(indent))
+    first, *more = wrapped(text, room)
+    return [head + first, *(indent + line for line in more)]

@@ -1,0 +1,184 @@
+"""The chat by lines: what comes is printed, what is typed is done.
+
+Where a person sits at a terminal the line that is being typed stays below what comes in
+(prompt_toolkit); through pipes there are lines alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any, Final, TextIO
+
+from antecede.errors import LocalError, MissingExtraError
+from antecede.live.chat import commands, drawing
+from antecede.live.chat.commands import Command
+from antecede.live.chat.session import Chat, Held, News, Notice, Said
+from antecede.live.chat.words import ascii_only
+
+THREADS: Final = 20
+MAX_LINE: Final = 1 << 20
+"""Bytes of a line that is typed; what is longer is refused."""
+LEAVE, QUIT = "leave", "quit"
+
+
+class Screen:
+    """Prints lines: as wide as the terminal, in its characters."""
+
+    def __init__(self, out: Callable[[], TextIO], *, ascii: bool) -> None:
+        """`out` is asked each time: while a person types, something stands in its place."""
+        self._asked, self._ascii = out, ascii
+
+    @property
+    def _out(self) -> TextIO:
+        return self._asked()
+
+    @property
+    def width(self) -> int | None:
+        """Cells of a line; None: no terminal, lines as long as they are."""
+        return shutil.get_terminal_size().columns if self._out.isatty() else None
+
+    def show(self, lines: Iterable[str]) -> None:
+        """Print lines, at once. Raises BrokenPipeError where nobody is there to read them."""
+        text = "".join(f"{ascii_only(line) if self._ascii else line}\n" for line in lines)
+        try:
+            self._out.write(text)
+            self._out.flush()
+        except OSError as error:  # of a terminal that was closed, too
+            raise BrokenPipeError(str(error)) from error
+
+    def note(self, text: str) -> None:
+        """Print what is no message."""
+        self.show([f"  *   {text}"])
+
+
+class Terminal:
+    """The view, and what is done with a line."""
+
+    def __init__(self, chat: Chat, screen: Screen) -> None:
+        self._chat, self._screen = chat, screen
+
+    def news(self, news: News) -> None:
+        """Show what has happened."""
+        room, screen = self._chat.room, self._screen
+        if isinstance(news, Said):
+            screen.show(drawing.said(room, news.post, screen.width))
+        elif isinstance(news, Held):
+            screen.note(f"held: {drawing.held(news.waiting)}")
+        elif isinstance(news, Notice):
+            screen.note(news.text)
+
+    def earlier(self) -> None:
+        """Show what was said before one came, as threads."""
+        if self._chat.room.posts:
+            self._screen.note("said before:")
+            self._screen.show(drawing.threads(self._chat.room, None, self._screen.width))
+
+    async def typed(self, line: str) -> str:
+        """Do what a line asks for; returns LEAVE or QUIT where that is the end, else nothing."""
+        try:
+            command = commands.parsed(line)
+            return await self._do(command) if command is not None else ""
+        except LocalError as error:
+            self._screen.note(str(error))
+            return ""
+
+    async def _do(self, command: Command) -> str:
+        chat, room, screen = self._chat, self._chat.room, self._screen
+        match command.what:
+            case "say":
+                await chat.say(command.text, command.number)
+            case "thread":
+                thread = room.thread(room.post(command.number or 0))
+                screen.show(drawing.tree(room, thread, screen.width))
+            case "threads":
+                drawn = list(drawing.threads(room, command.number or THREADS, screen.width))
+                screen.show(drawn or ["  *   nothing was said yet"])
+            case "held":
+                screen.show(f"  *   {line}" for line in drawing.all_held(room, time.monotonic()))
+            case "who":
+                screen.show(f"  *   {line}" for line in drawing.who(room))
+            case "ask":
+                screen.note(chat.ask())
+            case "put-out":
+                screen.note(chat.put_out(command.text))
+            case "help":
+                screen.show(f"  *   {line}" for line in commands.help_lines())
+            case end:
+                return LEAVE if end == "leave" else QUIT
+        return ""
+
+
+# -- where lines come from -------------------------------------------------------------------------
+
+
+async def piped_lines(descriptor: int) -> AsyncIterator[str]:
+    """Yield lines of a pipe, a file or a plain terminal.
+
+    A thread reads the descriptor itself: files cannot be waited for, and Python's own buffers would
+    hold up the end of the program.
+    """
+    queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        rest, data = b"", b"-"
+        while data:
+            try:
+                data = os.read(descriptor, 1 << 16)
+            except OSError:
+                data = b""
+            *lines, rest = (rest + data).split(b"\n")
+            if len(rest) > MAX_LINE:
+                lines, rest = [*lines, rest], b""
+            lines += [rest] if rest and not data else []
+            with contextlib.suppress(RuntimeError):  # the loop is over
+                for line in [*lines, None] if not data else lines:
+                    loop.call_soon_threadsafe(queue.put_nowait, line)
+
+    threading.Thread(target=read, daemon=True).start()
+    while (line := await queue.get()) is not None:
+        yield line.decode(errors="replace")
+
+
+async def prompted_lines() -> AsyncIterator[str]:
+    """Yield lines of a person, whose line stays below what is printed meanwhile."""
+    try:
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.completion import WordCompleter
+        from prompt_toolkit.patch_stdout import patch_stdout
+    except ImportError as error:
+        raise MissingExtraError("antecede chat at a terminal, without --plain,", "live") from error
+
+    words = [f"/{word}" for word in (*commands.WITHOUT, "reply", "thread", "threads", "put-out")]
+    session: PromptSession[str] = PromptSession(
+        erase_when_done=True,
+        completer=WordCompleter(words, sentence=True),
+        complete_while_typing=False,
+    )
+    with patch_stdout():
+        while True:
+            try:
+                yield await session.prompt_async("> ")
+            except EOFError:
+                return
+
+
+def is_person(stdin: Any, stdout: Any) -> bool:
+    """Whether somebody sits at a terminal that can do more than lines."""
+    return bool(stdin.isatty() and stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb")
+
+
+def speaks_ascii_only(out: TextIO) -> bool:
+    """Whether a terminal cannot show the characters that trees are drawn with."""
+    try:
+        "├└│─↳“”…".encode(getattr(out, "encoding", None) or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return True
+    return sys.platform != "win32" and os.environ.get("TERM") == "dumb" and out.isatty()

@@ -1,0 +1,1 @@
+"""Live groups over datagrams, for orders that recover loss themselves: see docs/live/udp.md."""

@@ -1,0 +1,402 @@
+"""`DatagramPeer`: a program's place in a group over UDP, as `Peer` is over TCP.
+
+`Peer(..., transport="udp")` makes one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from antecede.errors import AntecedeError, LocalError, PeerError
+from antecede.formatting import shown
+from antecede.live.datagrams.looks import status_of
+from antecede.live.datagrams.newcomers import OVER
+from antecede.live.datagrams.node import DatagramNode
+from antecede.live.datagrams.settings import DatagramSettings
+from antecede.live.drivers.addresses import joined_address, reached_at, split_address
+from antecede.live.drivers.tcp import MAX_READY
+from antecede.live.drivers.udp import UdpDriver
+from antecede.live.events import Delivery, Event, Id, Message, Said, checked_name, member_of
+from antecede.live.settings import NS, in_ns
+from antecede.live.status import Status
+
+if TYPE_CHECKING:
+    from antecede.live.endpoint import Endpoint
+    from antecede.live.tls import Tls
+
+LAST_S: Final = 0.1
+"""So long one who was put out stays to tell the others."""
+
+
+class DatagramPeer:
+    """One member of a group over UDP, for one asyncio loop; an asynchronous context manager.
+
+    As `Peer`, but for these: `order` is "matrix" with options={"recovering": True}, or a clock
+    order ("linear", "physical", "linear-physical") with `retry_s` and `bounds`; `listen` is needed,
+    and the others must reach it by TCP and UDP; there is no store, and no trace. `clock` returns
+    the system's time in nanoseconds, as the bounds promise it. Further arguments are fields of
+    `DatagramSettings`, times in seconds under names that end in `_s`.
+
+    Raises LocalError for arguments that cannot be.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        room: str = "",
+        order: str = "matrix",
+        options: Mapping[str, Any] | None = None,
+        listen: str | None = None,
+        address: str | None = None,
+        tls: Tls | None = None,
+        insecure: bool = False,
+        store: str | os.PathLike[str] | None = None,
+        acknowledge: str = "next",
+        status: str | None = None,
+        trace: str | os.PathLike[str] | None = None,
+        clock: Callable[[], int] = time.time_ns,
+        **settings: Any,
+    ) -> None:
+        self.name = checked_name(name)
+        if tls is None and not insecure:
+            raise LocalError(
+                "a peer needs tls=Tls(certificate, authority), so that nobody else gets in; "
+                "`antecede keys` makes both for a try. insecure=True goes without"
+            )
+        if tls is not None and tls.name != name:
+            raise LocalError(f"the certificate is {tls.name}'s, and not {name}'s")
+        for what, value, usual in (
+            *(("store", store, None), ("trace", trace, None)),
+            ("acknowledge", acknowledge, "next"),
+        ):
+            if value != usual:
+                raise LocalError(
+                    f"{what}={shown(value)} does not go over datagrams: nothing is stored; "
+                    'transport="tcp" does'
+                )
+        self.settings = DatagramSettings(
+            room=room,
+            order=order,
+            options=dict(options or {}),
+            **in_ns(settings, DatagramSettings),
+        )
+        if listen is None:
+            raise LocalError("a peer over datagrams needs listen=: the others send to it")
+        self._listen = split_address(listen)
+        if address is not None:
+            split_address(address)
+        self._advertised = address
+        self._tls, self._clock = tls, clock
+        self._status_at = None if status is None else split_address(status)
+        self._endpoint: Endpoint | None = None
+        self.status_address = ""
+        """Where it is served how the peer is doing; empty: nowhere."""
+        self._node: DatagramNode | None = None
+        self._driver: UdpDriver | None = None
+        self._ready: deque[Delivery] = deque()
+        self._run: Iterator[Message] = iter(())
+        self._waiting = 0
+        """Messages that the application has not got."""
+        self._wakes: set[asyncio.Future[None]] = set()
+        self._ended = False
+
+    # -- beginning and end --------------------------------------------------------------------
+
+    async def __aenter__(self) -> DatagramPeer:
+        """Listen."""
+        node = DatagramNode(self.name, self.settings, secrets.token_bytes(16))
+        self._node = node
+        self._driver = UdpDriver(
+            *(node,),
+            secure=self._tls,
+            clock=self._clock,
+            ready=self._delivered,
+            changed=self._wake,
+        )
+        host, port = self._listen
+        try:
+            bound = await self._driver.listen(host, port)
+        except OSError as error:
+            self._driver.close()
+            raise PeerError(f"{self.name} cannot listen at {host}:{port}: {error}") from error
+        node.address = self._advertised or joined_address(reached_at(host), bound)
+        try:
+            await self._begin_to_show()
+        except BaseException:
+            self._driver.close()
+            raise
+        self._driver.start()
+        return self
+
+    async def _begin_to_show(self) -> None:
+        if self._status_at is None:
+            return
+        from antecede.live.endpoint import Endpoint  # needs the extra
+
+        host, port = self._status_at
+        self._endpoint = Endpoint(self.status)
+        try:
+            bound = await self._endpoint.open(host, port)
+        except OSError as error:
+            raise PeerError(f"{self.name} cannot serve status at {host}:{port}: {error}") from error
+        self.status_address = joined_address(reached_at(host), bound)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End by leaving the group."""
+        if not self._ended and error is None and self._in_group and not self.node.membership.out:
+            await self.leave()
+        await self.close()
+
+    async def close(self) -> None:
+        """End without leaving: the others wait for this member until they put it out."""
+        if self._ended:
+            return
+        if self._node is not None and self._node.membership.out:
+            await asyncio.sleep(LAST_S)
+        self._ended = True
+        self._wake()
+        if self._endpoint is not None:
+            self._endpoint.close()
+        self._running.close()
+
+    @property
+    def node(self) -> DatagramNode:
+        """The state machine behind it. Raises LocalError before the peer has begun."""
+        if self._node is None:
+            raise LocalError("a peer begins with `async with Peer(...) as peer`")
+        return self._node
+
+    @property
+    def _running(self) -> UdpDriver:
+        if self._driver is None:
+            raise LocalError("a peer begins with `async with Peer(...) as peer`")
+        return self._driver
+
+    @property
+    def _in_group(self) -> bool:
+        return self.node.group is not None
+
+    # -- the group ----------------------------------------------------------------------------
+
+    @property
+    def address(self) -> str:
+        """Where the others reach it: what they give to `join`."""
+        return self.node.address
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Names of the members, oneself included, sorted; empty before one is in a group."""
+        return tuple(sorted(map(member_of, self.node.membership.members)))
+
+    def status(self) -> Status:
+        """Return how the peer is doing now."""
+        trouble = "it has ended" if self._ended else ""
+        dropped = self._running.envelopes.dropped
+        left = self._tls.left_s(time.time()) if self._tls is not None else None
+        now = time.monotonic_ns()
+        return status_of(self.node, now, trouble, self._waiting, dropped, left)
+
+    async def found(self) -> None:
+        """Begin a group of one."""
+        if not self._in_group:
+            self.node.found(secrets.token_bytes(8), self._running.moment())
+            self._running.soon()
+
+    async def join(self, address: str, *, timeout_s: float = 10.0) -> None:
+        """Join the group of the member at "HOST:PORT".
+
+        Asks again until somebody answers who is in a group. Raises PeerError when nobody lets one
+        in within `timeout_s`, or at once when somebody refuses; it says why.
+        """
+        if self._in_group:
+            return
+        split_address(address)
+        node, driver = self.node, self._running
+        newcomers = node.membership.newcomers
+        failures: list[Exception] = []
+
+        def called(error: Exception | None) -> None:
+            failures.extend([error] if error is not None else [])
+            self._wake()
+
+        newcomers.begin(address)
+        end = time.monotonic() + timeout_s
+        while not self._in_group and not newcomers.refusal and time.monotonic() < end:
+            if not node.sessions:
+                driver.call(address, called)
+            last = failures[-1] if failures else None
+            if isinstance(last, AntecedeError) and not str(last).startswith(OVER):
+                break  # it was reached, and does not want this one
+            await self._next_change(min(0.1, max(0.001, end - time.monotonic())))
+        if self._in_group:
+            return
+        why = newcomers.refusal or node.last_refusal
+        why = why or (str(failures[-1]) or type(failures[-1]).__name__ if failures else "no answer")
+        newcomers.joining = ""
+        if time.monotonic() < end:
+            raise PeerError(f"{address} does not let {self.name} in: {why}")
+        raise PeerError(f"nobody at {address} lets {self.name} in: {why}")
+
+    async def leave(self, *, timeout_s: float = 5.0) -> None:
+        """Leave for good: wait until the others have what was said here, and know.
+
+        Half of `timeout_s` at most for the first. What a member lacks then it asks of the others.
+        """
+        membership, departures = self.node.membership, self.node.membership.departures
+        departures.leave(self._running.moment(), round(timeout_s * NS / 2))
+        self._running.soon()
+        if membership.others():
+            await self._until(lambda: departures.over or bool(departures.out), timeout_s)
+
+    def put_out(self, member: str, why: str = "") -> None:
+        """Have a member put out of the group, which takes a quorum of its members.
+
+        Raises LocalError for who is no other member.
+        """
+        membership = self.node.membership
+        lanes = [lane for lane in membership.others() if member_of(lane) == member]
+        if not lanes:
+            raise LocalError(f"{member!r} is not another member of this group")
+        for lane in lanes:
+            membership.departures.put_out(lane, why or f"asked by {self.name}")
+        self._running.soon()
+
+    # -- sending ------------------------------------------------------------------------------
+
+    async def send(self, payload: bytes, *, reply_to: Iterable[Id] = ()) -> Id:
+        """Send a message to all; waits while some member lacks too much.
+
+        Nothing is stored: what was sent survives a crash of this peer when another member has it.
+        Raises LocalError for what is no message, PeerError when the peer is out of the group.
+        """
+        await self.room()
+        return self.send_nowait(payload, reply_to=reply_to)
+
+    def send_nowait(self, payload: bytes, *, reply_to: Iterable[Id] = ()) -> Id:
+        """As `send`, without waiting. Raises PeerError when too much waits already."""
+        if reply_to:
+            raise LocalError(f"messages of order {self.settings.order!r} answer no others")
+        self._check()
+        sent = self.node.say(payload)
+        self._running.soon()
+        return sent
+
+    async def room(self) -> None:
+        """Wait while some member lacks so much that nothing more is sent."""
+        node = self.node
+        while not node.has_room or node.waiting_bytes > self.settings.pending // 2:
+            self._check()
+            await self._next_change(0.05)
+
+    # -- receiving ----------------------------------------------------------------------------
+
+    def __aiter__(self) -> AsyncIterator[Message]:
+        """Return the messages of the others, in the order of the group."""
+        return self._messages()
+
+    async def _messages(self) -> AsyncIterator[Message]:
+        async for event in self.events():
+            if isinstance(event, Message):
+                yield event
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Return messages, views where the members change, and what is given up.
+
+        Raises PeerError when the peer is put out.
+        """
+        while True:
+            for message in self._run:
+                self._waiting -= 1
+                yield message
+            event = await self._next_event()
+            if event is None:
+                return
+            if isinstance(event, Said):
+                self._run = event.messages()
+            else:
+                yield event
+
+    async def batches(self) -> AsyncIterator[Said]:
+        """Return what each member said at once, as it comes: the quickest way."""
+        while (event := await self._next_event()) is not None:
+            if isinstance(event, Said):
+                self._waiting -= len(event.payloads)
+                yield event
+
+    async def _next_event(self) -> Delivery | None:
+        """Return what is next; None: it has ended."""
+        while not self._ready:
+            self._take()
+            if self._ready:
+                break
+            if self._ended:
+                return None
+            self._check()
+            await self._next_change(None)
+        self.node.behind = self._waiting > MAX_READY
+        return self._ready.popleft()
+
+    def _take(self) -> None:
+        fresh = self.node.take_delivered()
+        self._ready.extend(fresh)
+        self._waiting += sum(len(one.payloads) for one in fresh if isinstance(one, Said))
+
+    def _delivered(self) -> None:
+        """Something is there for the application; too much: the others have to wait with more."""
+        self._take()
+        self.node.behind = self._waiting > MAX_READY
+        self._wake()
+
+    def past(self) -> NoReturn:
+        """Raise LocalError: stamps of what a program follows are made over TCP alone so far."""
+        raise LocalError(
+            "over datagrams a peer does not tell its past: take the `past` of the messages that "
+            "you handle"
+        )
+
+    def acknowledge(self, message: Message) -> None:
+        """Raise LocalError: nothing is stored, so nothing comes again."""
+        raise LocalError("over datagrams nothing is stored, so there is nothing to acknowledge")
+
+    def _check(self) -> None:
+        """Raise where nothing goes on."""
+        node = self.node
+        if node.membership.out:
+            raise PeerError(f"{self.name} is out of the group: {node.membership.out}")
+        if self._ended:
+            raise PeerError(f"{self.name} has ended")
+        if node.group is None:
+            raise PeerError(f"{self.name} is in no group yet: `join` or `found` one")
+
+    # -- waiting ------------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        for future in self._wakes:
+            if not future.done():
+                future.set_result(None)
+        self._wakes.clear()
+
+    async def _next_change(self, timeout_s: float | None) -> None:
+        future = asyncio.get_running_loop().create_future()
+        self._wakes.add(future)
+        await asyncio.wait([future], timeout=timeout_s)
+        self._wakes.discard(future)
+
+    async def _until(self, true: Callable[[], bool], timeout_s: float) -> bool:
+        end = time.monotonic() + timeout_s
+        while not true() and (left := end - time.monotonic()) > 0:
+            await self._next_change(left)
+        return true()

@@ -1,0 +1,83 @@
+"""What somebody types."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antecede.errors import LocalError
+from antecede.live.chat.commands import HELP, Command, help_lines, parsed
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("hello", Command("say", "hello")),
+        ("  hello: you  ", Command("say", "hello: you")),
+        ("3: yes", Command("say", "yes", 3)),
+        ("/reply 3 yes, at noon", Command("say", "yes, at noon", 3)),
+        ("at 12:30?", Command("say", "at 12:30?")),
+        ("12:30", Command("say", "12:30")),
+        ("/say 3: yes", Command("say", "3: yes")),
+        ("//usr/bin", Command("say", "/usr/bin")),
+        ("/thread 12", Command("thread", number=12)),
+        ("/threads", Command("threads")),
+        ("/threads 5", Command("threads", number=5)),
+        ("/HELD", Command("held")),
+        ("/put-out bob the second", Command("put-out", "bob the second")),
+        ("/quit", Command("quit")),
+        ("", None),
+        (" \t ", None),
+    ],
+)
+def test_lines(line: str, command: Command | None) -> None:
+    assert parsed(line) == command
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("/reply", "is the number of a message, not ''"),
+        ("/reply three yes", "not 'three'"),
+        ("/reply 3", "answer to message 3 without words"),
+        ("/reply 0 x", "not '0'"),
+        ("/reply 12345678901 x", "not '12345678901'"),
+        ("/reply ٣ x", "not '٣'"),
+        ("/thread", "/thread N"),
+        ("/threads -1", "not '-1'"),
+        ("/foo bar", "there is no /foo; /help lists"),
+        ("/who is it", "to say it: /say /who is it"),
+        ("/say", "there is no text"),
+        ("/put-out", "whom"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(line: str, why: str) -> None:
+    with pytest.raises(LocalError) as error:
+        parsed(line)
+    assert why in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@given(st.text() | st.text(alphabet="/ 1:athredw\n").map(lambda text: f"/{text}"))
+def test_every_line_is_a_command_or_a_sentence(line: str) -> None:
+    command: Command | None = None
+    with suppress(LocalError):
+        command = parsed(line)
+    assert command is None or command.what == "say" or f"/{command.what}" in " ".join(HELP)
+
+
+def test_help_lists_what_there_is() -> None:
+    for line in help_lines():
+        word = line.split()[0]
+        if word.startswith("/"):
+            assert parsed(
+                {"/put-out": "/put-out x"}.get(
+                    word,
+                    f"{word} 1".removesuffix(
+                        " 1" if word[1:] in ("held", "ask", "who", "leave", "quit", "help") else ""
+                    ),
+                )
+            )

@@ -1,0 +1,52 @@
+"""What a held answer waits for, in words, over the simulated network."""
+
+from __future__ import annotations
+
+from antecede.live.chat.waits import STRANGER, held_of
+from antecede.live.settings import NS
+from tests.live.test_orphans import group, node_of, orphaned, said, with_a_stranger
+
+
+def test_a_parent_that_others_have_or_that_is_on_its_way() -> None:
+    network = group(names="abc", relay_ns=5 * NS, silence_ns=60 * NS)
+    node = node_of(network, "c")
+    assert held_of(node) == {}
+    network.cut("a", "c")
+    question = said(network, "a", "question")
+    network.run(network.now + NS)
+    answer = said(network, "b", "answer", question)
+    network.run(network.now + NS // 50)
+    while not held_of(node):
+        network.run(network.now + NS // 100)
+    assert held_of(node) == {answer: (question, "b can give it, and is asked")}
+    more = said(network, "b", "more", answer)
+    network.run(network.now + NS)
+    assert held_of(node)[more] == (answer, "")
+    node.active.lanes.heard[node_of(network, "b").lane].clear()
+    assert held_of(node)[answer] == (question, "a is connected, and it is on its way")
+
+
+def test_a_parent_whose_sender_is_away_or_gone() -> None:
+    network = group(put_out_ns=None)
+    question, [answer, _] = orphaned(network)
+    network.run(network.now + 6 * NS)
+    a = node_of(network, "a")
+    assert held_of(a)[answer] == (question, "d is away; nobody who is here has it")
+    lanes = {lane[0]: lane for lane in a.active.others()}
+    a.put_out(lanes["d"], "dead")
+    network.turn("a")
+    network.run(network.now + NS // 2)
+    assert held_of(a)[answer] == (question, "d is gone; c, away now, may have it")
+    a.put_out(lanes["c"], "dead")
+    network.turn("a")
+    network.run(network.now + NS // 2)
+    why = "d is gone; whether anybody has it is being asked"
+    assert held_of(a)[answer] == (question, why)
+
+
+def test_who_speaks_of_a_stranger_is_shown() -> None:
+    network, _, answer = with_a_stranger()
+    network.crash("n")
+    network.run(network.now + NS)
+    for name in "ab":
+        assert held_of(node_of(network, name)) == {answer: (answer, STRANGER)}

@@ -1,0 +1,419 @@
+"""Order "reply": what becomes of answers whose parents died with their senders."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from antecede.errors import LocalError
+from antecede.live.drivers.memory import MemoryNetwork
+from antecede.live.events import GivenUp, Id, Message
+from antecede.live.node import Node
+from antecede.live.peer import Peer
+from antecede.live.settings import NS, Settings
+
+
+def node_of(network: MemoryNetwork, name: str) -> Node:
+    node = network.hosts[name].node
+    assert node is not None
+    return node
+
+
+def said(network: MemoryNetwork, name: str, text: str, *answers: Id) -> Id:
+    found = network.say(name, text.encode(), answers)
+    assert found is not None
+    return found
+
+
+def heard(network: MemoryNetwork, name: str) -> dict[str, Message]:
+    events = network.hosts[name].events
+    return {one.payload.decode(): one for one in events if isinstance(one, Message)}
+
+
+def given_up(network: MemoryNetwork, name: str) -> list[GivenUp]:
+    return [one for one in network.hosts[name].events if isinstance(one, GivenUp)]
+
+
+def group(seed: int = 1, durable: str = "", names: str = "abcd", **settings: Any) -> MemoryNetwork:
+    network = MemoryNetwork(seed)
+    for name in names:
+        made = Settings(**{"order": "reply", "put_out_ns": 3 * NS, "history": 50, **settings})
+        network.add(name, made, durable=name in durable)
+        network.start(name, "" if name == "a" else "a")
+    network.run(3 * settings.get("relay_ns", NS))
+    assert all(len(node_of(network, name).greeted) == len(names) - 1 for name in names)
+    return network
+
+
+def orphaned(network: MemoryNetwork) -> tuple[Id, list[Id]]:
+    """d asks, c alone hears it and answers, somebody answers that: a and b lack the question."""
+    network.cut("d", "ab")
+    question = said(network, "d", "question")
+    network.run(network.now + NS // 4)
+    answer = said(network, "c", "answer", question)
+    more = said(network, "c", "more", answer)
+    network.run(network.now + NS // 4)
+    network.crash("c")
+    network.crash("d")
+    return question, [answer, more]
+
+
+@pytest.mark.parametrize("durable", ["", "ab"])
+def test_an_orphan_is_handed_over_marked_by_all(durable: str) -> None:
+    network = group(durable=durable)
+    question, [answer, _] = orphaned(network)
+    network.run(network.now + NS)
+    assert not heard(network, "a")
+    assert [one.waits_for for one in node_of(network, "a").active.group.blocked_on()] == [
+        (tuple(question),),
+        (tuple(answer),),
+    ]
+    network.run(network.now + 12 * NS)
+    for name in "ab":
+        got = heard(network, name)
+        assert list(got) == ["answer", "more"]
+        assert (got["answer"].reply_to, got["answer"].missing) == ((question,), (question,))
+        assert (got["more"].reply_to, got["more"].missing) == ((answer,), ())
+        assert not given_up(network, name)
+        ordering = node_of(network, name).active
+        assert ordering.group.stats().held == ordering.lanes.bytes == 0
+    said(network, "a", "so what?", answer)
+    network.run(network.now + NS)
+    assert heard(network, "b")["so what?"].reply_to == (answer,)
+
+
+def test_all_set_the_same_aside_where_the_group_was_made_so() -> None:
+    network = group(missing_parent="set_aside")
+    question, [answer, more] = orphaned(network)
+    network.run(network.now + 13 * NS)
+    for name in "ab":
+        assert not heard(network, name)
+        assert given_up(network, name) == [
+            GivenUp(answer.lane, 1, (question.lane,)),
+            GivenUp(more.lane, 1, (answer.lane,)),
+        ]
+        ordering = node_of(network, name).active
+        assert ordering.group.stats().held == ordering.lanes.bytes == 0
+        assert ordering.given_up == 2
+    said(network, "a", "next")
+    network.run(network.now + NS)
+    assert list(heard(network, "b")) == ["next"]
+
+
+def test_where_the_group_holds_it_waits_and_that_is_shown() -> None:
+    network = group(missing_parent="hold")
+    question, _ = orphaned(network)
+    network.run(network.now + 20 * NS)
+    for name in "ab":
+        assert not heard(network, name)
+        [missing] = node_of(network, name).active.group.missing()
+        assert (missing.sender, missing.seq) == question
+
+
+def test_nothing_is_given_up_while_somebody_who_may_have_it_is_away() -> None:
+    network = group(names="abcde", durable="e", put_out_ns=None)
+    network.cut("de", "ab")
+    question = said(network, "d", "question")
+    network.run(network.now + NS // 4)
+    network.cut("e", "abcd")
+    said(network, "c", "answer", question)
+    network.run(network.now + NS // 4)
+    network.crash("c")
+    network.crash("d")
+    network.run(network.now + 6 * NS)
+    for lane in [one for one in node_of(network, "a").active.others() if one[0] in "cd"]:
+        node_of(network, "a").put_out(lane, "dead")
+    network.run(network.now + 10 * NS)
+    assert not heard(network, "a")
+    network.heal()
+    network.run(network.now + 10 * NS)
+    for name in "ab":
+        assert list(heard(network, name)) == ["question", "answer"]
+        assert not heard(network, name)["answer"].missing
+
+
+def test_an_orphan_survives_a_restart_and_comes_once() -> None:
+    network = group(durable="ab")
+    orphaned(network)
+    network.run(network.now + 13 * NS)
+    said(network, "a", "with this it is stored how far a is done")
+    network.run(network.now + NS)
+    before = list(network.hosts["a"].events)
+    network.crash("a")
+    network.start("a")
+    network.run(network.now + 5 * NS)
+    fresh = network.hosts["a"].events[len(before) :]
+    assert not [one for one in fresh if isinstance(one, Message)]
+    kept = list(node_of(network, "a").active.history)
+    assert [one.payload for one in kept] == [
+        *(b"answer", b"more"),
+        b"with this it is stored how far a is done",
+    ]
+    assert [len(one.missing) for one in kept] == [1, 0, 0]
+    answer = heard(network, "b")["answer"]
+    said(network, "a", "after the restart", answer.id)
+    network.run(network.now + NS)
+    assert heard(network, "b")["after the restart"].reply_to == (answer.id,)
+
+
+def test_a_newcomer_gets_an_orphan_as_one() -> None:
+    network = group()
+    question, [answer, _] = orphaned(network)
+    network.run(network.now + 13 * NS)
+    network.add("n", Settings(order="reply", history=50))
+    network.start("n", "b")
+    network.run(network.now + 3 * NS)
+    got = heard(network, "n")
+    assert list(got) == ["answer", "more"]
+    assert (got["answer"].missing, got["answer"].place) == ((question,), 0)
+    said(network, "n", "hello", answer)
+    network.run(network.now + NS)
+    assert heard(network, "a")["hello"].reply_to == (answer,)
+
+
+def test_a_newcomer_that_comes_before_the_rest_agrees_gets_the_orphan_too() -> None:
+    network = group()
+    question, _ = orphaned(network)
+    network.run(network.now + NS)
+    network.add("n", Settings(order="reply", put_out_ns=3 * NS, history=50))
+    network.start("n", "a")
+    network.run(network.now + 20 * NS)
+    for name in "abn":
+        assert list(heard(network, name)) == ["answer", "more"], name
+        assert heard(network, name)["answer"].missing == (question,)
+
+
+@pytest.mark.parametrize("policy", ["release", "set_aside"])
+@pytest.mark.parametrize("seed", range(12))
+def test_all_come_to_the_same_whatever_happens(seed: int, policy: str) -> None:
+    """Talk with cuts, in which two members die for good; the others end with the same."""
+    network = group(seed, names="abcde", missing_parent=policy)
+    draw = random.Random(f"{seed} {policy}")
+    for _ in range(60):
+        name = draw.choice("abcde")
+        if draw.random() < 0.12:
+            some = set(draw.sample("abcde", draw.randrange(1, 5)))
+            network.cut(some, set("abcde") - some)
+        elif draw.random() < 0.1:
+            network.heal()
+        known = [*heard(network, name).values()]
+        answers = (draw.choice(known).id,) if known and draw.random() < 0.8 else ()
+        network.say(name, f"{name}{network.now}".encode(), answers)
+        network.run(network.now + draw.randrange(NS // 10))
+    network.heal()
+    network.run(network.now + 3 * NS)
+    network.cut("d", "abc")  # what it says from here on e alone hears
+    network.cut("e", draw.sample("abc", draw.randrange(3)))
+    for _ in range(draw.randrange(6, 11)):
+        for name, other in ("de", "ed"):
+            known = [one for one in heard(network, name).values() if one.sender == other]
+            answers = (draw.choice(known[-3:]).id,) if known else ()
+            network.say(name, f"{name} at the end {network.now}".encode(), answers)
+        network.run(network.now + NS // 25)
+    network.crash("d")
+    network.crash("e")
+    network.run(network.now + 25 * NS)
+    results = []
+    for name in "abc":
+        ordering = node_of(network, name).active
+        assert sorted(one[0] for one in ordering.members) == ["a", "b", "c"]
+        assert ordering.group.stats().held == ordering.lanes.bytes == 0, name
+        got = {m.id: (m.payload, m.reply_to, m.missing) for m in heard(network, name).values()}
+        lost = {(one.lane, one.lacking) for one in given_up(network, name)}
+        of_the_dead = {one: what for one, what in got.items() if one.lane[0] in "de"}
+        results.append((of_the_dead, lost))
+        for message in heard(network, name).values():
+            for parent in set(message.reply_to) - set(message.missing):
+                assert parent in got or parent.lane == ordering.me
+    assert results[0] == results[1] == results[2]
+    ends = [bool(missing) for _, _, missing in results[0][0].values()], results[0][1]
+    assert any(ends[0]) if policy == "release" else ends[1], "a run without an orphan"
+
+
+def test_what_would_have_no_effect_or_lets_results_differ_is_refused() -> None:
+    with pytest.raises(LocalError, match="is for order 'reply'"):
+        Settings(missing_parent="set_aside")
+    with pytest.raises(LocalError, match="missing_parent= is one of"):
+        Settings(order="reply", missing_parent="perhaps")
+    for options in ({"missing_parent": "release", "patience_s": 1}, {"store_limit": 5}):
+        with pytest.raises(LocalError, match="but together"):
+            Peer("a", order="reply", insecure=True, options=options)
+    assert Settings(order="reply").tags() != Settings(order="reply", missing_parent="hold").tags()
+
+
+# -- history -------------------------------------------------------------------------------------
+
+
+def test_newcomers_get_history_through_newcomers_and_answer_it() -> None:
+    network = group(names="ab")
+    first = said(network, "a", "first")
+    network.run(network.now + NS)
+    second = said(network, "b", "second", first)
+    network.run(network.now + NS)
+    node_of(network, "a").leave()
+    network.turn("a")
+    network.run(network.now + NS)
+    network.crash("a")
+    for name, sponsor in ("n", "b"), ("m", "n"):
+        network.add(name, Settings(order="reply", history=50))
+        network.start(name, sponsor)
+        network.run(network.now + 3 * NS)
+        got = heard(network, name)
+        assert list(got) == ["first", "second"]
+        assert got["second"].reply_to == (first,)
+        assert {one.place for one in got.values()} == {0}
+    said(network, "m", "to the first", first)
+    said(network, "n", "to the second", second)
+    network.run(network.now + NS)
+    assert heard(network, "b")["to the first"].reply_to == (first,)
+    assert heard(network, "m")["to the second"].reply_to == (second,)
+
+
+def test_no_more_history_than_was_asked_for_and_than_a_welcome_holds() -> None:
+    network = group(names="ab", history=3)
+    for k in range(5):
+        said(network, "a", f"{k}")
+    network.run(network.now + NS)
+    network.add("n", Settings(order="reply", history=9))
+    network.start("n", "b")
+    network.run(network.now + 3 * NS)
+    assert list(heard(network, "n")) == ["2", "3", "4"]
+    for k in range(3):
+        network.say("a", bytes([65 + k]) * (7 << 20))
+    network.run(network.now + 3 * NS)
+    network.add("m", Settings(order="reply", history=9))
+    network.start("m", "b")
+    network.run(network.now + 3 * NS)
+    assert [text[0] for text in heard(network, "m")] == ["B", "C"]
+
+
+# -- asking ----------------------------------------------------------------------------------------
+
+
+def test_what_is_missing_is_asked_for_at_once_when_told() -> None:
+    network = group(names="abc", relay_ns=5 * NS)
+    network.cut("a", "c")
+    question = said(network, "a", "question")
+    network.run(network.now + NS)
+    said(network, "b", "answer", question)
+    network.run(network.now + NS)
+    node, of = node_of(network, "c"), node_of(network, "b").lane
+    assert node.active.group.stats().held == 1
+    assert node.upkeep.ask_now(network.now) == {question.lane: of}
+    network.turn("c")
+    network.run(network.now + NS // 2)
+    assert list(heard(network, "c")) == ["question", "answer"]
+    network.run(network.now + NS)
+    assert node.upkeep.ask_now(network.now) == {}
+
+
+def test_what_is_only_late_is_not_taken_for_lost() -> None:
+    """Somebody is gone, all are connected and agree on that one; a's message is on its way."""
+    network = group(relay_ns=5 * NS, silence_ns=60 * NS)
+    node_of(network, "d").leave()
+    network.turn("d")
+    network.run(network.now + 6 * NS)
+    network.crash("d")
+    network.cut("a", "c")
+    question = said(network, "a", "question")
+    network.run(network.now + NS // 2)
+    said(network, "b", "answer", question)
+    network.run(network.now + 4 * NS)
+    node = node_of(network, "c")
+    assert not node.upkeep.unheard()
+    assert node.active.group.stats().held == 1
+    network.heal()
+    network.run(network.now + 10 * NS)
+    assert list(heard(network, "c")) == ["question", "answer"]
+    assert not heard(network, "c")["answer"].missing
+
+
+# -- strangers -------------------------------------------------------------------------------------
+
+
+def with_a_stranger(durable: str = "", **settings: Any) -> tuple[MemoryNetwork, Id, Id]:
+    """c lets n in, of whom a and b do not hear, answers it, and dies."""
+    network = group(names="abc", durable=durable, put_out_ns=None, relay_ns=3 * NS, **settings)
+    network.add("n", network.hosts["c"].settings)
+    network.cut("n", "ab")
+    network.start("n", "c")
+    network.run(network.now + NS // 4)
+    words = said(network, "n", "words")
+    while "words" not in heard(network, "c"):
+        network.run(network.now + NS // 50)
+    answer = said(network, "c", "answer", words)
+    said(network, "c", "something else")
+    network.run(network.now + NS // 10)
+    network.crash("c")
+    network.run(network.now + NS // 2)
+    return network, words, answer
+
+
+@pytest.mark.parametrize("durable", ["", "a"])
+@pytest.mark.parametrize("policy", ["release", "set_aside"])
+def test_what_answers_a_stranger_is_settled_too(policy: str, durable: str) -> None:
+    network, words, answer = with_a_stranger(durable, missing_parent=policy)
+    network.crash("n")
+    network.run(network.now + 15 * NS)
+    assert not heard(network, "a"), "while c is a member it may come back, and know"
+    a = node_of(network, "a")
+    a.put_out(answer.lane, "dead")
+    network.turn("a")
+    network.run(network.now + 15 * NS)
+    if durable:
+        said(network, "a", "stored")
+        network.run(network.now + NS)
+        network.crash("a")
+        network.start("a")
+        network.run(network.now + 5 * NS)
+    for name in "ab":
+        got = heard(network, name)
+        ordering = node_of(network, name).active
+        assert ordering.stalled() == {}
+        assert ordering.group.stats().held == ordering.lanes.bytes == 0
+        if policy == "release":
+            assert {"answer", "something else"} <= got.keys()
+            assert got["answer"].missing == (words,)
+        else:
+            assert next(iter(got)) == "something else"
+            assert given_up(network, name)[0] == GivenUp(answer.lane, 1, (words.lane,))
+
+
+def test_a_stranger_that_comes_after_all_is_told_and_comes_anew() -> None:
+    network, words, answer = with_a_stranger()
+    a = node_of(network, "a")
+    a.put_out(answer.lane, "dead")
+    network.turn("a")
+    network.run(network.now + 15 * NS)
+    assert heard(network, "b")["answer"].missing == (words,)
+    network.heal()
+    network.run(network.now + 15 * NS)
+    assert node_of(network, "n").out.startswith("put out of the group")
+    network.crash("n")
+    network.start("n", "a")
+    network.run(network.now + 3 * NS)
+    said(network, "n", "here again", answer)
+    network.run(network.now + NS)
+    for name in "ab":
+        assert heard(network, name)["here again"].reply_to == (answer,)
+
+
+def test_who_forges_a_stranger_holds_up_itself_alone() -> None:
+    network = group(names="abc")
+    c = node_of(network, "c").active
+    forged = Id("zed~00000000", 7)
+    c.group._state.protocol.join(c.group._state.roster.next_number)
+    c.group._state.roster.add(c.group._state.roster.next_number, forged.lane)
+    c.group._state.protocol.delivered[c.group._state.roster.numbers[forged.lane]] = [1, 9]  # type: ignore[attr-defined]
+    said(network, "c", "to nobody", forged)
+    said(network, "c", "after it")
+    said(network, "a", "all is well")
+    network.run(network.now + 15 * NS)
+    assert list(heard(network, "b")) == ["all is well"]
+    network.crash("c")
+    network.run(network.now + 12 * NS)
+    for name in "ab":
+        assert heard(network, name)["to nobody"].missing == (forged,)
+        assert "after it" in heard(network, name)
