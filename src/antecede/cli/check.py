@@ -220,6 +220,7 @@ _ALONE: Mapping[str, Any] = {
     "seed": 0,
     "save": None,
     "svg": None,
+    "page": None,
     "force": False,
     "call_limit": LIMIT_S,
 }
