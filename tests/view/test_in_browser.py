@@ -447,10 +447,26 @@ def test_cycles_are_drawn_as_set_aside(opened: Opened) -> None:
     ]
     shown = opened(trace_of(rows), "#axis=file")
     said = shown.inner_text("#panel")
+    only = opened(trace_of(rows[:2]))
+    assert "2 events in view" in only.inner_text("#status")
     assert "2 events that cause each other set aside, in 1 cycle" in said
     assert "3 events in view" in shown.inner_text("#status")
     shown.evaluate("antecede.reveal(0)")
     assert "no place in the order" in shown.inner_text("#panel")
+
+
+def test_times_far_apart(opened: Opened) -> None:
+    ends = {"a": -9 * 10**18, "b": -9 * 10**18 + 10**9, "c": 9 * 10**18, "d": 0}
+    rows = [{"id": id, "member": id, "send_time": time} for id, time in ends.items()]
+    shown = opened(trace_of(rows))
+    assert "2 times more than 146 years from the earliest" in shown.inner_text("#panel")
+    years = [{"id": f"e{k}", "member": "p", "send_time": k * 4 * 10**18} for k in range(2)]
+    shown = opened(trace_of(years))
+    for _ in range(30):
+        shown.evaluate("antecede.zoom(4, 700)")
+    shown.evaluate("antecede.fit()")
+    shown.wait_for_timeout(60)
+    assert "2 events in view" in shown.inner_text("#status")
 
 
 def test_events_without_a_time_stand_beside_their_cause(opened: Opened) -> None:

@@ -208,7 +208,7 @@ class Causality:
         return self._rows(self._mask([self.row(one) for one in events], backwards=False))
 
     def around(self, row: int) -> tuple[Bools, Bools]:
-        """Return masks of the rows before and after a row of `events`; empty where it has no place."""
+        """Return masks of the rows before and after a row of `events`; empty if it has no place."""
         placed = [row] if self._steps.alive[row] else []
         return self._mask(placed, backwards=True), self._mask(placed, backwards=False)
 

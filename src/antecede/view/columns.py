@@ -31,6 +31,10 @@ OF_ARRIVALS: Final = ("arrival", "send_time", "start_time", "commit_time", "auth
 OF_OTHERS: Final = ("send_time", "start_time", "arrival", "commit_time", "author_time")
 
 
+FAR: Final = 2**62
+"""ns that an axis spans at most, 146 years: differences must fit into 64 bits."""
+
+
 class Times(NamedTuple):
     """Times in ns behind `base` [rows]; `known` where a row tells one."""
 
@@ -38,6 +42,8 @@ class Times(NamedTuple):
     base: int
     after: Ints
     known: Bools
+    far: int
+    """Rows whose time is farther from the base than `FAR`: not known here."""
 
     def to_floats(self) -> Floats:
         """Return ns behind the base, exact below 2**53 (104 days); not a number where unknown."""
@@ -53,15 +59,19 @@ def event_time(events: pyarrow.Table) -> Any:
 
 
 def times(name: str, column: Any, base: int | None = None) -> Times | None:
-    """Return a column of ns behind `base` (the earliest if None); None where no row has one."""
+    """Return a column of ns behind `base` (the earliest if None, and never later than that); None
+    where no row has one.
+    """
     if column.null_count == len(column):
         return None
     base = int(pc.min(column).as_py()) if base is None else base
-    known = column.is_valid().to_numpy()
     values = pc.fill_null(column, base).to_numpy().astype(np.int64)
-    # Differences beyond 63 bits (292 years) are cut; readers give times from 1677 to 2262.
-    apart = np.minimum(values.astype(object) - base, 2**62) if base < 0 else values - base
-    return Times(name, base, np.asarray(apart, np.int64), np.asarray(known, np.bool_))
+    known = np.asarray(column.is_valid().to_numpy(), np.bool_)
+    # Unsigned, so exact over all 64 bits.
+    apart = values.astype(np.uint64) - np.array(base, np.int64).astype(np.uint64)
+    within = known & (apart < FAR)
+    after = np.where(within, apart, 0).astype(np.int64)
+    return Times(name, base, after, within, int(np.count_nonzero(known & ~within)))
 
 
 def axes(events: pyarrow.Table, base: int | None = None) -> list[Times]:

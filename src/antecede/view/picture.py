@@ -78,7 +78,7 @@ def picture(
     moved = copies(events) if asked.by == EVENTS else None
     across = _across(events, offsets, causes)
     scene = Scene(events, asked.by, across, axes(events, base), moved, alive)
-    notes = [*asked.notes, *_cut_off(asked, rows)]
+    notes = [*asked.notes, *_cut_off(asked, rows), *_far_off(scene)]
     arrays = _arrays(scene, offsets, causes, asked.by, notes)
     said = findings(trace, scene, notes) if told else nothing_found(scene)
     said["findings"] = [*map(dict, also), *said["findings"]]
@@ -125,6 +125,13 @@ def _cut_off(asked: Causality, rows: Ints) -> list[str]:
         f"this page holds {len(rows):,} of {counted(len(asked.events), 'event')}: past and future "
         "are shown as far as they go through these"
     ]
+
+
+def _far_off(scene: Scene) -> list[str]:
+    lost = sum(one.far for one in scene.axes[:1])
+    if not lost:
+        return []
+    return [f"{counted(lost, 'time')} more than 146 years from the earliest: taken as unknown"]
 
 
 def _edges(asked: Causality, rows: Ints) -> tuple[Ints, Ints]:

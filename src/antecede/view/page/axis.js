@@ -46,7 +46,8 @@ export class Axis {
     const seconds = STEPS.find((k) => k * S >= about * 0.999);
     if (seconds) return seconds * S;
     const days = about / (86400 * S);
-    return [1, 2, 7, 14, 30, 61, 91, 182, 365, 730, 1825, 3650].find((k) => k >= days) * 86400 * S;
+    const round = [1, 2, 7, 14, 30, 61, 91, 182, 365, 730, 1825, 3650, 7300, 18250].find((k) => k >= days);
+    return (round ?? 36500) * 86400 * S;
   }
 
   /** A value as a tick is labelled, where ticks are `step` apart. */

@@ -18,6 +18,8 @@ const byId = (id) => document.getElementById(id);
 class App {
   constructor(data) {
     this.scene = new Scene(data);
+    // Where causality orders nothing (all on cycles, say), rows are shown as they are listed.
+    if (!this.scene.rows.length && !this.scene.meta.tiles) this.scene.setAxis("file");
     this.canvas = byId("picture");
     this.ctx = this.canvas.getContext("2d", { alpha: false });
     this.view = { x0: 0, x1: 1, y: 0, laneH: 30, left: 120, width: 100, height: 100 };
@@ -71,6 +73,7 @@ class App {
     for (const name of Object.keys(this.scene.axes)) axis.append(el("option", { value: name }, AXIS_WORDS[name]));
     axis.addEventListener("change", () => this.setAxis(axis.value));
     const { runs } = this.scene;
+    axis.value = this.scene.axis.name;
     byId("runs").hidden = runs.size < 2;
     if (runs.size > 1) {
       for (let k = 0; k < Math.min(runs.size, 2000); k++) byId("run").append(el("option", { value: String(k) }, plain(runs.value(k), 60)));

@@ -108,7 +108,7 @@ function inversionParts(app) {
 
 function skewParts(app) {
   const { skew } = app.scene.meta;
-  if (!skew) return [];
+  if (!skew?.compared) return [];
   const title = el("h2", {}, "Clocks");
   if (!skew.pairs.length) {
     return [title, el("p", {}, `${counted(skew.compared, "pair")} of connected members compared: no clock needs a shift.`)];
