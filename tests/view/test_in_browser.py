@@ -105,6 +105,7 @@ def test_a_click_chooses_an_event_and_says_what_it_is(opened: Opened) -> None:
     assert "7 before it" in said  # one of ann, three of bob, three of cyd
     assert "Held for 22 ms" in said
     assert "a deliver at cyd" in said
+    shown.wait_for_timeout(400)
     assert f"event={row}" in shown.url
     shown.click("#panel button.event >> nth=0")
     assert "a deliver at cyd" in shown.inner_text("#panel h2")
@@ -244,6 +245,7 @@ def test_both_themes_and_the_switch(opened: Opened) -> None:
     assert light == ("rgb(255, 255, 255)", [255, 255, 255, 255])
     assert dark[0] == "rgb(18, 22, 28)"
     assert dark[1] == [18, 22, 28, 255]
+    shown.wait_for_timeout(400)
     assert "theme=dark" in shown.url
 
 
@@ -327,7 +329,7 @@ def test_an_address_opens_the_same_view(opened: Opened) -> None:
     shown.evaluate("antecede.setAxis('logical'); antecede.zoom(3, 600); antecede.choose(10)")
     shown.evaluate("antecede.arrange((lanes) => { lanes.order = 'name'; lanes.hidden.add(1); })")
     shown.fill("#search", "x1")
-    shown.wait_for_timeout(250)
+    shown.wait_for_timeout(700)
     state = """() => [antecede.scene.axis.name, antecede.view.x0, antecede.view.x1,
       antecede.scene.chosen, antecede.scene.lanes.order, [...antecede.scene.lanes.hidden],
       antecede.query, antecede.theme, antecede.tab]"""

@@ -164,7 +164,7 @@ class App {
 
   gutter() {
     let longest = 6;
-    for (const lane of this.scene.lanes.lanes.slice(0, 2000)) longest = Math.max(longest, lane.label.length);
+    for (const lane of this.scene.lanes.lanes) longest = Math.max(longest, lane.label.length);
     this.view.left = Math.round(Math.max(56, Math.min((longest * 7.3 + 4) * this.view.text + 22, 240 * this.view.text, this.view.width * 0.28)));
   }
 
@@ -754,7 +754,15 @@ class App {
 
   // -- address and files --------------------------------------------------------------------
 
+  /** Write what is seen into the address; not too often, which browsers refuse. */
   note() {
+    clearTimeout(this.noting);
+    const wait = 250 - (performance.now() - (this.noted ?? -250));
+    if (wait > 0) {
+      this.noting = setTimeout(() => this.note(), wait);
+      return;
+    }
+    this.noted = performance.now();
     const { scene, view } = this;
     const { lanes } = scene;
     const round = (value) => Number(value.toPrecision(12));
@@ -764,7 +772,7 @@ class App {
       x0: round(view.x0), x1: round(view.x1), y: Math.round(view.y) || undefined, h: round(view.laneH),
       event: scene.chosen >= 0 ? scene.chosen : undefined, pin: this.pin >= 0 ? this.pin : undefined,
       q: this.query, only: scene.only, order: lanes.order === "first" ? "" : lanes.order,
-      own: lanes.order === "own" ? lanes.own : [], hide: [...lanes.hidden].slice(0, 200), group: lanes.grouping, fold: [...lanes.folded].slice(0, 50),
+      own: lanes.order === "own" && lanes.own.length <= 500 ? lanes.own : [], hide: [...lanes.hidden].slice(0, 200), group: lanes.grouping, fold: [...lanes.folded].slice(0, 50),
       theme: this.theme, tab: this.tab === "findings" ? "" : this.tab,
     });
     history.replaceState(null, "", this.written);
