@@ -138,3 +138,13 @@ def test_modules_are_joined_to_one_script() -> None:
     assert not re.search(r"^(import|export)\b", joined, re.MULTILINE)
     for danger in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
         assert danger not in joined
+
+
+def test_what_arrives_outside_of_a_cut_is_not_lost() -> None:
+    trace = trace_of(
+        [moved("send", "a", "p", 0), moved("send", "b", "p", 1), moved("receive", "a", "q", 900)]
+    )
+    made = picture(trace, title="t", most=2, around=Event("a"))
+    assert made.meta["events"] == 2
+    assert made.arrays["marks"].tolist() == [0, NOWHERE]
+    assert made.arrays["sent"].tolist() == [-1, -1]

@@ -16,6 +16,7 @@ from antecede.errors import InputError
 from antecede.trace.arrow import Trace
 from antecede.view import tiles
 from antecede.view.columns import event_time
+from antecede.view.copies import copies
 from antecede.view.tiles import ABOUT, Tiles, about, write_tiles
 from tests.view.made import T0, declared, drawn, moved, trace_of
 from tests.view.unpacked import unpacked
@@ -150,6 +151,36 @@ def test_a_folder_that_is_taken_or_none(trace: Trace, tmp_path: Path) -> None:
     (folder / ABOUT).write_text("{")
     with pytest.raises(InputError, match="no pieces"):
         Tiles(folder)
+
+
+def test_a_piece_marks_what_the_whole_trace_lost(
+    trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiles, "PIECE", 60)
+    write_tiles(trace, tmp_path, "t")
+    source = Tiles(tmp_path)
+    marks = copies(trace.events).marks
+    span = json.loads((tmp_path / ABOUT).read_text())["high"] - T0
+    seen = set()
+    for k in range(40):
+        meta, arrays = asked(source, x0=span * k // 40, x1=span * k // 40)
+        assert meta["by"] == "events"
+        assert meta["events"] == len(arrays["place"])
+        for place, mark in zip(arrays["place"], arrays["marks"], strict=True):
+            assert mark == marks[int(place)]
+            seen.add(int(mark))
+    assert len(seen) > 2
+
+
+def test_a_piece_with_rows_of_one_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiles, "PIECE", 6)
+    sends = [moved("send", f"a{k}", "p", k) for k in range(10)]
+    comes = [moved("deliver", f"a{k}", "q", 1000 + k) for k in range(10)]
+    write_tiles(trace_of([*sends, *comes]), tmp_path, "t")
+    meta, arrays = asked(Tiles(tmp_path), x0=1003 * 10**6, x1=1004 * 10**6)
+    assert meta["by"] == "events"
+    assert set(arrays["kind"]) == {2}
+    assert meta["events"] >= 2
 
 
 def test_levels_nest() -> None:

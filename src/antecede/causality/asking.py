@@ -66,8 +66,9 @@ class Causality:
 
     `trace`: a `Trace`, or a table in the schema (columns may be absent but for `id`). `by`: one of
     `WAYS`; None: by events where rows tell of sendings and arrivals, else by clocks where these are
-    the only thing that tells, else by declared causes. Raises InputError for a table that does not
-    tell what `by` asks for.
+    the only thing that tells, else by declared causes. `part`: of a trace, which may have rows of
+    one kind alone and still goes by events where `by` says so. Raises InputError for a table that
+    does not tell what `by` asks for.
 
     >>> import pyarrow as pa
     >>> from antecede.causality import Causality
@@ -79,7 +80,9 @@ class Causality:
     ['a', 'c', 'd']
     """
 
-    def __init__(self, trace: Trace | pyarrow.Table, *, by: str | None = None) -> None:
+    def __init__(
+        self, trace: Trace | pyarrow.Table, *, by: str | None = None, part: bool = False
+    ) -> None:
         if by is not None and by not in WAYS:
             raise InputError(f"by= is one of {', '.join(WAYS)}, not {by!r:.40}")
         if not isinstance(trace, Trace):
@@ -90,12 +93,12 @@ class Causality:
         self.notes: list[str] = []
         """What was set aside, and what hides answers: sentences."""
         if by == EVENTS:
-            self._by_events(table)
+            self._by_events(table, part)
         else:
             self._by_table(trace, by)
 
-    def _by_events(self, table: pyarrow.Table) -> None:
-        if not tells_of_arrivals(table):
+    def _by_events(self, table: pyarrow.Table, part: bool) -> None:
+        if not (part or tells_of_arrivals(table)):
             raise InputError(
                 "by events: no rows of both sendings and receipts or deliveries are there"
             )

@@ -28,7 +28,7 @@ _TYPES: dict[str, t.DataType] = {
     "list<int64>": t.ArrayType(t.LongType()),
 }
 NO_AUDIT = (
-    "cut on Spark: inversions, clocks and waits of the whole were not looked for "
+    "cut on Spark: inversions, clocks, waits and lost messages of the whole were not looked for "
     "(`antecede audit --engine spark` does)"
 )
 

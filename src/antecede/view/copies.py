@@ -59,6 +59,13 @@ def copies(events: pyarrow.Table) -> Copies:
     return Copies(sent, received, marks)
 
 
+def among(found: Copies, rows: Ints) -> Copies:
+    """Return the same of some rows, renumbered as listed; -1: not among them."""
+    number = np.full(len(found.marks) + 1, -1, np.int64)
+    number[rows] = np.arange(len(rows))
+    return Copies(number[found.sent[rows]], number[found.received[rows]], found.marks[rows])
+
+
 def _first_of(key: Ints, among: Any) -> Ints:
     """Return for each row the first of the rows `among` that has its key; -1: none."""
     rows = np.flatnonzero(among)

@@ -21,7 +21,7 @@ from antecede.kernels.graph import edge_table
 from antecede.trace.arrow import Trace
 from antecede.trace.schema import KINDS
 from antecede.view.columns import Ints, axes, joined
-from antecede.view.copies import Copies, copies
+from antecede.view.copies import Copies, among, copies
 from antecede.view.findings import Edges, Scene, findings, nothing_found
 from antecede.view.packing import Array, dictionary, packed, texts
 
@@ -75,7 +75,7 @@ def picture(
     events = asked.events.take(pa.array(rows))
     offsets, causes = _edges(asked, rows)
     alive = asked.alive[rows]
-    moved = copies(events) if asked.by == EVENTS else None
+    moved = among(copies(asked.events), rows) if asked.by == EVENTS else None
     across = _across(events, offsets, causes)
     scene = Scene(events, asked.by, across, axes(events, base), moved, alive)
     notes = [*asked.notes, *_cut_off(asked, rows), *_far_off(scene)]

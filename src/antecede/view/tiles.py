@@ -4,7 +4,8 @@
     DIR/members.parquet         member, rows, first (place); by the place of the first row
     DIR/level-K.parquet         bin, member (number of its row above), rows; bins of one width a
                                 level, each cut into two in the next
-    DIR/events/*.parquet        the rows in the schema, with `at`, their place along the axis
+    DIR/events/*.parquet        the rows in the schema, with `at`, their place along the axis, and
+                                `marks` (`antecede.view.copies`), where the cutter looked for them
 
 A place is the time of what a row tells, ns, or its place in the files where no row tells a time;
 rows without a time, in a trace that has times, are left out and counted. Levels and events may be
@@ -29,15 +30,18 @@ import pyarrow.parquet
 
 from antecede import __version__
 from antecede.audit.summary import findings as said_of
-from antecede.causality.asking import Causality, Event
+from antecede.causality.asking import EVENTS, Causality, Event
+from antecede.causality.executions import tells_of_arrivals
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, Trace
 from antecede.trace.rows import conform
+from antecede.trace.schema import DELIVER, RECEIVE, SEND
 from antecede.view.columns import event_time
+from antecede.view.copies import AGAIN, copies
 from antecede.view.findings import audited
 from antecede.view.packing import Array, dictionary, packed
-from antecede.view.picture import picture
+from antecede.view.picture import Picture, picture
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
@@ -104,6 +108,9 @@ def write_tiles(
     notes = []
     if lost := len(column) - int(pc.sum(known).as_py() or 0):
         notes.append(f"{counted(lost, 'row')} without a time: not in the picture")
+    if tells_of_arrivals(events):
+        found = copies(events).marks.astype(np.uint8)
+        events = events.append_column("marks", pa.array(found))
     events = events.filter(known).append_column("at", column.filter(known).cast(pa.int64()))
     events = events.sort_by([("at", "ascending"), ("file_order", "ascending")])
     low, high = (int(of(events["at"]).as_py()) for of in (pc.min, pc.max))
@@ -304,7 +311,7 @@ class Tiles:
     def _piece(self, first: int, last: int, place: int, count: int) -> bytes:
         """Return the events of a stretch, and of as much on both sides as there is room for."""
         while count < PIECE:
-            width = max(last - first, 1)
+            width = max(last - first, 2)
             wider = first - width // 2, last + width // 2
             inside = wider[0] <= self._about["low"] and wider[1] >= self._about["high"]
             if self._count(*wider) > PIECE:
@@ -320,15 +327,41 @@ class Tiles:
             return self._grid(first, last)
         events = conform(rows.select(SCHEMA.names))
         trace = Trace(events, QUARANTINE_SCHEMA.empty_table(), self._about["format"], {})
-        shown = picture(
-            trace, title=self.title, by=self._about.get("by"), base=self._about["low"], told=False
-        )
+        asked = Causality(trace, by=self._way, part=True)
+        base = self._about["low"]
+        shown = picture(trace, title=self.title, base=base, told=False, asked=asked)
+        self._mark(shown, rows)
         meta = {**shown.meta, **self._common(), "piece": self._ends(first, last)}
         meta["notes"] = self._notes(len(rows))
         meta["findings"] = self._findings(meta["notes"])
         placed = {of: k for k, of in enumerate(shown.arrays["place"].astype(np.int64).tolist())}
         meta["around"] = placed.get(place, -1)
         return packed(meta, {**shown.arrays, **self._member_arrays(self._asked_members(shown))})
+
+    @cached_property
+    def _way(self) -> str | None:
+        """What tells what came before what: of the whole, for a piece may lack a kind of rows."""
+        if self._about.get("by") is not None:
+            return str(self._about["by"])
+        kinds = set(self._kinds)
+        return EVENTS if SEND in kinds and kinds & {RECEIVE, DELIVER} else None
+
+    @cached_property
+    def _kinds(self) -> list[str]:
+        found: set[str] = set()
+        for batch in self._events.scanner(columns=["kind"]).to_batches():
+            found.update(batch["kind"].unique().to_pylist())
+        return sorted(found)
+
+    def _mark(self, shown: Picture, rows: pyarrow.Table) -> None:
+        """Set what was lost, held for ever and repeated, as far as the whole trace tells."""
+        if "marks" not in shown.arrays:
+            return
+        if "marks" in rows.column_names:
+            marks = rows["marks"].to_numpy()
+        else:  # what has no arrival in a piece may have one elsewhere
+            marks = np.bitwise_and(shown.arrays["marks"], AGAIN)
+        shown.arrays["marks"] = marks.astype(np.uint8)
 
     def _grid(self, first: int, last: int) -> bytes:
         """Return how many events of each member each bin of a stretch has."""
