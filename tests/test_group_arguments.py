@@ -78,13 +78,14 @@ CALLS: dict[str, dict[str, Any]] = {
     "join": {"newcomer": "dave"},
     "leave": {"member": "bob", "last": 0},
     "subscribe": {"member": "bob", "topics": ["news"]},
+    "begin_at": {"frontier": {"bob": 0}},
     "release": {"lost": [("alice", 1)]},
     "restore": {"state": b"x"},
 }
 """A right call of each method that takes arguments, or one that only fails at its bytes."""
 BARE = (
     *("effects", "outgoing", "delivered", "blocked_on", "blocked_by_id", "missing", "stats"),
-    *("frontier", "held", "stable", "topics", "snapshot", "log"),
+    *("frontier", "held", "stable", "topics", "subscriptions", "snapshot", "log"),
 )
 MADE = ("around", "options", "accept")
 ALLOWED = {("now", "float")}

@@ -106,7 +106,7 @@ def _deliver_at_once(self: Idr, message: Any, *, now: int | None = None) -> Any:
 
 
 def _hand_on_nothing(self: Node, link: Link, rows: dict[str, int]) -> None:
-    """As `Node._wanted`, for one who does not hear it."""
+    """As `Node.wanted`, for one who does not hear it."""
 
 
 def _lose_rows(self: MemoryStore, rows: Iterable[StoredRow], *rest: Any) -> None:
@@ -135,7 +135,7 @@ def _forget_nothing_twice(self: Lanes, name: str, number: int, batch: Any) -> bo
 WRITE, TAKE = MemoryStore.write, Lanes.take
 BROKEN: dict[str, tuple[type, str, Callable[..., Any]]] = {
     "causes are not looked at": (Idr, "receive", _deliver_at_once),
-    "what is asked for is not handed on": (Node, "_wanted", _hand_on_nothing),
+    "what is asked for is not handed on": (Node, "wanted", _hand_on_nothing),
     "the store loses rows": (MemoryStore, "write", _lose_rows),
     "others are told before the store has written": (Node, "_safe_number", _tell_early),
     "a batch is lost": (Lanes, "take", _forget_nothing_twice),

@@ -393,7 +393,7 @@ def test_status_is_served() -> None:
             await a.found()
             host, port = a.status_address.split(":")
             reader, writer = await asyncio.open_connection(host, int(port))
-            writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            writer.write(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
             answer = await reader.read()
             writer.close()
             assert answer.startswith(b"HTTP/1.1 200")

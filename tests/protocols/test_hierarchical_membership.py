@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.errors import LocalError, SequenceError
-from antecede.protocols.base import Protocol
+from antecede.protocols.base import AFTER_LEAVE, Discard, Protocol, Transmit
 from antecede.protocols.hierarchical.external import ExternalPeer
 from antecede.protocols.hierarchical.internal import InternalPeer
 from antecede.protocols.hierarchical.messages import External, Upward
@@ -153,7 +153,9 @@ def test_a_peer_that_left_blocks_no_pruning() -> None:
         (1, "leave", (9, 0)),
         (2, "join", (3,)),
         (2, "leave", (2, 0)),
-        (2, "leave", (1, 0)),
+        (2, "leave", (9, 0)),
+        (2, "join_super_peer", (1,)),
+        (1, "join_super_peer", (3,)),
         (2, "adopt_of_super", ()),
     ],
 )
@@ -203,3 +205,149 @@ def test_a_late_word_of_a_peer_neither_lowers_its_floor_nor_brings_it_back() -> 
     del table.floors[4]
     table.learn(4, 9)
     assert table.floors == {5: 0}
+
+
+# -- super peers that come and go ------------------------------------------------------------
+
+
+class ChangingSupers(Changing):
+    """Super peers come and go too: their peers leave, and others join elsewhere."""
+
+    def __init__(self, network: HierarchicalNetwork, pruning: str) -> None:
+        super().__init__(network, pruning)
+        self.supers_joined = self.supers_left = 0
+
+    def supers(self) -> list[int]:
+        return [at for at, one in self.network.members.items() if isinstance(one, SuperPeer)]
+
+    def change(self) -> None:
+        network, draw = self.network, self.network.random
+        outside = [a for a, m in network.members.items() if isinstance(m, SuperPeer | ExternalPeer)]
+        kind = draw.random()
+        self.next += 1
+        if kind < 0.1:
+            made = SuperPeer(
+                *(self.next, (), (), (self.next,)), pruning=self.pruning, even_to_nobody=True
+            )
+            network.join_super_peer(made, draw.choice(outside))
+            self.supers_joined += 1
+        elif kind < 0.3:
+            super_peer, me = draw.choice(self.supers()), self.next
+            network.join_internal(
+                InternalPeer(me, (me, super_peer), super_peer, pruning=self.pruning, ack_after=2)
+            )
+        elif kind < 0.4:
+            network.join_external(ExternalPeer(self.next, (self.next,), ()), draw.choice(outside))
+        elif kind < 0.6 and len(self.supers()) > 1:
+            super_peer = draw.choice(self.supers())
+            for at in self.group(super_peer):
+                network.leave(at)
+            self.supers_left += network.leave_super_peer(super_peer)
+
+
+def changing_supers(seed: int, pruning: str) -> tuple[HierarchicalNetwork, ChangingSupers]:
+    members = hierarchical(TOPOLOGY, pruning=pruning, ack_after=0 if pruning == "none" else 2)
+    for at in (1, 2):
+        members[at].even_to_nobody = True  # type: ignore[attr-defined]
+    network = HierarchicalNetwork(members, seed)
+    changing = ChangingSupers(network, pruning)
+    for _ in range(50):
+        changing.change()
+        network.send(network.anyone())
+        network.steps(network.random.randrange(20), sends=0.0)
+    return network, changing
+
+
+@given(seed=st.integers(0, 2**32), pruning=st.sampled_from(("safe", "none")))
+def test_super_peers_come_and_go_in_order_and_lose_nothing(seed: int, pruning: str) -> None:
+    network, _ = changing_supers(seed, pruning)
+    assert network.finish().early == []
+
+
+def test_super_peers_do_come_and_go() -> None:
+    changes = [changing_supers(seed, "safe")[1] for seed in range(10)]
+    assert sum(change.supers_joined for change in changes) > 20
+    assert sum(change.supers_left for change in changes) > 20
+
+
+def mesh_of_three() -> tuple[SuperPeer, ExternalPeer, ExternalPeer]:
+    members = hierarchical(Topology({1: (10,)}, (2, 3)))
+    super_peer, one, other = members[1], members[2], members[3]
+    assert isinstance(super_peer, SuperPeer)
+    assert isinstance(one, ExternalPeer)
+    assert isinstance(other, ExternalPeer)
+    return super_peer, one, other
+
+
+def test_a_new_super_peer_makes_its_group_follow_what_its_sponsor_has() -> None:
+    _, sponsor, other = mesh_of_three()
+    (x,) = sponsor.send("x")
+    newcomer = SuperPeer(4, (), (), (4,), even_to_nobody=True)
+    newcomer.adopt(sponsor.frontier())
+    other.join_super_peer(4)
+    newcomer.join(20)
+    inside = InternalPeer(20, (20, 4), 4)
+    inside.adopt(newcomer.frontier())
+    (up,) = inside.send("after x")
+    outward = newcomer.receive(up.message)[1]
+    assert isinstance(outward, Transmit)
+    assert outward.to == (1, 2, 3)
+    assert [e.message.payload for e in other.receive(outward.message)] == ["after x"]
+    assert other.blocked_on()[0].missing == ((2, 1),)
+    effects = other.receive(x.message)
+    assert [e.message.payload for e in effects] == ["x", "after x"]
+
+
+def test_a_super_peer_is_as_good_a_sponsor_as_an_external_peer() -> None:
+    super_peer, one, other = mesh_of_three()
+    (x,) = one.send("x")
+    super_peer.receive(x.message)
+    inside = InternalPeer(10, (10, 1), 1)
+    (up,) = inside.send("a")
+    _, a = super_peer.receive(up.message)
+    newcomer = ExternalPeer(5, (5,), ())
+    newcomer.adopt(super_peer.outer_frontier())
+    other.join(5)
+    (after,) = newcomer.send("after both")
+    assert after.message.counts == ((2, 1),)
+    assert after.message.vectors == ((1, (1, 1)),)  # a is the second of that group
+    other.receive(after.message)
+    assert set(other.blocked_on()[0].missing) == {(2, 1), (1, 2)}
+    other.receive(a.message)
+    delivered = other.receive(x.message)
+    assert [e.message.payload for e in delivered] == ["x", "after both"]
+
+
+def test_a_super_peer_that_left_says_nothing_more_and_stays_known() -> None:
+    _, one, other = mesh_of_three()
+    one.receive(External(1, 1, (), (), (0, 0), "its last"))
+    held = External(1, 3, (), ((1, (1, 1)),), (0, 0), "held for number 2")
+    one.receive(held)
+    assert list(one.leave(1, 1)) == [Discard(held, AFTER_LEAVE)]
+    with pytest.raises(SequenceError, match="it left after 1"):
+        one.receive(External(1, 2, (), (), (0, 0), "late"))
+    assert one.others() == (3,)
+    (said,) = one.send("it is still named")
+    other.receive(External(1, 1, (), (), (0, 0), "its last"))
+    assert [e.message.payload for e in other.receive(said.message)] == ["it is still named"]
+
+
+def test_who_sponsors_a_super_peer_tells_what_it_must_know_of_those_who_left() -> None:
+    _, one, _ = mesh_of_three()
+    one.leave(3, 0)
+    newcomer = SuperPeer(4, (), (), (4,))
+    newcomer.adopt(one.frontier())
+    with pytest.raises(SequenceError, match="left after message 0"):
+        newcomer.receive(External(3, 1, (), (), (0, 0), "late"))
+    newcomer.join(20)
+    with pytest.raises(LocalError, match="frontier is adopted before"):
+        newcomer.adopt(one.frontier())
+
+
+def test_to_nobody_is_transmitted_where_that_is_asked_for() -> None:
+    for even_to_nobody in (False, True):
+        super_peer = SuperPeer(1, (), (), (1,), even_to_nobody=even_to_nobody)
+        super_peer.join(10)
+        super_peer.leave(10, 1)
+        effects = super_peer.receive(Upward(10, 1, (0, 0), 0, "said before it left"))
+        assert [e.to for e in effects if isinstance(e, Transmit)] == [(), ()] * even_to_nobody

@@ -116,9 +116,10 @@ class Group(metaclass=_Documented):
     `room` tells groups apart that share a transport. `max_members` (open groups), `max_held`,
     `max_packet` and `threads` (order "reply") are the fields of `Limits`. `keep_log`: keep the
     inputs since the last snapshot for `log`. `incarnation`: a number for this life of the member,
-    drawn from the system when it is not given. Raises LocalError for an unknown order, an option
-    that is wrong, missing or never used, a name that is empty, too long or there twice, or a
-    closed list that lacks oneself.
+    drawn from the system when it is not given. `lanes`: for hosts that carry what each member sends
+    as one lane, every message in its order, to everybody from a frontier on (`begin_at`). Raises
+    LocalError for an unknown order, an option that is wrong, missing or never used, a name that is
+    empty, too long or there twice, or a closed list that lacks oneself.
     """
 
     def __init__(
@@ -130,15 +131,18 @@ class Group(metaclass=_Documented):
         room: str = "",
         incarnation: int | None = None,
         keep_log: bool = False,
+        lanes: bool = False,
         **options: Any,
     ) -> None:
-        check_flags(keep_log=keep_log)
+        check_flags(keep_log=keep_log, lanes=lanes)
         names = list_of(name, members)
         protocol_name = resolved(order)
         numbers = {member: number for number, member in enumerate(names)}
         limits, options = limits_of(options, protocol_name, members is None)
         options = by_number(protocol_name, options, numbers)
         protocol = made(protocol_name, numbers[name], numbers, options)
+        if lanes:
+            protocol.carry_in_lanes()
         if members is None and not can_be_open(protocol):
             raise LocalError(f"{protocol_name} needs a closed group: give members=")
         common, by_member = agreeing(protocol, options)
@@ -494,6 +498,13 @@ class Group(metaclass=_Documented):
         """Return every topic that anybody subscribes to, sorted. Raises LocalError without any."""
         return self._questions.topics()
 
+    def subscriptions(self) -> dict[str, tuple[str, ...]]:
+        """Return who subscribes to what, topics sorted; of those who left too.
+
+        Raises LocalError in orders without topics.
+        """
+        return self._questions.subscriptions()
+
     # -- membership -------------------------------------------------------------------------
 
     def invite(self, newcomer: str) -> bytes:
@@ -514,6 +525,7 @@ class Group(metaclass=_Documented):
         room: str | None = None,
         incarnation: int | None = None,
         keep_log: bool = False,
+        lanes: bool = False,
         **options: Any,
     ) -> Group:
         """As newcomer: begin from a sponsor's invitation, with the options of the group.
@@ -523,10 +535,18 @@ class Group(metaclass=_Documented):
         those that the group began with, beside the newcomer's own; `subscriptions` too, or the
         newcomer's own alone where no first member's were changed since.
         """
-        check_flags(keep_log=keep_log)
+        check_flags(keep_log=keep_log, lanes=lanes)
         group = cls.__new__(cls)
-        group._set_up(accepted(name, invitation, room, keep_log, options), incarnation)
+        state = accepted(name, invitation, room, keep_log, options, lanes=lanes)
+        group._set_up(state, incarnation)
         return group
+
+    def begin_at(self, frontier: Mapping[str, int]) -> None:
+        """As newcomer in lanes: each member's messages up to its number count as delivered here.
+
+        That is what the host begins each lane behind. Raises LocalError for strangers.
+        """
+        self._membership.begin_at(frontier)
 
     def subscribe(self, member: str, topics: Iterable[str]) -> list[Message]:
         """A member subscribes to these topics from now on, and to no others.

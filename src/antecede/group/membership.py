@@ -102,6 +102,19 @@ class Membership:
         state.record("leave", member, last)
         return delivered
 
+    def begin_at(self, frontier: Mapping[str, int]) -> None:
+        """See `Group.begin_at`."""
+        state = self._state
+        if not isinstance(frontier, Mapping):
+            raise LocalError(f"a frontier is a table of numbers by member, not {shown(frontier)}")
+        for name, seq in frontier.items():
+            if type(seq) is not int or not 0 <= seq <= MAX_NUMBER:
+                raise LocalError(
+                    f"{shown(seq)} is no number up to which messages of {shown(name)} are here"
+                )
+        with state.named_errors():
+            state.protocol.begin_at({state.number(name): seq for name, seq in frontier.items()})
+
     def subscribe(self, member: str, topics: Iterable[str]) -> list[Message]:
         """See `Group.subscribe`."""
         state = self._state
@@ -119,7 +132,13 @@ class Membership:
 
 
 def accepted(
-    name: str, invitation: bytes, room: str | None, keep_log: bool, options: Mapping[str, Any]
+    name: str,
+    invitation: bytes,
+    room: str | None,
+    keep_log: bool,
+    options: Mapping[str, Any],
+    *,
+    lanes: bool = False,
 ) -> GroupState:
     """Return what a newcomer begins from: see `Group.accept`."""
     from antecede.protocols.stored.states import check_frontier  # for those who join or restart
@@ -136,6 +155,8 @@ def accepted(
     limits, own = limits_of(options, order, is_open)
     own = by_number(order, own, roster.numbers)
     protocol = made(order, roster.numbers[name], roster.numbers, own)
+    if lanes:
+        protocol.carry_in_lanes()
     agreed = _Agreed(made(order, roster.numbers[name], roster.numbers, own), order, roster)
     if room is not None and told_room != room_code(room):
         raise MismatchError("room", f"an invitation to another room than {room!r}")

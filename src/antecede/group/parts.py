@@ -158,7 +158,8 @@ def made(order: str, me: int, numbers: Mapping[str, int], options: Mapping[str, 
 
 def can_be_open(protocol: Protocol) -> bool:
     """Tell whether a protocol's messages say of whom they speak."""
-    return type(protocol).mentions is not Protocol.mentions
+    told = type(protocol).mentions is not Protocol.mentions
+    return told and (protocol.in_lanes or not protocol.needs_lanes)
 
 
 def room_code(room: str) -> int:

@@ -182,3 +182,11 @@ class Questions:
         if subscriptions is None:
             raise LocalError(f"with order {self._state.order!r} nobody subscribes to topics")
         return tuple(subscriptions.all_topics())
+
+    def subscriptions(self) -> dict[str, tuple[str, ...]]:
+        """See `Group.subscriptions`."""
+        self.topics()
+        state = self._state
+        known = getattr(state.protocol, "subscriptions").topics  # noqa: B009 - of topic orders alone
+        names = state.roster.names
+        return {names[number]: tuple(sorted(own)) for number, own in known.items() if own}

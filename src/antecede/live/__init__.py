@@ -12,16 +12,30 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from antecede.live.events import Change, ChangeKind, GivenUp, Id, Message, View
     from antecede.live.peer import Peer
+    from antecede.live.timekeeping import Alarm, Delays, proposed_bounds
     from antecede.live.tls import Tls
 
 _EVENTS = ("Change", "ChangeKind", "GivenUp", "Id", "Message", "View")
 _HOME = {
     **dict.fromkeys(_EVENTS, "antecede.live.events"),
+    **dict.fromkeys(("Alarm", "Delays", "proposed_bounds"), "antecede.live.timekeeping"),
     "Peer": "antecede.live.peer",
     "Tls": "antecede.live.tls",
 }
 
-__all__ = ["Change", "ChangeKind", "GivenUp", "Id", "Message", "Peer", "Tls", "View"]
+__all__ = [
+    "Alarm",
+    "Change",
+    "ChangeKind",
+    "Delays",
+    "GivenUp",
+    "Id",
+    "Message",
+    "Peer",
+    "Tls",
+    "View",
+    "proposed_bounds",
+]
 
 
 def __getattr__(name: str) -> Any:

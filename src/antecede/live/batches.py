@@ -20,6 +20,7 @@ from typing import NamedTuple
 from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import DecodeError
 from antecede.live.events import Change, ChangeKind, is_lane
+from antecede.live.heads import MAX_SUBSCRIBED_BYTES
 
 MAX_CHANGES = 1000
 MAX_FIRST = 1 << 62
@@ -95,10 +96,11 @@ def _lengths(reader: Reader, count: int) -> Sequence[int]:
 
 def _change(reader: Reader) -> Change:
     kind = reader.take(1)[0]
-    if kind > ChangeKind.PUT_OUT:
+    if kind > ChangeKind.SUBSCRIBED:
         raise DecodeError(f"a change of the group of an unknown kind, {kind}")
     lane, detail = reader.block(), reader.block()
-    if len(detail) > MAX_DETAIL_BYTES:
+    subscribed = kind == ChangeKind.SUBSCRIBED
+    if len(detail) > (MAX_SUBSCRIBED_BYTES if subscribed else MAX_DETAIL_BYTES):
         raise DecodeError(f"{len(detail)} bytes beside a change of the group")
     try:
         change = Change(ChangeKind(kind), lane.decode(), detail.decode())

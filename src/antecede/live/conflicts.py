@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from antecede.errors import ConflictError, DecodeError
+from antecede.live.heads import is_run
 from antecede.live.lanes import Lanes, Sealed
 from antecede.live.sealing import Seals
 
@@ -32,7 +33,7 @@ def compared(seals: Seals, lanes: Lanes, lane: str, number: int, batch: Sealed) 
     if known is None or not known.first <= number <= known.newest:
         return None
     here = known.get(number)
-    if here.wire == batch.wire:
+    if here.wire == batch.wire or is_run(here.wire):  # a run says less than the batch
         return None
     try:
         for one in (here, batch):

@@ -29,6 +29,7 @@ EVENTS: Final = {
     "stopped": logging.ERROR,
     "going_on": logging.INFO,
     "out": logging.ERROR,
+    "clock": logging.WARNING,
     "store_failed": logging.ERROR,
     "trace_failed": logging.ERROR,
     "certificate": logging.WARNING,

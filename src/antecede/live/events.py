@@ -100,6 +100,8 @@ class Message(NamedTuple):
     """What it answers (order "reply")."""
     missing: tuple[Id, ...] = ()
     """Those of them that nobody in the group has any more: they died with their senders."""
+    topics: tuple[str, ...] = ()
+    """What it is about, sorted (orders by topics)."""
 
     @property
     def sender(self) -> str:
@@ -139,6 +141,7 @@ class Said(NamedTuple):
     reply_to: tuple[Id, ...] = ()
     missing: tuple[Id, ...] = ()
     """See `Message`."""
+    topics: tuple[str, ...] = ()
 
     @property
     def sender(self) -> str:
@@ -154,10 +157,10 @@ class Said(NamedTuple):
         """Return the messages; `payloads`: an iterator over one's own, for who wants to see how
         many are left.
         """
-        lane, first, own, place, *answered = self
+        lane, first, own, place, *same = self
         payloads = own if payloads is None else payloads
         places = count(place) if place else repeat(0)
-        rest = map(repeat, answered)
+        rest = map(repeat, same)
         fields = zip(repeat(lane), count(first), payloads, places, *rest, strict=False)
         return map(_new_message, fields)
 
@@ -172,8 +175,7 @@ class Said(NamedTuple):
         if not skip:
             return self
         place = self.place and self.place + skip
-        rest = self.reply_to, self.missing
-        return Said(self.lane, self.first + skip, self.payloads[skip:], place, *rest)
+        return Said(self.lane, self.first + skip, self.payloads[skip:], place, *self[4:])
 
 
 class ChangeKind(IntEnum):
@@ -182,6 +184,7 @@ class ChangeKind(IntEnum):
     JOINED = 0
     LEFT = 1
     PUT_OUT = 2
+    SUBSCRIBED = 3
 
 
 class Change(NamedTuple):
@@ -190,14 +193,22 @@ class Change(NamedTuple):
     kind: ChangeKind
     lane: str
     detail: str = ""
-    """Where a newcomer is reached ("HOST:PORT"); why somebody was put out."""
+    """Where a newcomer is reached ("HOST:PORT"); why somebody was put out; the topics to which
+    somebody subscribes from now on, sorted, a line each."""
 
     @property
     def member(self) -> str:
         """Name of the member."""
         return member_of(self.lane)
 
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """To what the member subscribes from now on."""
+        return tuple(self.detail.splitlines()) if self.kind is ChangeKind.SUBSCRIBED else ()
+
     def __str__(self) -> str:
+        if self.kind is ChangeKind.SUBSCRIBED:
+            return f"{self.member} subscribes to {', '.join(self.topics) or 'nothing'}"
         words = ("joined", "left", "was put out")[self.kind]
         why = f": {self.detail}" if self.kind is ChangeKind.PUT_OUT and self.detail else ""
         return f"{self.member} {words}{why}"

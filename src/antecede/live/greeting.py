@@ -38,6 +38,9 @@ class Greeting:
     def begin(self, ordering: Ordering) -> None:
         """Be in a group from now on."""
         ordering.keep_rows = self._node.durable
+        if self._node.time is not None and self._node.time.reading is not None:
+            ordering.clock.accuracy_ns = self._node.time.accuracy_ns
+            ordering.shows(self._node.time.reading)
         self._node.ordering = ordering
         self._node.refusal = ""
 
@@ -182,11 +185,13 @@ class Greeting:
         if len(welcome.group) != wire.TAG or not known:
             raise DecodeError("a welcome to no group")
         settings = node.settings
-        ordering = Ordering(node.lane, settings, node.seals.seal, welcome.invitation)
+        ordering = node.ordering_class(node.lane, settings, node.seals.seal, welcome.invitation)
         for name, owner in welcome.owners.items():
             if name != node.lane:
                 node.learn(link, name, owner)
         ordering.lanes.begin(welcome.frontier)
+        met = set(ordering.group.members)
+        ordering.group.begin_at({n: k for n, k in welcome.frontier.items() if n in met})
         ordering.lanes.by_name[node.lane] = Lane()
         ordering.members = {n: a for n, a in welcome.members.items() if n != node.lane}
         ordering.gone = set(welcome.gone)
@@ -207,6 +212,7 @@ class Greeting:
             if member_of(lane) == node.name:
                 ordering.change(Change(ChangeKind.LEFT, lane, "began anew"))
         ordering.change(Change(ChangeKind.JOINED, node.lane, node.address))
+        node.say_subscription()
         ordering.flush()
 
 

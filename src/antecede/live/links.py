@@ -8,6 +8,24 @@ from antecede.live import wire
 from antecede.live.lanes import Sealed
 
 
+class Reader:
+    """What the other end of a link reads, in orders by topics (`antecede.live.audience`)."""
+
+    __slots__ = ("lacks", "runs_do", "skips", "told_lacking", "topics")
+
+    def __init__(self) -> None:
+        self.topics: frozenset[str] | None = None
+        """What it subscribes to; None: it has not said so."""
+        self.lacks: dict[str, tuple[int, int]] = {}
+        """Lane -> first and last number of the batches for which the other end has only a run."""
+        self.told_lacking: dict[str, int] = {}
+        """Lane -> the number of a batch of which the other end was told that we have only a run."""
+        self.skips: set[str] = set()
+        """Lanes of which a run was not taken whole: what follows it here comes too early."""
+        self.runs_do: set[str] = set()
+        """Lanes of which the other end takes runs in place of batches that it subscribes to."""
+
+
 class Link:
     """One connection: what was read of it, what is to be written, who is at the other end."""
 
@@ -42,6 +60,7 @@ class Link:
         """Lane -> the oldest number that we have, as the other end was told."""
         self.unheard: frozenset[str] = frozenset()
         """Members that the other end does not hear."""
+        self.reader = Reader()
         self.told_unheard = False
         """Whether the other end was told of members that are not heard here."""
         self.up_ns = self.heard_ns = self.pinged_ns = self.spoke_ns = now

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from antecede.errors import MissingExtraError
-from antecede.live.status import AWAY, LAGGING, LIVE, Status
+from antecede.live.clock_status import ClockStatus
+from antecede.live.status import AWAY, LAGGING, LIVE, StarStatus, Status
+from antecede.live.timekeeping import KINDS
 
 try:
     from prometheus_client import CollectorRegistry, generate_latest
@@ -36,6 +38,7 @@ _COUNTERS = {
     "handed_on_batches": ("batches of others, sent to who lacked them", "handed_on"),
     "given_up_batches": ("batches given up, since what they depend on is gone", "given_up"),
     "untraced_rows": ("rows that the trace of this run lacks", "untraced"),
+    "in_run_batches": ("batches that others got by their numbers alone (topics)", "in_runs"),
     "received_bytes": ("bytes from the others", "bytes_in"),
     "transmitted_bytes": ("bytes to the others", "bytes_out"),
 }
@@ -70,6 +73,34 @@ class _Collected:
             yield self._certificate(labels, values)
         yield self._refused(labels, values)
         yield from self._members(labels, values)
+        if self._status.clock is not None:
+            yield from _clock(self._status.clock, labels, values)
+        if self._status.star is not None:
+            yield from self._star(self._status.star, labels, values)
+
+    def _star(self, star: StarStatus, labels: list[str], values: list[str]) -> Iterator[Metric]:
+        words = "peers inside: connected, away, waiting to be let in"
+        states = GaugeMetricFamily(PREFIX + "inside", words, labels=[*labels, "state"])
+        for state in ("connected", "away", "waiting"):
+            states.add_metric([*values, state], getattr(star, state))
+        yield states
+        for name, words in (
+            ("unsafe", "messages that do not go down yet: a crash would take them back"),
+            ("kept", "messages that somebody inside lacks, here or elsewhere"),
+            ("kept_bytes", "the same as bytes"),
+        ):
+            gauge = GaugeMetricFamily(f"{PREFIX}inside_{name}", words, labels=labels)
+            gauge.add_metric(values, getattr(star, name))
+            yield gauge
+        for name, words in (
+            ("messages", "messages by way: up, down (once for all inside), outside"),
+            ("control_bytes", "control information in these"),
+            ("note_bytes", "control information of what is no message"),
+        ):
+            counter = CounterMetricFamily(f"{PREFIX}way_{name}", words, labels=[*labels, "way"])
+            for one in star.ways:
+                counter.add_metric([*values, one.way], getattr(one, name))
+            yield counter
 
     def _oldest(self, labels: list[str], values: list[str]) -> Metric:
         words = "for how long the oldest held batch has been held"
@@ -114,3 +145,34 @@ class _Collected:
                 trips.add_metric([*values, one.name], one.round_trip_s)
         yield lacks
         yield trips
+
+
+def _clock(clock: ClockStatus, labels: list[str], values: list[str]) -> Iterator[Metric]:
+    """Yield the figures of an order by clocks."""
+    figures = (
+        ("clock_error_seconds", "how far its system says its clock may be off", clock.error_s),
+        ("clock_promised_seconds", "what the order was promised of clocks", clock.promised_s),
+        ("clock_ahead_seconds", "readings ahead of the clock, which was set back", clock.ahead_s),
+        ("clocks_worse", "members whose clocks are worse than promised", len(clock.worse)),
+    )
+    for name, words, value in figures:
+        gauge = GaugeMetricFamily(PREFIX + name, words, labels=labels)
+        if value is not None:
+            gauge.add_metric(values, float(value))
+        yield gauge
+    words = "bounds of the order that were seen broken, by kind"
+    alarms = CounterMetricFamily(PREFIX + "clock_alarms", words, labels=[*labels, "kind"])
+    for kind in KINDS:
+        alarms.add_metric([*values, kind], float(clock.alarms.get(kind, 0)))
+    yield alarms
+    named = [*labels, "other", "bound"]
+    least = GaugeMetricFamily(
+        PREFIX + "least_delay_seconds", "the least delay so far", labels=named
+    )
+    most = GaugeMetricFamily(PREFIX + "most_delay_seconds", "the largest so far", labels=named)
+    for one in clock.delays:
+        for k, bound in enumerate(("lower", "upper")):
+            least.add_metric([*values, one.member, bound], one.least_s[k])
+            most.add_metric([*values, one.member, bound], one.most_s[k])
+    yield least
+    yield most

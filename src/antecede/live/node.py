@@ -9,8 +9,8 @@ to store (`take_rows`), what to hand to the application (`take_delivered`), and 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import (
@@ -21,11 +21,13 @@ from antecede.errors import (
     RemoteError,
     SequenceError,
 )
-from antecede.live import wire
+from antecede.live import audience, wire
+from antecede.live.audience import Audience
 from antecede.live.charges import BEGIN_ANEW, OLD_COPY, PUT_OUT, Charges
 from antecede.live.conflicts import Proof, compared
 from antecede.live.events import Change, ChangeKind, Delivery, Id, Said, lane_of
 from antecede.live.greeting import Greeting
+from antecede.live.heads import own_topics, read_head
 from antecede.live.lanes import Sealed
 from antecede.live.links import Link
 from antecede.live.ordering import Ordering, Row
@@ -34,6 +36,9 @@ from antecede.live.settings import MAJORITY, Settings
 from antecede.live.upkeep import Upkeep
 from antecede.protocols.stored.codec import pack_state, unpack_state
 from antecede.protocols.stored.shapes import BYTES, NUMBER, misfit
+
+if TYPE_CHECKING:
+    from antecede.live.timekeeping import Timekeeping
 
 BATCH_FRAMES = 64
 """Newest own batches whose frames are kept, since they go over all links alike."""
@@ -56,6 +61,8 @@ class Saved(NamedTuple):
 
 class Node:
     """One peer. `life`: eight letters or digits, drawn for it; `address`: where it listens."""
+
+    ordering_class = Ordering
 
     def __init__(
         self,
@@ -111,15 +118,41 @@ class Node:
         """Lane -> that its owner said otherwise to others, where both have come here."""
         self.greeting = Greeting(self)
         self.upkeep = Upkeep(self)
+        topics = own_topics(settings.topics or ())
+        self.audience = Audience(self, topics) if settings.by_topics else None
+
+    @property
+    def time(self) -> Timekeeping | None:
+        """Clocks and delays; None: the order goes by none. Else the driver is to tell what the
+        clock shows (`shows`).
+        """
+        return self.upkeep.time
 
     # -- beginning and end -------------------------------------------------------------------------
 
     def found(self, tag: bytes) -> None:
         """Begin a group of one; `tag`: eight bytes that were drawn for it."""
-        self.greeting.begin(Ordering(self.lane, self.settings, self.seals.seal))
+        self.greeting.begin(self.ordering_class(self.lane, self.settings, self.seals.seal))
         self.group_tag = tag
         self.active.change(Change(ChangeKind.JOINED, self.lane, self.address))
+        self.say_subscription()
         self.active.flush()
+
+    def say_subscription(self) -> None:
+        """Tell the group, with the next batch, what one subscribes to; in orders by topics."""
+        if self.audience is not None:
+            topics = "\n".join(self.audience.mine)
+            self.active.change(Change(ChangeKind.SUBSCRIBED, self.lane, topics))
+
+    def subscribe(self, topics: Collection[str]) -> None:
+        """Subscribe to these topics from now on, and to no others. Raises LocalError."""
+        chosen = own_topics(topics)
+        ordering, audience = self.active, self.audience
+        if audience is None:
+            raise LocalError(f"with order {self.settings.order!r} nobody subscribes to topics")
+        if chosen != ordering.subscriptions[self.lane]:
+            audience.subscribe(chosen)
+            self.say_subscription()
 
     @property
     def active(self) -> Ordering:
@@ -149,6 +182,10 @@ class Node:
             raise LocalError(f"{lane} is not another member of this group")
         self.active.change(Change(ChangeKind.PUT_OUT, lane, why))
 
+    def others(self) -> list[str]:
+        """Return the lanes of all others that could be put out here."""
+        return self.active.others()
+
     def owed(self) -> list[str]:
         """Return the members that have not acknowledged everything that was said here."""
         ordering = self.active
@@ -157,11 +194,11 @@ class Node:
 
     # -- the application ---------------------------------------------------------------------------
 
-    def say(self, payload: bytes, reply_to: Sequence[Id] = ()) -> Id:
+    def say(self, payload: bytes, reply_to: Sequence[Id] = (), topics: Collection[str] = ()) -> Id:
         """Say something to all; it goes out with this turn. Raises LocalError where it cannot."""
         if self.stopped:
             raise LocalError("this part of the group has no majority: nothing is sent")
-        return self.active.say(payload, reply_to)
+        return self.active.say(payload, reply_to, topics)
 
     @property
     def stopped(self) -> bool:
@@ -187,6 +224,8 @@ class Node:
         self._make_room(name)
         link = self.links[number] = Link(number, name, now, dialed=dialed)
         link.control.append(wire.pack_hello(self.greeting.hello()))
+        if self.audience is not None:
+            self.audience.tell(link)
 
     def _make_room(self, name: str) -> None:
         """End the oldest link of this name that has not greeted, where there are too many."""
@@ -273,6 +312,8 @@ class Node:
             link.round_trip_ns = max(0, now - Reader(body).varint())
         elif kind == wire.LANES:
             link.names += wire.read_names(body, wire.MAX_LANES - len(link.names))
+        elif kind == audience.TOPICS and self.audience is not None:
+            self.audience.told(link, body)
         elif self.out:
             self.end(link, "out of the group")
         elif self.ordering is None:
@@ -287,9 +328,11 @@ class Node:
         elif kind == wire.HAVE:
             ordering.lanes.acknowledged(link.lane, wire.read_rows(body, link.names))
         elif kind == wire.WANT:
-            self._wanted(link, wire.read_rows(body, link.names))
+            self.wanted(link, wire.read_rows(body, link.names))
         elif kind == wire.GONE:
             link.given_up.update(wire.read_rows(body, link.names))
+        elif self.audience is not None and kind in audience.KINDS:
+            self.audience.frame(link, kind, body)
         else:
             raise DecodeError(f"a frame of an unknown kind, {kind}")
 
@@ -326,6 +369,8 @@ class Node:
             self.seals.check(name, number, data, seal)
         if self.ordering.take(name, number, Sealed(seal, data)):
             self.news = True
+            if self.time is not None:
+                self.time.received(name, number, read_head(data), direct=True)
         else:
             self._compare(link, name, number, Sealed(seal, data))
 
@@ -350,6 +395,9 @@ class Node:
         ordering = self.active
         if name in link.distrusted:
             return
+        skips = link.reader.skips
+        if skips and self.audience is not None and self.audience.skips(link, name, number):
+            return
         if number <= ordering.lanes.newest(name):
             if name != self.lane:
                 self._compare(link, name, number, batch)
@@ -363,7 +411,10 @@ class Node:
             self.go_out(f"{OLD_COPY}: {link.name} has batch {number} of {name}. {BEGIN_ANEW}")
             return
         try:
-            self.news |= ordering.take(name, number, batch)
+            if ordering.take(name, number, batch):
+                self.news = True
+                if self.time is not None:
+                    self.time.received(name, number, read_head(batch.wire), direct=False)
         except SequenceError as error:
             self._distrust(link, name, error)
         except RemoteError as error:
@@ -383,7 +434,7 @@ class Node:
         elif link.closing.startswith(PUT_OUT) and not self.left:
             self.charge(link, PUT_OUT, link.closing)
 
-    def _wanted(self, link: Link, rows: dict[str, int]) -> None:
+    def wanted(self, link: Link, rows: dict[str, int]) -> None:
         """Hand on, from here on, what the other end asks for, though it is not ours."""
         for name, number in rows.items():
             lane = self.active.lanes.by_name.get(name)
@@ -393,6 +444,8 @@ class Node:
                 link.loading.discard(name)
             elif lane is not None:
                 link.cursors[name] = number
+                link.reader.told_lacking.pop(name, None)
+                link.reader.runs_do.discard(name)
                 self._show_owner(link, name)
 
     def _show_owner(self, link: Link, name: str) -> None:
@@ -412,6 +465,14 @@ class Node:
             ordering.flush()
         if self.lane in ordering.gone and not self.left:
             self.go_out(f"{PUT_OUT}, as another member says")
+
+    def shows(self, wall_ns: int, now: int) -> None:
+        """The system's clock shows this (orders by clocks); told before all that goes by it."""
+        if self.time is not None:
+            reading = self.time.shows(wall_ns, now)
+            if self.ordering is not None and not self.out:
+                self.ordering.clock.accuracy_ns = self.time.accuracy_ns
+                self.ordering.shows(reading)
 
     def tick(self, now: int) -> None:
         """Let time pass."""
@@ -480,10 +541,14 @@ class Node:
         if where := misfit(fields, (BYTES, NUMBER, BYTES)):
             raise DecodeError(f"no snapshot of a live peer: {where}")
         self.group_tag, done, state = fields
-        ordering, waiting = Ordering.restored(state, self.settings, self.seals.seal, saved.batch_of)
+        ordering, waiting = self.ordering_class.restored(
+            state, self.settings, self.seals.seal, saved.batch_of
+        )
         self.lane = ordering.me
         for row in saved.rows:
             ordering.replay(row)
+        if self.time is not None and ordering.clock.reading is not None:
+            self.time.resume(ordering.clock.reading, now)
         ordering.begin_again()
         self.done = max(done, saved.done)
         fresh = [*waiting, *(one for one in ordering.delivered if isinstance(one, Said))]
@@ -492,6 +557,12 @@ class Node:
         self.greeting.begin(ordering)
         if ordering.members.get(self.lane) != self.address:
             ordering.change(Change(ChangeKind.JOINED, self.lane, self.address))
+        if self.audience is not None:
+            known = ordering.subscriptions.get(self.lane, ())
+            if self.settings.topics is None:
+                self.audience.mine = known
+            elif known != self.audience.mine:
+                self.say_subscription()
         self.upkeep.call_all(now)
 
     # -- what goes out -----------------------------------------------------------------------------
@@ -589,10 +660,12 @@ class Node:
             return 0
         else:
             found = lane.after(cursor)
+        if self.audience is not None:
+            return self.audience.pull(link, name, found, upto, budget, parts)
         for number, batch in found:
             if number > upto or size >= budget:
                 break
-            frame = self._batch_frame(name, number, batch)
+            frame = self.batch_frame(name, number, batch)
             parts.append(frame)
             size += len(frame)
             link.cursors[name] = number
@@ -605,7 +678,8 @@ class Node:
             link.told_gone[name] = oldest
             link.control.append(wire.pack_rows(wire.GONE, [(self.place(name), oldest)]))
 
-    def _batch_frame(self, name: str, number: int, batch: Sealed) -> bytes:
+    def batch_frame(self, name: str, number: int, batch: Sealed) -> bytes:
+        """Return a batch as a frame."""
         if name != self.lane:
             return self._made(name, number, batch)
         frame = self._framed.get(number)

@@ -7,7 +7,7 @@ store that keeps the batches keeps everything (`antecede.live.store`).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from antecede.errors import (
@@ -19,7 +19,7 @@ from antecede.errors import (
     UnknownMemberError,
 )
 from antecede.group import message as group_message
-from antecede.live import batches, orphans
+from antecede.live import batches, heads, orphans
 from antecede.live.batches import Batch
 from antecede.live.events import (
     Change,
@@ -33,19 +33,29 @@ from antecede.live.events import (
     member_of,
     new_id,
 )
+from antecede.live.heads import GROUP_TOPIC
 from antecede.live.lanes import Lane, Lanes, Sealed
-from antecede.live.settings import HOLD, Settings
+from antecede.live.settings import HOLD, NS, Settings
 from antecede.protocols.stored.codec import pack_state, unpack_state
-from antecede.protocols.stored.shapes import BYTES, NUMBER, TEXT, Many, Shape, misfit
+from antecede.protocols.stored.shapes import (
+    BYTES,
+    NUMBER,
+    SIGNED,
+    TEXT,
+    Many,
+    OneOf,
+    Shape,
+    misfit,
+)
 
 Seal = Callable[[int, bytes], bytes]
 """Seals a batch of one's own: (number, wire) -> seal."""
 IDS: Shape = Many((TEXT, NUMBER))
-MESSAGE: Shape = (TEXT, NUMBER, BYTES, NUMBER, IDS, IDS)
+MESSAGE: Shape = (TEXT, NUMBER, BYTES, NUMBER, IDS, IDS, Many(TEXT))
 STATE: tuple[Shape, ...] = (
     *(TEXT, BYTES, BYTES, Many((TEXT, NUMBER, NUMBER, NUMBER)), Many((TEXT, TEXT)), Many(TEXT)),
     *(NUMBER, NUMBER, Many(MESSAGE), Many((TEXT, TEXT)), Many((TEXT, BYTES, Many((TEXT, NUMBER))))),
-    *(IDS, Many(MESSAGE), IDS),
+    *(IDS, Many(MESSAGE), IDS, OneOf(None, SIGNED)),
 )
 MOST_LIVES = 1000
 """Lives of one member that are let in here, as long as the group lasts: names are not used again,
@@ -59,6 +69,8 @@ FULL = 1 << 20
 INVITED, CUT = 0, -1
 """In place of a batch's number: the lane is a newcomer's that was let in; or it ends here, behind
 the batch whose number stands in place of the bytes."""
+CLOCK = ""
+"""In place of a lane: the number is what the clock showed from here on (orders by clocks)."""
 
 
 class Row(NamedTuple):
@@ -78,6 +90,28 @@ class Guest(NamedTuple):
     """Up to where the invitation covers each lane."""
     history: tuple[Message, ...] = ()
     """The newest messages that it covers; none where the sponsor was restarted meanwhile."""
+
+
+class Clock:
+    """What orders by clocks and topics go by, beside the lanes. A part of `Ordering`, whose every
+    attribute would else be read more slowly (CPython keeps thirty together).
+    """
+
+    __slots__ = ("about", "accuracy_ns", "mine", "noted", "reading", "topics")
+
+    def __init__(self) -> None:
+        self.reading: int | None = None
+        """What the clock shows, in orders by clocks: all inputs go by it."""
+        self.noted = False
+        """Whether a row says so."""
+        self.accuracy_ns: int | None = None
+        """What one's own batches say of the clock; None: it is not known."""
+        self.about: tuple[str, ...] = ()
+        """Topics of what was said since the last batch."""
+        self.topics: dict[tuple[str, int], tuple[str, ...]] = {}
+        """Of the batches that the group holds."""
+        self.mine = frozenset[str]()
+        """What one subscribes to, the group's own topic too."""
 
 
 class Ordering:
@@ -124,6 +158,10 @@ class Ordering:
         self._pending: list[bytes] = []
         self._changes: list[Change] = []
         self._bytes = 0
+        self._timed, self._by_topics = settings.timed, settings.by_topics
+        self._apart = self._one_a_batch or self._by_topics
+        """Whether not everything that is said in a row may go together."""
+        self.clock = Clock()
         self._stalled: set[str] = set()
         """Lanes whose next batch the group has no room for, or speaks of who or what is not known
         here yet."""
@@ -134,7 +172,7 @@ class Ordering:
 
     # -- what is said here -------------------------------------------------------------------------
 
-    def say(self, payload: bytes, reply_to: Sequence[Id] = ()) -> Id:
+    def say(self, payload: bytes, reply_to: Sequence[Id] = (), topics: Collection[str] = ()) -> Id:
         """Take a message of the application; returns what it is called from now on.
 
         Raises LocalError for what is no message, or answers one that was never here.
@@ -144,10 +182,12 @@ class Ordering:
         size = len(payload)
         if size > self._largest:
             raise LocalError(f"{size} bytes; largest={self.settings.largest} is the most")
-        if self._one_a_batch:
-            self.flush()
-            self.said += 1
-            return Id(self.me, self._send(Batch(self._next, [payload]), reply_to))
+        if topics or self._apart:
+            if self._one_a_batch and not topics:
+                self.flush()
+                self.said += 1
+                return Id(self.me, self._send(Batch(self._next, [payload]), reply_to))
+            self._begin_about(topics)
         if reply_to:
             raise LocalError(f"with order {self.settings.order!r} messages answer no others")
         self.said = number = self.said + 1
@@ -157,13 +197,26 @@ class Ordering:
             self.flush()
         return new_id((self.me, number))
 
+    def _begin_about(self, topics: Collection[str]) -> None:
+        """Say what comes next about these topics, in another batch than what is about others."""
+        if not self._by_topics:
+            raise LocalError(f"with order {self.settings.order!r} messages are about no topics")
+        about = heads.own_topics(topics)
+        if not about:
+            raise LocalError("name the topics that the message is about: topics=[...]")
+        if about != self.clock.about:
+            self.flush()
+            self.clock.about = about
+
     def change(self, change: Change) -> None:
         """Say that somebody came or went."""
         self._changes.append(change)
 
     @property
-    def unsent(self) -> bool:
-        """Whether something was said that is in no batch yet."""
+    def unsent(self) -> int:
+        """How many batches will be made of what was said since the last; 0: nothing was."""
+        if self._by_topics:
+            return bool(self._pending) + bool(self._changes)
         return bool(self._pending or self._changes)
 
     @property
@@ -180,33 +233,48 @@ class Ordering:
         if not (self._pending or self._changes):
             return
         first = self._next if self._one_a_batch else self.said - len(self._pending) + 1
+        if self._by_topics and self._changes:  # they are for all
+            changes, self._changes = self._changes, []
+            self._send(Batch(first, [], changes), (), (GROUP_TOPIC,))
+            if not self._pending:
+                return
         batch = Batch(first, self._pending, self._changes)
         self._pending, self._changes, self._bytes = [], [], 0
-        self._send(batch, ())
+        self._send(batch, (), self.clock.about)
 
-    def _send(self, batch: Batch, reply_to: Sequence[Id]) -> int:
-        sent = self.group.send(
-            batches.pack(batch), reply_to=[(one.lane, one.number) for one in reply_to]
-        )
-        wire = bytes(sent)
+    def _send(self, batch: Batch, reply_to: Sequence[Id], topics: tuple[str, ...] = ()) -> int:
+        payload = batches.pack(batch)
+        if self._timed:
+            sent = self._post(payload, topics)
+            head = heads.pack_head(self.clock.accuracy_ns, self._now(), topics)
+            wire = head + sent
+        else:
+            sent = self.group.send(payload, reply_to=[(one.lane, one.number) for one in reply_to])
+            wire = bytes(sent)
         self._keep_own(sent.seq, Sealed(self._seal(sent.seq, wire), wire))
-        self._own(batch, reply_to)
+        self._own(batch, reply_to, topics)
         self._deliver(())
         return sent.seq
+
+    def _post(self, payload: bytes, topics: tuple[str, ...]) -> group_message.Sent:
+        """Give a batch to an order by clocks."""
+        (packet,) = self.group.post(payload, topics=topics, now_ns=self._now())
+        assert isinstance(packet.wire, group_message.Sent)
+        return packet.wire
 
     def _keep_own(self, number: int, batch: Sealed) -> None:
         lane = self.lanes.by_name[self.me]
         self.lanes.take(self.me, number, batch)
         lane.fed = number
         if self.keep_rows:
-            self.rows.append(Row(self.me, number, batch))
+            self._row(self.me, number, batch)
             self.urgent_rows = True
 
-    def _own(self, batch: Batch, reply_to: Sequence[Id]) -> None:
+    def _own(self, batch: Batch, reply_to: Sequence[Id], topics: tuple[str, ...] = ()) -> None:
         if self.settings.history:
             answers = tuple(Id(*one) for one in reply_to)
             for number, payload in enumerate(batch.said, batch.first):
-                self.history.append(Message(self.me, number, payload, 0, answers))
+                self.history.append(Message(self.me, number, payload, 0, answers, (), topics))
         for change in batch.changes:
             self._changed(self.me, change)
 
@@ -241,11 +309,17 @@ class Ordering:
         if not self.lanes.take(name, number, batch):
             return False
         if self.keep_rows:
-            self.rows.append(Row(name, number, batch))
+            self._row(name, number, batch)
         self._deliver(messages)
         if self.cuts and self._one_a_batch:
             self._deliver(orphans.released(self.group, self.cuts))
         return True
+
+    def _row(self, lane: str, number: int, batch: Sealed) -> None:
+        if self._timed and not self.clock.noted:
+            self.clock.noted = True
+            self.rows.append(Row(CLOCK, self._now(), Sealed(b"", b"")))
+        self.rows.append(Row(lane, number, batch))
 
     def _check_lives(self, name: str) -> None:
         """Raise LimitError where a member has begun too many lives."""
@@ -270,9 +344,51 @@ class Ordering:
         meet = (name,) if number == 1 else ()
         if self.cuts and self._one_a_batch:  # nobody waits for these, so they may be spoken of
             meet = *meet, *self.cuts
-        messages = self.group.receive(wire, said_by=(name, number), meet=meet)
+        if self._timed:
+            messages = self._receive_timed(name, number, wire, meet)
+        else:
+            messages = self.group.receive(wire, said_by=(name, number), meet=meet)
         self._met += number == 1
         return messages
+
+    def _receive_timed(
+        self, name: str, number: int, wire: bytes, meet: tuple[str, ...]
+    ) -> list[group_message.Message]:
+        head = heads.read_head(wire)
+        messages = self.group.receive(
+            wire[head.start :], said_by=(name, number), meet=meet, now_ns=self._now()
+        )
+        if self._by_topics and not self.clock.mine.isdisjoint(head.topics):
+            self.clock.topics[name, number] = head.topics
+        return messages
+
+    def take_run(self, name: str, upto: int, batch: Sealed) -> bool:
+        """Take what stands for the next batches of another member's lane, up to a number.
+
+        False: they are known. Raises SequenceError for a gap before it, DecodeError where nothing
+        more is taken.
+        """
+        if name in self.cuts:
+            return False
+        if name in self.broken:
+            raise DecodeError(f"nothing more is taken of {name}: {self.broken[name]}")
+        lane, run = self.lanes.by_name.get(name), heads.read_run(batch.wire)
+        before = 0 if lane is None else lane.newest
+        if upto <= before:
+            return False
+        if run.first > before + 1 or lane is None:
+            raise SequenceError(f"batches {run.first} to {run.last} of {name} behind {before}")
+        was_fed = lane.fed == before
+        for number in range(before + 1, upto + 1):
+            self.lanes.take(name, number, batch)
+        if was_fed:
+            lane.fed = upto
+        if self.keep_rows:
+            self._row(name, upto, batch)
+        if name in self.gone and not self.clock.mine.isdisjoint(run.topics):
+            self.given_up += upto - before
+            self.delivered.append(GivenUp(name, upto - before, ()))
+        return True
 
     def _deliver(self, messages: Iterable[group_message.Message]) -> None:
         """Hand messages over, and feed the lanes that waited for them or for room."""
@@ -288,15 +404,19 @@ class Ordering:
 
     def _stands(self) -> tuple[int, ...]:
         """Return what has to change before a stalled lane is worth another try."""
-        own = self.lanes.newest(self.me)
-        return self.group.stats().held, self._met, own, len(self.cuts)
+        own, second = self.lanes.newest(self.me), (self.clock.reading or 0) // NS
+        return self.group.stats().held, self._met, own, len(self.cuts), second
 
     def _feed(self, name: str) -> list[group_message.Message]:
         """Give the group what a lane has for it; returns what is delivered."""
         lane, delivered = self.lanes.by_name[name], list[group_message.Message]()
         while lane.fed < lane.newest and name not in self.broken:
+            wire = lane.get(lane.fed + 1).wire
+            if self._timed and heads.is_run(wire):
+                lane.fed += 1
+                continue
             try:
-                delivered += self._receive(name, lane.fed + 1, lane.get(lane.fed + 1).wire)
+                delivered += self._receive(name, lane.fed + 1, wire)
             except RemoteError as error:
                 if _may_come_right(error):
                     return delivered
@@ -307,6 +427,7 @@ class Ordering:
         return delivered
 
     def _unpack(self, message: group_message.Message) -> None:
+        topics = self.clock.topics.pop(message.id, ()) if self._by_topics else ()
         if self.spoiled and message.sender in self.spoiled:
             return
         try:
@@ -326,7 +447,7 @@ class Ordering:
             self.place += len(said)
             answers = tuple([Id(*one) for one in message.reply_to])
             missing = tuple([Id(*one) for one in message.missing])
-            run = Said(message.sender, first, said, place + 1, answers, missing)
+            run = Said(message.sender, first, said, place + 1, answers, missing, topics)
             self.delivered.append(run)
             if self.history.maxlen:
                 self.history.extend(run.messages())
@@ -339,6 +460,53 @@ class Ordering:
         """
         return {name: self.lanes.by_name[name].fed + 1 for name in sorted(self._stalled)}
 
+    # -- time and topics ---------------------------------------------------------------------------
+
+    def shows(self, reading: int) -> None:
+        """The clock shows this from now on (never less than before); what waited for it goes."""
+        if not self._timed or reading == self.clock.reading:
+            return
+        before, self.clock.reading, self.clock.noted = self.clock.reading, reading, False
+        messages = self.group.tick(now_ns=reading)
+        # What a stalled lane says of a time far ahead may be believed by now: once a second.
+        again = self._stalled and (before or 0) // NS != reading // NS
+        if messages or again:
+            if self.keep_rows:
+                self.clock.noted = True
+                self.rows.append(Row(CLOCK, reading, Sealed(b"", b"")))
+            self._deliver(messages)
+
+    def _now(self) -> int:
+        if self.clock.reading is None:
+            raise LocalError(f"order {self.settings.order!r} goes by a clock, and none was shown")
+        return self.clock.reading
+
+    @property
+    def subscriptions(self) -> dict[str, tuple[str, ...]]:
+        """Lane -> topics, of the members; nothing in orders without topics."""
+        if not self._by_topics:
+            return {}
+        known = self.group.subscriptions()
+        return {
+            lane: tuple(topic for topic in known.get(lane, ()) if topic != GROUP_TOPIC)
+            for lane in self.members
+        }
+
+    def _subscribed(self, by: str, change: Change) -> None:
+        if not self._by_topics or by in self.gone:
+            return
+        try:
+            topics = heads.own_topics(change.topics)
+        except LocalError as error:
+            self.spoiled.setdefault(by, str(error))
+            return
+        self.group.subscribe(by, (*topics, GROUP_TOPIC))
+        if by == self.me:  # what was about others is not held any more
+            self.clock.mine = frozenset((*topics, GROUP_TOPIC))
+            held = {one.message.id for one in self.group.blocked_on()}
+            self.clock.topics = {key: one for key, one in self.clock.topics.items() if key in held}
+        self.delivered.append(View(tuple(sorted(self.members)), change))
+
     # -- who is in ---------------------------------------------------------------------------------
 
     def _changed(self, by: str, change: Change) -> None:
@@ -347,7 +515,9 @@ class Ordering:
             self.spoiled.setdefault(by, f"it says that {change}, which only {change.member} can")
             return
         before = set(self.members)
-        if change.kind is ChangeKind.JOINED:
+        if change.kind is ChangeKind.SUBSCRIBED:
+            self._subscribed(by, change)
+        elif change.kind is ChangeKind.JOINED:
             if change.lane not in self.gone:
                 self.members[change.lane] = change.detail
                 self._forget_guests(change.member, change.lane)
@@ -383,7 +553,7 @@ class Ordering:
             guest = self.guests[lane] = Guest(invitation, self.done(), tuple(self.history))
             self.lanes.acknowledged(lane, guest.frontier)
             if self.keep_rows:
-                self.rows.append(Row(lane, INVITED, Sealed(b"", b"")))
+                self._row(lane, INVITED, Sealed(b"", b""))
         return guest
 
     def _check_invited(self, member: str) -> None:
@@ -405,11 +575,24 @@ class Ordering:
     def done(self) -> dict[str, int]:
         """Return for each lane up to where all was delivered: where a newcomer's lanes begin."""
         found = dict.fromkeys(self.lanes.by_name, 0)
+        if self._by_topics:  # some numbers never come
+            found = {name: lane.fed for name, lane in self.lanes.by_name.items()}
+            for one in self.group.blocked_on():
+                sender, seq = one.message.id
+                found[sender] = min(found[sender], seq - 1)
+            return {**found, **{name: self.lanes.newest(name) for name in self.cuts}}
         for name, runs in self.group.frontier().items():
             if name in found:
                 found[name] = runs[0][1] if runs and runs[0][0] == 1 else 0
         for name in () if self._one_a_batch else self.cuts:
             found[name] = self.lanes.newest(name)
+        return found
+
+    def oldest(self) -> dict[str, int]:
+        """Return which rows a store keeps for others, once it has a snapshot: lane -> number."""
+        found = {name: lane.oldest for name, lane in self.lanes.by_name.items()}
+        if self.clock.reading is not None:
+            found[CLOCK] = self.clock.reading + 1
         return found
 
     def free(self, connected: Iterable[str]) -> None:
@@ -481,7 +664,7 @@ class Ordering:
         Order "reply": nothing came behind it, and what answers more than that is an orphan.
         """
         if self.keep_rows:
-            self.rows.append(Row(lane, CUT, Sealed(b"", str(last).encode())))
+            self._row(lane, CUT, Sealed(b"", str(last).encode()))
         self.cuts[lane] = last
         if self._one_a_batch:
             if lane not in self.lanes.by_name:  # a stranger: should it come after all, it is told
@@ -498,6 +681,7 @@ class Ordering:
 
     def state(self, unacknowledged: Iterable[Message]) -> bytes:
         """Return everything but the batches, with what the application has not acknowledged."""
+        self.clock.noted = False  # the rows begin anew
         guests = self.guests.items()
         lanes = ((n, one.oldest, one.newest, one.fed) for n, one in self.lanes.by_name.items())
         return pack_state(
@@ -511,6 +695,7 @@ class Ordering:
                 tuple(sorted(self.cuts.items())),
                 tuple(_plain(one) for one in self.history),
                 tuple(map(tuple, sorted(self._orphans.aside))),
+                self.clock.reading,
             )
         )
 
@@ -532,7 +717,7 @@ class Ordering:
         me, invitation, inner, lanes, members, gone, place, said, open_, spoiled, guests, *rest = (
             fields
         )
-        cuts, history, aside = rest
+        cuts, history, aside, reading = rest
         ordering = cls(me, settings, seal, invitation)
         ordering.group.restore(inner, resume=True)
         for name, oldest, newest, fed in lanes:
@@ -543,9 +728,14 @@ class Ordering:
                 ordering._stalled.add(name)
         ordering.members, ordering.gone = dict(members), set(gone)
         ordering.place, ordering.said, ordering.spoiled = place, said, dict(spoiled)
-        ordering.cuts = dict(cuts)
+        ordering.cuts, ordering.clock.reading = dict(cuts), reading
         ordering.history.extend(message for one in history for message in _run(one).messages())
         ordering._orphans.aside |= {Id(*one) for one in aside}
+        if ordering._by_topics:
+            ordering.clock.mine = frozenset(ordering.group.subscriptions().get(me, ()))
+            held = [one.message.id for one in ordering.group.blocked_on()]
+            wires = ((one, batch_of(*one).wire) for one in held)
+            ordering.clock.topics = {one: heads.read_head(wire).topics for one, wire in wires}
         for name, given, frontier in guests:
             ordering.guests[name] = Guest(given, dict(frontier))
             ordering.lanes.acknowledged(name, dict(frontier))
@@ -554,6 +744,9 @@ class Ordering:
     def replay(self, row: Row) -> None:
         """Do again what an input did. Raises DecodeError where the store cannot be right."""
         name, number, batch = row
+        if name == CLOCK:
+            self.shows(number)
+            return
         if number == INVITED:
             self.invite(name)
             return
@@ -561,19 +754,26 @@ class Ordering:
             self.cut(name, int(batch.wire), ())
             return
         if name != self.me:
-            self.take(name, number, batch)
+            if self._timed and heads.is_run(batch.wire):
+                self.take_run(name, number, batch)
+            else:
+                self.take(name, number, batch)
             return
-        said = self.group.said(batch.wire)
+        wire = batch.wire[heads.read_head(batch.wire).start :] if self._timed else batch.wire
+        said = self.group.said(wire)
         if said is None:
             raise DecodeError(f"batch {number} of one's own lane says nothing")
-        self.group.speak_as(batch.wire)
-        sent = self.group.send(said.payload, reply_to=said.reply_to)
-        if bytes(sent) != batch.wire or sent.seq != number:
+        self.group.speak_as(wire)
+        if self._timed:
+            sent = self._post(said.payload, said.topics)
+        else:
+            sent = self.group.send(said.payload, reply_to=said.reply_to)
+        if bytes(sent) != wire or sent.seq != number:
             raise DecodeError(f"batch {number} of one's own lane does not come out as it went in")
         own = batches.unpack(said.payload)
         self._keep_own(number, batch)
         self.said += len(own.said)
-        self._own(own, [Id(*one) for one in said.reply_to])
+        self._own(own, [Id(*one) for one in said.reply_to], said.topics)
         self._deliver(())
 
     def begin_again(self) -> None:
@@ -591,16 +791,17 @@ def _may_come_right(error: RemoteError) -> bool:
 
 def _may_say(by: str, change: Change) -> bool:
     """Everybody speaks for itself, and a life says that former ones are over; anybody puts out."""
-    if change.kind is ChangeKind.JOINED:
+    if change.kind in (ChangeKind.JOINED, ChangeKind.SUBSCRIBED):
         return change.lane == by
     return change.kind is ChangeKind.PUT_OUT or change.member == member_of(by)
 
 
 def _plain(message: Message) -> tuple[Any, ...]:
-    return (*message[:4], *(tuple(map(tuple, ids)) for ids in message[4:]))
+    ids = (tuple(map(tuple, some)) for some in (message.reply_to, message.missing))
+    return (*message[:4], *ids, message.topics)
 
 
 def _run(fields: tuple[Any, ...]) -> Said:
-    lane, number, payload, place, *ids = fields
+    lane, number, payload, place, *ids, topics = fields
     answers, missing = (tuple([Id(*one) for one in some]) for some in ids)
-    return Said(lane, number, [payload], place, answers, missing)
+    return Said(lane, number, [payload], place, answers, missing, topics)

@@ -21,7 +21,16 @@ import ssl
 import string
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from itertools import cycle
 from operator import length_hint
 from pathlib import Path
 from types import TracebackType
@@ -45,13 +54,15 @@ from antecede.live.events import (
     member_of,
 )
 from antecede.live.greeting import NOT_YET
+from antecede.live.hierarchy import making
 from antecede.live.node import Node
 from antecede.live.ordering import Ordering
 from antecede.live.sealing import Seals
-from antecede.live.settings import MAJORITY, Settings, in_ns
+from antecede.live.settings import MAJORITY, in_ns
 from antecede.live.stamps import Handed
 from antecede.live.status import Status, status_of
 from antecede.live.store import Store
+from antecede.live.timekeeping import Alarm, Delays
 from antecede.protocols.base import Relation
 from antecede.stamp import Past
 
@@ -66,6 +77,8 @@ PENDING: Final = 4 << 20
 CALL_WAIT_S: Final = 3.0
 """How long one who wants to join waits for an answer before it calls again."""
 CALL_AGAIN_S: Final = 0.1
+LINKS_S: Final = 2.0
+"""How long a newcomer waits, in orders by clocks, until it is connected with all."""
 
 
 class Peer:
@@ -82,8 +95,11 @@ class Peer:
     the next one is asked for, "explicit" when `acknowledge` is called with it. `status`:
     "HOST:PORT" where /status, /metrics and /healthz are served to whoever reaches it by an address,
     as localhost, or by this name. `trace`: a folder for Parquet files of what is sent and delivered
-    here, which `antecede audit` judges. Further arguments are fields of `Settings`, times in
-    seconds under names that end in `_s`.
+    here, which `antecede audit` judges. `topics`: what it subscribes to (orders by topics); None:
+    nothing, or what the store knows. `clock_error_s`: how far its clock may be from true time
+    (orders by clocks); None: chrony or the kernel is asked. `on_alarm`: called, in the loop, with
+    each `Alarm` that a bound of an order by clocks is broken. Further arguments are fields of
+    `Settings`, times in seconds under names that end in `_s`.
 
     It runs in whatever loop asyncio has: `uvloop.run(main())` in place of `asyncio.run(main())`
     spares an eighth to a fifth of the processor time where messages are many
@@ -91,6 +107,10 @@ class Peer:
 
     `transport`: "tcp", or "udp" for orders that recover loss themselves: then a `DatagramPeer` is
     made, which has other settings and no store.
+
+    With order "hierarchical" a peer has a `role`: "super" (it forwards for peers inside, which call
+    it at `listen`), "internal" (it joins a super peer, and knows that one alone) or "external" (it
+    speaks with super peers and external peers directly).
 
     Raises LocalError for arguments that cannot be.
     """
@@ -111,6 +131,7 @@ class Peer:
         *,
         room: str = "",
         order: str = "causal",
+        role: str | None = None,
         options: Mapping[str, Any] | None = None,
         listen: str | None = None,
         address: str | None = None,
@@ -121,6 +142,7 @@ class Peer:
         status: str | None = None,
         trace: str | os.PathLike[str] | None = None,
         transport: str = "tcp",
+        on_alarm: Callable[[Alarm], None] | None = None,
         **settings: Any,
     ) -> None:
         self.name = checked_name(name)
@@ -131,10 +153,21 @@ class Peer:
             )
         if acknowledge not in ("next", "explicit"):
             raise LocalError(f'acknowledge= is "next" or "explicit", not {shown(acknowledge)}')
-        self.settings = Settings(
-            room=room, order=order, options=dict(options or {}), **in_ns(settings)
-        )
+        kind = making.settings_kind(order, role)
+        more = in_ns(settings, kind) if role is None else {**in_ns(settings, kind), "role": role}
+        self.settings = kind(room=room, order=order, options=dict(options or {}), **more)
+        given = {"listen": listen, "address": address, "store": store, "trace": trace}
+        making.check(self.settings, given)
         self._majority = self.settings.partition == MAJORITY
+        self._timed = self.settings.timed
+        if on_alarm is not None and not self._timed:
+            raise LocalError(f"on_alarm=: order {order!r} goes by no clock")
+        self._on_alarm = on_alarm
+        if trace is not None and self._timed:
+            raise LocalError(
+                f"trace=: order {order!r} goes by what arrived, and by topics, and a trace of what "
+                "was sent and delivered shows neither: `antecede audit` could not judge it"
+            )
         self._tls = tls
         if tls is not None and tls.name != name:
             raise LocalError(f"the certificate is {tls.name}'s, and not {name}'s")
@@ -150,6 +183,8 @@ class Peer:
                 "antecede.live.traces"
             )  # says at once when its extra is missing
         self._trace: Trace | None = None
+        self._looks = self._majority or self._timed or trace is not None
+        """Whether there is more to do when something is sent than to send it."""
         self.status_address = ""
         """Where it is served how the peer is doing; empty: nowhere."""
         self._node: Node | None = None
@@ -175,7 +210,7 @@ class Peer:
         """Open the store, listen, and go on in the group that the store knows."""
         store = self._opened()
         life = _life(store)
-        self._node = node = Node(
+        self._node = node = making.node_kind(self.settings)(
             *(self.name, self.settings, life, self._advertised()),
             seals=self._seals(store, lane_of(self.name, life)),
             durable=store is not None,
@@ -190,6 +225,9 @@ class Peer:
             done=self._is_done,
         )
         try:
+            if (clock := self._driver.clock) is not None:
+                clock.alarmed = self._on_alarm
+                await clock.begin()
             if saved is not None:
                 node.restore(saved, time.monotonic_ns())
             await self._begin_to_listen(node)
@@ -345,19 +383,25 @@ class Peer:
     async def found(self) -> None:
         """Begin a group of one, unless the store knows one already."""
         if not self._in_group:
+            self._running.show()
             self.node.found(secrets.token_bytes(8))
             self._running.soon()
             await self._until(self._settled)
 
-    async def join(self, address: str, *, timeout_s: float = 10.0) -> None:
+    async def join(self, address: str | Sequence[str], *, timeout_s: float = 10.0) -> None:
         """Join the group of the member at "HOST:PORT", unless the store knows one already.
 
-        Calls again until somebody answers who is in a group. Raises PeerError when nobody lets one
-        in within `timeout_s`, or at once when somebody refuses; it says why.
+        Of several addresses one after the other is called, until somebody answers who is in a
+        group. Raises PeerError when nobody lets one in within `timeout_s`, or at once when somebody
+        refuses; it says why.
         """
         if self._in_group:
             return
-        split_address(address)
+        addresses = [address] if isinstance(address, str) else list(address)
+        if not addresses:
+            raise LocalError("join needs an address: HOST:PORT")
+        for one in addresses:
+            split_address(one)
         failures: list[str] = []
 
         def called(error: Exception | None) -> None:
@@ -367,12 +411,16 @@ class Peer:
                 self.node.refusal = failures[-1]
 
         end = time.monotonic() + timeout_s
-        while not self._in_group:
+        for one in cycle(addresses):
             if time.monotonic() > end:
                 why = self.node.refusal or (failures[-1] if failures else "no answer")
-                raise PeerError(f"nobody at {address} lets {self.name} in: {why}")
-            await self._try_to_join(address, called, end)
+                raise PeerError(f"nobody at {', '.join(addresses)} lets {self.name} in: {why}")
+            await self._try_to_join(one, called, end)
+            if self._in_group:
+                break
         await self._until(self._settled)
+        if self._timed:  # what goes out before all are connected comes too late for its bounds
+            await self._until(lambda: not self.node.upkeep.unheard(), LINKS_S)
 
     async def _try_to_join(
         self, address: str, called: Callable[[Exception | None], None], end: float
@@ -401,6 +449,7 @@ class Peer:
     async def leave(self, *, timeout_s: float = 5.0) -> None:
         """Leave for good: say so, and wait until all who are connected know."""
         node = self.node
+        self._running.show()
         node.leave()
         self._running.soon()
         connected = set(node.greeted)
@@ -414,7 +463,7 @@ class Peer:
         """
         if self.node.stopped:
             raise PeerError(f"{self.name} hears no majority of the group: nobody is put out")
-        lanes = [lane for lane in self.node.active.others() if member_of(lane) == member]
+        lanes = [lane for lane in self.node.others() if member_of(lane) == member]
         if not lanes:
             raise LocalError(f"{member!r} is not another member of this group")
         for lane in lanes:
@@ -423,15 +472,22 @@ class Peer:
 
     # -- sending -----------------------------------------------------------------------------------
 
-    async def send(self, payload: bytes, *, reply_to: Answered | Iterable[Answered] = ()) -> Id:
+    async def send(
+        self,
+        payload: bytes,
+        *,
+        reply_to: Answered | Iterable[Answered] = (),
+        topics: Collection[str] = (),
+    ) -> Id:
         """Send a message to all; returns its id once it will survive a crash of this peer.
 
-        Without a store that is at once. Waits while most of the others cannot keep up. Raises
+        In orders by topics: to all that subscribe to one of `topics`. Without a store that is at
+        once. Waits while most of the others cannot keep up. Raises
         LocalError for what is no message, or answers one that was never here, and PeerError when
         the peer is out of the group, or in the part without a majority where that stops.
         """
         await self.room()
-        sent = self.send_nowait(payload, reply_to=reply_to)
+        sent = self.send_nowait(payload, reply_to=reply_to, topics=topics)
         await self.kept()
         return sent
 
@@ -441,23 +497,68 @@ class Peer:
             number = self._batch_to_come()
             await self._until(lambda: self.node.safe().get(self.node.lane, 0) >= number)
 
-    def send_nowait(self, payload: bytes, *, reply_to: Answered | Iterable[Answered] = ()) -> Id:
+    def send_nowait(
+        self,
+        payload: bytes,
+        *,
+        reply_to: Answered | Iterable[Answered] = (),
+        topics: Collection[str] = (),
+    ) -> Id:
         """As `send`, without waiting for room or for the store."""
         ordering = self._check()
-        if self._majority and self.node.stopped:
-            raise PeerError(f"{self.name} hears no majority of the group: nothing is sent")
-        if not reply_to and self._trace_path is None:  # as mostly, and a hundred thousand a second
+        if not (reply_to or topics or self._looks):  # as mostly, and a hundred thousand a second
             sent = ordering.say(payload)
             if not self._running.turn_due:
                 self._running.soon()
             return sent
         answered = _ids(reply_to) if reply_to else ()
-        trace = self._traced() if self._trace_path is not None else None
-        sent = ordering.say(payload, answered)
-        if trace is not None:
-            trace.sent(sent, answered)
+        sent = self._say_carefully(ordering, payload, answered, topics)
         self._running.soon()
         return sent
+
+    def _say_carefully(
+        self, ordering: Ordering, payload: bytes, answered: Sequence[Id], topics: Collection[str]
+    ) -> Id:
+        """Say something where a majority, a clock or a trace is to be looked at."""
+        if self._majority and self.node.stopped:
+            raise PeerError(f"{self.name} hears no majority of the group: nothing is sent")
+        if self._timed:
+            self._running.show()
+        trace = self._traced() if self._trace_path is not None else None
+        sent = ordering.say(payload, answered, topics)
+        if trace is not None:
+            trace.sent(sent, answered)
+        return sent
+
+    async def subscribe(self, topics: Collection[str]) -> None:
+        """Subscribe to these topics from now on, and to no others; all are told, in order.
+
+        Of the others' messages one gets those that they send once they know of it. Returns once
+        that will survive a crash of this peer. Raises LocalError for what are no topics, and in
+        orders without.
+        """
+        self._check()
+        self._running.show()
+        node = self.node
+        node.subscribe(topics)
+        self._running.soon()
+        number = node.active.lanes.newest(node.lane) + node.active.unsent
+        await self._until(lambda: node.safe().get(node.lane, 0) >= number)
+
+    @property
+    def subscriptions(self) -> dict[str, tuple[str, ...]]:
+        """Who subscribes to what, by member, as far as it is known here; empty without topics."""
+        ordering = self.node.ordering
+        known = {} if ordering is None else ordering.subscriptions
+        return {member_of(lane): topics for lane, topics in sorted(known.items())}
+
+    @property
+    def delays(self) -> dict[str, Delays]:
+        """What was measured of the delays from each other member to this one, in this life and
+        those that the store knows; empty in orders that go by no clock. `proposed_bounds` makes
+        bounds of them.
+        """
+        return {} if self.node.time is None else dict(self.node.time.delays)
 
     def _batch_to_come(self) -> int:
         """Return the number of the batch that holds, or will hold, the newest message."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
+from antecede.clocks.bounds import Bounds
 from antecede.errors import LocalError
 from antecede.formatting import shown
 from antecede.group.group import Group
+from antecede.live.heads import own_topics
 from antecede.protocols.base import Addressing
 
 NS: Final = 10**9
@@ -70,6 +73,11 @@ class Settings:
     """Order "reply", all members give the same: what becomes of an answer whose parent died with
     its sender, once all who are in the group are connected and none of them has it: "release" hands
     it over with `Message.missing`, "set_aside" tells `GivenUp` instead, "hold" lets it wait."""
+    topics: Collection[str] | None = None
+    """What one subscribes to, in orders by topics; None: nothing, or what the store knows."""
+    clock_error_ns: int | None = None
+    """How far one's own clock may be from true time, in orders by clocks; None: the system is
+    asked."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
@@ -88,12 +96,71 @@ class Settings:
                 raise LocalError(f"{name} is above 0, not {shown(getattr(self, name))}")
         if self.silence_ns <= self.heartbeat_ns:
             raise LocalError("silence_ns must be above heartbeat_ns, or idle links are given up")
+        self._check_named()
         group = self.group("a~00000000")
-        if group.addressing is Addressing.TOPICS or group.has_notes:
+        if group.has_notes and not group.guarantee.needs_time:
             raise LocalError(
-                f"order {self.order!r} does not go over live links: they carry what everybody gets"
+                f"order {self.order!r} does not go over live links: its members speak to each "
+                "other beside their messages"
             )
         self._check_missing_parent()
+        self._check_topics(group)
+        self._check_clocks(group)
+
+    def _check_named(self) -> None:
+        """Refuse options that speak of members: a live group's members are lives."""
+        if self.options.get("subscriptions") is not None:
+            raise LocalError(
+                "subscriptions= speaks of members by name, and a live group's members are lives, "
+                "which come and go: each peer says its own, by topics= and `subscribe`"
+            )
+        if self.bounds is not None and self.bounds.named():
+            raise LocalError(
+                "bounds= by member: a live group's members are lives, which come and go. Give "
+                "accuracy_s, least_s and most_s that hold for all of them"
+            )
+
+    def _check_topics(self, group: Group) -> None:
+        if group.addressing is not Addressing.TOPICS:
+            if self.topics is not None:
+                raise LocalError(f"topics=: with order {self.order!r} nobody subscribes to topics")
+            return
+        own_topics(self.topics or ())
+        if self.history:
+            raise LocalError("history=: what was said lately is not handed to newcomers by topics")
+
+    def _check_clocks(self, group: Group) -> None:
+        if not group.guarantee.needs_time:
+            if self.clock_error_ns is not None:
+                raise LocalError(f"clock_error_s=: order {self.order!r} goes by no clock")
+            return
+        if self.clock_error_ns is not None and self.clock_error_ns < 0:
+            raise LocalError(f"clock_error_ns is 0 or more, not {shown(self.clock_error_ns)}")
+        if group.has_notes and self.options.get("delivery", "null") != "bound":
+            raise LocalError(
+                'options={"delivery": "bound"} is needed: by null messages each member waits for '
+                "every other, and one that is away, or not known yet, would stop all of a live "
+                "group, or be passed over"
+            )
+        if self.options.get("retry_s") is not None:
+            raise LocalError("retry_s=: live links lose nothing, so no order recovers loss on them")
+        group.join("b~00000000")  # whatever the bounds forbid, they forbid to two
+
+    @cached_property
+    def timed(self) -> bool:
+        """Whether the order goes by clocks."""
+        return self.group("a~00000000").guarantee.needs_time
+
+    @cached_property
+    def by_topics(self) -> bool:
+        """Whether messages are about topics, and members subscribe to these."""
+        return self.group("a~00000000").addressing is Addressing.TOPICS
+
+    @property
+    def bounds(self) -> Bounds[Any] | None:
+        """The bounds that an order by clocks was promised."""
+        bounds = self.options.get("bounds")
+        return bounds if isinstance(bounds, Bounds) else None
 
     def _check_missing_parent(self) -> None:
         """Refuse what would have no effect, or would let members come to different results."""
@@ -116,8 +183,8 @@ class Settings:
         """Return the ordering group of a founder, or of one who was invited."""
         options = {"max_members": MOST_LIVES, **self.options}
         if invitation:
-            return Group.accept(lane, invitation, room=self.room, **options)
-        return Group(lane, order=self.order, room=self.room, **options)
+            return Group.accept(lane, invitation, room=self.room, lanes=True, **options)
+        return Group(lane, order=self.order, room=self.room, lanes=True, **options)
 
     def acknowledge_every_ns(self, members: int) -> int:
         """Return how long one waits in a group of so many to say what has come.

@@ -10,7 +10,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from antecede.formatting import counted
+from antecede.live.clock_status import ClockStatus, clock_status
+from antecede.live.clock_status import as_plain as clock_status_plain
+from antecede.live.clock_status import from_plain as clock_from_plain
+from antecede.live.clock_status import lines as clock_lines
 from antecede.live.events import Id, member_of
+from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.node import Node
 from antecede.live.settings import NS
 
@@ -37,6 +42,8 @@ class MemberStatus(NamedTuple):
     round_trip_s: float | None
     silent_s: float | None
     """Since when nothing has come from it; None: not connected in this life."""
+    topics: tuple[str, ...] = ()
+    """To what it subscribes, in orders by topics."""
 
 
 class HeldStatus(NamedTuple):
@@ -49,6 +56,32 @@ class HeldStatus(NamedTuple):
     """The first ten."""
     held_s: float
     """At least so long: that is looked at four times a second."""
+
+
+class WayStatus(NamedTuple):
+    """Control information on one way of a hierarchy, since the peer began."""
+
+    way: str
+    """up (from peers inside), down (into the group, once for all), outside (own lane)."""
+    messages: int
+    control_bytes: int
+    note_bytes: int
+    """Control information of what is no message."""
+
+
+class StarStatus(NamedTuple):
+    """What a super peer has inside."""
+
+    connected: int
+    away: int
+    waiting: int
+    """Said hello, and wait until what they have is here."""
+    unsafe: int
+    """Messages that do not go down yet: a crash of this peer would take them back."""
+    kept: int
+    """Messages for those inside that somebody lacks, here or behind another super peer."""
+    kept_bytes: int
+    ways: tuple[WayStatus, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,6 +129,14 @@ class Status:
     """Rows that the trace of this run lacks."""
     certificate_left_s: float | None
     """How long one's own certificate holds from now on; None: there is none."""
+    star: StarStatus | None = None
+    """Of a super peer."""
+    topics: tuple[str, ...] | None = None
+    """To what it subscribes; None: the order knows no topics."""
+    in_runs: int = 0
+    """Batches that others got by their numbers alone, since they are about nothing of theirs."""
+    clock: ClockStatus | None = None
+    """None: the order goes by no clock."""
 
     @property
     def others(self) -> str:
@@ -148,6 +189,23 @@ def status_of(
         bytes_out=node.bytes_out,
         untraced=untraced,
         certificate_left_s=certificate_left_s,
+        star=_star(node) if isinstance(node, SuperNode) else None,
+        topics=node.audience.mine if node.audience is not None else None,
+        in_runs=node.audience.runs_sent if node.audience is not None else 0,
+        clock=clock_status(node.time),
+    )
+
+
+def _star(node: SuperNode) -> StarStatus:
+    hub = node.hub
+    away = sum(one.link is None for one in hub.inside.values())
+    ways = {"up": hub.up, "down": hub.down}
+    if node.ordering is not None:
+        ways["outside"] = node.mesh_ordering.mesh.out
+    return StarStatus(
+        *(len(hub.inside) - away, away, len(hub.waiting)),
+        *(hub.log.newest - hub.log.passed, len(hub.log.entries), hub.log.bytes),
+        tuple(WayStatus(w, t.messages, t.control, t.notes) for w, t in ways.items()),
     )
 
 
@@ -156,7 +214,7 @@ def members_of(node: Node, now: int) -> Iterator[MemberStatus]:
     ordering = node.ordering
     if ordering is None:
         return
-    lanes = ordering.lanes
+    lanes, subscriptions = ordering.lanes, ordering.subscriptions
     for lane in sorted(ordering.others()):
         link, heard = node.greeted.get(lane), lanes.heard.get(lane, {})
         lacks = [
@@ -174,6 +232,7 @@ def members_of(node: Node, now: int) -> Iterator[MemberStatus]:
             sum(lanes.by_name[n].newest - heard.get(n, 0) for n in lacks),
             None if trip is None else trip / NS,
             None if link is None else max(0, now - link.heard_ns) / NS,
+            subscriptions.get(lane, ()),
         )
 
 
@@ -182,10 +241,13 @@ def _held(node: Node, now: int) -> Iterator[HeldStatus]:
     if ordering is None:
         return
     since.look(ordering.group, now)
-    held = [(Id(*one.message.id), one.waits_for) for one in ordering.group.blocked_on()]
+    held = [(Id(*one.message.id), one) for one in ordering.group.blocked_on()]
     held.sort(key=lambda one: -since.of(one[0], now))
-    for name, causes in held[:OLDEST]:
-        shown = tuple(str(Id(*cause)) for cause in causes[:CAUSES])
+    for name, one in held[:OLDEST]:
+        shown = tuple(str(Id(*cause)) for cause in one.waits_for[:CAUSES])
+        if one.until_ns is not None and ordering.clock.reading is not None:
+            left = max(0, one.until_ns - ordering.clock.reading) / NS
+            shown = (*shown, f"the clock, {left:.3f} s more")
         yield HeldStatus(str(name), name.sender, shown, since.of(name, now) / NS)
 
 
@@ -196,17 +258,28 @@ def as_plain(status: Status) -> dict[str, Any]:
     """Return a status as what JSON can say."""
     plain = dataclasses.asdict(status)
     plain["members"] = [one._asdict() for one in status.members]
+    plain["clock"] = clock_status_plain(status.clock)
     plain["oldest_held"] = [one._asdict() for one in status.oldest_held]
+    if status.star is not None:
+        ways = [one._asdict() for one in status.star.ways]
+        plain["star"] = {**status.star._asdict(), "ways": ways}
     return plain
 
 
 def from_plain(plain: dict[str, Any]) -> Status:
     """Return the status that `as_plain` told. Raises KeyError or TypeError for anything else."""
-    members = tuple(MemberStatus(**one) for one in plain["members"])
+    members = tuple(
+        MemberStatus(**{**one, "topics": tuple(one.get("topics", ()))}) for one in plain["members"]
+    )
     held = tuple(
         HeldStatus(**{**one, "waits_for": tuple(one["waits_for"])}) for one in plain["oldest_held"]
     )
-    return Status(**{**plain, "members": members, "oldest_held": held})
+    star = plain.get("star")
+    if star is not None:
+        star = StarStatus(**{**star, "ways": tuple(WayStatus(**one) for one in star["ways"])})
+    topics, clock = plain.get("topics"), clock_from_plain(plain.get("clock"))
+    more = {"topics": None if topics is None else tuple(topics), "clock": clock, "star": star}
+    return Status(**{**plain, "members": members, "oldest_held": held, **more})
 
 
 def as_text(status: Status) -> str:
@@ -224,6 +297,8 @@ def as_text(status: Status) -> str:
             f"  {counted(status.handed_on, 'batch', 'batches')} of others handed on, "
             f"{status.given_up:,} given up"
         )
+    if status.star is not None:
+        lines += _star_lines(status.star)
     if status.untraced:
         lines.append(f"  the trace is not whole: {counted(status.untraced, 'row')} are missing")
     if (left := status.certificate_left_s) is not None and left < WARN_S:
@@ -232,9 +307,22 @@ def as_text(status: Status) -> str:
     if status.refused:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(status.refused.items()))
         lines.append(f"  refused: {kinds}; last: {status.last_refusal or 'not said'}")
+    lines += _topic_lines(status) + clock_lines(status.clock)
     lines += _member_table(status.members)
     lines += _held_lines(status)
     return "\n".join(_printable(line) for line in lines)
+
+
+def _star_lines(star: StarStatus) -> list[str]:
+    ways = [
+        f"{one.way} {one.control_bytes / one.messages:.1f} B" for one in star.ways if one.messages
+    ]
+    return [
+        f"  inside: {star.connected:,} connected, {star.away:,} away, {star.waiting:,} waiting; "
+        f"{counted(star.unsafe, 'message')} not safe yet, {star.kept:,} kept "
+        f"({_size(star.kept_bytes)})",
+        f"  control information a message: {', '.join(ways) or 'nothing was said yet'}",
+    ]
 
 
 def _printable(line: str) -> str:
@@ -256,6 +344,19 @@ def _kept(status: Status) -> str:
         f"{kept}, {_size(status.disk_bytes)} of {_size(status.disk_limit)} in the store, "
         f"{counted(status.unstored, 'batch', 'batches')} being written"
     )
+
+
+def _topic_lines(status: Status) -> list[str]:
+    if status.topics is None:
+        return []
+    found = [f"  subscribes to {', '.join(status.topics) or 'nothing'}"]
+    found += [
+        f"  {one.name} subscribes to {', '.join(one.topics) or 'nothing'}" for one in status.members
+    ]
+    if status.in_runs:
+        batches = counted(status.in_runs, "batch", "batches")
+        found.append(f"  {batches} told to others by number alone: about no topic of theirs")
+    return found
 
 
 def _member_table(members: Iterable[MemberStatus]) -> list[str]:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from antecede.errors import StoreError
+from antecede.live.heads import is_run, read_run
 from antecede.live.lanes import Sealed
 from antecede.live.node import Saved
 from antecede.live.ordering import Row
@@ -188,7 +189,7 @@ class Store:
 
     def _batch(self, lane: str, number: int) -> Sealed:
         found = self.behind(lane, number - 1, 1)
-        if not found or found[0][0] != number:
+        if not found or not _is_of(number, *found[0]):
             raise StoreError(f"{self.path}: batch {number} of {lane} is not there")
         return found[0][1]
 
@@ -205,6 +206,13 @@ class Store:
         for n, seal, wire, crc in found:
             self._check(_crc(lane, n, seal, wire), crc, f"batch {n} of {lane}")
         return [(n, Sealed(seal, wire)) for n, seal, wire, _ in found]
+
+
+def _is_of(wanted: int, number: int, batch: Sealed) -> bool:
+    """Tell whether what stands under a number is, or is of a run with, the one that is wanted."""
+    if number == wanted:
+        return True
+    return is_run(batch.wire) and read_run(batch.wire).first <= wanted <= number
 
 
 def _text(raw: bytes) -> str:

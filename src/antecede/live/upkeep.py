@@ -10,6 +10,7 @@ from antecede.live.charges import PUT_OUT
 from antecede.live.held import HeldSince
 from antecede.live.links import Link
 from antecede.live.settings import NS
+from antecede.live.timekeeping import Timekeeping
 
 if TYPE_CHECKING:
     from antecede.live.node import Node
@@ -23,6 +24,8 @@ GUEST_NS = 60 * NS
 """So long a newcomer that was let in may take to begin."""
 GIVE_UP_NS = 2 * NS
 """So long all must agree on what there is of those who are gone, before what waits is given up."""
+HELD_NS = NS // 250
+"""So often the clock is looked at while something waits for it (orders by clocks)."""
 TRIP = 5
 """Heartbeats until the round trip is measured again where signs of life are not needed."""
 STRANGERS = 256
@@ -38,6 +41,9 @@ class Upkeep:
     def __init__(self, node: Node) -> None:
         self._node = node
         self.held = HeldSince()
+        settings = node.settings
+        self.time = Timekeeping(node.name, settings.bounds) if settings.timed else None
+        """Clocks and delays; None: the order goes by none."""
         self._ticked_ns: int | None = None
         self.hurried = False
         """Whether there is something to do at once: whom to call."""
@@ -101,6 +107,9 @@ class Upkeep:
         next_ns = now + min(FREE_NS, node.settings.heartbeat_ns // 2)
         if self._behind or (node.ordering is not None and node.ordering.lanes.ahead()):
             next_ns = now + NS // 50
+        ordering = node.ordering
+        if self.time is not None and ordering is not None and ordering.group.stats().held:
+            next_ns = min(next_ns, now + HELD_NS)
         if node.news:
             next_ns = min(next_ns, self._acknowledged_ns + node.acknowledge_every_ns)
         calls = [due for lane, (due, _) in self._calls.items() if lane not in node.greeted]
@@ -186,7 +195,7 @@ class Upkeep:
         """Ask others for batches that their owner does not send."""
         ordering = self._node.active
         behind = {}
-        for lane, known in self._known_newest().items():
+        for lane, known in self.known_newest().items():
             newest = ordering.lanes.newest(lane)
             if known <= newest or lane == self._node.lane or not ordering.takes(lane):
                 continue
@@ -196,6 +205,8 @@ class Upkeep:
         for lane, (newest, since) in behind.items():
             if now - since >= self._patience_ns(lane):
                 self._ask(lane, newest, now)
+        if self._node.audience is not None:
+            self._node.audience.settle(behind, now)
         self._check_lost(behind, now)
         for lane in [lane for lane in self._asked if lane not in behind]:
             if lane in self._node.greeted:
@@ -217,8 +228,14 @@ class Upkeep:
         node, after = self._node, self._node.settings.put_out_ns
         if not node.greeted or (after is None and self.unheard()):
             return
+        heard = node.active.lanes.heard
         for lane, (newest, since) in behind.items():
-            given_up = [link.given_up.get(lane, 0) > newest + 1 for link in node.greeted.values()]
+            # Who has no more of it than oneself cannot help, and waits likewise.
+            given_up = [
+                link.given_up.get(lane, 0) > newest + 1
+                for link in node.greeted.values()
+                if heard.get(link.lane, {}).get(lane, 0) > newest
+            ]
             if all(given_up) and now - since > max(GIVE_UP_NS, after or 0):
                 node.go_out(
                     f"batch {newest + 1} of {lane} is nobody's any more: all who had it are gone, "
@@ -226,7 +243,7 @@ class Upkeep:
                 )
                 return
 
-    def _known_newest(self) -> dict[str, int]:
+    def known_newest(self) -> dict[str, int]:
         """Return what those who are connected have of the lanes of which anybody has more."""
         known: dict[str, int] = {}
         heard = self._node.active.lanes.heard
@@ -250,6 +267,7 @@ class Upkeep:
             if heard.get(link.lane, {}).get(lane, 0) > newest
             and link.lane != lane
             and link.given_up.get(lane, 0) <= newest + 1
+            and link.reader.lacks.get(lane, (0, 0))[0] != newest + 1
             and lane not in link.distrusted
         ]
         if not newest:
@@ -261,6 +279,12 @@ class Upkeep:
         self._asked[lane] = able[0].number, now
         row = node.place(lane), newest
         able[0].control.append(wire.pack_rows(wire.WANT, [row]))
+
+    def ask_another(self, link: Link, lane: str) -> None:
+        """Who was asked for a lane cannot give what one lacks: somebody else is asked next."""
+        asked = self._asked.get(lane)
+        if asked is not None and asked[0] == link.number:
+            self._asked[lane] = link.number, -ASKING_NS
 
     def ask_now(self, now: int) -> dict[str, str]:
         """Ask at once, and anew, for what others have and is not here: lane -> whom (a lane)."""

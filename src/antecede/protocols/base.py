@@ -190,6 +190,10 @@ class Protocol:
     control_power: ClassVar[int | None] = None
     """Control information has so many numbers at most as there are members, to this power (and a
     few): a host knows by it when a message cannot be too large. None: not known."""
+    needs_lanes: ClassVar[bool] = False
+    """Whether an open group needs a host that carries lanes (`carry_in_lanes`)."""
+    in_lanes: bool = False
+    """Whether the host carries lanes; set on an object."""
     note_payload: Any = b""
     """What the protocol's own messages (heartbeats, requests) carry in place of a payload."""
 
@@ -278,6 +282,19 @@ class Protocol:
         a member; see `Group.frontier`.
         """
         raise LocalError(f"{type(self).__name__} does not tell what it has delivered")
+
+    def carry_in_lanes(self) -> None:
+        """From now on the host carries what each member sends as one lane: every message in its
+        order, to everybody from a frontier on, to who comes later too. Only when new.
+
+        So `send` has one `Transmit` and no more, to nobody as well; whoever numbers by receiver
+        numbers all alike. Where that changes nothing, nothing is to be done.
+        """
+
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """As newcomer in lanes, after `adopt`: regard each member's messages up to a number as
+        delivered. Where the frontier has said so, nothing is to be done.
+        """
 
     # -- membership -------------------------------------------------------------------------
 

@@ -68,7 +68,8 @@ class Window:
         self.driver.switch_to.active_element.send_keys(*keys)
 
     def errors(self) -> list[str]:
-        return [str(one["message"]) for one in self.driver.get_log("browser")]
+        driver: Any = self.driver  # its method has no types
+        return [str(one["message"]) for one in driver.get_log("browser")]
 
     def theme(self, name: str) -> None:
         self.driver.execute_cdp_cmd(

@@ -15,6 +15,7 @@ from typing import Final
 
 from antecede.errors import LocalError
 from antecede.live.events import Event, Id, Said
+from antecede.live.heads import is_run, read_run
 from antecede.live.lanes import Sealed
 from antecede.live.node import Node, Saved
 from antecede.live.ordering import Row
@@ -44,7 +45,9 @@ class MemoryStore:
         self.done = done
         for row in rows:
             self.rows.append(row)
-            self.batches[row.lane, row.number] = row.batch
+            first = read_run(row.batch.wire).first if is_run(row.batch.wire) else row.number
+            for number in range(first, row.number + 1):
+                self.batches[row.lane, number] = row.batch
         if snapshot is not None:
             self.snapshot, self.rows = snapshot, []
 
@@ -77,8 +80,10 @@ class _Way:
 class Host:
     """A place where one member runs."""
 
-    def __init__(self, name: str, settings: Settings, *, durable: bool) -> None:
-        self.name, self.settings = name, settings
+    def __init__(
+        self, name: str, settings: Settings, *, durable: bool, kind: Callable[..., Node]
+    ) -> None:
+        self.name, self.settings, self.kind = name, settings, kind
         self.store = MemoryStore() if durable else None
         self.node: Node | None = None
         self.frozen = False
@@ -92,6 +97,10 @@ class Host:
         """Whether the application acknowledges what it gets."""
         self.waiting: list[Callable[[], None]] = []
         """What came while it was frozen."""
+        self.clock: Callable[[int], int] = lambda now: now
+        """What its clock shows at a moment (ns)."""
+        self.clock_error_ns: int | None = None
+        """What its system says of that clock."""
 
 
 class MemoryNetwork:
@@ -111,6 +120,13 @@ class MemoryNetwork:
 
     # -- the clock ---------------------------------------------------------------------------------
 
+    def show(self, host: Host) -> None:
+        """Let a host look at its clock, where its order goes by one."""
+        node = host.node
+        if node is not None and node.time is not None:
+            node.time.system_says(host.clock_error_ns, "the simulation")
+            node.shows(host.clock(self.now), self.now)
+
     def at(self, delay_ns: int, what: Callable[[], object]) -> None:
         """Do something in a while."""
         self._count += 1
@@ -125,9 +141,16 @@ class MemoryNetwork:
 
     # -- hosts -------------------------------------------------------------------------------------
 
-    def add(self, name: str, settings: Settings, *, durable: bool = False) -> Host:
-        """Add a host; `start` begins a life there."""
-        self.hosts[name] = Host(name, settings, durable=durable)
+    def add(
+        self,
+        name: str,
+        settings: Settings,
+        *,
+        durable: bool = False,
+        kind: Callable[..., Node] = Node,
+    ) -> Host:
+        """Add a host; `start` begins a life there. `kind`: makes the node, as `Node` does."""
+        self.hosts[name] = Host(name, settings, durable=durable, kind=kind)
         return self.hosts[name]
 
     def start(self, name: str, join: str = "") -> Node:
@@ -137,6 +160,8 @@ class MemoryNetwork:
         life = f"{self.random.getrandbits(40):08x}"[:8]
         node = self.new_node(host, life)
         host.node, host.written, host.joining, host.writing = node, 0, join, False
+        if not (host.store is not None and host.store.snapshot):
+            self.show(host)
         if host.store is not None and host.store.snapshot:
             node.restore(host.store.saved(), self.now)
         elif join:
@@ -149,7 +174,7 @@ class MemoryNetwork:
 
     def new_node(self, host: Host, life: str) -> Node:
         """Return the node of a new life."""
-        return Node(host.name, host.settings, life, host.name, durable=host.store is not None)
+        return host.kind(host.name, host.settings, life, host.name, durable=host.store is not None)
 
     def crash(self, name: str) -> None:
         """End a life as kill -9 does: what was not written is gone, the kernel closes its links."""
@@ -170,13 +195,20 @@ class MemoryNetwork:
         for what in waiting:
             what()
 
-    def say(self, name: str, payload: bytes, reply_to: tuple[Id, ...] = ()) -> Id | None:
+    def say(
+        self,
+        name: str,
+        payload: bytes,
+        reply_to: tuple[Id, ...] = (),
+        topics: tuple[str, ...] = (),
+    ) -> Id | None:
         """Let the application at a host say something; None: it cannot now."""
         host = self.hosts[name]
         if host.node is None or host.frozen:
             return None
+        self.show(host)
         try:
-            said = host.node.say(payload, reply_to)
+            said = host.node.say(payload, reply_to, topics)
         except LocalError:
             return None
         self.turn(name)
@@ -256,6 +288,7 @@ class MemoryNetwork:
             self._ways.pop(key)
             host.node.link_down(way.number, self.now)
         else:
+            self.show(host)
             host.node.receive(way.number, data, self.now)
 
     # -- what a host does in a turn ----------------------------------------------------------------
@@ -265,6 +298,7 @@ class MemoryNetwork:
         if host.node is not node:
             return
         if not host.frozen:
+            self.show(host)
             node.tick(self.now)
             for _, address in node.upkeep.dials(self.now):
                 self._call(name, address)
@@ -283,6 +317,7 @@ class MemoryNetwork:
         node = host.node
         if node is None or host.frozen:
             return
+        self.show(host)
         node.turn()
         self._write(host, node)
         self._hand_out(host, node)

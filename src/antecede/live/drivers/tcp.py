@@ -16,6 +16,7 @@ from antecede.live.diary import Diary, Entry
 from antecede.live.diary import write as write_entry
 from antecede.live.drivers.addresses import split_address
 from antecede.live.drivers.calling import reach
+from antecede.live.drivers.clock_watch import ClockWatch
 from antecede.live.drivers.door import HANDSHAKE_S, Door
 from antecede.live.drivers.writer import Writer
 from antecede.live.node import Node
@@ -142,6 +143,10 @@ class TcpDriver:
         self._reaching: set[str] = set()
         """Those of them where nobody has answered yet."""
         self.turn_due = False
+        self.clock: ClockWatch | None = None
+        """None: the order goes by no clock."""
+        if node.time is not None:
+            self.clock = ClockWatch(node, node.time, self._note, store, self._writer)
         self._door: Door | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._acknowledging: asyncio.TimerHandle | None = None
@@ -169,10 +174,22 @@ class TcpDriver:
             self._note(Entry("certificate", text, {"reason": text}))
         self._tick()
 
+    def show(self) -> int:
+        """Let the node look at the clock, where its order goes by one.
+
+        Returns what the one shows that never goes back.
+        """
+        now = time.monotonic_ns()
+        if self.clock is not None:
+            self.clock.show(now)
+        return now
+
     async def close(self) -> None:
         """End all connections once what is to be written is written, and close the store."""
         self.done(self._done())
         self._turn()
+        if self.clock is not None:
+            self.clock.end()
         await self._written()
         for entry in self._diary.look(self.node, time.monotonic_ns()):
             self._note(entry)
@@ -280,7 +297,7 @@ class TcpDriver:
     def received(self, connection: Connection, data: bytes) -> None:
         """Bytes have come."""
         if connection.number in self.connections:
-            self.node.receive(connection.number, data, time.monotonic_ns())
+            self.node.receive(connection.number, data, self.show())
             self.soon()
 
     def lost(self, connection: Connection) -> None:
@@ -302,7 +319,7 @@ class TcpDriver:
         if self._closed or self.broken is not None:
             return
         node = self.node
-        now = time.monotonic_ns()
+        now = self.show()
         if self._may_flush(now):
             node.turn()
         if node.ordering is not None and node.ordering.delivered:
@@ -396,11 +413,13 @@ class TcpDriver:
     def _tick(self) -> None:
         if self._closed:
             return
-        node, now = self.node, time.monotonic_ns()
+        node, now = self.node, self.show()
         if not self._reading:  # nobody is silent whom one does not listen to
             for link in node.links.values():
                 link.heard_ns = now
         node.tick(now)
+        if self.clock is not None:
+            self.clock.look(now)
         self._call_due(now)
         self.done(self._done())
         if node.done > self._noted_done and not self._writing:
@@ -469,7 +488,7 @@ class TcpDriver:
         full = self._logged_rows >= SNAPSHOT_ROWS or self._logged_bytes >= SNAPSHOT_BYTES
         if full or not self._has_snapshot:
             snapshot = node.snapshot()
-            oldest = {name: lane.oldest for name, lane in node.ordering.lanes.by_name.items()}
+            oldest = node.ordering.oldest()
             self._logged_rows = self._logged_bytes = 0
             self._has_snapshot = True
         done = self._noted_done = node.done

@@ -177,6 +177,10 @@ class ExternalClock:
                     f"message {seq} of {sender} has I; only a super peer translates"
                 )
         else:
+            if seq > self.last.get(sender, seq):
+                raise SequenceError(
+                    f"message {seq} from super peer {sender}; it left after {self.last[sender]}"
+                )
             self._check_span(message)
 
     def _check_span(self, message: External) -> None:
@@ -204,13 +208,21 @@ class ExternalClock:
         roster.with_newcomers((), {self.me, *self.counts, *self.vectors}, (peer,))
         self.counts[peer] = 0
 
-    def leave(self, peer: int, last: int) -> list[External]:
-        """Take no message of an external peer after `last`; return those held, given up.
+    def join_super_peer(self, super_peer: int) -> None:
+        """Expect messages of a new super peer; its group has none yet."""
+        roster.with_newcomers((), {self.me, *self.counts, *self.vectors}, (super_peer,))
+        self.vectors[super_peer] = EMPTY
 
-        Its integer stays: messages of others that name it may still come.
+    def leave(self, peer: int, last: int) -> list[External]:
+        """Take no message of an external peer or a super peer after `last`; return those held,
+        given up.
+
+        Its integer or window stays: messages of others that name it may still come. What I has
+        said of a super peer's numbers may lie above its last message.
         """
-        roster.check_leaver(self.counts.keys() - self.last.keys(), self.me, peer)
-        roster.check_last(peer, last, self.counts[peer])
+        here = (self.counts.keys() | self.vectors.keys()) - self.last.keys()
+        roster.check_leaver(here, self.me, peer)
+        roster.check_last(peer, last, self.counts.get(peer, 0))
         self.last[peer] = last
         late = sorted(key for key in self.held if key.sender == peer and key.seq > last)
         given_up = [self.held.pop(key) for key in late]

@@ -178,8 +178,14 @@ class ExternalPeer(Protocol):
         self.members = roster.with_newcomers(self.members, self.members, (member,))
         return NOTHING
 
+    def join_super_peer(self, member: int) -> Sequence[Effect]:
+        """Expect messages of a new super peer and its group, and send to it."""
+        self.clock.join_super_peer(member)
+        self.members = roster.with_newcomers(self.members, self.members, (member,))
+        return NOTHING
+
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Stop sending to an external peer; take its messages up to number `last`.
+        """Stop sending to an external peer or a super peer; take its messages up to number `last`.
 
         Held messages of it numbered above `last` can not be right and are discarded.
         """

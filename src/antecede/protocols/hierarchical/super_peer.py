@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, ClassVar
 
+from antecede.clocks.bits import positions
 from antecede.clocks.plain import plain
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 from antecede.protocols import roster
@@ -41,7 +42,7 @@ from antecede.protocols.base import (
 )
 from antecede.protocols.hierarchical import messages as wire
 from antecede.protocols.hierarchical.clock import ExternalClock
-from antecede.protocols.hierarchical.internal import follow, notation
+from antecede.protocols.hierarchical.internal import follow, notation, with_position
 from antecede.protocols.hierarchical.messages import (
     EMPTY,
     PAIR_BYTES,
@@ -75,8 +76,13 @@ class SuperPeer(Protocol):
         *,
         pruning: str = SAFE,
         flush_after: int = FLUSH_AFTER,
+        even_to_nobody: bool = False,
     ) -> None:
-        """Begin as Listing 3 says: VTx zero, LR all <0, 0>, TT and I empty."""
+        """Begin as Listing 3 says: VTx zero, LR all <0, 0>, TT and I empty.
+
+        `even_to_nobody`: transmit also while a group is empty, for a host that keeps messages for
+        those who will come.
+        """
         flush_after = plain(flush_after)
         if not 1 <= flush_after <= FLUSH_AFTER:
             raise LocalError(f"flush_after is {flush_after}; it is 1 to {FLUSH_AFTER} numbers")
@@ -84,6 +90,7 @@ class SuperPeer(Protocol):
         super().__init__(me, (*group, *peers, *super_peers))
         self.group = tuple(sorted(group))
         self.pruning, self.flush_after = pruning, flush_after
+        self.even_to_nobody = even_to_nobody
         self.number = 0  # VTx[me]
         self.clock = ExternalClock(me, peers, super_peers)
         self.table = Translation(me, group, super_peers, pruning)
@@ -91,6 +98,7 @@ class SuperPeer(Protocol):
         self.held: dict[MessageId, Upward] = {}
         self.last: dict[int, int] = {}
         self.heads: Window = EMPTY  # what the first message of a newcomer must follow
+        self._outside: tuple[int, ...] | None = None  # kept until the members change
 
     def send(
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
@@ -157,14 +165,20 @@ class SuperPeer(Protocol):
         inward = Downward(sender, self.number, last, message.dv, message.payload)
         outward = self.table.outward(message, self.number, last)
         self.heads = follow(self.heads, inward)
-        if self.group:
-            effects.append(Transmit(self.group, inward))
-        if others := self._outside():
-            effects.append(Transmit(others, outward))
+        effects += self._transmit(self.group, inward)
+        effects += self._transmit(self.outside, outward)
         self.table.learn(sender, message.floor)
 
-    def _outside(self) -> tuple[int, ...]:
-        return tuple(m for m in self.members if m != self.me and m not in self.group)
+    def _transmit(self, to: tuple[int, ...], message: Any) -> tuple[Effect, ...]:
+        return (Transmit(to, message),) if to or self.even_to_nobody else ()
+
+    @property
+    def outside(self) -> tuple[int, ...]:
+        """The other members of the external group, ascending."""
+        if self._outside is None:
+            inside = {self.me, *self.group}
+            self._outside = tuple(m for m in self.members if m not in inside)
+        return self._outside
 
     def _gap(self, message: Upward) -> tuple[MessageId, ...]:
         """Return the nearest number before a held message that is not here."""
@@ -221,15 +235,12 @@ class SuperPeer(Protocol):
             self.number += 1
             inward = self.table.inward(ready, self.number)
             self.heads = follow(self.heads, inward)
-            if self.group:
-                effects.append(Transmit(self.group, inward))
+            effects += self._transmit(self.group, inward)
         if not self.table.floors:
             self.table.prune(self.heads[0])
-        others = self._outside()
         for window in self.table.flush(self.flush_after):
-            if others:
-                note = Flush(self.me, 0, window, self.note_payload)
-                effects.append(Transmit(others, note))
+            note = Flush(self.me, 0, window, self.note_payload)
+            effects += self._transmit(self.outside, note)
         return effects
 
     def _check_own(self, message: External) -> None:
@@ -266,7 +277,7 @@ class SuperPeer(Protocol):
     def join(self, member: int) -> Sequence[Effect]:
         """Take a new internal peer into the own group; it begins from `frontier` of now."""
         self._add_member(member)
-        self.group = tuple(sorted((*self.group, member)))
+        self.group, self._outside = tuple(sorted((*self.group, member))), None
         self.lr[member] = EMPTY
         self.table.floors[member] = min(self.number, self.heads[0])
         return NOTHING
@@ -277,12 +288,51 @@ class SuperPeer(Protocol):
         self._add_member(member)
         return NOTHING
 
+    def join_super_peer(self, member: int) -> Sequence[Effect]:
+        """Take note of a new super peer of the external group."""
+        self.clock.join_super_peer(member)
+        self._add_member(member)
+        self.table.super_peers |= {member}
+        return NOTHING
+
     def _add_member(self, member: int) -> None:
         known = {*self.members, *self.lr}
         self.members = roster.with_newcomers(self.members, known, (member,))
+        self._outside = None
+
+    def outer_frontier(self) -> Hashable:
+        """Return for a new external or super peer what `ExternalPeer.frontier` does.
+
+        CI is what the first message of a newcomer inside would name, said in the terms of the
+        external group: all that passed through here precedes it.
+        """
+        counts, vectors = self.table.translated(self.heads)
+        own = ((self.me, (self.number, 0)),)
+        clock_counts, clock_vectors = self.clock.frontier()
+        last = tuple(self.clock.last.items())
+        members = (*self.outside, self.me)
+        return members, clock_counts, (*clock_vectors, *own), counts, vectors, last
+
+    def adopt(self, frontier: Any) -> None:
+        """As a new super peer, whose group is empty: begin from a frontier of the external group.
+
+        What CI names gets numbers as if it had just been translated, so that whatever the group
+        says first follows it.
+        """
+        members, clock_counts, clock_vectors, counts, vectors, last = frontier
+        roster.check_new(self.number, self.group)
+        self.members, self._outside = tuple(sorted({*members, self.me})), None
+        self.clock.restore((sorted(clock_counts), clock_vectors, (), last))
+        self.table.super_peers = frozenset({self.me, *self.clock.vectors})
+        named = [*counts, *((s, number) for s, window in vectors for number in positions(*window))]
+        for process, number in named:
+            self.number += 1
+            self.table.note(process, number, self.number)
+            self.heads = with_position(*self.heads, self.number)
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """An internal peer of the own group, or an external peer, left after message `last`.
+        """An internal peer of the own group, or a member of the external group, left after message
+        `last`.
 
         Held messages of it numbered above `last` can not be right and are discarded.
         """
@@ -296,7 +346,7 @@ class SuperPeer(Protocol):
             self._forget(member)
         else:
             late = list(self.clock.leave(member, last))
-        self.members = roster.without(self.members, (member,))
+        self.members, self._outside = roster.without(self.members, (member,)), None
         return tuple(Discard(message, AFTER_LEAVE) for message in late)
 
     def _forget(self, peer: int) -> None:
@@ -320,9 +370,10 @@ class SuperPeer(Protocol):
     def restore(self, state: Any) -> None:
         """Become what `snapshot` returned, in a super peer made with the same arguments."""
         self.members, self.group, lr, last, self.number, self.heads, held, clock, table = state
-        self.lr, self.last = dict(lr), dict(last)
+        self.lr, self.last, self._outside = dict(lr), dict(last), None
         self.held = {MessageId(m.sender, m.seq): m for m in held}
         self.clock.restore(clock)
+        self.table.super_peers = frozenset({self.me, *self.clock.vectors})
         self.table.restore(table)
 
     def describe(self) -> dict[str, str]:

@@ -95,12 +95,30 @@ class Translation:
         outs = self.outs.setdefault(message.sender, {})
         by_count = outs and message.sender not in self.super_peers
         last = outs[next(reversed(outs))] if by_count else 0
-        outs[message.seq] = seq
-        self.origins[seq] = (message.sender, message.seq)
-        self.fresh = with_position(*self.fresh, seq)
+        self.note(message.sender, message.seq, seq)
         for out in (*positions(*dv), last):
             self._inherit(out, seq)
         return Downward(self.me, seq, last, dv, message.payload)
+
+    def note(self, process: int, number: int, out: int) -> None:
+        """Note in TT and I that an external message is `out` here."""
+        self.outs.setdefault(process, {})[number] = out
+        self.origins[out] = (process, number)
+        self.fresh = with_position(*self.fresh, out)
+
+    def translated(
+        self, dv: Window
+    ) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, Window], ...]]:
+        """Return what a bit vector of the internal group names, as CI: integers, bit vectors."""
+        counts: dict[int, int] = {}
+        vectors: dict[int, Window] = {}
+        for out in positions(*dv):
+            process, number = self.origins.get(out, (self.me, out))
+            if process in self.super_peers or process == self.me:
+                vectors[process] = with_position(*vectors.get(process, EMPTY), number)
+            else:
+                counts[process] = max(number, counts.get(process, 0))
+        return tuple(sorted(counts.items())), tuple(sorted(vectors.items()))
 
     def flush(self, most: int) -> list[Window]:
         """Take out of I all but what spans less than `most` numbers, in windows that span it."""

@@ -64,6 +64,7 @@ class ClockOrdered(ClockDelivery):
     """
 
     control_power: ClassVar[int | None] = 0
+    needs_lanes: ClassVar[bool] = True
 
     guarantee: Guarantee = PROMISE
     misprints: ClassVar[frozenset[str]] = frozenset(
@@ -195,6 +196,44 @@ class ClockOrdered(ClockDelivery):
     @abstractmethod
     def relate(self, separation: Separation) -> Relation:
         """Return the relation to order by; raises LocalError when the bounds forbid it."""
+
+    def carry_in_lanes(self) -> None:
+        """Number all messages as in a group that nobody joins late; wait as if there were always
+        a third member, who may not be known here yet.
+        """
+        self.in_lanes = self.channel.in_lanes = True
+
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Regard each other member's messages up to a number as delivered; in lanes alone.
+
+        Raises LocalError where that is not so, or something has come.
+        """
+        channel = self.channel
+        if not self.in_lanes:
+            raise LocalError("numbers to begin at are for groups whose host carries lanes (lanes=)")
+        others = {k: number for k, number in newest.items() if k in self.floors}
+        here = {k: number for k, number in others.items() if k not in channel.last}
+        roster.check_new(channel.sent, *(channel.newest[k] for k in here), *channel.ahead.values())
+        for member, number in here.items():
+            if member != self.me:
+                self.channel.newest[member] = self.channel.high[member] = number
+                self.delivered[member] = number
+
+    def mentions(self, message: AnyMessage) -> tuple[int, ...]:
+        """Return the sender; raises LocalError where no lanes are carried.
+
+        Who else may have spoken before is not said, so in an open group a member could deliver
+        too early, as long as it does not know of somebody.
+        """
+        if not self.in_lanes:
+            return super().mentions(message)
+        return (message.sender,)
+
+    def renumber(self, message: AnyMessage, numbers: Mapping[int, int]) -> AnyMessage:
+        """Return the message with its sender's number replaced; in lanes alone."""
+        if not self.in_lanes:
+            return super().renumber(message, numbers)  # type: ignore[no-any-return]
+        return message._replace(sender=numbers[message.sender])
 
     # -- membership -------------------------------------------------------------------------
 

@@ -92,6 +92,8 @@ class Channel:
         self.keep: int | None = plain(keep)
         self.exclusive_end = exclusive_end
         """Whether answers to requests end as printed: one before the last that was asked for."""
+        self.in_lanes = False
+        """Whether all get all of my messages, those too who come later."""
         self.sent = 0
         self.last: dict[int, int] = {}
         """Number of the last message of each member that left."""
@@ -137,7 +139,7 @@ class Channel:
         self.sent += 1
         lt, pt_ns = times
         effects: list[Effect] = []
-        for before, group in self._by_number(targets):
+        for before, group in self._by_number(targets, self.sent - 1):
             message = StampedMessage(self.member.me, self.sent, payload, before, lt, pt_ns)
             self._keep(group, message)
             effects.append(Transmit(group, message))
@@ -145,8 +147,13 @@ class Channel:
         self._spoke(targets, now)
         return effects
 
-    def _by_number(self, targets: Iterable[int]) -> list[tuple[int, tuple[int, ...]]]:
-        """Return (number before, targets): in a broadcast group one, whoever the targets are."""
+    def _by_number(self, targets: Iterable[int], newest: int) -> list[tuple[int, tuple[int, ...]]]:
+        """Return (number before, targets): in a broadcast group one, whoever the targets are.
+
+        `newest`: the number before for everybody, where that is so (`in_lanes`).
+        """
+        if self.in_lanes:
+            return [(newest, tuple(targets))]
         groups: dict[int, list[int]] = {}
         for target in targets:
             groups.setdefault(self.before[target], []).append(target)
@@ -176,7 +183,7 @@ class Channel:
         lt, pt_ns = times
         return [
             Transmit(group, NullMessage(member.me, 0, member.note_payload, last, lt, pt_ns))
-            for last, group in self._by_number(silent)
+            for last, group in self._by_number(silent, self.sent)
         ]
 
     # -- recovery -----------------------------------------------------------------------------

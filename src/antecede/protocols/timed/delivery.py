@@ -496,6 +496,8 @@ class ClockDelivery(Protocol):
         """
         assert self.bounds is not None
         stretch_ns = self.separation.stretch_ns(sender, self.me)
+        if stretch_ns is None and self.in_lanes:  # a third member may not be known here yet
+            stretch_ns = self.bounds.most_ns - self.bounds.least_ns
         if stretch_ns is None:
             return Fraction(NOBODY_NS, NS)
         mine_ns = self.bounds.error_ns(self.me)

@@ -80,7 +80,7 @@ class TopicProtocol(TopicState):
         """Publish an event about `topics` to all others that subscribe to one of them.
 
         Raises LocalError when no topic is named or a name is empty or too long. No effect
-        when nobody subscribes; the event counts all the same.
+        when nobody subscribes, but in lanes; the event counts all the same.
         """
         now, clock = self.read_clock(now)
         publication = checked_topics(topics)
@@ -97,7 +97,9 @@ class TopicProtocol(TopicState):
             self.me, self.sent, payload, publication, tv, self.lt, pt_ns, self.vt
         )
         targets = self.subscriptions.targets(publication, self.others())
-        return (Transmit(targets, message),) if targets else NOTHING
+        if not targets and not self.in_lanes:
+            return NOTHING
+        return (Transmit(targets, message),)
 
     # -- arrival and delivery ---------------------------------------------------------------
 

@@ -259,6 +259,10 @@ class TopicState(Protocol):
         }
         return {**runs, self.me: intervals.Intervals.up_to(self.sent).bounds}
 
+    def carry_in_lanes(self) -> None:
+        """Say what nobody subscribes to, too: who reads it may come to be known later."""
+        self.in_lanes = True
+
     # -- membership -------------------------------------------------------------------------
 
     def subscribe(self, member: int, topics: Collection[str]) -> Sequence[Effect]:

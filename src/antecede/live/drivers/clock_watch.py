@@ -1,0 +1,88 @@
+"""The clock of a peer over sockets: read for the node, asked about; what is wrong is said."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from antecede.live.clocks import ask
+from antecede.live.diary import Entry
+from antecede.live.drivers.writer import Writer
+from antecede.live.node import Node
+from antecede.live.settings import NS
+from antecede.live.store import Store
+from antecede.live.timekeeping import Alarm, Timekeeping
+
+ASK_NS: Final = 2 * NS
+"""How often the system is asked about its clock."""
+KEEP_NS: Final = 5 * NS
+"""How often measured delays are kept."""
+
+
+class ClockWatch:
+    """Watches the clock of a node whose order goes by one. `note` writes to the log."""
+
+    def __init__(
+        self,
+        node: Node,
+        keeping: Timekeeping,
+        note: Callable[[Entry], None],
+        store: Store | None,
+        writer: Writer | None,
+    ) -> None:
+        self._node, self._keeping, self._note = node, keeping, note
+        self._store, self._writer = store, writer
+        self.alarmed: Callable[[Alarm], None] | None = None
+        """Who is told, beside the log, that a bound of the order is broken."""
+        self._asking: asyncio.Task[None] | None = None
+        self._asked_ns: int | None = None
+        self._kept, self._kept_ns = b"", 0
+
+    def show(self, now: int) -> None:
+        """Let the node look at the system's clock."""
+        self._node.shows(time.time_ns(), now)
+
+    async def begin(self) -> None:
+        """Ask about the clock, and go on with the delays that the store knows."""
+        await self._ask()
+        kept = None if self._store is None else self._store.get("delays")
+        if kept:
+            self._keeping.remember(kept)
+
+    async def _ask(self) -> None:
+        told = await asyncio.to_thread(ask, self._node.settings.clock_error_ns)
+        self._keeping.system_says(*told)
+
+    def look(self, now: int) -> None:
+        """Ask again now and then, say what is wrong, keep the delays."""
+        if self._asked_ns is None:
+            self._asked_ns = now
+        elif now - self._asked_ns >= ASK_NS and (self._asking is None or self._asking.done()):
+            self._asked_ns = now
+            self._asking = asyncio.get_running_loop().create_task(self._ask())
+        for alarm in self._keeping.take_alarms(now):
+            fields = {**alarm._asdict(), "id": str(alarm.id or "")}
+            self._note(Entry("clock", str(alarm), fields))
+            if self.alarmed is not None:
+                self.alarmed(alarm)
+        if now - self._kept_ns >= KEEP_NS:
+            self._kept_ns = now
+            self.keep()
+
+    def keep(self) -> None:
+        """Have the store keep the delays, where they changed."""
+        found = self._keeping.measured()
+        if self._store is None or self._writer is None or found == self._kept:
+            return
+        if self._keeping.delays:
+            self._kept = found
+            self._writer.do(partial(self._store.put, "delays", found), lambda _: None)
+
+    def end(self) -> None:
+        """Ask no more, and keep what there is."""
+        if self._asking is not None:
+            self._asking.cancel()
+        self.keep()

@@ -1,0 +1,108 @@
+"""What a super peer numbered for its group, in order, until nobody needs it any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from antecede.live.hierarchy.origin import Origin, Place, Places
+
+
+class Logged(NamedTuple):
+    """One message for the group."""
+
+    frame: bytes
+    place: Place
+    origin: Origin | None
+    same_as: tuple[str, int] | None
+    """Place of the first copy, where this is a second one and that is in the log."""
+
+
+class Log:
+    """Numbered from 1; `passed` of them may go down."""
+
+    def __init__(self) -> None:
+        self.entries: list[Logged] = []
+        self.first = 1
+        """Number of the oldest that is here."""
+        self.passed = 0
+        self.down = Places()
+        """Of those that may go down."""
+        self.freed = Places()
+        """Of what is not here any more."""
+        self.bytes = 0
+
+    @property
+    def newest(self) -> int:
+        """Number of the newest."""
+        return self.first + len(self.entries) - 1
+
+    def begin(self, given: Places) -> None:
+        """What was said before is not to be had here."""
+        self.down, self.freed = given.copy(), given.copy()
+
+    def keep(
+        self, frame: bytes, place: Place, origin: Origin | None, first_copy: tuple[str, int]
+    ) -> None:
+        """Add a message. `first_copy`: of a second one, whose, and the number of its first."""
+        same = self._place_of(first_copy) if origin is None and first_copy[0] else None
+        self.entries.append(Logged(frame, place, origin, same))
+        self.bytes += len(frame)
+
+    def _place_of(self, first_copy: tuple[str, int]) -> tuple[str, int] | None:
+        for one in reversed(self.entries):
+            if one.origin is not None and one.origin[:2] == first_copy:
+                return one.place[:2]
+        return None
+
+    def let_pass(self, safe: Callable[[Place], bool]) -> None:
+        """Let down what may go down, in order."""
+        while self.passed < self.newest:
+            place = self.entries[self.passed - self.first + 1].place
+            if not safe(place):
+                return
+            self.passed += 1
+            self.down.add(place)
+
+    def frames(self, cursor: int, budget: int) -> list[bytes]:
+        """Return about `budget` bytes of what may go down behind a number."""
+        found = []
+        for at in range(cursor - self.first + 1, self.passed - self.first + 1):
+            frame = self.entries[at].frame
+            found.append(frame)
+            budget -= len(frame)
+            if budget <= 0:
+                break
+        return found
+
+    def after(self, number: int) -> Iterator[Place]:
+        """Yield the places of what is behind a number."""
+        return (one.place for one in islice(self.entries, number - self.first + 1, None))
+
+    def start_for(self, had: Places) -> int:
+        """Return behind which number somebody begins who has these places."""
+        for number, one in enumerate(self.entries, self.first):
+            if one.place[:2] not in had:
+                return number - 1
+        return self.newest
+
+    def with_copies(self, had: Places) -> Places:
+        """Return what somebody has, with the first copies of what it has as second ones."""
+        found = had.copy()
+        for one in self.entries:
+            if one.same_as is not None and one.place[:2] in had:
+                found.add(Place(*one.same_as))
+        return found
+
+    def free(self, upto: int, unneeded: Callable[[Place], bool]) -> None:
+        """Give up what all inside have, up to a number, and nobody needs elsewhere."""
+        count = 0
+        for one in self.entries[: max(0, min(upto, self.passed) - self.first + 1)]:
+            if not unneeded(one.place):
+                break
+            self.freed.add(one.place)
+            self.bytes -= len(one.frame)
+            count += 1
+        del self.entries[:count]
+        self.first += count

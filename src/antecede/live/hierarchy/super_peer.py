@@ -1,0 +1,170 @@
+"""A super peer as a node: a member of the mesh, and the middle of a star.
+
+It takes calls of both kinds at one address: what a caller says first tells which it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from antecede.errors import MismatchError, RemoteError
+from antecede.live import wire
+from antecede.live.hierarchy import star
+from antecede.live.hierarchy.hub import Hub
+from antecede.live.hierarchy.mesh import MeshNode
+from antecede.live.links import Link
+from antecede.live.ordering import Ordering
+
+
+class StarLink(Link):
+    """A link to a peer inside."""
+
+
+class SuperNode(MeshNode):
+    """Mesh and star in one. Arguments as of `Node`."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.hub = Hub(self)
+        self._callers: dict[int, bytes] = {}
+        """Link of a caller that has not said what it is -> what has come of that."""
+        self._begun: Ordering | None = None
+        self._now = 0
+
+    def leave(self) -> None:
+        """Send those inside elsewhere, and leave the mesh."""
+        for known in self.hub.inside.values():
+            if known.link is not None:
+                self.end(known.link, "the super peer leaves")
+        super().leave()
+
+    def others(self) -> list[str]:
+        """Return the lanes of the others in the mesh, and of who is inside."""
+        return [*super().others(), *self.hub.inside]
+
+    def put_out(self, lane: str, why: str) -> None:
+        """Say that somebody of the mesh is out; or take nothing more from who is inside."""
+        if lane in self.hub.inside:
+            self.hub.put_out(lane, why)
+        else:
+            super().put_out(lane, why)
+
+    # -- links -------------------------------------------------------------------------------------
+
+    def link_up(self, number: int, name: str, now: int, *, dialed: bool) -> None:
+        """A connection stands. Who called says first what it is."""
+        if dialed:
+            super().link_up(number, name, now, dialed=True)
+        else:
+            self.links[number] = Link(number, name, now, dialed=False)
+            self._callers[number] = b""
+
+    def link_down(self, number: int, now: int) -> None:
+        """A connection is gone."""
+        self._callers.pop(number, None)
+        link = self.links.get(number)
+        if link is not None:
+            self.hub.lost(link, now)
+        super().link_down(number, now)
+
+    def receive(self, number: int, data: bytes, now: int) -> None:
+        """Take in bytes."""
+        self._now = now
+        if number in self._callers:
+            data = self._callers[number] = self._callers[number] + data
+            kind = star.kind_of(data)
+            if kind is None or self.links[number].closing:
+                return
+            del self._callers[number]
+            name = self.links[number].name
+            if kind == star.HELLO:
+                self.links[number] = StarLink(number, name, now, dialed=False)
+            else:
+                super().link_up(number, name, now, dialed=False)
+        link = self.links.get(number)
+        if isinstance(link, StarLink):
+            self._from_inside(link, data, now)
+        else:
+            super().receive(number, data, now)
+
+    def _from_inside(self, link: StarLink, data: bytes, now: int) -> None:
+        if link.closing:
+            return
+        link.heard_ns = now
+        self.bytes_in += len(data)
+        try:
+            whole, found = link.read(data)
+            for kind, start, end in found:
+                self._star_frame(link, kind, whole[start:end], now)
+                if link.closing:
+                    return
+        except RemoteError as error:
+            self.refuse(link, error)
+
+    def _star_frame(self, link: StarLink, kind: int, body: bytes, now: int) -> None:
+        if kind == star.HELLO:
+            self._enter()
+            self.hub.hello(link, star.unpack_hello(body), now)
+        elif kind == wire.BYE:
+            link.said_bye, link.closing = True, body.decode(errors="replace") or "it ends"
+        elif not link.lane:
+            raise MismatchError("kind", f"a frame of kind {kind} before a greeting")
+        elif kind == wire.PING:
+            link.control.append(wire.framed(wire.PONG, body))
+        elif kind != wire.PONG:
+            self.hub.frame(link, kind, body)
+
+    # -- turns -------------------------------------------------------------------------------------
+
+    def _enter(self) -> bool:
+        """Begin with the star once there is a mesh; returns whether there is one."""
+        if self.ordering is None or self.out:
+            return False
+        if self._begun is not self.ordering:
+            self._begun = self.ordering
+            self.hub.begin()
+        return True
+
+    def turn(self) -> None:
+        """End a turn."""
+        super().turn()
+        if self._enter():
+            self.hub.turn(self._now)
+            self.mesh_ordering.drain()
+
+    def tick(self, now: int) -> None:
+        """Let time pass."""
+        self._now = now
+        super().tick(now)
+        if self._enter():
+            self.hub.tick(now)
+            self.turn()
+
+    def writable(self) -> list[int]:
+        """Return the links for which `pull` may have something, or that are to be closed."""
+        found = super().writable()
+        waiting = self.hub.writable()
+        return [*found, *(waiting - set(found))] if waiting else found
+
+    def pull(self, number: int, budget: int, now: int) -> list[bytes]:
+        """Return what is to be written on a link now."""
+        if number in self._callers and not self.links[number].closing:
+            return []
+        link = self.links[number]
+        if not isinstance(link, StarLink):
+            return super().pull(number, budget, now)
+        parts: list[bytes] = []
+        if link.lane and link.named < len(self.places):
+            parts.append(wire.pack_names(self.places[link.named :]))
+            link.named = len(self.places)
+        if link.control:
+            parts += link.control
+            link.control.clear()
+        if not link.closing:
+            parts += self.hub.pull(link, budget)
+        if parts:
+            link.spoke_ns = now
+            written = sum(map(len, parts))
+            link.bytes_out += written
+            self.bytes_out += written
+        return parts
