@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
 
@@ -31,11 +33,16 @@ def test_every_link_of_the_documentation_leads_somewhere() -> None:
     assert broken == []
 
 
-def test_the_page_of_group_prints_what_it_says() -> None:
-    page = (ROOT / "docs/design/group.md").read_text()
+@pytest.mark.parametrize("name", ["docs/design/group.md", "docs/questions.md"])
+def test_a_page_prints_what_it_says(name: str) -> None:
+    page = (ROOT / name).read_text()
     blocks = re.findall(r"```(python|text)\n(.*?)```", page, re.DOTALL)
     example = "".join(text for kind, text in blocks if kind == "python")
-    expected = "".join(text for kind, text in blocks if kind == "text")
+    # Text that follows a program is what it prints.
+    kinds = [kind for kind, _ in blocks]
+    expected = "".join(
+        text for k, (kind, text) in enumerate(blocks) if kind == "text" and kinds[k - 1] == "python"
+    )
     done = subprocess.run(
         [sys.executable, "-c", example], capture_output=True, text=True, timeout=60, check=False
     )

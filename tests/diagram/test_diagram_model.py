@@ -36,8 +36,14 @@ def test_messages_go_on_from_the_super_peer() -> None:
     names = [lane.name for lane in drawn.lanes]
     assert names == ["A", "B", "S", "X", "Y"]
     assert [lane.name for lane in drawn.lanes if lane.forwards] == ["S"]
-    hops = {(names[a.source], names[a.target], a.label) for a in drawn.arrows}
-    assert hops == {
+    ways = {a: (names[a.source], names[a.target], a.label) for a in drawn.arrows}
+    assert {way for arrow, way in ways.items() if arrow.flying} == {
+        ("S", "B", "n"),
+        ("S", "Y", "n"),
+        ("S", "Y", "m"),
+        ("S", "A", "n"),
+    }
+    assert {way for arrow, way in ways.items() if not arrow.flying} == {
         ("A", "S", "m"),
         ("S", "B", "m"),
         ("B", "S", "n"),

@@ -109,7 +109,8 @@ def test_what_was_sent_before_the_stretch_comes_in_from_the_edge() -> None:
     begin = (rows[4].arrival or 0) + 1
     root = parsed(from_events(rows, first=begin))
     edge = min(float(e.get("x1", 0)) for e in root.iter(f"{SVG}line") if e.get("class") == "lane")
-    starts = [float(e.get("x1", 0)) for e in root.iter(f"{SVG}line") if e.get("class") == "arrow"]
+    ways = [e.get("d", "") for e in root.iter(f"{SVG}path") if e.get("class") == "arrow"]
+    starts = [float(way[1:].split()[0]) for way in ways]
     assert min(starts) == pytest.approx(edge)
 
 

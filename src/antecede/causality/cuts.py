@@ -158,7 +158,7 @@ def judged(
     graph = graph_of(table, spec, digest)
     keys, message = graph.keys, np.ones(len(graph.causes), np.bool_)
     if spec.clock is not None:
-        message = _immediate(graph)
+        message = immediate_edges(graph)
     told = crossing(
         keys.offsets, graph.causes, graph.kinds, MISSING, graph.alive, side, process, message
     )
@@ -180,7 +180,7 @@ def process_codes(table: pyarrow.Table, spec: OrderSpec, process: str) -> Ints:
     return numbers
 
 
-def _immediate(graph: Graph) -> Bools:
+def immediate_edges(graph: Graph) -> Bools:
     """Return the edges that no other cause implies, group by group of the stamps."""
     made = stamped(graph, 2**31 - 1, pa.nulls(len(graph.alive), pa.string()))
     # Edges stay within groups, and so do the chains that an edge can meet.

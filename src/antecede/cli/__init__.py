@@ -34,6 +34,9 @@ COMMANDS = {
     "check": Command(
         "antecede.cli.check", None, "judge a protocol: built-in, or your own FILE.py:CLASS"
     ),
+    "snapshot": Command(
+        "antecede.cli.snapshot", None, "judge a snapshot algorithm over every interleaving"
+    ),
     "protocols": Command(
         "antecede.cli.protocols", None, "list the protocols: order, promise, costs, variants"
     ),
@@ -42,6 +45,15 @@ COMMANDS = {
     ),
     "audit": Command(
         "antecede.cli.audit.command", "trace", "what a trace says: orders, inversions, defects"
+    ),
+    "ask": Command(
+        "antecede.cli.ask", "trace", "what led to an event, what it could have influenced, and why"
+    ),
+    "cut": Command(
+        "antecede.cli.cut", "trace", "is a global state consistent, what is under way, recovery"
+    ),
+    "view": Command(
+        "antecede.cli.view", "trace", "look: a trace as a page to explore, findings beside it"
     ),
     "meter": Command(
         "antecede.cli.meter.command", "trace", "pairs that a rule orders without need, or misses"

@@ -19,6 +19,7 @@ from antecede.check.results import RIGHT, Exploration, Failure, Suite, Verdict
 from antecede.check.script.keeping import run_of, script_of
 from antecede.cli.explain import write_svg
 from antecede.cli.files.output import check_apart, check_writable, save_text
+from antecede.cli.files.pages import check_page, write_page_of
 from antecede.diagram.steps import from_run
 from antecede.diagram.svg import draw_svg
 from antecede.errors import LocalError
@@ -57,6 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the adversarial network")
     parser.add_argument("--save", metavar="F", help="write the counterexample as a scenario")
     parser.add_argument("--svg", metavar="F", help="draw the counterexample")
+    parser.add_argument(
+        "--page", metavar="F", help="show the counterexample as a page to explore (.html)"
+    )
     parser.add_argument("--force", action="store_true", help="replace these files where they exist")
     parser.add_argument(
         "--call-limit",
@@ -86,8 +90,9 @@ def run(args: argparse.Namespace) -> int:
     options = split_options(args.options)
     if args.mutants:
         return _mutants(args, options)
-    check_apart(args.save, args.svg)
-    for out in filter(None, (args.save, args.svg)):
+    check_apart(args.save, args.svg, args.page)
+    check_page(args.page)
+    for out in filter(None, (args.save, args.svg, args.page)):
         read = [args.target.rpartition(":")[0]] if ":" in args.target else []
         check_writable(Path(out), read, args.force)
     verdict = run_check(
@@ -115,10 +120,12 @@ def _check_used(args: argparse.Namespace) -> None:
     unused: Sequence[str] = ("limit", "limit_each")
     why = "{} is for --mutants"
     if args.mutants:
-        unused = ("members", "messages", "thorough", "seed", "save", "svg", "force")
+        unused = ("members", "messages", "thorough", "seed", "save", "svg", "page", "force")
         why = "--mutants judges within bounds of its own and saves nothing: leave out {}"
-    elif args.force and not (args.save or args.svg):
-        raise LocalError("--force is for --save and --svg: without these nothing is written")
+    elif args.force and not (args.save or args.svg or args.page):
+        raise LocalError(
+            "--force is for --save, --svg and --page: without these nothing is written"
+        )
     for name in unused:
         if getattr(args, name) != _ALONE[name]:
             raise LocalError(why.format(f"--{name.replace('_', '-')}"))
@@ -213,6 +220,7 @@ _ALONE: Mapping[str, Any] = {
     "seed": 0,
     "save": None,
     "svg": None,
+    "page": None,
     "force": False,
     "call_limit": LIMIT_S,
 }
@@ -230,7 +238,7 @@ def _row(row: CaseResult, width: int) -> Iterator[str]:
 
 def _keep(verdict: Verdict, args: argparse.Namespace) -> None:
     """Write and draw the counterexample of the worst failure; on stderr, beside the verdict."""
-    if not (args.save or args.svg):
+    if not (args.save or args.svg or args.page):
         return
     shown = [failure for failure in verdict.failures if failure.actions]
     if not shown:
@@ -243,6 +251,9 @@ def _keep(verdict: Verdict, args: argparse.Namespace) -> None:
     if args.svg:
         write_svg(Path(args.svg), draw_svg(from_run(run_of(shown[-1]))))
         print(f"The counterexample as SVG: {args.svg}", file=sys.stderr)
+    if args.page:
+        write_page_of(from_run(run_of(shown[-1])), shown[-1].sentence(), Path(args.page))
+        print(f"The counterexample as a page: {args.page}", file=sys.stderr)
 
 
 def _counterexample(failure: Failure) -> Iterable[str]:

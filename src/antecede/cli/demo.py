@@ -12,6 +12,7 @@ import pyarrow
 import pyarrow.parquet
 
 from antecede.cli.files.output import check_folder, draft_of
+from antecede.cli.files.pages import look
 from antecede.cli.unused import refuse_unused
 from antecede.demo import tour
 from antecede.demo.arrivals import Arrivals, arrivals_of, events_of, with_declared_causes
@@ -75,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
     found = tour.Findings(outcomes, held, counterexample, evaluation)
     write_page(page, found, rows, conditions)
     print(f"\nThe page with the drawings: {page}")
+    if not args.trace:
+        print(look(args.output / "trace.parquet"))
     return 0
 
 

@@ -11,59 +11,171 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from antecede.check.script.actions import Send, Tick
 from antecede.check.script.channels import channel_line
 from antecede.check.script.execution import CommandResult, Occurrence, ScriptRun
 from antecede.check.script.parse import Script, Setup, load_script
-from antecede.check.script.run import check_output, run_script
-from antecede.cli.files.output import check_writable, save_text
+from antecede.check.script.run import check_output, run_script, under
+from antecede.cli.files.output import check_writable, draft_of, save_text
 from antecede.cli.unused import refuse_unused
 from antecede.clocks.nanoseconds import seconds_text, signed_text
-from antecede.diagram.steps import from_run
-from antecede.diagram.svg import draw_svg
+from antecede.diagram.model import Diagram
+from antecede.diagram.steps import stacked
+from antecede.diagram.svg import draw_stacked
 from antecede.diagram.text import draw_text
-from antecede.errors import InputError, ScriptError
+from antecede.diagram.themes import LIGHT, THEMES
+from antecede.errors import InputError, MissingExtraError, ScriptError
+from antecede.formatting import counted
+from antecede.protocols.base import Relation
 
 MIN_WIDTH, MAX_WIDTH = 40, 100
+SVG, PNG, PDF = "svg", "png", "pdf"
+JUDGES = {
+    "causal": Relation.BY_DELIVERY,
+    "fifo": Relation.FIFO,
+    "reply": Relation.BY_REPLY,
+    "receipt": Relation.BY_RECEIPT,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Fill in the options of `antecede explain`."""
-    parser.add_argument("script", metavar="SCENARIO", help="scenario file (scenarios/*.scenario)")
-    parser.add_argument("--svg", metavar="OUT", help="also write the diagram as SVG")
+    parser.add_argument(
+        "script", metavar="SCENARIO", help="scenario file (scenarios/*.scenario), or a log"
+    )
+    parser.add_argument(
+        "--protocol",
+        metavar="NAME,...",
+        help="play it under these protocols instead of its own, one below the other on one axis",
+    )
+    parser.add_argument(
+        "--judge",
+        choices=tuple(JUDGES),
+        help="mark what comes before a cause by this relation, whatever the protocol promises",
+    )
+    parser.add_argument(
+        "--states", action="store_true", help="write what members keep (vectors, bits) below them"
+    )
+    for format in (SVG, PNG, PDF):
+        parser.add_argument(f"--{format}", metavar="OUT", help=f"also write it as {format.upper()}")
+    parser.add_argument(
+        "--theme", choices=THEMES, help=f"colours of these pictures ({LIGHT}); print: without"
+    )
     parser.add_argument("--force", action="store_true", help="replace OUT where it exists")
     parser.add_argument("--no-color", action="store_true", help="plain text, also on a terminal")
     parser.add_argument("--width", type=int, metavar="N", help="columns to use, at least 40")
+    log = parser.add_argument_group("vector-clock logs")
+    log.add_argument("--regex", metavar="R", help="expression with groups host, clock and event")
+    log.add_argument("--delimiter", metavar="R", help="expression between executions")
+    log.add_argument("--in-run", metavar="RUN", help="which execution, where there are several")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the explanation, write the SVG; returns the exit code."""
+    """Print the explanation, write the pictures; returns the exit code."""
     if args.width is not None and args.width < MIN_WIDTH:
         raise InputError(f"--width {args.width}: {MIN_WIDTH} columns or more")
-    svg = Path(args.svg) if args.svg else None
-    if svg is not None:
-        check_writable(svg, [args.script], args.force)
-    else:
-        refuse_unused(args, "without --svg nothing is written", unused=["force"])
-    done = run_script(_loaded(args.script))
-    diagram = from_run(done)
-    width = args.width or min(MAX_WIDTH, shutil.get_terminal_size().columns)
+    outs = {format: Path(out) for format in (SVG, PNG, PDF) if (out := getattr(args, format))}
+    for out in outs.values():
+        check_writable(out, [args.script], args.force)
+    if not outs:
+        refuse_unused(args, "no picture is written", unused=["force", "theme"])
+    if len({out.absolute() for out in outs.values()}) < len(outs):
+        raise InputError("two pictures would have one name")
+    if args.regex is not None or not _is_script(args.script):
+        return _explain_log(args, outs)
+    why = "a scenario is no log"
+    refuse_unused(args, why, unused=["regex", "delimiter", "in_run"])
+    return _explain_script(args, outs)
+
+
+def _explain_script(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
+    script = _loaded(args.script)
+    names = [name.strip() for name in (args.protocol or "").split(",") if name.strip()]
+    if args.protocol is not None and not names:
+        raise InputError("--protocol names no protocol")
+    relation = JUDGES[args.judge] if args.judge else None
+    scripts = [under(script, name) for name in names] or [script]
+    done = [run_script(one, states=args.states, relation=relation) for one in scripts]
+    for one in done:
+        for line in explain(one):
+            print(textwrap.fill(line, _width(args), subsequent_indent=" " * 6) if line else "")
+        print()
+    titles = [_title(one, names) for one in done] if names else [""]
+    diagrams = stacked(done, titles)
+    _show(args, outs, diagrams)
+    differs = [
+        line
+        for one in done
+        if any(m.command.expected for m in one.results)
+        for line in check_output(one)
+    ]
+    for line in differs:
+        print(f"antecede: {line}", file=sys.stderr)
+    return 1 if differs else 0
+
+
+def _title(run: ScriptRun, names: Sequence[str]) -> str:
+    wrong = len(run.violations())
+    found = f": {counted(wrong, 'violation')}" if wrong else ""
+    return f"{run.script.setup.protocol}{found}"
+
+
+def _explain_log(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
+    """Draw a vector-clock log from its own events."""
+    why = "a log has happened: it is not played"
+    refuse_unused(args, why, unused=["protocol", "judge", "states"])
+    try:
+        from antecede.causality.drawn import from_clocks
+        from antecede.trace.arrow import read
+        from antecede.trace.reader import ReadOptions
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("logs", "trace") from error
+    options = ReadOptions(regex=args.regex, delimiter=args.delimiter)
+    trace = read([args.script], "shiviz", options)
+    title = Path(args.script).name
+    _show(args, outs, [from_clocks(trace, args.in_run, title)])
+    if aside := len(trace.quarantine):
+        print(f"\n{counted(aside, 'bad line')} left out: antecede audit says why")
+    return 0
+
+
+def _show(args: argparse.Namespace, outs: Mapping[str, Path], diagrams: Sequence[Diagram]) -> None:
+    """Draw as text, then as pictures."""
     color = not args.no_color and sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    width = max(MIN_WIDTH, width)
-    for line in explain(done):
-        print(textwrap.fill(line, width, subsequent_indent=" " * 6) if line else "")
+    for k, diagram in enumerate(diagrams):
+        head = f"{diagram.title}\n\n" if len(diagrams) > 1 else ""
+        print(("\n" if k else "") + head + draw_text(diagram, width=_width(args), color=color))
+    if not outs:
+        return
+    svg = draw_stacked(diagrams, args.theme or LIGHT)
     print()
-    print(draw_text(diagram, width=width, color=color))
-    if svg is not None:
-        write_svg(svg, draw_svg(diagram))
-        print(f"\nThe diagram as SVG: {svg}")
-    differences = check_output(done) if any(m.command.expected for m in done.results) else ()
-    for difference in differences:
-        print(f"antecede: {difference}", file=sys.stderr)
-    return 1 if differences else 0
+    for format, out in outs.items():
+        if format == SVG:
+            write_svg(out, svg)
+        else:
+            from antecede.report.pictures import as_picture
+
+            save_bytes(out, as_picture(svg, format))
+        print(f"The diagram as {format.upper()}: {out}")
+
+
+def _width(args: argparse.Namespace) -> int:
+    width: int = args.width or min(MAX_WIDTH, shutil.get_terminal_size().columns)
+    return max(MIN_WIDTH, width)
+
+
+def _is_script(path: str) -> bool:
+    """Tell whether a file is to be read as a script: by its name, else as it begins."""
+    if Path(path).suffix == ".scenario" or not Path(path).is_file():
+        return True
+    try:
+        load_script(path)
+    except ScriptError:
+        return False
+    return True
 
 
 def _loaded(path: str) -> Script:
@@ -80,6 +192,12 @@ def _loaded(path: str) -> Script:
             "antecede order FILE and antecede convert FILE (--regex for a log of your own)",
             path=path,
         ) from error
+
+
+def save_bytes(path: Path, data: bytes) -> None:
+    """Write a picture whole or not at all; raises InputError for what the system says."""
+    with draft_of(path) as draft:
+        draft.write_bytes(data)
 
 
 def write_svg(path: Path, text: str) -> None:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from antecede.cli.files.output import check_writable, draft_of
+from antecede.cli.files.pages import look
 from antecede.formatting import counted, were
 from antecede.live.recording.recorder import record, summary
 from antecede.progress import Progress
@@ -38,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
         write_events(recording.events, draft, format)
     print(summary(recording, args.members))
     print(f"{counted(len(recording.events), 'event')} written to {args.output}")
+    print(look(args.output))
     if not recording.complete:
         missing = recording.expected - recording.delivered
         print(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-SEND, DELIVER, HOLD, RELEASE, DISCARD, LOSE, JOIN, LEAVE = (
+SEND, DELIVER, HOLD, RELEASE, DISCARD, LOSE, JOIN, LEAVE, RECORD, LOCAL = (
     "send",
     "deliver",
     "hold",
@@ -21,6 +21,8 @@ SEND, DELIVER, HOLD, RELEASE, DISCARD, LOSE, JOIN, LEAVE = (
     "lose",
     "join",
     "leave",
+    "record",
+    "local",
 )
 """Kinds of marks. HOLD: a message arrives that must wait; LOSE: one that is lost would arrive."""
 
@@ -34,6 +36,8 @@ MEANING = {
     LOSE: "lost on the way",
     JOIN: "joins",
     LEAVE: "leaves",
+    RECORD: "records its state",
+    LOCAL: "event",
 }
 """Kinds in the words of a legend."""
 EARLY = "delivered before its cause"
@@ -76,6 +80,8 @@ class Arrow(NamedTuple):
     target: int
     arrived: float
     faint: bool = False
+    flying: bool = False
+    """It has not arrived: `arrived` is when the picture ends."""
 
 
 class Held(NamedTuple):
@@ -87,6 +93,14 @@ class Held(NamedTuple):
     end: float | None
     """When it was delivered; None: it is held to the end."""
     waits_for: tuple[str, ...] = ()
+
+
+class State(NamedTuple):
+    """What a member's protocol keeps after something happened there, as it is to be written."""
+
+    lane: int
+    at: float
+    lines: tuple[str, ...]
 
 
 class Tick(NamedTuple):
@@ -109,11 +123,15 @@ class Diagram(NamedTuple):
     unit: str
     """What the time axis counts: "step" or "ms"."""
     ticks: tuple[Tick, ...]
+    wrong_means: str = EARLY
+    """What a mark that is wrong means."""
+    states: tuple[State, ...] = ()
+    """Written below the lanes."""
 
     def bare_arrivals(self) -> tuple[Arrow, ...]:
         """Return the arrows that end without a mark, as at a super peer or in a trace."""
         marked = {(mark.lane, mark.at) for mark in self.marks}
-        return tuple(a for a in self.arrows if (a.target, a.arrived) not in marked)
+        return tuple(a for a in self.arrows if not a.flying and (a.target, a.arrived) not in marked)
 
     def words(self) -> str:
         """Return the diagram in a sentence, for readers who do not see it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from antecede.check.script.execution import ACKNOWLEDGED, CommandResult, Occurrence, ScriptRun
 from antecede.check.world import (
     ARRIVED,
@@ -14,17 +16,28 @@ from antecede.check.world import (
     RELEASED,
     SENT,
 )
-from antecede.diagram.model import MEANING, Arrow, Diagram, Held, Lane, Mark, Tick
+from antecede.diagram.model import MEANING, Arrow, Diagram, Held, Lane, Mark, State, Tick
 
 
-def from_run(run: ScriptRun) -> Diagram:
+def from_run(run: ScriptRun, title: str = "") -> Diagram:
     """Return the diagram of a script that was carried out."""
-    return _Steps(run).diagram()
+    return _Steps(run, {}, title).diagram()
+
+
+def stacked(runs: Sequence[ScriptRun], titles: Sequence[str]) -> list[Diagram]:
+    """Return the diagrams of one script under several protocols: an action stands at one time."""
+    width: dict[int, int] = {}
+    for run in runs:
+        for result in run.results:
+            seen = sum(one.kind in MEANING for one in result.occurrences)
+            width[result.number] = max(width.get(result.number, 1), seen)
+    return [_Steps(run, width, title).diagram() for run, title in zip(runs, titles, strict=True)]
 
 
 class _Steps:
-    def __init__(self, run: ScriptRun) -> None:
-        self.run = run
+    def __init__(self, run: ScriptRun, width: Mapping[int, int], title: str) -> None:
+        """`width`: number of an action -> places that it takes, where more than its own are."""
+        self.run, self.width, self.title = run, width, title
         setup = run.script.setup
         supers = {name for name, _ in setup.internal}
         joined = [h.label for h in run.occurrences() if h.kind == JOINED]
@@ -40,6 +53,9 @@ class _Steps:
         self.waiting: dict[tuple[int, str], Held] = {}
         self.holds: list[Held] = []
         self.ticks: list[Tick] = []
+        self.states: list[State] = []
+        self.known: dict[str, dict[str, str]] = {}
+        """Member -> the fields of its state that were written last."""
 
     def diagram(self) -> Diagram:
         for result in self.run.results:
@@ -48,23 +64,46 @@ class _Steps:
         last = {(self.number[h.at], h.label): h.others for h in self.run.held}
         for key, held in self.waiting.items():
             self.holds.append(held._replace(waits_for=last.get(key, held.waits_for)))
+        for source, label, target in self.run.flying:
+            self._still_flying(source, label, target)
         holds = sorted(self.holds, key=lambda held: (held.begin, held.lane))
-        title = self.run.script.title
         return Diagram(
-            title, tuple(self.lanes), tuple(self.marks), tuple(self.arrows), tuple(holds),
-            0.0, self.time + 1.0, "step", tuple(self.ticks),
-        )  # fmt: skip
+            self.title or self.run.script.title,
+            *(tuple(self.lanes), tuple(self.marks), tuple(self.arrows), tuple(holds)),
+            *(0.0, self.time + 1.0, "step", tuple(self.ticks)),
+            states=tuple(self.states),
+        )
+
+    def _still_flying(self, source: str, label: str, target: str) -> None:
+        """Draw a copy that has not arrived when the script ends."""
+        lane = self.number[source]
+        waiting = self.acknowledged.get((lane, label))
+        sent = waiting.pop(0) if waiting else self.sent.get((lane, label))
+        if sent is not None:
+            at = self.time + 0.8
+            self.arrows.append(Arrow(label, lane, sent, self.number[target], at, flying=True))
 
     def _result(self, result: CommandResult) -> None:
         self.time += 1.0
         self.ticks.append(Tick(self.time, str(result.number)))
-        marked = False
+        begin, marked = self.time, False
         for one in result.occurrences:
             if one.kind in MEANING:
                 # What an arrival sets free comes after it, each delivery in a place of its own.
                 self.time += 1.0 if marked else 0.0
                 marked = True
             self._occurrence(one)
+        for name, fields in result.states.items():
+            self._state(name, fields)
+        self.time = max(self.time, begin + self.width.get(result.number, 1) - 1)
+
+    def _state(self, name: str, fields: Mapping[str, str]) -> None:
+        """Write what changed of a member's state."""
+        known = self.known.setdefault(name, {})
+        lines = tuple(f"{k} {v}" for k, v in fields.items() if known.get(k) != v)
+        known.update(fields)
+        if lines:
+            self.states.append(State(self.number[name], self.time, lines))
 
     def _occurrence(self, one: Occurrence) -> None:
         lane = self.number[one.at]

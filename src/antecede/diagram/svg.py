@@ -1,8 +1,8 @@
 """A space-time diagram as SVG: one horizontal line a member, time runs to the right.
 
-Self-contained: no script, no font, no reference to anything outside. Colours follow the
-reader's light or dark scheme and can be overridden by the page through the custom properties in
-`STYLE`. `diagram.placing` places the names of messages, so that they do not cover each other;
+Self-contained: no script, no font, no reference to anything outside. Colours are those of a theme
+(`diagram.themes`): of the reader's scheme, in pages, or written out for slides and papers.
+`diagram.placing` places the names of messages, so that they do not cover each other;
 what finds no place is left to the tooltip.
 """
 
@@ -11,13 +11,18 @@ from __future__ import annotations
 import math
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from xml.sax import saxutils
 from xml.sax.saxutils import quoteattr
 
 from antecede.diagram import model
-from antecede.diagram.model import EARLY, MEANING, Arrow, Diagram, Held, Mark
+from antecede.diagram.courses import Point, course
+from antecede.diagram.model import MEANING, Arrow, Diagram, Held, Mark
 from antecede.diagram.placing import Box, Placing
+from antecede.diagram.states import CHARACTER as STATE_CHARACTER
+from antecede.diagram.states import LINE as STATE_LINE
+from antecede.diagram.states import Written, written
+from antecede.diagram.themes import PAGE, PLAIN_FONT, style_sheet, written_out
 
 WIDTH = 1040.0
 LANE_GAP = 76.0
@@ -26,52 +31,82 @@ CHARACTER = 7.8
 """Width of an average character of bold 12 px text in a wide font, in px."""
 SMALL_CHARACTER = 6.4
 """The same for plain 11 px text."""
+STATE_STEP = 110.0
+"""px a step takes at least where states are written."""
+FLOWN = 0.72
+"""Part of the way to the other lane at which a copy is drawn that has not arrived."""
 _NOT_XML = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ud800-\\udfff\\ufffe\\uffff]")
 
-STYLE = """
-.ac{--ac-paper:#fff;--ac-ink:#1f2933;--ac-faint:#8593a3;--ac-line:#c3ccd6;--ac-sent:#1d4ed8;
---ac-done:#15803d;--ac-held:#fde8b5;--ac-held-edge:#d99a1c;--ac-held-ink:#6b4400;
---ac-wrong:#c81e1e;color:var(--ac-ink);
-font:12px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
-@media (prefers-color-scheme:dark){.ac{--ac-paper:#14181d;--ac-ink:#e6ebf0;--ac-faint:#93a1b0;
---ac-line:#46525f;--ac-sent:#8ab4ff;--ac-done:#5fd38a;--ac-held:#4a3608;--ac-held-edge:#e0aa3a;
---ac-held-ink:#ffe2a1;--ac-wrong:#ff7b72}}
-.ac text{fill:currentColor;paint-order:stroke;stroke:var(--ac-paper);stroke-width:3px;
-stroke-linejoin:round}
-.ac .paper{fill:var(--ac-paper)}.ac .name{font-weight:600;font-size:14px}
-.ac .title{font-weight:600;font-size:15px}.ac .small{fill:var(--ac-faint);font-size:11px}
-.ac .lane{stroke:var(--ac-line);stroke-width:1.5}.ac .grid{stroke:var(--ac-line);
-stroke-width:1;stroke-dasharray:1 5}.ac .arrow{stroke:var(--ac-sent);stroke-width:1.4;
-opacity:.75}.ac .head{fill:var(--ac-sent);opacity:.9}
-.ac .label{font-weight:600}.ac .sent{fill:var(--ac-sent)}.ac .deliver{fill:var(--ac-done)}
-.ac .hold,.ac .release{fill:var(--ac-paper);stroke:var(--ac-held-edge);stroke-width:2}
-.ac .discard,.ac .edge{stroke:var(--ac-faint);stroke-width:2;fill:none}
-.ac .bar{fill:var(--ac-held);stroke:var(--ac-held-edge);stroke-width:1}
-.ac .dim{opacity:.22}.ac .passed{fill:var(--ac-faint)}
-.ac text.why{fill:var(--ac-held-ink);font-size:11px;stroke:var(--ac-held)}
-.ac text.beside{stroke:var(--ac-paper)}
-.ac .wrong{stroke:var(--ac-wrong);stroke-width:2.5;fill:none}.ac text.bad{fill:var(--ac-wrong);
-font-weight:600}.ac .late{stroke:var(--ac-wrong)}.ac .late-head{fill:var(--ac-wrong)}
-"""
+
+def draw_svg(diagram: Diagram, theme: str = PAGE) -> str:
+    """Return the diagram as one SVG document.
+
+    `theme`: "page" follows the reader's scheme, for pages; "light", "dark" and "print" have their
+    colours in each shape, for slides and papers.
+    """
+    return draw_stacked([diagram], theme)
 
 
-def draw_svg(diagram: Diagram) -> str:
-    """Return the diagram as one SVG document."""
-    return _Picture(diagram).document()
+def draw_stacked(diagrams: Sequence[Diagram], theme: str = PAGE) -> str:
+    """Return several diagrams below each other as one SVG document, with one legend.
+
+    Diagrams of one script have one axis (`diagram.steps.stacked`).
+    """
+    pictures = [_Picture(diagram, diagrams) for diagram in diagrams]
+    parts: list[str] = []
+    y = 0.0
+    for picture in pictures:
+        picture.paint()
+        last = picture is pictures[-1]
+        height = picture.legend() if last else picture.bottom + 14.0
+        shift = f' transform="translate(0 {y:.1f})"' if y else ""
+        parts += [f"<g{shift}>", *picture.parts, "</g>"]
+        y += height
+    return _document(diagrams, parts, max(picture.width for picture in pictures), y, theme)
+
+
+def _document(
+    diagrams: Sequence[Diagram], parts: Sequence[str], width: float, height: float, theme: str
+) -> str:
+    title = " / ".join(dict.fromkeys(one.title for one in diagrams if one.title))
+    words = " ".join(one.words() for one in diagrams)
+    # Several diagrams may stand in one page: their ids must differ.
+    key = f"ac{zlib.crc32((title + words).encode()):08x}"
+    paper = f'<rect class="paper" width="{width:.0f}" height="{height:.0f}" rx="8"/>'
+    shapes, look, style = [paper, *parts], 'class="ac"', [f"<style>{style_sheet()}</style>"]
+    if theme != PAGE:
+        shapes = written_out(shapes, theme)
+        look, style = f'font-family="{PLAIN_FONT}" font-size="12"', []
+    return "\n".join(
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" {look} role="img" '
+            f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
+            f'height="{height:.0f}" aria-labelledby="{key}t {key}d" '
+            f'style="max-width:100%;height:auto">',
+            f'<title id="{key}t">{escape(title or "Space-time diagram")}</title>',
+            f'<desc id="{key}d">{escape(words)}</desc>',
+            *style,
+            *shapes,
+            "</svg>",
+        )
+    )
 
 
 class _Picture:
-    def __init__(self, diagram: Diagram) -> None:
-        self.diagram = diagram
+    def __init__(self, diagram: Diagram, together: Sequence[Diagram]) -> None:
+        """`together`: the diagrams of one picture, this one too: they have one margin."""
+        self.diagram, self.together = diagram, together
         self.rows = _rows(diagram.holds)
-        names = max((len(lane.name) for lane in diagram.lanes), default=0)
+        names = max((len(lane.name) for one in together for lane in one.lanes), default=0)
         self.left = 38.0 + names * 9.6
         self.span = max(diagram.end - diagram.begin, 1e-9)
         room = WIDTH - self.left - 40.0
         if diagram.unit == "step":
-            room = self.span * min(92.0, max(46.0, room / self.span))
+            least = STATE_STEP if any(one.states for one in together) else 46.0
+            room = self.span * min(max(92.0, least), max(least, room / self.span))
         self.room = room
         self.top = 78.0 if diagram.title else 48.0
+        self.states = [self._written(lane) for lane in range(len(diagram.lanes))]
         self.lane_y = self._lane_positions()
         self.bottom = (self.lane_y[-1] if self.lane_y else self.top) + self._depth(-1) + 34.0
         self.placing = Placing()
@@ -85,15 +120,24 @@ class _Picture:
         return positions
 
     def _depth(self, lane: int) -> float:
-        """Return the height in px of the bars below a lane."""
+        """Return the height in px of the bars and states below a lane."""
         lane %= max(1, len(self.diagram.lanes))
+        states = self.states[lane][1] if self.states else 0.0
+        return self._bars_depth(lane) + (states + 8.0 if states else 0.0)
+
+    def _bars_depth(self, lane: int) -> float:
         used = [row for held, row in self.rows.items() if held.lane == lane]
         return (max(used) + 1) * BAR_STEP if used else 0.0
+
+    def _written(self, lane: int) -> tuple[list[Written], float]:
+        own = [state for state in self.diagram.states if state.lane == lane]
+        return written(own, self.x, self.left - 8.0, self.left + self.room + 34.0)
 
     def x(self, at: float) -> float:
         return self.left + (at - self.diagram.begin) / self.span * self.room
 
-    def document(self) -> str:
+    def paint(self) -> None:
+        """Draw everything but the legend."""
         self._axis()
         self._lanes()
         for held in self.diagram.holds:
@@ -102,6 +146,8 @@ class _Picture:
             self._arrow(arrow)
         for arrow in self.diagram.bare_arrivals():
             self._passed_on(arrow)
+        for lane in range(len(self.diagram.lanes)):
+            self._write_states(lane)
         for held in self.diagram.holds:
             self._reason(held)
         for mark in sorted(self.diagram.marks, key=lambda mark: not mark.faint):
@@ -109,25 +155,10 @@ class _Picture:
         for mark in sorted(self.diagram.marks, key=lambda mark: not mark.wrong):
             if not mark.faint:
                 self._label(mark)
-        width, height = self.left + self.room + 40.0, self._legend()
-        words = self.diagram.words()
-        # Several diagrams may stand in one page: their ids must differ.
-        key = f"ac{zlib.crc32((self.diagram.title + words).encode()):08x}"
-        title = escape(self.diagram.title or "Space-time diagram")
-        return "\n".join(
-            (
-                f'<svg xmlns="http://www.w3.org/2000/svg" class="ac" role="img" '
-                f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
-                f'height="{height:.0f}" aria-labelledby="{key}t {key}d" '
-                f'style="max-width:100%;height:auto">',
-                f'<title id="{key}t">{title}</title>',
-                f'<desc id="{key}d">{escape(words)}</desc>',
-                f"<style>{STYLE}</style>",
-                f'<rect class="paper" width="{width:.0f}" height="{height:.0f}" rx="8"/>',
-                *self.parts,
-                "</svg>",
-            )
-        )
+
+    @property
+    def width(self) -> float:
+        return self.left + self.room + 40.0
 
     # -- the scene --------------------------------------------------------------------------
 
@@ -156,30 +187,54 @@ class _Picture:
     def _arrow(self, arrow: Arrow) -> None:
         x1, y1 = self.x(arrow.sent), self.lane_y[arrow.source]
         x2, y2 = self.x(arrow.arrived), self.lane_y[arrow.target]
+        if arrow.flying:  # as far as it has come when the picture ends
+            y2 = y1 + (y2 - y1) * FLOWN
         if x1 < self.left:
             # It was sent before the picture begins: cut the line at the edge.
             x1, y1 = self.left, y2 + (y1 - y2) * (x2 - self.left) / (x2 - x1)
-        length = math.hypot(x2 - x1, y2 - y1) or 1.0
-        ux, uy = (x2 - x1) / length, (y2 - y1) / length
-        tip_x, tip_y = x2 - 6.5 * ux, y2 - 6.5 * uy
+        way = course((x1, y1), (x2, y2), self._passed_by(arrow))
         late = any(
             mark.wrong and (mark.lane, mark.label) == (arrow.target, arrow.label)
             for mark in self.diagram.marks
         )
         red = (" late", " late-head") if late else ("", "")
+        red = (" flying", "") if arrow.flying else red
         dim = ' class="dim"' if arrow.faint else ""
         self.parts.append(f"<g{dim}>{_tip(self._journey(arrow))}")
-        self._line(f"arrow{red[0]}", x1, y1, tip_x - 6.0 * ux, tip_y - 6.0 * uy)
-        wings = [(tip_x, tip_y)]
-        wings += [(tip_x - 9 * ux - s * 3.8 * uy, tip_y - 9 * uy + s * 3.8 * ux) for s in (1, -1)]
-        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in wings)
-        self.parts.append(f'<polygon class="head{red[1]}" points="{points}"/></g>')
+        self.parts.append(f'<path class="arrow{red[0]}" d="{way.shaft()}"/>')
+        self.parts.append(f'<polygon class="head{red[1]}" points="{way.head()}"/></g>')
         if not arrow.faint:
-            self.placing.line(x1, y1, x2, y2)
+            for piece in way.pieces():
+                self.placing.line(*piece)
+        if arrow.flying:
+            self._still(arrow.label, x2, y2)
+
+    def _passed_by(self, arrow: Arrow) -> list[Point]:
+        """Return the marks of members between the two ends of an arrow."""
+        low, high = sorted((arrow.source, arrow.target))
+        return [
+            (self.x(mark.at), self.lane_y[mark.lane])
+            for mark in self.diagram.marks
+            if low < mark.lane < high
+        ]
+
+    def _still(self, label: str, x: float, y: float) -> None:
+        """Name a copy that is on its way when the picture ends."""
+        half = len(label) * SMALL_CHARACTER / 2
+        box = self.placing.take(
+            [
+                Box(x + dx - half, y + dy - 11.0, x + dx + half, y + dy + 3.0)
+                for dx, dy in ((half + 10.0, 4.0), (-half - 8.0, 4.0), (0.0, -8.0), (0.0, 18.0))
+            ]
+        )
+        if box is not None:
+            self._text((box.left + box.right) / 2, box.bottom - 3.0, label, "small", "middle")
 
     def _journey(self, arrow: Arrow) -> str:
         names = [lane.name for lane in self.diagram.lanes]
         text = f"{arrow.label}: {names[arrow.source]} to {names[arrow.target]}"
+        if arrow.flying:
+            return f"{text}, still on its way"
         if self.diagram.unit == "step":
             return text
         return f"{text}, {arrow.arrived - arrow.sent:.1f} {self.diagram.unit} on its way"
@@ -219,6 +274,17 @@ class _Picture:
         if box is not None:
             self._text(box.left + 4.0, box.top + 11.5, text, "why beside")
 
+    def _write_states(self, lane: int) -> None:
+        top = self.lane_y[lane] + max(14.0, self._bars_depth(lane) + 10.0)
+        for state, left, below in self.states[lane][0]:
+            y = top + below
+            width = max(map(len, state.lines)) * STATE_CHARACTER
+            self.placing.block(Box(left, y, left + width, y + len(state.lines) * STATE_LINE + 2.0))
+            x = self.x(state.at)
+            self._line("grid", x, self.lane_y[lane] + 8.0, x, y + 1.0)
+            for k, line in enumerate(state.lines, 1):
+                self._text(left, y + k * STATE_LINE, line, "state")
+
     def _within(self, box: Box) -> bool:
         return box.left >= self.left - 14.0 and box.right <= self.left + self.room + 36.0
 
@@ -244,7 +310,7 @@ class _Picture:
         text, css = mark.label, "label"
         if mark.wrong:
             text, css = f"{mark.label} {mark.note}", "label bad"
-        elif mark.kind in (model.JOIN, model.LEAVE):
+        elif mark.kind in (model.JOIN, model.LEAVE, model.RECORD):
             text, css = _VERBS[mark.kind], "small"
         x, y = self.x(mark.at), self.lane_y[mark.lane]
         half = len(text) * CHARACTER / 2
@@ -257,21 +323,26 @@ class _Picture:
         if box is not None:
             self._text((box.left + box.right) / 2, box.bottom - 3.0, text, css, anchor="middle")
 
-    def _legend(self) -> float:
-        """Draw the legend below the axis; returns the height of the picture."""
+    def legend(self) -> float:
+        """Draw the legend of all diagrams below the axis; returns the height of the picture."""
         x, y = 20.0, self.bottom + 26.0
-        used = {mark.kind for mark in self.diagram.marks if not mark.wrong}
+        marks = [mark for one in self.together for mark in one.marks]
+        used = {mark.kind for mark in marks if not mark.wrong}
         for kind in (k for k in MEANING if k in used and k not in (model.JOIN, model.LEAVE)):
             self.parts.append(_shape(kind, x + 6.0, y))
             x = self._legend_text(x + 18.0, y, _WAITS if kind == model.HOLD else MEANING[kind])
-        if self.diagram.holds:
+        if any(one.holds for one in self.together):
             self.parts.append(
                 f'<rect class="bar" x="{x:.1f}" y="{y - 7:.1f}" width="26" height="14" rx="3"/>'
             )
             x = self._legend_text(x + 32.0, y, "held back")
-        if any(mark.wrong for mark in self.diagram.marks):
+        if any(arrow.flying for one in self.together for arrow in one.arrows):
+            line = f'<path class="arrow flying" d="M{x:.1f} {y:.1f}L{x + 26:.1f} {y:.1f}"/>'
+            self.parts.append(line)
+            x = self._legend_text(x + 32.0, y, "still on its way")
+        if any(mark.wrong for mark in marks):
             self.parts.append(_shape(_WRONG, x + 6.0, y))
-            self._legend_text(x + 18.0, y, EARLY)
+            self._legend_text(x + 18.0, y, self.diagram.wrong_means)
         return y + 20.0
 
     def _legend_text(self, x: float, y: float, text: str) -> float:
@@ -303,6 +374,8 @@ def _shape(kind: str, x: float, y: float) -> str:
     match kind:
         case model.SEND:
             return f'<circle class="sent" cx="{x:.1f}" cy="{y:.1f}" r="5"/>'
+        case model.LOCAL:
+            return f'<circle class="local" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>'
         case model.HOLD:
             return f'<circle class="hold" cx="{x:.1f}" cy="{y:.1f}" r="4.5"/>'
         case model.DELIVER | model.RELEASE:
@@ -311,6 +384,8 @@ def _shape(kind: str, x: float, y: float) -> str:
             return f'<path class="discard" d="M{x - 4:.1f} {y - 4:.1f}l8 8m0-8l-8 8"/>'
         case "wrong":
             return f'<path class="wrong" d="M{x - 6:.1f} {y - 6:.1f}l12 12m0-12l-12 12"/>'
+        case model.RECORD:
+            return f'<rect class="record" x="{x - 5:.1f}" y="{y - 5:.1f}" width="10" height="10"/>'
     return f'<path class="edge" d="M{x:.1f} {y - 9:.1f}v18"/>'
 
 
@@ -323,6 +398,8 @@ _VERBS = {
     model.LOSE: "",
     model.JOIN: "joins",
     model.LEAVE: "leaves",
+    model.RECORD: "records",
+    model.LOCAL: "",
 }
 
 

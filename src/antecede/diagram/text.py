@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from antecede.diagram import model
-from antecede.diagram.model import EARLY, MEANING, Arrow, Diagram, Mark
+from antecede.diagram.model import MEANING, Arrow, Diagram, Mark
 
 MIN_COLUMN, MAX_COLUMN = 6, 16
 NOTE_WIDTH = 24
@@ -24,8 +24,12 @@ _GLYPH = {
     model.LOSE: "⊘",
     model.JOIN: "┬",
     model.LEAVE: "┴",
+    model.RECORD: "■",
+    model.LOCAL: "•",
 }
 _WRONG = "✗"
+_UNNAMED = (model.JOIN, model.LEAVE, model.RECORD)
+"""What a member does, and not a message: told beside the lanes alone."""
 _PASSED = "◦"
 _ARRIVE = "arrive"
 _CODES = {
@@ -38,6 +42,8 @@ _CODES = {
     "lose": "31",
     "join": "1",
     "leave": "1",
+    "record": "1;35",
+    "local": "1",
     "wrong": "1;31",
     "bold": "1",
     "arrow": "36",
@@ -121,7 +127,19 @@ class _Sheet:
             label = labels.get(mark.at, "") if diagram.unit == "step" else f"{mark.at:.0f}"
             shown = "" if label in seen else label
             seen.add(label)
-            yield self._row(mark, arrows.get((mark.lane, mark.at, mark.label)), shown)
+            if mark.kind == model.LOCAL:
+                yield from self._local(mark, shown)
+            else:
+                yield self._row(mark, arrows.get((mark.lane, mark.at, mark.label)), shown)
+
+    def _local(self, mark: Mark, shown: str) -> Iterator[_Line]:
+        """Yield an event of a log, which any number of messages may reach: a row each."""
+        here = mark.lane, mark.at
+        reach = [one for one in self.diagram.arrows if (one.target, one.arrived) == here]
+        for arrow in reach[:-1]:
+            yield self._row(Mark(*here, _ARRIVE, arrow.label), arrow, shown)
+            shown = ""
+        yield self._row(mark, reach[-1] if reach else None, shown)
 
     def _row(self, mark: Mark, arrow: Arrow | None, label: str) -> _Line:
         line = _Line(self.width)
@@ -135,13 +153,13 @@ class _Sheet:
         else:
             glyph = _WRONG if mark.wrong else _GLYPH[mark.kind]
             line.put(x, glyph, "wrong" if mark.wrong else mark.kind)
-        if arrow is None and mark.kind not in (model.JOIN, model.LEAVE):
+        if arrow is None and mark.kind not in _UNNAMED:
             room = self.column - 3
             line.put(x + 2, mark.label[:room], "wrong" if mark.wrong else "bold")
         if mark.note and self.notes_at + len(mark.label) + 8 <= self.width:
             style = "wrong" if mark.wrong else mark.kind
             line.put(self.notes_at, f"{mark.label} {mark.note}", style)
-        elif mark.kind in (model.JOIN, model.LEAVE) and self.notes_at + 8 <= self.width:
+        elif mark.kind in _UNNAMED and self.notes_at + 8 <= self.width:
             line.put(self.notes_at, f"{mark.label} {MEANING[mark.kind]}", "bold")
         return line
 
@@ -182,7 +200,7 @@ class _Sheet:
         if self.diagram.holds:
             parts.append("┃ holds messages back")
         if any(mark.wrong for mark in self.diagram.marks):
-            parts.append(f"{_WRONG} {EARLY}")
+            parts.append(f"{_WRONG} {self.diagram.wrong_means}")
         text = ""
         for part in parts:
             if text and len(text) + 3 + len(part) > self.width:

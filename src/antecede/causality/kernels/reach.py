@@ -35,3 +35,58 @@ def behind(order: Ints, offsets: Ints, causes: Ints, alive: Bools, events: Bools
             if cause >= 0 and alive[cause] and (events[cause] or found[cause]):
                 found[row] = True
     return found
+
+
+@njit
+def fewest_steps(
+    order: Ints, offsets: Ints, causes: Ints, alive: Bools, start: int, end: int
+) -> Ints:
+    """Return the rows of a shortest chain from `start` to `end`, both in it; none where none is."""
+    far = np.int64(len(alive))
+    steps = np.full(len(alive), far, np.int64)
+    via = np.full(len(alive), np.int64(-1), np.int64)
+    steps[start] = 0
+    for row in order:
+        if row != start:
+            for edge in range(offsets[row], offsets[row + 1]):
+                cause = causes[edge]
+                there = cause >= 0 and alive[cause] and steps[cause] < far
+                if there and steps[cause] + 1 <= steps[row]:
+                    steps[row], via[row] = steps[cause] + 1, cause
+        if row == end:
+            break
+    if steps[end] >= far:
+        return np.empty(0, np.int64)
+    chain = np.empty(steps[end] + 1, np.int64)
+    row = end
+    for k in range(steps[end], -1, -1):
+        chain[k] = row
+        row = via[row]
+    return chain
+
+
+@njit
+def latest_steps(
+    place: Ints, offsets: Ints, causes: Ints, between: Bools, start: int, end: int
+) -> Ints:
+    """Return the rows of a chain from `start` to `end` whose every step is immediate.
+
+    From the end back, always to the latest cause by `place` that `between` allows: the rows behind
+    `start`, and itself. Nothing can come between such a cause and its effect.
+    """
+    chain = np.empty(len(place), np.int64)
+    count = 0
+    row = np.int64(end)
+    while row != start:
+        chain[count] = row
+        count += 1
+        latest = np.int64(-1)
+        for edge in range(offsets[row], offsets[row + 1]):
+            cause = causes[edge]
+            if cause >= 0 and between[cause] and (latest < 0 or place[cause] > place[latest]):
+                latest = cause
+        if latest < 0:
+            return np.empty(0, np.int64)
+        row = latest
+    chain[count] = start
+    return chain[: count + 1][::-1].copy()

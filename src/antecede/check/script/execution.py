@@ -55,6 +55,8 @@ class CommandResult(NamedTuple):
     command: Command
     occurrences: tuple[Occurrence, ...]
     output: tuple[str, ...]
+    states: Mapping[str, Mapping[str, str]] = {}
+    """Member that it touched -> field -> value after it, where the run was asked to note that."""
 
 
 class ScriptRun(NamedTuple):
@@ -70,6 +72,8 @@ class ScriptRun(NamedTuple):
     """Label -> the members that it is for, where that is not everybody."""
     subscriptions: Mapping[str, tuple[str, ...]] = {}
     """Topics by member."""
+    flying: tuple[tuple[str, str, str], ...] = ()
+    """(from, label, to) of the copies that are still on their way at the end."""
 
     def marked(self, mark: Callable[[Occurrence], Occurrence]) -> ScriptRun:
         """Return the run with every occurrence as `mark` returns it, in their order."""

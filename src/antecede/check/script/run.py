@@ -11,6 +11,7 @@ happened alone and not from the protocol's own state.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from antecede.check.calls import Hung, in_words, is_own, watching
@@ -35,15 +36,36 @@ from antecede.check.session import ImpossibleError, Session
 from antecede.check.timing import InFlight
 from antecede.check.world import FORWARDED, HELD, SENT, Step
 from antecede.errors import LocalError, OptionError, RemoteError, ScriptError
+from antecede.group.parts import ALIASES
+from antecede.protocols.base import Relation
 
 FOR_TIME = "time to pass"
 """What a message waits for that may go when nothing before it can be under way any more."""
 
 
-def run_script(script: Script) -> ScriptRun:
-    """Carry out all actions; raises ScriptError when one asks for the impossible."""
+def run_script(
+    script: Script, *, states: bool = False, relation: Relation | None = None
+) -> ScriptRun:
+    """Carry out all actions; raises ScriptError when one asks for the impossible.
+
+    `states`: note the state of each member that an action touched. `relation`: judge deliveries by
+    this relation instead of the one that the protocol promises.
+    """
     with watching():
-        return judged(_Runner(script).run())
+        run = _Runner(script, states).run()
+    return judged(run if relation is None else run._replace(relation=relation))
+
+
+def under(script: Script, protocol: str) -> Script:
+    """Return a script with another protocol, without options; what only prints is left out.
+
+    Raises ScriptError where the protocol is unknown, or cannot play it.
+    """
+    moving = tuple(c for c in script.commands if not isinstance(c.action, State | Blocked))
+    commands = tuple(command._replace(expected=()) for command in moving)
+    name = ALIASES.get(protocol, protocol)
+    setup = script.setup._replace(protocol=name, options=())
+    return script._replace(setup=setup, commands=commands)
 
 
 def check_output(run: ScriptRun) -> tuple[str, ...]:
@@ -81,8 +103,8 @@ def _begun(script: Script) -> Session:
 
 
 class _Runner:
-    def __init__(self, script: Script) -> None:
-        self.script = script
+    def __init__(self, script: Script, states: bool = False) -> None:
+        self.script, self.states = script, states
         self.line: int | None = None
         self.session = _begun(script)
         self.world, self.names = self.session.world, self.session.names
@@ -100,7 +122,8 @@ class _Runner:
                 continue
             number += 1
             occurrences, refused = self._moved(action)
-            results.append(CommandResult(number, command, occurrences, refused))
+            states = self._states(occurrences) if self.states else {}
+            results.append(CommandResult(number, command, occurrences, refused, states))
         addressed = {
             label: tuple(self.names[at] for at in to)
             for label, to in self.session.addressed.items()
@@ -112,6 +135,22 @@ class _Runner:
             self._held(),
             addressed,
             dict(self.script.setup.subscriptions),
+            self._flying(),
+        )
+
+    def _states(self, occurrences: Sequence[Occurrence]) -> dict[str, dict[str, str]]:
+        touched = {one.at for one in occurrences}
+        return {
+            name: describe(at, self.world, self.names)
+            for at, name in self.names.items()
+            if name in touched and at in self.world.members
+        }
+
+    def _flying(self) -> tuple[tuple[str, str, str], ...]:
+        return tuple(
+            (self.names[copy.source], str(copy.message.payload), self.names[copy.target])
+            for copy in self.world.in_flight
+            if copy.source in self.names and copy.target in self.names
         )
 
     def error(self, message: str) -> ScriptError:

@@ -12,7 +12,8 @@ import pyarrow as pa
 from antecede.audit.engine import audit
 from antecede.audit.pairs import PAIR_STEPS, Pairs
 from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine, say_shortage
-from antecede.cli.files.output import check_writable, draft_of
+from antecede.cli.files.output import check_apart, check_writable, draft_of
+from antecede.cli.files.pages import check_page, write_page_of_files
 from antecede.cli.files.quarantine import save_quarantine
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
@@ -52,7 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="list ids that are named as causes and are nowhere, the N most named (20)",
     )
-    parser.add_argument("--force", action="store_true", help="replace that FILE where it exists")
+    parser.add_argument(
+        "--page",
+        metavar="FILE",
+        help="write it and its findings as a page to explore (.html)",
+    )
+    parser.add_argument("--force", action="store_true", help="replace a FILE where it exists")
     parser.add_argument(
         "--pairs",
         choices=tuple(PAIRS),
@@ -80,8 +86,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the report; 0 when it could be made."""
     aside = None if args.quarantine is None else Path(args.quarantine)
-    if aside is None:
-        refuse_unused(args, "without --quarantine nothing is written", unused=["force"])
+    if aside is None and args.page is None:
+        refuse_unused(args, "without --quarantine or --page nothing is written", unused=["force"])
     if args.missing < 0:
         raise InputError(f"--missing {args.missing}: a number of ids, 0 or more")
     if args.pairs != "estimate":
@@ -89,7 +95,14 @@ def run(args: argparse.Namespace) -> int:
         refuse_unused(args, why, unused=["pair_steps", "pair_ranks"])
     options = one_way(read_options(args))
     engine = chosen_engine(args, args.paths, args.format, options)
+    if args.page is not None:
+        check_page(args.page)
+        check_apart(args.page, args.quarantine)
+        check_writable(Path(args.page), args.paths, args.force)
     if engine.name == SPARK:
+        refuse_unused(
+            args, "Spark makes pieces: antecede view --tiles DIR --engine spark", unused=["page"]
+        )
         from antecede.cli.audit.on_spark import run_on_spark
 
         return run_on_spark(args, options, engine, aside)
@@ -108,10 +121,14 @@ def run(args: argparse.Namespace) -> int:
     )
     if aside is not None:
         write_quarantine(report.quarantine, aside)
+    if args.page is not None:
+        write_page_of_files(args.paths, args.format, options, Path(args.page))
     if args.json:
         print(json.dumps(report.to_dict(), indent=2, ensure_ascii=False))
     else:
         print(report.summary())
+        if args.page is not None:
+            print(f"\nThe page: {args.page}")
     if args.missing and report.missing_parents is None:
         print(
             "antecede: --missing lists declared causes; this trace has vector clocks, so no ids "

@@ -16,6 +16,7 @@ from typing import Any
 
 from antecede.cli.columns import width_of_terminal
 from antecede.cli.files.output import check_apart, check_writable, draft_of
+from antecede.cli.files.pages import look
 from antecede.cli.simulate.report import report, title
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError, MissingExtraError
@@ -86,6 +87,8 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(_plain(results), indent=2, ensure_ascii=False))
     else:
         print("\n".join(report(results, seconds, width_of_terminal(), compiled)))
+        if args.trace is not None:
+            print(f"\nThe trace: {args.trace}. {look(args.trace)}")
     sys.stdout.flush()
     return 0
 

@@ -1,0 +1,318 @@
+"""`Causality`: what led to an event, what it could have influenced, what was concurrent, and why.
+
+Events are the rows of a table in the trace schema, or what `antecede.trace.arrow.read` gives. What
+happened before what is told by one of three ways (Lamport 1978; Fidge 1988 and Mattern 1989):
+
+    "events"    rows of sendings and of receipts or deliveries: a member's events follow each other
+                as listed, an arrival follows its sending
+    "clocks"    vector clocks
+    "causes"    the causes that events declare
+
+All answers are exact for the rows that are there. A cause that is nowhere hides what came before
+it; `notes` says how many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow
+import pyarrow.compute
+
+from antecede.causality.cuts import immediate_edges
+from antecede.causality.executions import Steps, execution, tells_of_arrivals
+from antecede.causality.kernels.reach import before, behind, fewest_steps, latest_steps
+from antecede.errors import InputError
+from antecede.formatting import counted
+from antecede.kernels.topological import MISSING, Bools, Ints
+from antecede.order.table import graph_of
+from antecede.order.trace import prepare
+from antecede.trace.arrow import QUARANTINE_SCHEMA, Trace
+from antecede.trace.rows import conform
+from antecede.trace.schema import DELIVER, RECEIVE
+
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
+EVENTS, CLOCKS, CAUSES = "events", "clocks", "causes"
+WAYS: Final = (EVENTS, CLOCKS, CAUSES)
+LOOK_ALIKE: Final = 5
+"""Ids that are told for one that is not there."""
+
+
+class Event(NamedTuple):
+    """Names one event where an id alone does not: ids repeat from run to run, and a message's
+    arrivals have the id of its sending.
+    """
+
+    id: str
+    member: str | None = None
+    """Where it arrived; None: the event itself (of a message: its sending)."""
+    run: str | None = None
+
+    def __str__(self) -> str:
+        at = "" if self.member is None else f" at {self.member}"
+        of = "" if self.run is None else f" of run {self.run}"
+        return f"{self.id}{at}{of}"
+
+
+Named = str | Event
+
+
+class Causality:
+    """Answers questions about the events of one trace.
+
+    `trace`: a `Trace`, or a table in the schema (columns may be absent but for `id`). `by`: one of
+    `WAYS`; None: by events where rows tell of sendings and arrivals, else by clocks where these are
+    the only thing that tells, else by declared causes. `part`: of a trace, which may have rows of
+    one kind alone and still goes by events where `by` says so. Raises InputError for a table that
+    does not tell what `by` asks for.
+
+    >>> import pyarrow as pa
+    >>> from antecede.causality import Causality
+    >>> log = pa.table({"id": ["a", "b", "c", "d"], "parents": [[], ["a"], ["a"], ["c"]]})
+    >>> asked = Causality(log)
+    >>> asked.precedes("a", "d"), asked.concurrent("b")["id"].to_pylist()
+    (True, ['c', 'd'])
+    >>> asked.path("a", "d")["id"].to_pylist()
+    ['a', 'c', 'd']
+    """
+
+    def __init__(
+        self, trace: Trace | pyarrow.Table, *, by: str | None = None, part: bool = False
+    ) -> None:
+        if by is not None and by not in WAYS:
+            raise InputError(f"by= is one of {', '.join(WAYS)}, not {by!r:.40}")
+        if not isinstance(trace, Trace):
+            trace = Trace(conform(trace), QUARANTINE_SCHEMA.empty_table(), "table", {})
+        table = conform(trace.events)
+        if by is None and tells_of_arrivals(table):
+            by = EVENTS
+        self.notes: list[str] = []
+        """What was set aside, and what hides answers: sentences."""
+        if by == EVENTS:
+            self._by_events(table, part)
+        else:
+            self._by_table(trace, by)
+
+    def _by_events(self, table: pyarrow.Table, part: bool) -> None:
+        if not (part or tells_of_arrivals(table)):
+            raise InputError(
+                "by events: no rows of both sendings and receipts or deliveries are there"
+            )
+        self.by, self.events = EVENTS, table
+        found = execution(table)
+        self._steps = found.steps
+        if found.never_sent:
+            self.notes.append(
+                f"{counted(found.never_sent, 'arrival')} of messages that no row says to be sent: "
+                "what came before these there is not known"
+            )
+        if found.on_cycles:
+            self.notes.append(f"{counted(found.on_cycles, 'row')} before themselves: set aside")
+
+    def _by_table(self, trace: Trace, by: str | None) -> None:
+        prepared = prepare(trace)
+        found = CAUSES if prepared.spec.clock is None else CLOCKS
+        if by is not None and by != found:
+            raise InputError(f"by {by}: this trace tells what came before what by {found} alone")
+        self.by, self.events = found, prepared.events
+        self._graph = graph = graph_of(prepared.events, prepared.spec)
+        self._steps = Steps(graph.keys.offsets, graph.causes, graph.alive, graph.order)
+        lacking = int(np.count_nonzero(graph.kinds == MISSING))
+        if lacking:
+            self.notes.append(
+                f"{counted(lacking, 'cause')} that the trace does not have: what came before these "
+                "is not known"
+            )
+        if aside := len(graph.alive) - int(graph.alive.sum()):
+            self.notes.append(f"{counted(aside, 'row')} without a place in any order: set aside")
+        if refused := len(prepared.quarantine):
+            self.notes.append(f"{counted(refused, 'row')} that could not be read as events")
+
+    # -- which event ---------------------------------------------------------------------------
+
+    @cached_property
+    def _is_arrival(self) -> Bools:
+        found: Bools = pc.is_in(self.events["kind"], pa.array([RECEIVE, DELIVER])).to_numpy(False)
+        return found if self.by == EVENTS else np.zeros(len(found), np.bool_)
+
+    def has(self, id: str) -> bool:
+        """Tell whether an event has this id."""
+        found: bool = pc.any(pc.equal(self.events["id"], id)).as_py() or False
+        return found
+
+    @property
+    def alive(self) -> Bools:
+        """Mask of the rows that have a place in the order."""
+        return self._steps.alive
+
+    @property
+    def placed(self) -> int:
+        """How many events have a place in the order."""
+        return int(np.count_nonzero(self._steps.alive))
+
+    def row(self, event: Named) -> int:
+        """Return the row of an event in `events`. Raises InputError where there is none, or several
+        that could be meant.
+        """
+        asked = Event(event) if isinstance(event, str) else event
+        if not self.has(asked.id):
+            raise InputError(self._nowhere(asked.id))
+        mask = pc.fill_null(pc.equal(self.events["id"], asked.id), False)
+        if asked.run is not None:
+            mask = pc.and_(mask, pc.fill_null(pc.equal(self.events["run"], asked.run), False))
+        rows: Ints = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+        rows = rows[self._at(rows, asked)]
+        if not len(rows):
+            raise InputError(f"{asked} is not in the trace; the id {asked.id} is")
+        placed = rows[self._steps.alive[rows]]
+        if not len(placed):
+            raise InputError(f"{asked} has no place in the order: its row was set aside")
+        runs = pc.unique(self.events["run"].take(pa.array(placed))).to_pylist()
+        if len(runs) > 1:
+            shown = ", ".join(str(run) for run in runs[:LOOK_ALIKE])
+            raise InputError(f"{asked} is in {len(runs)} runs: say which ({shown})")
+        return int(placed[0])
+
+    def _at(self, rows: Ints, asked: Event) -> Bools:
+        if asked.member is None:
+            first = ~self._is_arrival[rows]
+            return first if first.any() else np.ones(len(rows), np.bool_)
+        members = self.events["member"].take(pa.array(rows))
+        here: Bools = pc.fill_null(pc.equal(members, asked.member), False).to_numpy(
+            zero_copy_only=False
+        )
+        return here
+
+    def _nowhere(self, name: str) -> str:
+        """Say that an id is not there, and which ones look like it."""
+        ids: Any = self.events["id"]
+        alike = ids.filter(pc.fill_null(pc.match_substring(ids, name), False)) if name else ids
+        shown = pc.unique(alike.slice(0, 1000)).to_pylist()[:LOOK_ALIKE]
+        hint = f"; there are {', '.join(shown)}" if shown else ""
+        return f"no event has the id {name}{hint}"
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def precedes(self, a: Named, b: Named) -> bool:
+        """Tell whether a happened before b. Raises InputError as `row` does."""
+        start, end = self.row(a), self.row(b)
+        return bool(self._mask([end], backwards=True)[start])
+
+    def past(self, *events: Named) -> pyarrow.Table:
+        """Return the rows that happened before any of the events, as `events` lists them."""
+        return self._rows(self._mask([self.row(one) for one in events], backwards=True))
+
+    def future(self, *events: Named) -> pyarrow.Table:
+        """Return the rows that happened after any of the events."""
+        return self._rows(self._mask([self.row(one) for one in events], backwards=False))
+
+    def around(self, row: int) -> tuple[Bools, Bools]:
+        """Return masks of the rows before and after a row of `events`; empty if it has no place."""
+        placed = [row] if self._steps.alive[row] else []
+        return self._mask(placed, backwards=True), self._mask(placed, backwards=False)
+
+    def placed_rows(self, rows: pyarrow.Table) -> pyarrow.Table:
+        """Return rows of an answer in an order in which causes come first."""
+        places = self._place[pc.index_in(rows["file_order"], self.events["file_order"]).to_numpy()]
+        return rows.take(pa.array(np.argsort(places, kind="stable")))
+
+    def concurrent(self, event: Named) -> pyarrow.Table:
+        """Return the rows of the same run that happened neither before nor after the event."""
+        row = self.row(event)
+        related = self._mask([row], backwards=True) | self._mask([row], backwards=False)
+        related[row] = True
+        return self._rows(self._steps.alive & ~related & self._same_run(row))
+
+    def between(self, a: Named, b: Named) -> pyarrow.Table:
+        """Return the rows that happened after a and before b; none where a is not before b."""
+        start, end = self.row(a), self.row(b)
+        return self._rows(self._mask([start], backwards=False) & self._mask([end], backwards=True))
+
+    def path(self, a: Named, b: Named) -> pyarrow.Table:
+        """Return a chain of causes from a to b, both in it, first to last; none: a is not before b.
+
+        By declared causes a shortest one; by clocks and events one whose every step is immediate.
+        """
+        start, end = self.row(a), self.row(b)
+        steps = self._steps
+        found: Ints = np.empty(0, np.int64)
+        if start != end and self._mask([end], backwards=True)[start]:
+            if self.by == CAUSES:
+                graph = steps.order, steps.offsets, steps.causes, steps.alive
+                found = fewest_steps(*graph, start, end)
+            else:
+                allowed = self._mask([start], backwards=False)
+                allowed[start] = True
+                found = latest_steps(self._place, steps.offsets, steps.causes, allowed, start, end)
+        chain: pyarrow.Table = self.events.take(pa.array(found))
+        return chain
+
+    @cached_property
+    def _place(self) -> Ints:
+        place = np.full(len(self._steps.alive), -1, np.int64)
+        place[self._steps.order] = np.arange(len(self._steps.order))
+        return place
+
+    # -- parts of the graph ----------------------------------------------------------------------
+
+    def edges_among(self, rows: Ints) -> tuple[Ints, Ints]:
+        """Return (offsets, causes) of the graph of these rows alone, renumbered as listed.
+
+        -1: a cause that is not among them.
+        """
+        steps = self._steps
+        number = np.full(len(steps.alive), -1, np.int64)
+        number[rows] = np.arange(len(rows))
+        edges = self._edges_of(rows)
+        offsets = np.concatenate([[0], np.cumsum(np.diff(steps.offsets)[rows])]).astype(np.int64)
+        causes = steps.causes[edges]
+        found: Ints = np.where(causes >= 0, number[np.maximum(causes, 0)], -1)
+        return offsets, found
+
+    def _edges_of(self, rows: Ints) -> Ints:
+        """Return the edges of some rows, row by row."""
+        start, size = self._steps.offsets[rows], np.diff(self._steps.offsets)[rows]
+        within = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
+        edges: Ints = np.repeat(start, size) + within
+        return edges
+
+    def immediate_among(self, rows: Ints) -> Bools:
+        """Mask the edges of `edges_among` that no other cause implies; by clocks alone."""
+        found: Bools = self._immediate[self._edges_of(rows)]
+        return found
+
+    @cached_property
+    def _immediate(self) -> Bools:
+        return immediate_edges(self._graph)
+
+    def own_counts(self, rows: Ints) -> Ints:
+        """Return what the clock of each of these rows counts of its own member; by clocks alone."""
+        table = self.events.take(pa.array(rows))
+        lists = [table[name].combine_chunks() for name in ("clock_members", "clock_counts")]
+        of = pc.list_parent_indices(lists[0])
+        own = pc.equal(pc.list_flatten(lists[0]), table["member"].combine_chunks().take(of))
+        counts: Ints = pc.list_flatten(lists[1]).filter(own).to_numpy().astype(np.int64)
+        return counts
+
+    def _mask(self, rows: Sequence[int], *, backwards: bool) -> Bools:
+        steps = self._steps
+        asked = np.zeros(len(steps.alive), np.bool_)
+        asked[list(rows)] = True
+        walk = before if backwards else behind
+        found: Bools = walk(steps.order, steps.offsets, steps.causes, steps.alive, asked)
+        return found
+
+    def _same_run(self, row: int) -> Bools:
+        runs: Any = self.events["run"]
+        run = runs[row]
+        same = pc.is_null(runs) if not run.is_valid else pc.fill_null(pc.equal(runs, run), False)
+        found: Bools = same.to_numpy(zero_copy_only=False)
+        return found
+
+    def _rows(self, mask: Bools) -> pyarrow.Table:
+        rows: pyarrow.Table = self.events.filter(pa.array(mask))
+        return rows

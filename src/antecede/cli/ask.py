@@ -1,0 +1,243 @@
+"""`antecede ask PATH past ID`: what led to an event, what it could have influenced, and why."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from antecede.causality.asking import CAUSES, CLOCKS, EVENTS, WAYS, Causality, Event
+from antecede.cli.files.output import check_writable, draft_of
+from antecede.cli.unused import refuse_unused
+from antecede.errors import InputError
+from antecede.formatting import aligned, counted
+from antecede.trace.arguments import add_read_arguments, read_options
+from antecede.trace.arrow import read
+from antecede.trace.tables.writing import format_of, write_table
+
+MOST: Final = 20
+WIDEST: Final = 60
+"""Characters of a cell that a terminal shows."""
+SHOWN: Final = ("id", "kind", "member", "topics", "text")
+QUESTIONS: Final = {
+    "past": ("ID...", "what happened before it: all that could have led to it"),
+    "future": ("ID...", "what happened after it: all that it could have influenced"),
+    "concurrent": ("ID", "what happened neither before nor after it"),
+    "between": ("A B", "what happened after A and before B"),
+    "before": ("A B", "did A happen before B, and by which chain of causes"),
+}
+WORDS: Final = {
+    EVENTS: "rows of sendings and arrivals",
+    CLOCKS: "vector clocks",
+    CAUSES: "declared causes",
+}
+_ARGUMENTS: Final = {"concurrent": 1, "between": 2, "before": 2}
+
+
+class Answer(NamedTuple):
+    """What is said, and the rows that go with it."""
+
+    says: str
+    rows: pa.Table
+    path: pa.Table | None = None
+    """A chain of causes as a witness."""
+    yes: bool = True
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `antecede ask`."""
+    add_read_arguments(parser)
+    asked = "; ".join(f"{name} {ids}: {what}" for name, (ids, what) in QUESTIONS.items())
+    parser.add_argument(
+        "words",
+        nargs="+",
+        metavar="QUESTION ID",
+        help=f"{asked}. ID@MEMBER is the arrival of a message at a member",
+    )
+    parser.add_argument(
+        "--by",
+        choices=WAYS,
+        help="what tells what came before what: rows of sendings and arrivals, vector clocks, or "
+        "declared causes; the first of these that the trace has, if not given",
+    )
+    parser.add_argument("--in-run", metavar="RUN", help="of which run, where an id is in several")
+    parser.add_argument(
+        "--most", type=int, default=MOST, metavar="N", help=f"rows that are shown ({MOST})"
+    )
+    shape = parser.add_mutually_exclusive_group()
+    shape.add_argument("--table", action="store_true", help="show all rows, and nothing else")
+    shape.add_argument("--json", action="store_true", help="print question and answer as JSON")
+    parser.add_argument(
+        "-o", "--out", metavar="F", help="write the rows too (.parquet, .csv or .jsonl)"
+    )
+    parser.add_argument("--force", action="store_true", help="replace F where it exists")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answer; 1 where the question was whether A came before B, and it did not."""
+    paths, question, ids = split_words([*args.paths, *args.words])
+    out = None if args.out is None else Path(args.out)
+    if args.most < 1:
+        raise InputError(f"--most {args.most}: a number of rows, 1 or more")
+    if args.table or args.json:
+        refuse_unused(args, "all rows are printed", unused=["most"])
+    if out is None:
+        refuse_unused(args, "without -o nothing is written", unused=["force"])
+    else:
+        check_writable(out, paths, args.force)
+        format_of(out)
+    asked = Causality(read(paths, args.format, read_options(args)), by=args.by)
+    answer = answered(asked, question, [_named(asked, one, args.in_run) for one in ids])
+    if out is not None:
+        with draft_of(out) as draft:
+            write_table(answer.rows, draft, format_of(out))
+    _print(args, asked, question, ids, answer)
+    if out is not None and not args.json:
+        print(f"{counted(len(answer.rows), 'row')} -> {out}")
+    return 0 if answer.yes else 1
+
+
+def split_words(words: Sequence[str]) -> tuple[list[str], str, list[str]]:
+    """Return paths, question and ids. Raises InputError where that cannot be told."""
+    at = next((k for k, word in enumerate(words) if k and word in QUESTIONS), None)
+    if at is None:
+        raise InputError(
+            f"no question: after the path say one of {', '.join(QUESTIONS)}, then an event's id"
+        )
+    question, ids = words[at], list(words[at + 1 :])
+    wanted = _ARGUMENTS.get(question)
+    if not ids or (wanted is not None and len(ids) != wanted):
+        takes = QUESTIONS[question][0]
+        raise InputError(f"{question} asks about {takes}; {counted(len(ids), 'id')} given")
+    return list(words[:at]), question, ids
+
+
+def _named(asked: Causality, text: str, run: str | None) -> Event:
+    """Return the event that a text names: an id, or ID@MEMBER where no id is called that."""
+    name, at, member = text.rpartition("@")
+    if at and not asked.has(text):
+        return Event(name, member, run)
+    return Event(text, None, run)
+
+
+def answered(asked: Causality, question: str, events: Sequence[Event]) -> Answer:
+    """Ask one question of `QUESTIONS`."""
+    total = asked.placed
+    if question == "before":
+        return _before(asked, *events)
+    rows = getattr(asked, question)(*events)
+    if question == "between" and not asked.precedes(*events):
+        return Answer(f"none: {events[0]} did not happen before {events[1]}", rows)
+    what = f"{len(rows):,} of {counted(total, 'event')}"
+    names = " or ".join(str(one) for one in events)
+    if question == "between":
+        path = asked.path(*events)
+        return Answer(f"{what} happened between {' and '.join(map(str, events))}", rows, path)
+    words = {
+        "past": f"happened before {names}",
+        "future": f"happened after {names}",
+        "concurrent": f"{'is' if len(rows) == 1 else 'are'} concurrent with {names}",
+    }
+    return Answer(f"{what} {words[question]}", rows)
+
+
+def _before(asked: Causality, a: Event, b: Event) -> Answer:
+    path = asked.path(a, b)
+    if len(path):
+        steps = counted(len(path) - 1, "step")
+        return Answer(f"yes: {a} happened before {b}; a chain of {steps}", path, path)
+    if asked.row(a) == asked.row(b):
+        return Answer(f"no: {a} and {b} are one event", path, yes=False)
+    path = asked.path(b, a)
+    if len(path):
+        steps = counted(len(path) - 1, "step")
+        says = f"no: {b} happened before {a}; a chain of {steps}"
+        return Answer(says, path, path, yes=False)
+    return Answer(f"no: {a} and {b} are concurrent", path, yes=False)
+
+
+# -- how it is shown ---------------------------------------------------------------------------
+
+
+def _print(
+    args: argparse.Namespace, asked: Causality, question: str, ids: Sequence[str], answer: Answer
+) -> None:
+    if args.json:
+        print(json.dumps(_plain(asked, question, ids, answer), indent=2, ensure_ascii=False))
+        return
+    if args.table:
+        print("\n".join(_lines(answer.rows, len(answer.rows))))
+        return
+    print(f"{answer.says}, by {WORDS[asked.by]}{':' if len(answer.rows) else ''}")
+    rows = answer.rows if _is_chain(answer) else asked.placed_rows(answer.rows)
+    if question == "past":  # what is nearest comes first
+        rows = rows.take(pa.array(range(len(rows) - 1, -1, -1), pa.int64()))
+    for line in _lines(rows, args.most, _is_chain(answer)):
+        print(f"  {line}")
+    if answer.path is not None and not _is_chain(answer) and len(answer.path):
+        print(f"A chain of {counted(len(answer.path) - 1, 'step')}:")
+        for line in _lines(answer.path, args.most, chain=True):
+            print(f"  {line}")
+    for note in asked.notes:
+        print(f"Note: {note}")
+
+
+def _is_chain(answer: Answer) -> bool:
+    return answer.path is answer.rows
+
+
+def _plain(asked: Causality, question: str, ids: Sequence[str], answer: Answer) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "question": question,
+        "ids": list(ids),
+        "by": asked.by,
+        "answer": answer.yes if question == "before" else len(answer.rows),
+        "events": asked.placed,
+        "rows": [] if _is_chain(answer) else answer.rows.to_pylist(),
+        "notes": asked.notes,
+    }
+    if answer.path is not None:
+        found["path"] = answer.path.to_pylist()
+    return found
+
+
+def _lines(rows: pa.Table, most: int, chain: bool = False) -> list[str]:
+    """Return rows as aligned lines: the first ones, or of a chain its two ends."""
+    if not len(rows):
+        return []
+    head = -(-most // 2) if chain and len(rows) > most else min(most, len(rows))
+    tail = most - head if chain and len(rows) > most else 0
+    names = [name for name in SHOWN if _tells(rows, name)]
+    cells = [[_cell(row[name]) for name in names] for row in _ends(rows, head, tail)]
+    width = shutil.get_terminal_size((100, 24)).columns
+    lines = list(aligned([names, *cells], [True] * len(names), within=width))
+    left = len(rows) - head - tail
+    if left:
+        more = f"... {left:,} more" + (" between these" if tail else " (--most, --table)")
+        lines.insert(len(lines) - tail, more)
+    return lines
+
+
+def _ends(rows: pa.Table, head: int, tail: int) -> list[dict[str, Any]]:
+    first = rows.slice(0, head).to_pylist()
+    return first + (rows.slice(len(rows) - tail).to_pylist() if tail else [])
+
+
+def _tells(rows: pa.Table, name: str) -> bool:
+    column: Any = rows[name]
+    if name == "kind":
+        return len(column.unique()) > 1
+    if name == "topics":
+        return any(column.to_pylist())
+    return bool(column.null_count < len(column))
+
+
+def _cell(value: Any) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value or "")
+    text = "".join(one if one.isprintable() else " " for one in text)
+    return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."

@@ -1,0 +1,60 @@
+"""Pages that commands write beside what they do, and the line that says how to look at a trace.
+
+The page's own code needs the extra `trace`, and is loaded when a page is written.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from antecede.cli.files.output import save_text
+from antecede.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from antecede.diagram.model import Diagram
+    from antecede.trace.reader import ReadOptions
+
+
+def look(trace: str | Path) -> str:
+    """Return how to look at a trace."""
+    return f"To look at it: antecede view {shlex.quote(str(trace))}"
+
+
+def check_page(out: str | None) -> None:
+    """Raise InputError where a page's name is of another kind of file, and MissingExtraError where
+    none could be written.
+    """
+    if out is None:
+        return
+    if Path(out).suffix.lower() not in (".html", ".htm"):
+        raise InputError("name a page that ends in .html", path=out)
+    try:
+        import antecede.view  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(f"a page ({error.name} is missing)", "trace") from error
+
+
+def write_page_of_files(
+    paths: Sequence[str], format: str | None, options: ReadOptions, out: Path
+) -> None:
+    """Write the page of a trace. Raises InputError as `antecede.view.picture` does."""
+    from antecede.trace.arrow import read
+    from antecede.view import page, picture
+
+    title = ", ".join(Path(path).resolve().name or path for path in paths)
+    title = title.encode(errors="backslashreplace").decode()
+    save_text(out, page(picture(read(paths, format, options), title=title)))
+
+
+def write_page_of(diagram: Diagram, said: str, out: Path) -> None:
+    """Write the page of a script that was carried out; `said`: what is wrong in it."""
+    from antecede.view import page, picture
+    from antecede.view.diagrams import broken, trace_of
+
+    trace = trace_of(diagram)
+    finding = {"what": said, "advice": "", "rows": broken(trace)}
+    title = diagram.title or "a counterexample"
+    save_text(out, page(picture(trace, title=title, also=[finding])))

@@ -1,0 +1,99 @@
+"""The course of an arrow: straight, or bent around marks that it has nothing to do with.
+
+A straight arrow over a mark of a member in between looks as if that member had passed the message
+on. So it goes around: a quadratic curve with the least bend that stays clear.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+Point = tuple[float, float]
+CLEAR: Final = 11.0
+"""px that an arrow stays away from marks it passes."""
+BENDS: Final = (0.0, 22.0, -22.0, 44.0, -44.0, 66.0, -66.0)
+"""px by which the middle of the control line is moved along the time axis, in order of preference.
+"""
+PIECES: Final = 12
+HEAD: Final = 9.0
+SHORT: Final = 6.5
+"""px by which an arrow ends before the middle of its mark."""
+
+
+class Course(NamedTuple):
+    """From `start` to `end`, bent towards `control` (the middle between them: straight)."""
+
+    start: Point
+    control: Point
+    end: Point
+
+    def at(self, part: float) -> Point:
+        """Return the point after a part of the way, 0 to 1."""
+        (x1, y1), (cx, cy), (x2, y2) = self
+        a, b, c = (1 - part) ** 2, 2 * part * (1 - part), part * part
+        return a * x1 + b * cx + c * x2, a * y1 + b * cy + c * y2
+
+    @property
+    def straight(self) -> bool:
+        """Whether it is not bent."""
+        (x1, y1), (cx, cy), (x2, y2) = self
+        return abs((x1 + x2) / 2 - cx) < 0.01 and abs((y1 + y2) / 2 - cy) < 0.01
+
+    @property
+    def direction(self) -> Point:
+        """The direction in which it arrives, as a vector of length 1."""
+        dx, dy = self.end[0] - self.control[0], self.end[1] - self.control[1]
+        length = math.hypot(dx, dy) or 1.0
+        return dx / length, dy / length
+
+    def pieces(self) -> list[tuple[float, float, float, float]]:
+        """Return it as short straight lines."""
+        count = 1 if self.straight else PIECES
+        points = [self.at(k / count) for k in range(count + 1)]
+        return [(*a, *b) for a, b in pairwise(points)]
+
+    def shaft(self) -> str:
+        """Return the line up to its head, as an SVG path."""
+        ux, uy = self.direction
+        x2, y2 = self.end[0] - (SHORT + 6.0) * ux, self.end[1] - (SHORT + 6.0) * uy
+        (x1, y1), (cx, cy) = self.start, self.control
+        if self.straight:
+            return f"M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}"
+        return f"M{x1:.1f} {y1:.1f}Q{cx:.1f} {cy:.1f} {x2:.1f} {y2:.1f}"
+
+    def head(self) -> str:
+        """Return the points of its head."""
+        ux, uy = self.direction
+        tip_x, tip_y = self.end[0] - SHORT * ux, self.end[1] - SHORT * uy
+        points = [(tip_x, tip_y)]
+        points += [
+            (tip_x - HEAD * ux - s * 3.8 * uy, tip_y - HEAD * uy + s * 3.8 * ux) for s in (1, -1)
+        ]
+        return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+
+def course(start: Point, end: Point, marks: Sequence[Point]) -> Course:
+    """Return the course from start to end that stays clear of marks with the least bend.
+
+    Where none of the bends does, the one that comes least near.
+    """
+    middle_x, middle_y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
+    best, widest = None, -1.0
+    for bend in BENDS:
+        found = Course(start, (middle_x + bend, middle_y), end)
+        room = min((_distance(found, mark) for mark in marks), default=math.inf)
+        if room >= CLEAR:
+            return found
+        if room > widest:
+            best, widest = found, room
+    return best or Course(start, (middle_x, middle_y), end)
+
+
+def _distance(course: Course, mark: Point) -> float:
+    """Return how near a course comes to a mark; its own ends do not count."""
+    steps = 24
+    points = (course.at(k / steps) for k in range(1, steps))
+    return min(math.hypot(x - mark[0], y - mark[1]) for x, y in points)

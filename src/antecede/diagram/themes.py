@@ -1,0 +1,140 @@
+"""Colours of a diagram: as a style sheet that follows the reader's scheme, or written out.
+
+Pages take the style sheet. Pictures for slides and papers have their colours in each shape, and
+nothing else than plain attributes, which PowerPoint, Inkscape and LaTeX read as browsers do: no
+variables, no style sheet, no halo by `paint-order` (it is a copy of the text below the text).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+PAGE, LIGHT, DARK, PRINT = "page", "light", "dark", "print"
+FONT: Final = "system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif"
+PLAIN_FONT: Final = "DejaVu Sans,Arial,Helvetica,sans-serif"
+
+
+class Colours(NamedTuple):
+    """One scheme."""
+
+    paper: str
+    ink: str
+    faint: str
+    line: str
+    sent: str
+    done: str
+    held: str
+    held_edge: str
+    held_ink: str
+    wrong: str
+
+
+SCHEMES: Final = {
+    LIGHT: Colours(
+        *("#ffffff", "#1f2933", "#5f6d7c", "#c3ccd6", "#1d4ed8"),
+        *("#15803d", "#fde8b5", "#d99a1c", "#6b4400", "#c81e1e"),
+    ),
+    DARK: Colours(
+        *("#14181d", "#e6ebf0", "#93a1b0", "#46525f", "#8ab4ff"),
+        *("#5fd38a", "#4a3608", "#e0aa3a", "#ffe2a1", "#ff7b72"),
+    ),
+    # Without colour: what differs, differs in shape and in how dark it is.
+    PRINT: Colours(
+        *("#ffffff", "#000000", "#4d4d4d", "#b3b3b3", "#000000"),
+        *("#404040", "#e6e6e6", "#808080", "#000000", "#000000"),
+    ),
+}
+THEMES: Final = (LIGHT, DARK, PRINT)
+
+
+def style_sheet() -> str:
+    """Return the style sheet of pages: colours of the reader's scheme, which a page can override
+    through the custom properties.
+    """
+    light, dark = (
+        ";".join(f"--ac-{name.replace('_', '-')}:{value}" for name, value in of._asdict().items())
+        for of in (SCHEMES[LIGHT], SCHEMES[DARK])
+    )
+    names = [name.replace("_", "-") for name in Colours._fields]
+    rules = _rules(Colours(*(f"var(--ac-{name})" for name in names)))
+    body = "".join(f".ac .{css}{{{_as_css(of)}}}" for css, of in rules.items())
+    return (
+        f"\n.ac{{{light};color:var(--ac-ink);font:12px {FONT}}}\n"
+        f"@media (prefers-color-scheme:dark){{.ac{{{dark}}}}}\n"
+        ".ac text{fill:currentColor;paint-order:stroke;stroke:var(--ac-paper);stroke-width:3px;"
+        f"stroke-linejoin:round}}\n{body}\n.ac text.why{{stroke:var(--ac-held)}}"
+        ".ac text.beside{stroke:var(--ac-paper)}\n"
+    )
+
+
+def _rules(of: Colours) -> dict[str, dict[str, str]]:
+    """Return the attributes of each class of shapes; of two classes the later one counts."""
+    return {
+        "paper": {"fill": of.paper},
+        "name": {"font-weight": "600", "font-size": "14px"},
+        "title": {"font-weight": "600", "font-size": "15px"},
+        "small": {"fill": of.faint, "font-size": "11px"},
+        "state": {"fill": of.ink, "font-size": "10px"},
+        "label": {"font-weight": "600"},
+        "why": {"fill": of.held_ink, "font-size": "11px"},
+        "lane": {"stroke": of.line, "stroke-width": "1.5"},
+        "grid": {"stroke": of.line, "stroke-width": "1", "stroke-dasharray": "1 5"},
+        "arrow": {"stroke": of.sent, "stroke-width": "1.4", "fill": "none", "opacity": ".75"},
+        "flying": {"stroke-dasharray": "5 4"},
+        "head": {"fill": of.sent, "opacity": ".9"},
+        "sent": {"fill": of.sent},
+        "local": {"fill": of.ink},
+        "deliver": {"fill": of.done},
+        "record": {"fill": of.held_ink},
+        "hold": {"fill": of.paper, "stroke": of.held_edge, "stroke-width": "2"},
+        "release": {"fill": of.paper, "stroke": of.held_edge, "stroke-width": "2"},
+        "discard": {"stroke": of.faint, "stroke-width": "2", "fill": "none"},
+        "edge": {"stroke": of.faint, "stroke-width": "2", "fill": "none"},
+        "bar": {"fill": of.held, "stroke": of.held_edge, "stroke-width": "1"},
+        "passed": {"fill": of.faint},
+        "dim": {"opacity": ".22"},
+        "wrong": {"stroke": of.wrong, "stroke-width": "2.5", "fill": "none"},
+        "bad": {"fill": of.wrong, "font-weight": "600"},
+        "late": {"stroke": of.wrong},
+        "late-head": {"fill": of.wrong},
+    }
+
+
+def _as_css(attributes: Mapping[str, str]) -> str:
+    return ";".join(f"{name}:{value}" for name, value in attributes.items())
+
+
+_ELEMENT = re.compile(r"<(\w+) class=(?:\"([^\"]*)\"|'([^']*)')([^>]*)>")
+_TEXT = re.compile(r"<text class=\"([^\"]*)\"([^>]*)>([^<]*)</text>")
+
+
+def written_out(parts: Iterable[str], theme: str) -> list[str]:
+    """Return shapes with the colours of a theme in each of them, and without classes."""
+    colours = SCHEMES[theme]
+    rules = _rules(colours)
+
+    def attributes(css: str) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for name in css.split():
+            found |= rules.get(name, {})
+        return found
+
+    def shape(match: re.Match[str]) -> str:
+        css = match[2] if match[2] is not None else match[3]
+        return f"<{match[1]}{_as_xml(attributes(css))}{match[4]}>"
+
+    def text(match: re.Match[str]) -> str:
+        own = {"fill": colours.ink} | attributes(match[1])
+        back = colours.held if "why" in match[1].split() else colours.paper
+        back = colours.paper if "beside" in match[1].split() else back
+        halo = own | {"fill": back, "stroke": back, "stroke-width": "3"}
+        halo["stroke-linejoin"] = "round"
+        return "".join(f"<text{_as_xml(one)}{match[2]}>{match[3]}</text>" for one in (halo, own))
+
+    return [_ELEMENT.sub(shape, _TEXT.sub(text, part)) for part in parts]
+
+
+def _as_xml(attributes: Mapping[str, str]) -> str:
+    return "".join(f' {name}="{value.removesuffix("px")}"' for name, value in attributes.items())

@@ -1,0 +1,322 @@
+"""Questions about the events of a trace, against sets worked out the slow and obvious way."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antecede.causality.asking import CAUSES, CLOCKS, EVENTS, Causality
+from antecede.causality.asking import Event as Named
+from antecede.cli import main
+from antecede.cli.ask import split_words
+from antecede.errors import InputError
+from antecede.oracle.graph import Graph
+from antecede.trace.arrow import to_batch, write_events
+from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
+from tests.oracle.executions import executions
+
+
+def table_of(rows: Sequence[Event]) -> pa.Table:
+    placed = [row._replace(file_order=k) for k, row in enumerate(rows)]
+    return pa.Table.from_batches([to_batch(placed)])
+
+
+def places(table: pa.Table) -> list[int]:
+    rows: list[Any] = table["file_order"].to_pylist()
+    return rows
+
+
+def follows(rows: Sequence[Event]) -> dict[int, set[int]]:
+    """What each row of an execution directly follows: its member's row before, and its sending."""
+    sent: dict[str, int] = {}
+    for k, row in enumerate(rows):
+        if row.kind == SEND:
+            sent.setdefault(row.id, k)
+    last: dict[str | None, int] = {}
+    found: dict[int, set[int]] = {}
+    for k, row in enumerate(rows):
+        found[k] = {last[row.member]} if row.member in last else set()
+        if row.kind in (RECEIVE, DELIVER) and row.id in sent:
+            found[k].add(sent[row.id])
+        last[row.member] = k
+    return found
+
+
+def name_of(rows: Sequence[Event], k: int) -> Named | None:
+    """What names a row, where it is the first that is called so."""
+    row = rows[k]
+    named = Named(row.id, None if row.kind == SEND else row.member)
+    alike = [
+        j
+        for j, other in enumerate(rows)
+        if other.id == row.id and (named.member is None) == (other.kind == SEND)
+        if named.member is None or other.member == row.member
+    ]
+    own = row.kind != SEND and any(r.kind == SEND and r.member == row.member for r in rows)
+    return named if alike[0] == k and not own else None
+
+
+@given(executions(steps=24))
+def test_an_execution_is_asked_by_its_rows(rows: list[Event]) -> None:
+    kinds = {row.kind for row in rows}
+    if not (SEND in kinds and kinds & {RECEIVE, DELIVER}):
+        return
+    asked, graph = Causality(table_of(rows)), Graph(follows(rows))
+    assert asked.by == EVENTS
+    named = {k: name for k in range(len(rows)) if (name := name_of(rows, k)) is not None}
+    for k, name in named.items():
+        before = graph.ancestors(k)
+        after = {j for j in range(len(rows)) if k in graph.ancestors(j)}
+        assert places(asked.past(name)) == sorted(before)
+        assert places(asked.future(name)) == sorted(after)
+        assert places(asked.concurrent(name)) == sorted(
+            set(range(len(rows))) - before - after - {k}
+        )
+    ends = sorted(named)[:4]
+    for a in ends:
+        for b in ends:
+            check_pair(asked, graph, a, b, named)
+
+
+def check_pair(
+    asked: Causality, graph: Graph[int], a: int, b: int, named: Mapping[int, Named]
+) -> None:
+    before = a in graph.ancestors(b)
+    assert asked.precedes(named[a], named[b]) == before
+    chain = places(asked.path(named[a], named[b]))
+    between = {j for j in graph.ancestors(b) if a in graph.ancestors(j)}
+    assert places(asked.between(named[a], named[b])) == sorted(between)
+    if not before:
+        assert chain == []
+        return
+    assert (chain[0], chain[-1]) == (a, b)
+    for one, other in pairwise(chain):
+        immediate = [j for j in graph.ancestors(other) if one in graph.ancestors(j)]
+        assert one in graph.ancestors(other)
+        assert not immediate  # nothing comes between two steps
+
+
+@st.composite
+def declared(draw: st.DrawFn) -> dict[str, list[str]]:
+    names = [f"e{k}" for k in range(draw(st.integers(2, 9)))]
+    return {
+        name: draw(st.lists(st.sampled_from([*names[:k], "nowhere"]), max_size=3, unique=True))
+        for k, name in enumerate(names)
+    }
+
+
+def steps(parents: Mapping[str, Sequence[str]], a: str, b: str) -> int | None:
+    """How many steps a shortest chain from a to b has."""
+    far, todo = {b: 0}, deque([b])
+    while todo:
+        name = todo.popleft()
+        for parent in parents.get(name, ()):
+            if parent not in far:
+                far[parent] = far[name] + 1
+                todo.append(parent)
+    return far.get(a)
+
+
+@given(declared(), st.randoms())
+def test_declared_causes_are_asked_in_whatever_order_rows_come(
+    parents: dict[str, list[str]], random: Any
+) -> None:
+    graph = Graph(parents)
+    names = list(parents)
+    random.shuffle(names)
+    rows = [Event(id=name, member="m", parents=tuple(parents[name])) for name in names]
+    asked = Causality(table_of(rows), by=CAUSES)
+    lacking = sum(parent not in parents for of in parents.values() for parent in of)
+    assert len(asked.notes) == bool(lacking)
+    for a in names:
+        assert set(asked.past(a)["id"].to_pylist()) == graph.ancestors(a)
+        for b in names:
+            before = a in graph.ancestors(b)
+            assert asked.precedes(a, b) == before
+            chain: list[Any] = asked.path(a, b)["id"].to_pylist()
+            assert len(chain) == ((steps(parents, a, b) or 0) + 1 if before else 0)
+            assert all(x in parents[y] for x, y in pairwise(chain))
+
+
+def clocked(rows: Sequence[Event]) -> list[Event]:
+    """The same execution as a log of vector clocks."""
+    sent: dict[str, dict[str, int]] = {}
+    now: dict[str, dict[str, int]] = {}
+    found = []
+    for row in rows:
+        member = str(row.member)
+        clock = dict(now.get(member, {}))
+        if row.kind != SEND:
+            for name, count in sent[row.id].items():
+                clock[name] = max(clock.get(name, 0), count)
+        clock[member] = now.get(member, {}).get(member, 0) + 1
+        now[member] = clock
+        if row.kind == SEND:
+            sent[row.id] = clock
+        names, counts = tuple(clock), tuple(clock.values())
+        own = f"{member}:{clock[member]}"
+        found.append(Event(id=own, member=member, clock_members=names, clock_counts=counts))
+    return found
+
+
+@given(executions(steps=20))
+def test_vector_clocks_say_what_the_rows_say(rows: list[Event]) -> None:
+    if not rows:
+        return
+    log = clocked(rows)
+    asked, graph = Causality(table_of(log)), Graph(follows(rows))
+    assert asked.by == CLOCKS
+    named = {k: Named(row.id) for k, row in enumerate(log)}
+    for k in named:
+        assert places(asked.past(named[k])) == sorted(graph.ancestors(k))
+    for a in list(named)[:4]:
+        for b in list(named)[-4:]:
+            check_pair(asked, graph, a, b, named)
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+FORK = [
+    Event(id="a", member="m"),
+    Event(id="b", member="n", parents=("a",)),
+    Event(id="c", member="o", parents=("a", "lost")),
+]
+
+
+def test_what_is_not_there_is_refused_with_what_looks_like_it() -> None:
+    asked = Causality(table_of([*FORK, Event(id="abc", member="m")]))
+    with pytest.raises(InputError, match=r"no event has the id ab; there are abc"):
+        asked.past("ab")
+    with pytest.raises(InputError, match="b at m is not in the trace; the id b is"):
+        asked.past(Named("b", "m"))
+    with pytest.raises(InputError, match="by= is one of"):
+        Causality(table_of(FORK), by="magic")
+    with pytest.raises(InputError, match="no rows of both sendings and receipts"):
+        Causality(table_of(FORK), by=EVENTS)
+    with pytest.raises(InputError, match=r"by clocks: this trace tells .* by causes alone"):
+        Causality(table_of(FORK), by=CLOCKS)
+
+
+def test_an_id_of_several_runs_needs_one() -> None:
+    rows = [row._replace(run=run) for run in "xy" for row in FORK[:2]]
+    asked = Causality(table_of(rows))
+    with pytest.raises(InputError, match=r"b is in 2 runs: say which \(x, y\)"):
+        asked.past("b")
+    assert asked.past(Named("b", run="y")).select(["id", "run"]).to_pylist() == [
+        {"id": "a", "run": "y"}
+    ]
+    assert not len(asked.concurrent(Named("b", run="y")))  # other runs are other worlds
+
+
+def test_the_package_is_asked_by_its_name() -> None:
+    import antecede.causality as causality
+
+    asked: Causality = causality(table_of(FORK))  # type: ignore[operator]
+    assert asked.precedes("a", "c")
+
+
+def test_rows_on_a_cycle_have_no_place() -> None:
+    rows = [Event(id="a", parents=("b",)), Event(id="b", parents=("a",)), Event(id="c")]
+    asked = Causality(table_of(rows))
+    assert "2 rows without a place" in " ".join(asked.notes)
+    with pytest.raises(InputError, match="a has no place in the order"):
+        asked.future("a")
+
+
+def test_arrivals_of_what_nobody_sent_are_told() -> None:
+    rows = [
+        Event(kind=SEND, id="a", member="P"),
+        Event(kind=DELIVER, id="a", member="Q"),
+        Event(kind=DELIVER, id="x", member="Q"),
+    ]
+    asked = Causality(table_of(rows))
+    assert asked.notes == [
+        "1 arrival of messages that no row says to be sent: what came before these there is not "
+        "known"
+    ]
+    assert asked.precedes("a", "x")
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def test_words_are_paths_a_question_and_ids() -> None:
+    assert split_words(["p", "q", "past", "a", "b"]) == (["p", "q"], "past", ["a", "b"])
+    assert split_words(["past", "past", "a"]) == (["past"], "past", ["a"])  # a file called so
+    for words, why in (
+        (["p"], "no question"),
+        (["p", "past"], "past asks about ID...; 0 ids given"),
+        (["p", "before", "a"], "before asks about A B; 1 id given"),
+        (["p", "concurrent", "a", "b"], "concurrent asks about ID; 2 ids given"),
+    ):
+        with pytest.raises(InputError, match=why):
+            split_words(words)
+
+
+def asking(path: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    code = main(["ask", str(path), *words])
+    told = capsys.readouterr()
+    return code, told.out + told.err
+
+
+def test_the_command_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "log.parquet"
+    write_events([row._replace(file_order=k) for k, row in enumerate(FORK)], path)
+    code, said = asking(path, capsys, "past", "b")
+    assert code == 0
+    assert said.startswith("1 of 3 events happened before b, by declared causes:\n")
+    assert "Note: 1 cause that the trace does not have" in said
+    assert asking(path, capsys, "before", "a", "b")[1].startswith(
+        "yes: a happened before b; a chain of 1 step, by declared causes:"
+    )
+    code, said = asking(path, capsys, "before", "b", "a")
+    assert code == 1
+    assert said.startswith("no: a happened before b; a chain of 1 step")
+    assert asking(path, capsys, "before", "b", "c")[:1] == (1,)
+    assert "no: b and b are one event" in asking(path, capsys, "before", "b", "b")[1]
+    assert "none: b did not happen before c" in asking(path, capsys, "between", "b", "c")[1]
+    assert "1 of 3 events is concurrent with b, by" in asking(path, capsys, "concurrent", "b")[1]
+    code, said = asking(path, capsys, "future", "a", "--json")
+    plain = json.loads(said)
+    assert (plain["answer"], [row["id"] for row in plain["rows"]]) == (2, ["b", "c"])
+    out = tmp_path / "out.csv"
+    assert "2 rows -> " in asking(path, capsys, "future", "a", "-o", str(out))[1]
+    assert len(out.read_text().splitlines()) == 3
+    assert asking(path, capsys, "future", "a", "-o", str(out))[0] == 2
+
+
+def test_arrivals_are_named_by_member(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        Event(kind=SEND, id="a@x", member="P"),
+        Event(kind=DELIVER, id="a@x", member="Q"),
+        Event(kind=SEND, id="b", member="Q"),
+    ]
+    path = tmp_path / "log.parquet"
+    write_events([row._replace(file_order=k) for k, row in enumerate(rows)], path)
+    assert asking(path, capsys, "past", "a@x@Q")[1].startswith(
+        "1 of 3 events happened before a@x at Q, by rows of sendings and arrivals"
+    )
+    assert asking(path, capsys, "past", "a@x")[1].startswith("0 of 3 events happened before a@x,")
+    assert "a@x at R is not in the trace" in asking(path, capsys, "past", "a@x@R")[1]
+
+
+def test_cells_hold_no_control_characters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [Event(id="a", member="\x1b[2Jm", text="x\ny\x07" + "z" * 99), Event(id="b")]
+    path = tmp_path / "log.parquet"
+    write_events([row._replace(file_order=k) for k, row in enumerate(rows)], path)
+    said = asking(path, capsys, "concurrent", "b", "--table")[1]
+    assert "\x1b" not in said
+    assert "\x07" not in said
+    assert len(said.splitlines()) == 2
+    assert max(map(len, said.splitlines())) < 100

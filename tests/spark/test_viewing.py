@@ -1,0 +1,53 @@
+"""Pieces cut by Spark are those that one process cuts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from antecede.errors import InputError
+from antecede.spark.viewing import write_tiles as write_on_spark
+from antecede.view.tiles import ABOUT, Tiles, write_tiles
+from tests.view.made import declared, drawn, trace_of
+from tests.view.unpacked import unpacked
+
+
+@pytest.mark.parametrize("made", [drawn(4, events=800), declared(2)])
+def test_levels_members_and_events_are_the_same(spark: Any, made: Any, tmp_path: Path) -> None:
+    file = tmp_path / "trace.parquet"
+    pq.write_table(made.events, file)
+    write_tiles(made, tmp_path / "local", "t")
+    rows = write_on_spark(spark.read.parquet(str(file)), tmp_path / "spark", "t")
+    assert rows == len(made.events)
+    said = [json.loads((tmp_path / one / ABOUT).read_text()) for one in ("local", "spark")]
+    for name in ("rows", "low", "high", "timed", "levels"):
+        assert said[0][name] == said[1][name]
+    ours, theirs = (Tiles(tmp_path / one) for one in ("local", "spark"))
+    counts = [
+        dict(zip(*(one._members[name].to_pylist() for name in ("member", "rows")), strict=True))
+        for one in (ours, theirs)
+    ]
+    assert counts[0] == counts[1]
+    for level in said[0]["levels"]:
+        found = []
+        for one in (ours, theirs):
+            names = one._members["member"].to_pylist()
+            cells = one._level(level["level"]).to_table().to_pylist()
+            found.append({(c["bin"], names[c["member"]]): c["rows"] for c in cells})
+        assert found[0] == found[1]
+    blocks = [unpacked(one.block({}))[1] for one in (ours, theirs)]
+    for name in ("offsets", "causes", "kind", "place"):
+        assert blocks[0][name].tolist() == blocks[1][name].tolist()
+
+
+def test_a_table_without_ids_is_refused(spark: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no column id"):
+        write_on_spark(spark.createDataFrame([(1,)], ["x"]), tmp_path / "t", "t")
+    trace = trace_of([{"id": "a", "member": "p"}])
+    pq.write_table(trace.events.slice(0, 0), tmp_path / "empty.parquet")
+    with pytest.raises(InputError, match="no event"):
+        write_on_spark(spark.read.parquet(str(tmp_path / "empty.parquet")), tmp_path / "u", "t")

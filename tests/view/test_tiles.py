@@ -1,0 +1,189 @@
+"""Traces in pieces: counts and events of every stretch are those of the whole."""
+
+from __future__ import annotations
+
+import json
+import random
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from antecede.causality.asking import Event
+from antecede.errors import InputError
+from antecede.trace.arrow import Trace
+from antecede.view import tiles
+from antecede.view.columns import event_time
+from antecede.view.copies import copies
+from antecede.view.tiles import ABOUT, Tiles, about, write_tiles
+from tests.view.made import T0, declared, drawn, moved, trace_of
+from tests.view.unpacked import unpacked
+
+
+@pytest.fixture
+def trace() -> Trace:
+    return drawn(11, events=3000, members=7)
+
+
+def asked(source: Tiles, **how: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    return unpacked(source.block({name: str(value) for name, value in how.items()}))
+
+
+def test_every_level_counts_every_row(trace: Trace, tmp_path: Path) -> None:
+    write_tiles(trace, tmp_path, "t")
+    source = Tiles(tmp_path)
+    said = json.loads((tmp_path / ABOUT).read_text())
+    assert said["rows"] == len(trace.events)
+    times = np.asarray(event_time(trace.events).to_pylist())
+    members = trace.events["member"].to_pylist()
+    names = source._members["member"].to_pylist()
+    for level in said["levels"]:
+        cells = source._level(level["level"]).to_table().to_pylist()
+        found = {(cell["bin"], names[cell["member"]]): cell["rows"] for cell in cells}
+        wanted: dict[tuple[int, str], int] = {}
+        for time, member in zip(times.tolist(), members, strict=True):
+            key = (time - said["low"]) // level["width"], str(member)
+            wanted[key] = wanted.get(key, 0) + 1
+        assert found == wanted
+
+
+def test_a_stretch_has_its_events_or_their_counts(
+    trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiles, "PIECE", 300)
+    write_tiles(trace, tmp_path, "t")
+    source = Tiles(tmp_path)
+    times = np.asarray(event_time(trace.events).to_pylist())
+    low, span = times.min(), int(times.max() - times.min())
+    draw = random.Random(3)
+    kinds = set()
+    for _ in range(25):
+        x0 = draw.randrange(span)
+        x1 = min(span, x0 + int(span * draw.random() ** 4) + 1)
+        meta, arrays = asked(source, x0=x0, x1=x1)
+        assert meta["of"] == len(times)
+        if "piece" in meta:
+            kinds.add("piece")
+            first, last = meta["piece"]["from"], meta["piece"]["to"]
+            assert first <= x0
+            assert last >= x1
+            inside = (times >= low + first) & (times <= low + last)
+            assert sorted(arrays["time.event_time"]) == sorted(times[inside] - low)
+        else:
+            kinds.add("grid")
+            grid = meta["grid"]
+            bins = (times - low) // grid["width"]
+            inside = (bins >= x0 // grid["width"]) & (bins <= x1 // grid["width"])
+            assert arrays["grid.rows"].sum() == inside.sum()
+    assert kinds == {"piece", "grid"}
+
+
+def test_it_begins_with_an_event_and_finds_others(trace: Trace, tmp_path: Path) -> None:
+    write_tiles(trace, tmp_path, "t")
+    ids = [str(id) for id in trace.events["id"].to_pylist()]
+    meta, arrays = unpacked(Tiles(tmp_path, Event(ids[700])).block({}))
+    assert arrays["id.texts"][arrays["id"][meta["around"]]] == ids[700]
+    meta, arrays = asked(Tiles(tmp_path), find=ids[-1])
+    assert arrays["id.texts"][arrays["id"][meta["around"]]] == ids[-1]
+    with pytest.raises(InputError, match="is not in the pieces"):
+        Tiles(tmp_path, Event("nowhere"))
+    with pytest.raises(InputError, match="no event behind"):
+        asked(Tiles(tmp_path), find="nowhere")
+    with pytest.raises(InputError, match="no place"):
+        asked(Tiles(tmp_path), x0="here", x1="there")
+
+
+def test_without_times_rows_go_as_listed(tmp_path: Path) -> None:
+    write_tiles(declared(1), tmp_path, "t")
+    meta, arrays = unpacked(Tiles(tmp_path).block({}))
+    assert meta["times"] == []
+    assert sorted(arrays["place"]) == list(range(50))
+
+
+def test_rows_without_a_time_are_counted(tmp_path: Path) -> None:
+    rows = [moved("send", "a", "p", 0), {"id": "b", "member": "p", "kind": "send"}]
+    write_tiles(trace_of(rows), tmp_path, "t")
+    meta, _ = unpacked(Tiles(tmp_path).block({}))
+    assert meta["of"] == 1
+    assert any("1 row without a time" in one["what"] for one in meta["findings"])
+
+
+@pytest.mark.slow
+def test_a_million_events_at_one_instant(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    from antecede.trace.arrow import QUARANTINE_SCHEMA
+    from antecede.trace.rows import conform
+
+    size = 1_000_000
+    table = pa.table(
+        {
+            "id": [f"e{k}" for k in range(size)],
+            "member": ["p"] * size,
+            "send_time": np.full(size, T0),
+        }
+    )
+    write_tiles(Trace(conform(table), QUARANTINE_SCHEMA.empty_table(), "table", {}), tmp_path, "t")
+    meta, arrays = unpacked(Tiles(tmp_path).block({}))
+    assert "grid" in meta
+    assert arrays["grid.rows"].tolist() == [size]
+    meta, arrays = asked(Tiles(tmp_path), x0=0, x1=0)
+    assert arrays["grid.rows"].tolist() == [size]
+
+
+def test_a_folder_that_is_taken_or_none(trace: Trace, tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("mine")
+    with pytest.raises(InputError, match="not empty"):
+        write_tiles(trace, tmp_path, "t")
+    with pytest.raises(InputError, match="not empty"):
+        write_tiles(trace, tmp_path, "t", force=True)
+    with pytest.raises(InputError, match="is a file"):
+        write_tiles(trace, tmp_path / "other", "t")
+    folder = tmp_path / "cut"
+    write_tiles(trace, folder, "t")
+    write_tiles(trace, folder, "t", force=True)
+    said = json.loads((folder / ABOUT).read_text())
+    (folder / ABOUT).write_text(json.dumps({**said, "version": 9}))
+    with pytest.raises(InputError, match="version 9"):
+        Tiles(folder)
+    (folder / ABOUT).write_text("{")
+    with pytest.raises(InputError, match="no pieces"):
+        Tiles(folder)
+
+
+def test_a_piece_marks_what_the_whole_trace_lost(
+    trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiles, "PIECE", 60)
+    write_tiles(trace, tmp_path, "t")
+    source = Tiles(tmp_path)
+    marks = copies(trace.events).marks
+    span = json.loads((tmp_path / ABOUT).read_text())["high"] - T0
+    seen = set()
+    for k in range(40):
+        meta, arrays = asked(source, x0=span * k // 40, x1=span * k // 40)
+        assert meta["by"] == "events"
+        assert meta["events"] == len(arrays["place"])
+        for place, mark in zip(arrays["place"], arrays["marks"], strict=True):
+            assert mark == marks[int(place)]
+            seen.add(int(mark))
+    assert len(seen) > 2
+
+
+def test_a_piece_with_rows_of_one_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiles, "PIECE", 6)
+    sends = [moved("send", f"a{k}", "p", k) for k in range(10)]
+    comes = [moved("deliver", f"a{k}", "q", 1000 + k) for k in range(10)]
+    write_tiles(trace_of([*sends, *comes]), tmp_path, "t")
+    meta, arrays = asked(Tiles(tmp_path), x0=1003 * 10**6, x1=1004 * 10**6)
+    assert meta["by"] == "events"
+    assert set(arrays["kind"]) == {2}
+    assert meta["events"] >= 2
+
+
+def test_levels_nest() -> None:
+    widths = [one["width"] for one in about("t", 10**6, 0, 10**15, True)["levels"]]
+    assert all(a == 2 * b for a, b in pairwise(widths))
+    assert widths[0] * tiles.COARSEST > 10**15
