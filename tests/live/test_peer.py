@@ -389,3 +389,141 @@ def test_an_application_that_takes_nothing_does_not_find_the_others_silent(
             assert list(slow.node.links) == [link]
 
     run(work)
+
+
+@pytest.mark.parametrize("order", ["causal", "reply", "fifo", "none"])
+def test_nothing_is_sent_or_taken_after_a_leave(order: str) -> None:
+    async def work() -> None:
+        async with peer("a", order=order) as a, peer("b", order=order) as b:
+            await a.found()
+            await b.join(a.address)
+            taken: list[bytes] = []
+
+            async def taking() -> None:
+                async for message in b:
+                    taken.append(message.payload)
+
+            task = asyncio.create_task(taking())
+            await a.send(b"before")
+            await until(lambda: taken == [b"before"])
+            b.send_nowait(b"last words")
+            await b.leave()
+            await task
+            await b.leave()
+            for late in (b.send(b"x"), b.join(a.address), b.found(), b.room(), take(b, 1)):
+                with pytest.raises(PeerError, match=r"^b has left$"):
+                    await late
+            for what in (lambda: b.send_nowait(b"x"), lambda: b.put_out("a")):
+                with pytest.raises(PeerError, match=r"^b has left$"):
+                    what()
+            assert (b.status().healthy, b.status().trouble) == (False, "it has left")
+            assert [m.payload for m in await take(a, 1)] == [b"last words"]
+            assert a.members == ("a",)
+            await until(lambda: not b.node.links)
+            assert b.node.upkeep.dials(1 << 62) == []
+            assert (a.node.refused, b.node.refused) == ({}, {})
+
+    run(work)
+
+
+@pytest.mark.parametrize("order", ["causal", "reply", "fifo", "none"])
+def test_what_somebody_says_behind_its_leave_nobody_takes(order: str) -> None:
+    async def work() -> None:
+        async with peer("a", order=order) as a, peer("b", order=order) as b:
+            await a.found()
+            await b.join(a.address)
+            b.node.leave()
+            b.node.active.say(b"as a program that does not heed it")
+            b.node.active.flush()
+            newest = b.node.active.lanes.newest(b.node.lane)
+            b._running.soon()
+            await until(lambda: a.node.active.lanes.newest(b.node.lane) == newest)
+            await until(lambda: a.members == ("a",))
+            assert [str(e.change) for e in a.node.take_delivered() if isinstance(e, View)][-1:] == [
+                "b left"
+            ]
+            assert a.node.active.place == 0
+            assert a.node.active.lanes.left == {b.node.lane}
+
+    run(work)
+
+
+def test_a_store_knows_that_its_member_left(tmp_path: Path) -> None:
+    async def work() -> None:
+        store = tmp_path / "b.db"
+        async with peer("a") as a:
+            await a.found()
+            async with peer("b", store=store) as b:
+                await b.join(a.address)
+                await a.send(b"not taken")
+                await until(lambda: b.node.active.place == 1)
+                await b.leave()
+            async with peer("b", store=store) as b:
+                left = r"b has left, as .*b\.db says: begin with a new store"
+                with pytest.raises(PeerError, match=left):
+                    await b.join(a.address)
+                with pytest.raises(PeerError, match=left):
+                    await b.send(b"x")
+                assert [m.payload for m in await take(b, 1)] == [b"not taken"]
+                with pytest.raises(PeerError, match=left):
+                    await take(b, 1)
+                assert not b.node.links
+            async with peer("b", store=tmp_path / "new.db") as b:
+                await b.join(a.address)
+                await until(lambda: a.members == ("a", "b"))
+
+    run(work)
+
+
+def test_a_peer_is_in_one_group_and_says_so(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with peer("a") as a, peer("b", store=tmp_path / "b.db") as b:
+            await a.found()
+            with pytest.raises(LocalError, match="a is in a group already"):
+                await a.found()
+            for address in (a.address, "127.0.0.1:1"):
+                with pytest.raises(LocalError, match="a is in a group already"):
+                    await a.join(address)
+            await b.join(a.address)
+            with pytest.raises(LocalError, match="b is in a group already"):
+                await b.join(a.address)
+        async with peer("b", store=tmp_path / "b.db") as b:
+            await b.join("127.0.0.1:1")
+            await b.found()
+        for late in (b.found(), b.join(a.address), b.leave(), b.room(), b.kept(), b.send(b"x")):
+            with pytest.raises(PeerError, match="b has ended"):
+                await late
+
+    run(work)
+
+
+def test_a_peer_begins_once() -> None:
+    async def work() -> None:
+        async with peer("a") as a:
+            with pytest.raises(LocalError, match="a has begun already"):
+                await a.__aenter__()
+            b = peer("b", listen=a.address)
+            with pytest.raises(PeerError, match="cannot listen"):
+                await b.__aenter__()
+        with pytest.raises(LocalError, match="a has begun already"):
+            await a.__aenter__()
+        async with b:
+            await b.found()
+
+    run(work)
+
+
+def test_a_peer_is_for_the_loop_in_which_it_began() -> None:
+    async def begin() -> Peer:
+        one = await peer("a").__aenter__()
+        await one.found()
+        return one
+
+    with asyncio.Runner() as first:
+        a = first.run(begin())
+        for late in (lambda: a.send(b"x"), lambda: take(a, 1), a.kept, a.found, a.leave):
+            with pytest.raises(LocalError, match="a began in another event loop"):
+                run(late)
+        with pytest.raises(LocalError, match="a began in another event loop"):
+            a.send_nowait(b"x")
+        first.run(a.close())

@@ -38,7 +38,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from antecede.errors import LocalError, PeerError
 from antecede.formatting import shown
-from antecede.live.drivers.addresses import joined_address, reached_at, split_address
+from antecede.live.begun import Begun
+from antecede.live.drivers.addresses import (
+    addresses_of,
+    joined_address,
+    reached_at,
+    split_address,
+)
 from antecede.live.drivers.tcp import MAX_READY, TcpDriver
 from antecede.live.events import (
     LIFE_LENGTH,
@@ -187,6 +193,9 @@ class Peer:
         """Whether there is more to do when something is sent than to send it."""
         self.status_address = ""
         """Where it is served how the peer is doing; empty: nowhere."""
+        self._begun = Begun(name)
+        self._restored = False
+        """Whether it goes on in the group that its store knew."""
         self._node: Node | None = None
         self._driver: TcpDriver | None = None
         self._ready: deque[Delivery] = deque()
@@ -207,7 +216,19 @@ class Peer:
     # -- beginning and end -------------------------------------------------------------------------
 
     async def __aenter__(self) -> Peer:
-        """Open the store, listen, and go on in the group that the store knows."""
+        """Open the store, listen, and go on in the group that the store knows.
+
+        Raises LocalError for the second time: a peer begins once.
+        """
+        self._begun.begin()
+        try:
+            await self._begin()
+        except BaseException:
+            self._begun.failed()
+            raise
+        return self
+
+    async def _begin(self) -> None:
         store = self._opened()
         life = _life(store)
         self._node = node = making.node_kind(self.settings)(
@@ -228,6 +249,7 @@ class Peer:
             if (clock := self._driver.clock) is not None:
                 clock.alarmed = self._on_alarm
                 await clock.begin()
+            self._restored = saved is not None
             if saved is not None:
                 node.restore(saved, time.monotonic_ns())
             await self._begin_to_listen(node)
@@ -238,7 +260,6 @@ class Peer:
                 self._endpoint.close()
             await self._driver.close()
             raise
-        return self
 
     def _opened(self) -> Store | None:
         if self._store_path is None:
@@ -307,7 +328,8 @@ class Peer:
         trace: TracebackType | None,
     ) -> None:
         """End: with a store to go on later, without one by leaving the group."""
-        if self._store_path is None and error is None and self._in_group and not self.node.out:
+        stays = self._ended or self._store_path is not None or error is not None
+        if not (stays or self.node.out or self.node.left) and self._in_group:
             await self.leave()
         await self.close()
 
@@ -374,6 +396,7 @@ class Peer:
         """Return how the peer is doing now."""
         broken = self._running.broken
         trouble = str(broken) if broken is not None else "it has ended" if self._ended else ""
+        trouble = trouble or ("it has left" if self.node.left else "")
         lost = self._trace.lost if self._trace is not None else 0
         left = self._tls.left_s(time.time()) if self._tls is not None else None
         return status_of(
@@ -383,27 +406,28 @@ class Peer:
         )
 
     async def found(self) -> None:
-        """Begin a group of one, unless the store knows one already."""
-        if not self._in_group:
+        """Begin a group of one, unless the peer goes on in the group that its store knows.
+
+        Raises LocalError when it is in a group otherwise, PeerError when it has left, or ended.
+        """
+        if self._is_new():
             self._running.show()
             self.node.found(secrets.token_bytes(8))
             self._running.soon()
             await self._until(self._settled)
 
     async def join(self, address: str | Sequence[str], *, timeout_s: float = 10.0) -> None:
-        """Join the group of the member at "HOST:PORT", unless the store knows one already.
+        """Join the group of the member at "HOST:PORT", unless the peer goes on in the group that
+        its store knows.
 
         Of several addresses one after the other is called, until somebody answers who is in a
         group. Raises PeerError when nobody lets one in within `timeout_s`, or at once when somebody
-        refuses; it says why.
+        refuses; it says why. Raises LocalError when the peer is in a group otherwise, PeerError
+        when it has left, is out of the group, or has ended.
         """
-        if self._in_group:
+        addresses = addresses_of(address)
+        if not self._is_new():
             return
-        addresses = [address] if isinstance(address, str) else list(address)
-        if not addresses:
-            raise LocalError("join needs an address: HOST:PORT")
-        for one in addresses:
-            split_address(one)
         failures: list[str] = []
 
         def called(error: Exception | None) -> None:
@@ -423,6 +447,18 @@ class Peer:
         await self._until(self._settled)
         if self._timed:  # what goes out before all are connected comes too late for its bounds
             await self._until(lambda: not self.node.upkeep.unheard(), LINKS_S)
+
+    def _is_new(self) -> bool:
+        """Whether there is a group to begin or to join; False: the store knew one."""
+        self._check_going(self.node)
+        if not self._in_group:
+            return True
+        if not self._restored:
+            raise LocalError(
+                f"{self.name} is in a group already, and is in one at a time: for another group "
+                "make another Peer"
+            )
+        return False
 
     async def _try_to_join(
         self, address: str, called: Callable[[Exception | None], None], end: float
@@ -449,13 +485,20 @@ class Peer:
         return not node.durable or node.safe().get(node.lane, 0) > 0
 
     async def leave(self, *, timeout_s: float = 5.0) -> None:
-        """Leave for good: say so, and wait until all who are connected know."""
+        """Leave for good: say so, and wait until all who are connected know.
+
+        Nothing is sent or taken from then on, and nobody is called: an iteration that goes on ends
+        behind what had come by then. With a store a later start on it finds that it has left.
+        Raises PeerError when the peer has ended.
+        """
+        self._check_open()
         node = self.node
         self._running.show()
         node.leave()
         self._running.soon()
         connected = set(node.greeted)
         await self._until(lambda: not connected & node.greeted.keys() & set(node.owed()), timeout_s)
+        node.parted = True
 
     def put_out(self, member: str, why: str = "") -> None:
         """Put a member out of the group: nothing more is taken from it.
@@ -463,6 +506,7 @@ class Peer:
         What anybody took of it before is handed on to all. Raises LocalError for who is no other
         member, PeerError in the part without a majority where that stops.
         """
+        self._check()
         if self.node.stopped:
             raise PeerError(f"{self.name} hears no majority of the group: nobody is put out")
         lanes = [lane for lane in self.node.others() if member_of(lane) == member]
@@ -486,7 +530,7 @@ class Peer:
         In orders by topics: to all that subscribe to one of `topics`. Without a store that is at
         once. Waits while most of the others cannot keep up. Raises
         LocalError for what is no message, or answers one that was never here, and PeerError when
-        the peer is out of the group, or in the part without a majority where that stops.
+        the peer has left, is out of the group, or in the part without a majority where that stops.
         """
         await self.room()
         sent = self.send_nowait(payload, reply_to=reply_to, topics=topics)
@@ -495,6 +539,7 @@ class Peer:
 
     async def kept(self) -> None:
         """Wait until what was sent so far will survive a crash of this peer."""
+        self._check_open()
         if self.node.durable:
             number = self._batch_to_come()
             await self._until(lambda: self._is_safe(number))
@@ -503,7 +548,9 @@ class Peer:
         """Whether a batch of one's own will survive a crash. Raises where it never will."""
         if self.node.safe().get(self.node.lane, 0) >= number:
             return True
-        self._check()
+        self._check_open()  # after a leave it still may be
+        if self.node.out:
+            raise PeerError(f"{self.name} is out of the group: {self.node.out}")
         return False
 
     def send_nowait(
@@ -576,45 +623,58 @@ class Peer:
 
     async def room(self) -> None:
         """Wait while most of the others cannot keep up, as `send` does before it sends."""
-        driver = self._running
-        ordering = self.node.ordering
+        ordering, driver = self._check(), self._running
         at_most = min(PENDING, self.settings.memory // 4)
-        while ordering is not None and (
-            ordering.waiting_bytes > PENDING or driver.choked() or driver.behind(at_most)
-        ):
-            self._check()
+        while ordering.waiting_bytes > PENDING or driver.choked() or driver.behind(at_most):
             await self._next_change(0.05)
+            self._check()
 
     # -- receiving ---------------------------------------------------------------------------------
 
     def __aiter__(self) -> AsyncIterator[Message]:
-        """Return the messages of the others, in the order of the group."""
+        """Return the messages of the others, in the order of the group.
+
+        It ends when the peer leaves or ends; begun after it has left it hands over what is still
+        there, and raises PeerError. A peer has one flow of messages: of two iterations, of
+        whichever kind, each gets some of them, and neither all.
+        """
         return self._messages()
 
     async def _messages(self) -> AsyncIterator[Message]:
         # As `events`, and not over it: a second generator in between costs as much as all else.
+        too_late = self.node.left
         while await self._more():
             for message in self._run:
                 yield message
             self._finished(self._current)
+        self._end_taking(too_late)
+
+    def _end_taking(self, too_late: bool) -> None:
+        """Raise PeerError where an iteration was begun after the peer had left."""
+        if too_late:
+            raise self._has_left()
 
     async def events(self) -> AsyncIterator[Event]:
         """Return messages, and views where the members change, in the order of the group.
 
-        Raises PeerError when the peer is put out, StoreError when its store fails.
+        Ends as the iteration of messages does, with which it shares them. Raises PeerError when
+        the peer is put out, or had left before, StoreError when its store fails.
         """
+        too_late = self.node.left
         while await self._more(self._others):
             while self._others:
                 yield self._others.popleft()
             for message in self._run:
                 yield message
             self._finished(self._current)
+        self._end_taking(too_late)
 
     async def batches(self) -> AsyncIterator[Said]:
         """Return what each member said at once, as it comes: the quickest way.
 
-        All of it counts as done when the next is asked for.
+        All of it counts as done when the next is asked for. Ends and raises as `events`.
         """
+        too_late = self.node.left
         while await self._more():
             said, left = self._current, self._left
             self._current, self._payloads = None, iter(())
@@ -622,6 +682,7 @@ class Peer:
                 self._hand_over(said, len(said.payloads))
                 yield said.tail(left)
                 self._finished(said)
+        self._end_taking(too_late)
 
     async def _more(self, others: deque[View | GivenUp] | None = None) -> bool:
         """Wait until there are messages in `_run`, or something in `others`; False: it has ended.
@@ -634,7 +695,7 @@ class Peer:
             self._ready.extend(self.node.take_delivered())
             if self._ready:
                 continue
-            if self._ended:
+            if self._ended or self.node.left:
                 return False
             self._check()
             await self._next_change(None)
@@ -726,18 +787,35 @@ class Peer:
 
     def _check(self) -> Ordering:
         """Return the ordering of the group one is in. Raises where nothing goes on."""
-        driver, node = self._driver, self._node
-        if driver is None or node is None:
-            raise LocalError("a peer begins with `async with Peer(...) as peer`")
-        if driver.broken is not None:
-            raise driver.broken
-        if node.out:
-            raise PeerError(f"{self.name} is out of the group: {node.out}")
-        if self._ended:
-            raise PeerError(f"{self.name} has ended")
+        node = self.node
+        self._check_going(node)
         if node.ordering is None:
             raise PeerError(f"{self.name} is in no group yet: `join` or `found` one")
         return node.ordering
+
+    def _check_open(self) -> None:
+        """Raise before the peer has begun, in another loop, and where it is over."""
+        if self._ended:
+            raise PeerError(f"{self.name} has ended")
+        self._begun.check()
+        if (broken := self._running.broken) is not None:
+            raise broken
+
+    def _check_going(self, node: Node) -> None:
+        """Raise where a peer cannot go on, nor begin, in a group."""
+        self._check_open()
+        if node.left:
+            raise self._has_left()
+        if node.out:
+            raise PeerError(f"{self.name} is out of the group: {node.out}")
+
+    def _has_left(self) -> PeerError:
+        if not self._restored:
+            return PeerError(f"{self.name} has left")
+        return PeerError(
+            f"{self.name} has left, as {self._store_path} says: begin with a new store, or another "
+            "file"
+        )
 
     # -- waiting -----------------------------------------------------------------------------------
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import socket
+from collections.abc import Iterable
 from typing import Final
 
 from antecede.errors import LocalError
+from antecede.formatting import shown
 
 _OUTSIDE: Final = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
 """Addresses that are nobody's (RFC 5737, RFC 3849): the way to them is the way out."""
@@ -20,6 +22,19 @@ def split_address(address: str) -> tuple[str, int]:
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
         raise LocalError(f"an address is HOST:PORT, not {address!r:.80}")
     return host.strip("[]"), int(port)
+
+
+def addresses_of(given: object) -> list[str]:
+    """Return the addresses that `join` is given: one text, or several. Raises LocalError."""
+    several = [given] if isinstance(given, str) else given
+    if not isinstance(several, Iterable) or isinstance(several, bytes):
+        raise LocalError(f"join needs an address, HOST:PORT, or several, not {shown(given)}")
+    found = list(several)
+    if not found:
+        raise LocalError("join needs an address: HOST:PORT")
+    for one in found:
+        split_address(one)
+    return found
 
 
 def joined_address(host: str, port: int) -> str:
