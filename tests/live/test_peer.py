@@ -397,18 +397,12 @@ def test_nothing_is_sent_or_taken_after_a_leave(order: str) -> None:
         async with peer("a", order=order) as a, peer("b", order=order) as b:
             await a.found()
             await b.join(a.address)
-            taken: list[bytes] = []
-
-            async def taking() -> None:
-                async for message in b:
-                    taken.append(message.payload)
-
-            task = asyncio.create_task(taking())
+            taking = asyncio.create_task(take(b, 2))
             await a.send(b"before")
-            await until(lambda: taken == [b"before"])
+            await until(lambda: b.node.active.place == 1)
             b.send_nowait(b"last words")
             await b.leave()
-            await task
+            assert [m.payload for m in await taking] == [b"before"]
             await b.leave()
             for late in (b.send(b"x"), b.join(a.address), b.found(), b.room(), take(b, 1)):
                 with pytest.raises(PeerError, match=r"^b has left$"):

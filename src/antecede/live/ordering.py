@@ -187,7 +187,10 @@ class Ordering:
                 return Id(self.me, self._send(Batch(self._next, [payload]), reply_to))
             self._begin_about(topics)
         if reply_to:
-            raise LocalError(f"with order {self.settings.order!r} messages answer no others")
+            raise LocalError(
+                f"with order {self.settings.order!r} messages answer no others: "
+                'order="reply" is for answers'
+            )
         self.said = number = self.said + 1
         self._pending.append(payload)
         self._bytes = size = self._bytes + size

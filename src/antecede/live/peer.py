@@ -370,9 +370,12 @@ class Peer:
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Names of the members, oneself included, sorted; empty before one is in a group."""
+        """Names of the members, oneself included, sorted; empty before one is in a group.
+
+        One whose former life is not out yet is named once.
+        """
         ordering = self.node.ordering
-        return tuple(sorted(map(member_of, ordering.members))) if ordering is not None else ()
+        return tuple(sorted(set(map(member_of, ordering.members)))) if ordering is not None else ()
 
     @property
     def history(self) -> tuple[Message, ...]:
