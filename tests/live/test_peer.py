@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from antecede.clocks.bounds import Bounds
 from antecede.errors import LocalError, PeerError, StoreError
 from antecede.live import keys, wire
 from antecede.live.events import Id, Message, View
@@ -16,6 +18,7 @@ from antecede.live.peer import Peer
 from antecede.live.tls import Tls
 
 TIMEOUT_S = 30.0
+HTBC = {"bounds": Bounds[Any](accuracy_s=0.1, least_s=0.001, most_s=1)}
 
 
 def run(work: Callable[[], Awaitable[Any]]) -> None:
@@ -276,15 +279,68 @@ def test_nobody_there_is_said() -> None:
         ({"order": "tv"}, "bounds"),
         ({"order": "matrix"}, "does not go over live links"),
         ({"acknowledge": "never"}, "acknowledge="),
-        ({"silence_s": 0.1}, "silence_ns must be above"),
+        ({"silence_s": 0.1}, "silence_s= must be above"),
         ({"no_such": 1}, "no argument 'no_such'"),
         ({"partition": "split"}, "partition="),
         ({"listen": "here"}, "HOST:PORT"),
+        ({"listen": 7000}, "HOST:PORT, not 7000"),
+        ({"listen": ("127.0.0.1", 7000)}, "HOST:PORT, not"),
+        ({"listen": "*:0"}, r"0\.0\.0\.0:PORT"),
+        ({"address": "foo"}, "HOST:PORT, not 'foo'"),
+        ({"status": 9464}, "HOST:PORT, not 9464"),
+        ({"put_out_s": -1}, r"put_out_s= is above 0, not -1"),
+        ({"heartbeat_s": float("nan")}, "heartbeat_s= is a number of seconds, not nan"),
+        ({"heartbeat_s": 0}, "heartbeat_s= is above 0"),
+        ({"gather_s": -1}, "gather_s= is 0 or more"),
+        ({"memory": 1.5}, r"memory= is a whole number, not 1\.5"),
+        ({"memory": "64MiB"}, "memory= is a whole number, not '64MiB'"),
+        ({"largest": 1 << 40}, "largest= is 62,914,560 at most"),
+        ({"history": 10**12}, "history= is 1,000,000 at most"),
+        ({"history": -1}, "history= is 0 or more, not -1"),
+        ({"check_all_seals": 1}, "check_all_seals= is True or False"),
+        ({"options": [1]}, "options= has a value for each name"),
+        ({"options": {1: 1}}, "options= has a value for each name"),
+        ({"tls": "keys", "insecure": False}, r"tls= is Tls\(certificate, authority\), not 'keys'"),
+        ({"tls": "keys"}, "it is one or the other"),
+        ({"insecure": 1}, "insecure= is True or False"),
+        ({"store": ""}, "store= is a path, not ''"),
+        ({"store": 7}, "store= is a path, not 7"),
+        ({"on_alarm": 7, "order": "htbc", "options": HTBC}, "on_alarm="),
+        ({"order": "total"}, "one list of members for good"),
+        ({"order": "htbc"}, r'options=\{"bounds": Bounds\('),
+        ({"order": "matrix"}, 'transport="udp" is for it'),
+        ({"memroy": 1}, r"no argument 'memroy'; did you mean memory=\?"),
+        ({"heartbeat": 1}, r"did you mean heartbeat_s=\?"),
+        ({"lissten": "x"}, r"did you mean listen=\?"),
     ],
 )
 def test_arguments_that_cannot_be_are_refused(arguments: dict[str, Any], why: str) -> None:
     with pytest.raises(LocalError, match=why):
         peer(**{"name": "a", **arguments})
+
+
+def test_what_help_and_editors_show_of_a_peer() -> None:
+    parameters = inspect.signature(Peer).parameters
+    assert [*parameters][:4] == ["name", "room", "order", "role"]
+    assert {"tls", "listen", "store", "transport", "settings"} <= parameters.keys()
+    with pytest.raises(LocalError, match="a peer takes its name alone by place"):
+        Peer("a", "design")  # type: ignore[call-arg]
+
+
+def test_times_and_answers_that_cannot_be_are_refused() -> None:
+    async def work() -> None:
+        async with peer("a", order="reply") as a:
+            for address in (None, 7, [], [7], b"127.0.0.1:1"):
+                with pytest.raises(LocalError, match="address"):
+                    await a.join(address)  # type: ignore[arg-type]
+            for timeout_s in ("1", float("nan"), -1, None):
+                with pytest.raises(LocalError, match="timeout_s="):
+                    await a.join("127.0.0.1:1", timeout_s=timeout_s)  # type: ignore[arg-type]
+            await a.found()
+            with pytest.raises(LocalError, match="reply_to= names messages, not 3"):
+                await a.send(b"x", reply_to=3)  # type: ignore[arg-type]
+
+    run(work)
 
 
 def test_messages_that_cannot_be_are_refused() -> None:
@@ -295,7 +351,7 @@ def test_messages_that_cannot_be_are_refused() -> None:
             for payload, why in (("text", "is bytes"), (bytes(101), "largest=100")):
                 with pytest.raises(LocalError, match=why):
                     await a.send(payload)  # type: ignore[arg-type]
-            with pytest.raises(LocalError, match="answer no others"):
+            with pytest.raises(LocalError, match='order="reply" is for answers'):
                 await a.send(b"x", reply_to=Id("b~00000000", 1))
             with pytest.raises(LocalError):
                 await r.send(b"x", reply_to=Id("b~00000000", 1))

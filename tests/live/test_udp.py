@@ -317,6 +317,13 @@ def test_who_is_put_out_by_hand_is_told() -> None:
         ({"listen": "here"}, "HOST:PORT"),
         ({"partition": "majority"}, "no argument 'partition'"),
         ({"window_s": 1}, "no argument 'window_s'"),
+        ({"history": 3}, "a peer over UDP has no argument 'history': over TCP it has"),
+        ({"relay_s": 3}, "a peer over UDP has no argument 'relay_s': over TCP it has"),
+        ({"datagrm": 3}, r"did you mean datagram=\?"),
+        ({"datagram": "1"}, "datagram= is a whole number, not '1'"),
+        ({"clock": 3}, "clock= returns nanoseconds"),
+        ({"listen": ("x", 1)}, "HOST:PORT, not"),
+        ({"tls": "keys"}, "it is one or the other"),
     ],
 )
 def test_arguments_that_cannot_be_are_refused(arguments: dict[str, Any], why: str) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import inspect
 import os
 import secrets
 import ssl
@@ -44,6 +45,7 @@ from antecede.live.drivers.addresses import (
     joined_address,
     reached_at,
     split_address,
+    split_listening,
 )
 from antecede.live.drivers.tcp import MAX_READY, TcpDriver
 from antecede.live.events import (
@@ -69,6 +71,7 @@ from antecede.live.stamps import Handed
 from antecede.live.status import Status, status_of
 from antecede.live.store import Store
 from antecede.live.timekeeping import Alarm, Delays
+from antecede.live.values import check_secure, check_timeout, options_of
 from antecede.protocols.base import Relation
 from antecede.stamp import Past
 
@@ -121,15 +124,22 @@ class Peer:
     Raises LocalError for arguments that cannot be.
     """
 
-    def __new__(cls, name: str, *, transport: str = "tcp", **more: Any) -> Any:
-        """Make a `DatagramPeer` where the group goes over UDP."""
-        if transport == "udp":
-            from antecede.live.datagrams.peer import DatagramPeer  # needs the extra
+    if not TYPE_CHECKING:  # what reads the source goes by `__init__`, which has all arguments
 
-            return DatagramPeer(name, **more)
-        if transport != "tcp":
-            raise LocalError(f'transport= is "tcp" or "udp", not {shown(transport)}')
-        return super().__new__(cls)
+        def __new__(cls, *given, transport="tcp", **more):
+            """Make a `DatagramPeer` where the group goes over UDP."""
+            if len(given) > 1:
+                raise LocalError(
+                    "a peer takes its name alone by place, and all else by name, as in "
+                    f"Peer({shown(given[0])}, room=...): not {shown(given[1])}"
+                )
+            if transport == "udp":
+                from antecede.live.datagrams.peer import DatagramPeer  # needs the extra
+
+                return DatagramPeer(*given, **more)
+            if transport != "tcp":
+                raise LocalError(f'transport= is "tcp" or "udp", not {shown(transport)}')
+            return super().__new__(cls)
 
     def __init__(
         self,
@@ -152,22 +162,24 @@ class Peer:
         **settings: Any,
     ) -> None:
         self.name = checked_name(name)
-        if tls is None and not insecure:
-            raise LocalError(
-                "a peer needs tls=Tls(certificate, authority), so that nobody else gets in; "
-                "`antecede keys` makes both for a try. insecure=True goes without"
-            )
+        check_secure(name, tls, insecure)
         if acknowledge not in ("next", "explicit"):
             raise LocalError(f'acknowledge= is "next" or "explicit", not {shown(acknowledge)}')
         kind = making.settings_kind(order, role)
-        more = in_ns(settings, kind) if role is None else {**in_ns(settings, kind), "role": role}
-        self.settings = kind(room=room, order=order, options=dict(options or {}), **more)
+        more = in_ns(settings, kind, ARGUMENTS)
+        if role is not None:
+            more["role"] = role
+        self.settings = kind(room=room, order=order, options=options_of(options), **more)
         given = {"listen": listen, "address": address, "store": store, "trace": trace}
         making.check(self.settings, given)
         self._majority = self.settings.partition == MAJORITY
         self._timed = self.settings.timed
         if on_alarm is not None and not self._timed:
             raise LocalError(f"on_alarm=: order {order!r} goes by no clock")
+        if on_alarm is not None and not callable(on_alarm):
+            raise LocalError(
+                f"on_alarm= is called with an Alarm, which {shown(on_alarm)} cannot be"
+            )
         self._on_alarm = on_alarm
         if trace is not None and self._timed:
             raise LocalError(
@@ -175,15 +187,15 @@ class Peer:
                 "was sent and delivered shows neither: `antecede audit` could not judge it"
             )
         self._tls = tls
-        if tls is not None and tls.name != name:
-            raise LocalError(f"the certificate is {tls.name}'s, and not {name}'s")
-        self._listen = None if listen is None else split_address(listen)
+        self._listen = None if listen is None else split_listening(listen)
+        if address is not None:
+            split_address(address)
         self._address = address
-        self._store_path = None if store is None else Path(store)
+        self._store_path = None if store is None else _file("store", store)
         self._by_hand = acknowledge == "explicit"
-        self._status_at = None if status is None else split_address(status)
+        self._status_at = None if status is None else split_listening(status)
         self._endpoint: Endpoint | None = None
-        self._trace_path = None if trace is None else Path(trace)
+        self._trace_path = None if trace is None else _file("trace", trace)
         if trace is not None:
             importlib.import_module(
                 "antecede.live.traces"
@@ -280,7 +292,6 @@ class Peer:
 
     def _advertised(self) -> str:
         if self._address is not None:
-            split_address(self._address)
             return self._address
         if self._listen is None:
             return ""
@@ -429,6 +440,7 @@ class Peer:
         when it has left, is out of the group, or has ended.
         """
         addresses = addresses_of(address)
+        check_timeout(timeout_s)
         if not self._is_new():
             return
         failures: list[str] = []
@@ -494,6 +506,7 @@ class Peer:
         behind what had come by then. With a store a later start on it finds that it has left.
         Raises PeerError when the peer has ended.
         """
+        check_timeout(timeout_s)
         self._check_open()
         node = self.node
         self._running.show()
@@ -851,6 +864,17 @@ class Peer:
         return True
 
 
+ARGUMENTS: Final = tuple(
+    name
+    for name, one in inspect.signature(Peer.__init__).parameters.items()
+    if one.kind is one.KEYWORD_ONLY
+)
+"""What a peer takes beside `Settings`."""
+Peer.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [*inspect.signature(Peer.__init__).parameters.values()][1:]
+)  # what `help` and notebooks show, in place of that of `__new__`
+
+
 def _why_not(error: Exception) -> str:
     """Return in words why a call came to nothing."""
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -873,11 +897,21 @@ def _life(store: Store | None) -> str:
 
 
 def _ids(reply_to: Answered | Iterable[Answered]) -> Sequence[Id]:
-    many = [reply_to] if isinstance(reply_to, Message | Id) else list(reply_to)
+    many = [reply_to] if isinstance(reply_to, Message | Id) else reply_to
+    if not isinstance(many, Iterable):
+        raise LocalError(f"reply_to= names messages, not {shown(reply_to)}")
+    many = list(many)
     for one in many:
         if not isinstance(one, Message | Id):
             raise LocalError(f"reply_to= names messages, not {shown(one)}")
     return [one.id if isinstance(one, Message) else one for one in many]
+
+
+def _file(name: str, path: str | os.PathLike[str]) -> Path:
+    """Return a path that was given. Raises LocalError for what is none."""
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+        raise LocalError(f"{name}= is a path, not {shown(path)}")
+    return Path(path)
 
 
 __all__ = ["Id", "Message", "Peer", "View"]

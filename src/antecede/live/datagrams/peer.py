@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import secrets
 import time
@@ -21,12 +22,18 @@ from antecede.live.datagrams.looks import status_of
 from antecede.live.datagrams.newcomers import OVER
 from antecede.live.datagrams.node import DatagramNode
 from antecede.live.datagrams.settings import DatagramSettings
-from antecede.live.drivers.addresses import joined_address, reached_at, split_address
+from antecede.live.drivers.addresses import (
+    joined_address,
+    reached_at,
+    split_address,
+    split_listening,
+)
 from antecede.live.drivers.tcp import MAX_READY
 from antecede.live.drivers.udp import UdpDriver
 from antecede.live.events import Delivery, Event, Id, Message, Said, checked_name, member_of
 from antecede.live.settings import NS, in_ns
 from antecede.live.status import Status
+from antecede.live.values import check_secure, check_timeout, options_of
 
 if TYPE_CHECKING:
     from antecede.live.endpoint import Endpoint
@@ -67,13 +74,11 @@ class DatagramPeer:
         **settings: Any,
     ) -> None:
         self.name = checked_name(name)
-        if tls is None and not insecure:
+        check_secure(name, tls, insecure)
+        if not callable(clock):
             raise LocalError(
-                "a peer needs tls=Tls(certificate, authority), so that nobody else gets in; "
-                "`antecede keys` makes both for a try. insecure=True goes without"
+                f"clock= returns nanoseconds when it is called, which {shown(clock)} cannot be"
             )
-        if tls is not None and tls.name != name:
-            raise LocalError(f"the certificate is {tls.name}'s, and not {name}'s")
         for what, value, usual in (
             *(("store", store, None), ("trace", trace, None)),
             ("acknowledge", acknowledge, "next"),
@@ -86,17 +91,17 @@ class DatagramPeer:
         self.settings = DatagramSettings(
             room=room,
             order=order,
-            options=dict(options or {}),
-            **in_ns(settings, DatagramSettings),
+            options=options_of(options),
+            **in_ns(settings, DatagramSettings, ARGUMENTS, " over UDP"),
         )
         if listen is None:
             raise LocalError("a peer over datagrams needs listen=: the others send to it")
-        self._listen = split_address(listen)
+        self._listen = split_listening(listen)
         if address is not None:
             split_address(address)
         self._advertised = address
         self._tls, self._clock = tls, clock
-        self._status_at = None if status is None else split_address(status)
+        self._status_at = None if status is None else split_listening(status)
         self._endpoint: Endpoint | None = None
         self.status_address = ""
         """Where it is served how the peer is doing; empty: nowhere."""
@@ -253,6 +258,7 @@ class DatagramPeer:
         it is in a group already, PeerError when it has left, is out of the group, or has ended.
         """
         split_address(address)
+        check_timeout(timeout_s)
         self._check_new()
         node, driver = self.node, self._running
         refused = node.refused.total()
@@ -287,6 +293,7 @@ class DatagramPeer:
 
         Half of `timeout_s` at most for the first. What a member lacks then it asks of the others.
         """
+        check_timeout(timeout_s)
         self._check_open()
         membership, departures = self.node.membership, self.node.membership.departures
         if not self._has_left:
@@ -481,6 +488,14 @@ class DatagramPeer:
         while not true() and (left := end - time.monotonic()) > 0:
             await self._next_change(left)
         return true()
+
+
+ARGUMENTS: Final = tuple(
+    name
+    for name, one in inspect.signature(DatagramPeer.__init__).parameters.items()
+    if one.kind is one.KEYWORD_ONLY
+)
+"""What a peer takes beside `DatagramSettings`."""
 
 
 def _why_not(failures: list[Exception]) -> str:
