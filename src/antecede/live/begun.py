@@ -12,28 +12,29 @@ class Begun:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """None: it has not begun."""
 
     def begin(self) -> None:
         """Begin in the running loop. Raises LocalError the second time: a second entering would
         leave what the first one listens at to nobody.
         """
-        if self._loop is not None:
+        if self.loop is not None:
             raise LocalError(
                 f"{self._name} has begun already, and a peer begins once: make another Peer"
             )
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
 
     def failed(self) -> None:
         """Nothing came of it: it may begin again."""
-        self._loop = None
+        self.loop = None
 
     def check(self) -> None:
         """Raise LocalError before it has begun, and in another loop than its own."""
-        if self._loop is None:
+        if self.loop is None:
             raise LocalError("a peer begins with `async with Peer(...) as peer`")
         try:
-            here = asyncio.get_running_loop() is self._loop
+            here = asyncio.get_running_loop() is self.loop
         except RuntimeError:
             here = False
         if not here:

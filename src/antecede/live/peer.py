@@ -21,6 +21,7 @@ import secrets
 import ssl
 import string
 import time
+from asyncio.events import _get_running_loop
 from collections import deque
 from collections.abc import (
     AsyncIterator,
@@ -802,10 +803,19 @@ class Peer:
         self._running.done(self._done)
 
     def _check(self) -> Ordering:
-        """Return the ordering of the group one is in. Raises where nothing goes on."""
-        node = self.node
-        self._check_going(node)
-        if node.ordering is None:
+        """Return the ordering of the group one is in. Raises where nothing goes on.
+
+        Asked for each message, so all at once; what it is that stands against it is found out then.
+        """
+        node, driver = self._node, self._driver
+        if (
+            node is None
+            or driver is None
+            or node.ordering is None
+            or (self._ended or node.left or node.out or driver.broken is not None)
+            or _get_running_loop() is not self._begun.loop
+        ):
+            self._check_going(self.node)
             raise PeerError(f"{self.name} is in no group yet: `join` or `found` one")
         return node.ordering
 
