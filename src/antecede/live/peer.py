@@ -95,21 +95,21 @@ class Peer:
     """One member of a live group, for one asyncio loop; an asynchronous context manager.
 
     `name`: the member's; with TLS the one in its certificate. `room`, `order`, `options`: what all
-    members give alike. `listen`: "HOST:PORT" where others call (port 0: a free one); None: nobody
-    can call, one calls the others. `address`: how the others reach it, where that is not
-    `listen`; who listens at "0.0.0.0" or "[::]" and says nothing is called at the address from
-    which its machine speaks to the outside (`Peer.address` tells it). `tls`: certificate and
-    authority; None is refused unless `insecure`: then names are believed and everybody can read
-    along. `store`: a file that survives crashes; None: what was not delivered when the program ends
-    is gone, and the next life is a new lane. `acknowledge`: "next" counts a message as done when
-    the next one is asked for, "explicit" when `acknowledge` is called with it. `status`:
-    "HOST:PORT" where /status, /metrics and /healthz are served to whoever reaches it by an address,
-    as localhost, or by this name. `trace`: a folder for Parquet files of what is sent and delivered
-    here, which `antecede audit` judges. `topics`: what it subscribes to (orders by topics); None:
-    nothing, or what the store knows. `clock_error_s`: how far its clock may be from true time
-    (orders by clocks); None: chrony or the kernel is asked. `on_alarm`: called, in the loop, with
-    each `Alarm` that a bound of an order by clocks is broken. Further arguments are fields of
-    `Settings`, times in seconds under names that end in `_s`.
+    members give alike. `listen`: "HOST:PORT" where others call (port 0: a free one; ":PORT": as
+    "0.0.0.0:PORT"); None: nobody can call, one calls the others. `address`: how the others reach
+    it, where that is not `listen`; who listens at "0.0.0.0" or "[::]" and says nothing is called at
+    the address from which its machine speaks to the outside (`Peer.address` tells it). `tls`:
+    certificate and authority; None is refused unless `insecure`: then names are believed and
+    everybody can read along. `store`: a file that survives crashes; None: what was not delivered
+    when the program ends is gone, and the next life is a new lane. `acknowledge`: "next" counts a
+    message as done when the next one is asked for, "explicit" when `acknowledge` is called with it.
+    `status`: "HOST:PORT" where /status, /metrics and /healthz are served to whoever reaches it by
+    an address, as localhost, or by this name. `trace`: a folder for Parquet files of what is sent
+    and delivered here, which `antecede audit` judges. `topics`: what it subscribes to (orders by
+    topics); None: nothing, or what the store knows. `clock_error_s`: how far its clock may be from
+    true time (orders by clocks); None: chrony or the kernel is asked. `on_alarm`: called, in the
+    loop, with each `Alarm` that a bound of an order by clocks is broken. Further arguments are
+    fields of `Settings`, times in seconds under names that end in `_s`.
 
     It runs in whatever loop asyncio has: `uvloop.run(main())` in place of `asyncio.run(main())`
     spares an eighth to a fifth of the processor time where messages are many
@@ -121,6 +121,9 @@ class Peer:
     With order "hierarchical" a peer has a `role`: "super" (it forwards for peers inside, which call
     it at `listen`), "internal" (it joins a super peer, and knows that one alone) or "external" (it
     speaks with super peers and external peers directly).
+
+    It is entered once, and used in the loop in which that was. Its messages are one flow: two
+    iterations over one peer share them out, and neither gets all.
 
     Raises LocalError for arguments that cannot be.
     """

@@ -75,7 +75,7 @@ class Settings:
     disk: int = 4 << 30
     """With a store: beyond this, in memory and in the store, who lacks most is put out."""
     largest: int = 1 << 24
-    """Of one message of the application."""
+    """Of one message of the application; 60 MiB at most."""
     check_all_seals: bool = False
     """All members give the same. Check the seal of what comes from its owner too, and not only of
     what is handed on: then nobody can say to one what that one cannot hand on. It costs a

@@ -52,6 +52,9 @@ class DatagramPeer:
     the system's time in nanoseconds, as the bounds promise it. Further arguments are fields of
     `DatagramSettings`, times in seconds under names that end in `_s`.
 
+    It is entered once, and used in the loop in which that was. Its messages are one flow: two
+    iterations over one peer share them out, and neither gets all.
+
     Raises LocalError for arguments that cannot be.
     """
 
