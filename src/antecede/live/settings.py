@@ -99,11 +99,11 @@ class Settings:
         check_fields(self, _ABOVE_ZERO)
         if self.silence_ns <= self.heartbeat_ns:
             raise LocalError("silence_s= must be above heartbeat_s=, or idle links are given up")
+        self._check_packets()
         for name, most in (("largest", MOST_BYTES), ("history", MOST_HISTORY)):
             if getattr(self, name) > most:
                 raise LocalError(f"{name}= is {most:,} at most, not {shown(getattr(self, name))}")
         self._check_named()
-        self._check_packets()
         group = self._tried()
         if group.has_notes and not group.guarantee.needs_time:
             over_udp = '; transport="udp" is for it' if self.order == "matrix" else ""
