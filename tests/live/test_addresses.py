@@ -9,7 +9,12 @@ import pytest
 
 from antecede.errors import LocalError
 from antecede.live import Peer
-from antecede.live.drivers.addresses import joined_address, reached_at, split_address
+from antecede.live.drivers.addresses import (
+    joined_address,
+    reached_at,
+    split_address,
+    split_listening,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,10 +30,24 @@ def test_an_address_is_split_and_joined(text: str, parts: tuple[str, int]) -> No
     assert joined_address(*parts) == text
 
 
-@pytest.mark.parametrize("text", ["", "bob", ":7001", "bob:", "bob:x", "bob:65536", "bob:-1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "bob", ":7001", "bob:", "bob:x", "bob:65536", "bob:-1", "bob:²"),
+        *("::1:7001", "[::1:7001", "::1]:7001", "[bob]:7001", "[[::1]]:7001", 7001, None),
+    ],
+)
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(LocalError, match="HOST:PORT"):
         split_address(text)
+
+
+def test_where_one_listens_may_be_everywhere() -> None:
+    assert split_listening(":7002") == split_listening("0.0.0.0:7002") == ("0.0.0.0", 7002)
+    assert split_listening("[::]:0") == ("::", 0)
+    for text in ("*:0", "::1:0", "", ":", ":x"):
+        with pytest.raises(LocalError, match="HOST:PORT"):
+            split_listening(text)
 
 
 def test_who_listens_everywhere_is_told_by_an_address_that_others_can_call() -> None:

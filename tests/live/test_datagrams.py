@@ -364,9 +364,9 @@ BOUNDS = Bounds[Any](accuracy_s=0.001, least_s=0.01, most_s=1)
         ({"datagram": 100}, "datagram is 256 to 65000"),
         ({"burst": 500}, "burst is at least a datagram"),
         ({"largest": 1 << 24}, "half of reassembly"),
-        ({"put_out_ns": 5}, "at least silence_ns"),
-        ({"silence_ns": 5}, "above heartbeat_ns"),
-        ({"window": 0}, "window is above 0"),
+        ({"put_out_ns": 5}, "at least silence_s="),
+        ({"silence_ns": 5}, "above heartbeat_s="),
+        ({"window": 0}, "window= is above 0"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(more: dict[str, Any], why: str) -> None:

@@ -363,3 +363,22 @@ def test_kill_9_of_a_super_peers_process_loses_nothing() -> None:
         await gate.wait()
 
     run(work)
+
+
+def test_whoever_left_a_mesh_sends_nothing_more() -> None:
+    async def work() -> None:
+        async with site() as here:
+            for one in (here.inside[0], here.external):
+                await one.send(b"last words of " + one.name.encode())
+                await one.leave()
+                with pytest.raises(PeerError, match=f"^{one.name} has left$"):
+                    await one.send(b"more")
+                with pytest.raises(PeerError, match=f"^{one.name} has left$"):
+                    await one.join(here.supers[0].address)
+                await until(lambda one=one: not one.node.links)  # type: ignore[misc]
+                assert one.node.upkeep.dials(1 << 62) == []
+            for one in here.inside[1:]:
+                found = {m.payload for m in await take(one, 2)}
+                assert found == {b"last words of i0", b"last words of e"}
+
+    run(work)

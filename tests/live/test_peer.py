@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from antecede.clocks.bounds import Bounds
 from antecede.errors import LocalError, PeerError, StoreError
 from antecede.live import keys, wire
 from antecede.live.events import Id, Message, View
@@ -16,6 +18,7 @@ from antecede.live.peer import Peer
 from antecede.live.tls import Tls
 
 TIMEOUT_S = 30.0
+HTBC = {"bounds": Bounds[Any](accuracy_s=0.1, least_s=0.001, most_s=1)}
 
 
 def run(work: Callable[[], Awaitable[Any]]) -> None:
@@ -276,15 +279,69 @@ def test_nobody_there_is_said() -> None:
         ({"order": "tv"}, "bounds"),
         ({"order": "matrix"}, "does not go over live links"),
         ({"acknowledge": "never"}, "acknowledge="),
-        ({"silence_s": 0.1}, "silence_ns must be above"),
+        ({"silence_s": 0.1}, "silence_s= must be above"),
         ({"no_such": 1}, "no argument 'no_such'"),
         ({"partition": "split"}, "partition="),
         ({"listen": "here"}, "HOST:PORT"),
+        ({"listen": 7000}, "HOST:PORT, not 7000"),
+        ({"listen": ("127.0.0.1", 7000)}, "HOST:PORT, not"),
+        ({"listen": "*:0"}, r"0\.0\.0\.0:PORT"),
+        ({"address": "foo"}, "HOST:PORT, not 'foo'"),
+        ({"status": 9464}, "HOST:PORT, not 9464"),
+        ({"put_out_s": -1}, r"put_out_s= is above 0, not -1"),
+        ({"heartbeat_s": float("nan")}, "heartbeat_s= is a number of seconds, not nan"),
+        ({"heartbeat_s": 0}, "heartbeat_s= is above 0"),
+        ({"gather_s": -1}, "gather_s= is 0 or more"),
+        ({"memory": 1.5}, r"memory= is a whole number, not 1\.5"),
+        ({"memory": "64MiB"}, "memory= is a whole number, not '64MiB'"),
+        ({"largest": 1 << 40}, "largest=.* batches have up to"),
+        ({"largest": 1 << 40, "options": {"max_packet": 1 << 42}}, "largest= is 62,914,560 at"),
+        ({"history": 10**12}, "history= is 1,000,000 at most"),
+        ({"history": -1}, "history= is 0 or more, not -1"),
+        ({"check_all_seals": 1}, "check_all_seals= is True or False"),
+        ({"options": [1]}, "options= has a value for each name"),
+        ({"options": {1: 1}}, "options= has a value for each name"),
+        ({"tls": "keys", "insecure": False}, r"tls= is Tls\(certificate, authority\), not 'keys'"),
+        ({"tls": "keys"}, "it is one or the other"),
+        ({"insecure": 1}, "insecure= is True or False"),
+        ({"store": ""}, "store= is a path, not ''"),
+        ({"store": 7}, "store= is a path, not 7"),
+        ({"on_alarm": 7, "order": "htbc", "options": HTBC}, "on_alarm="),
+        ({"order": "total"}, "one list of members for good"),
+        ({"order": "htbc"}, r'options=\{"bounds": Bounds\('),
+        ({"order": "matrix"}, 'transport="udp" is for it'),
+        ({"memroy": 1}, r"no argument 'memroy'; did you mean memory=\?"),
+        ({"heartbeat": 1}, r"did you mean heartbeat_s=\?"),
+        ({"lissten": "x"}, r"did you mean listen=\?"),
     ],
 )
 def test_arguments_that_cannot_be_are_refused(arguments: dict[str, Any], why: str) -> None:
     with pytest.raises(LocalError, match=why):
         peer(**{"name": "a", **arguments})
+
+
+def test_what_help_and_editors_show_of_a_peer() -> None:
+    parameters = inspect.signature(Peer).parameters
+    assert [*parameters][:4] == ["name", "room", "order", "role"]
+    assert {"tls", "listen", "store", "transport", "settings"} <= parameters.keys()
+    with pytest.raises(LocalError, match="a peer takes its name alone by place"):
+        Peer("a", "design")  # type: ignore[call-arg]
+
+
+def test_times_and_answers_that_cannot_be_are_refused() -> None:
+    async def work() -> None:
+        async with peer("a", order="reply") as a:
+            for address in (None, 7, [], [7], b"127.0.0.1:1"):
+                with pytest.raises(LocalError, match="address"):
+                    await a.join(address)  # type: ignore[arg-type]
+            for timeout_s in ("1", float("nan"), -1, None):
+                with pytest.raises(LocalError, match="timeout_s="):
+                    await a.join("127.0.0.1:1", timeout_s=timeout_s)  # type: ignore[arg-type]
+            await a.found()
+            with pytest.raises(LocalError, match="reply_to= names messages, not 3"):
+                await a.send(b"x", reply_to=3)  # type: ignore[arg-type]
+
+    run(work)
 
 
 def test_messages_that_cannot_be_are_refused() -> None:
@@ -295,7 +352,7 @@ def test_messages_that_cannot_be_are_refused() -> None:
             for payload, why in (("text", "is bytes"), (bytes(101), "largest=100")):
                 with pytest.raises(LocalError, match=why):
                     await a.send(payload)  # type: ignore[arg-type]
-            with pytest.raises(LocalError, match="answer no others"):
+            with pytest.raises(LocalError, match='order="reply" is for answers'):
                 await a.send(b"x", reply_to=Id("b~00000000", 1))
             with pytest.raises(LocalError):
                 await r.send(b"x", reply_to=Id("b~00000000", 1))
@@ -389,3 +446,135 @@ def test_an_application_that_takes_nothing_does_not_find_the_others_silent(
             assert list(slow.node.links) == [link]
 
     run(work)
+
+
+@pytest.mark.parametrize("order", ["causal", "reply", "fifo", "none"])
+def test_nothing_is_sent_or_taken_after_a_leave(order: str) -> None:
+    async def work() -> None:
+        async with peer("a", order=order) as a, peer("b", order=order) as b:
+            await a.found()
+            await b.join(a.address)
+            taking = asyncio.create_task(take(b, 2))
+            await a.send(b"before")
+            await until(lambda: b.node.active.place == 1)
+            b.send_nowait(b"last words")
+            await b.leave()
+            assert [m.payload for m in await taking] == [b"before"]
+            await b.leave()
+            for late in (b.send(b"x"), b.join(a.address), b.found(), b.room(), take(b, 1)):
+                with pytest.raises(PeerError, match=r"^b has left$"):
+                    await late
+            for what in (lambda: b.send_nowait(b"x"), lambda: b.put_out("a")):
+                with pytest.raises(PeerError, match=r"^b has left$"):
+                    what()
+            assert (b.status().healthy, b.status().trouble) == (False, "it has left")
+            assert [m.payload for m in await take(a, 1)] == [b"last words"]
+            assert a.members == ("a",)
+            await until(lambda: not b.node.links)
+            assert b.node.upkeep.dials(1 << 62) == []
+            assert (a.node.refused, b.node.refused) == ({}, {})
+
+    run(work)
+
+
+@pytest.mark.parametrize("order", ["causal", "reply", "fifo", "none"])
+def test_what_somebody_says_behind_its_leave_nobody_takes(order: str) -> None:
+    async def work() -> None:
+        async with peer("a", order=order) as a, peer("b", order=order) as b:
+            await a.found()
+            await b.join(a.address)
+            b.node.leave()
+            b.node.active.say(b"as a program that does not heed it")
+            b.node.active.flush()
+            newest = b.node.active.lanes.newest(b.node.lane)
+            b._running.soon()
+            await until(lambda: a.node.active.lanes.newest(b.node.lane) == newest)
+            await until(lambda: a.members == ("a",))
+            assert [str(e.change) for e in a.node.take_delivered() if isinstance(e, View)][-1:] == [
+                "b left"
+            ]
+            assert a.node.active.place == 0
+            assert a.node.active.lanes.left == {b.node.lane}
+
+    run(work)
+
+
+def test_a_store_knows_that_its_member_left(tmp_path: Path) -> None:
+    async def work() -> None:
+        store = tmp_path / "b.db"
+        async with peer("a") as a:
+            await a.found()
+            async with peer("b", store=store) as b:
+                await b.join(a.address)
+                await a.send(b"not taken")
+                await until(lambda: b.node.active.place == 1)
+                await b.leave()
+            async with peer("b", store=store) as b:
+                left = r"b has left, as .*b\.db says: begin with a new store"
+                with pytest.raises(PeerError, match=left):
+                    await b.join(a.address)
+                with pytest.raises(PeerError, match=left):
+                    await b.send(b"x")
+                assert [m.payload for m in await take(b, 1)] == [b"not taken"]
+                with pytest.raises(PeerError, match=left):
+                    await take(b, 1)
+                assert not b.node.links
+            async with peer("b", store=tmp_path / "new.db") as b:
+                await b.join(a.address)
+                await until(lambda: a.members == ("a", "b"))
+
+    run(work)
+
+
+def test_a_peer_is_in_one_group_and_says_so(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with peer("a") as a, peer("b", store=tmp_path / "b.db") as b:
+            await a.found()
+            with pytest.raises(LocalError, match="a is in a group already"):
+                await a.found()
+            for address in (a.address, "127.0.0.1:1"):
+                with pytest.raises(LocalError, match="a is in a group already"):
+                    await a.join(address)
+            await b.join(a.address)
+            with pytest.raises(LocalError, match="b is in a group already"):
+                await b.join(a.address)
+        async with peer("b", store=tmp_path / "b.db") as b:
+            await b.join("127.0.0.1:1")
+            await b.found()
+        for late in (b.found(), b.join(a.address), b.leave(), b.room(), b.kept(), b.send(b"x")):
+            with pytest.raises(PeerError, match="b has ended"):
+                await late
+
+    run(work)
+
+
+def test_a_peer_begins_once() -> None:
+    async def work() -> None:
+        async with peer("a") as a:
+            with pytest.raises(LocalError, match="a has begun already"):
+                await a.__aenter__()
+            b = peer("b", listen=a.address)
+            with pytest.raises(PeerError, match="cannot listen"):
+                await b.__aenter__()
+        with pytest.raises(LocalError, match="a has begun already"):
+            await a.__aenter__()
+        async with b:
+            await b.found()
+
+    run(work)
+
+
+def test_a_peer_is_for_the_loop_in_which_it_began() -> None:
+    async def begin() -> Peer:
+        one = await peer("a").__aenter__()
+        await one.found()
+        return one
+
+    with asyncio.Runner() as first:
+        a = first.run(begin())
+        for late in (lambda: a.send(b"x"), lambda: take(a, 1), a.kept, a.found, a.leave):
+            with pytest.raises(LocalError, match="a began in another event loop"):
+                run(late)
+        with pytest.raises(LocalError, match="a began in another event loop"):
+            a.send_nowait(b"x")
+        first.run(a.close())

@@ -27,7 +27,7 @@ from antecede.live.settings import NS, Settings
 from antecede.live.status import as_plain, as_text, from_plain, status_of
 from antecede.live.timekeeping import Alarm
 from tests.live.test_peer import peer, run, take, until
-from tests.live.topic_runs import BOUNDS, BROADCAST, BY_TOPICS, ClockRun, clock_plan
+from tests.live.topic_runs import BOUNDS, BROADCAST, BY_TOPICS, FINE, ClockRun, clock_plan
 
 ORDERS = BY_TOPICS + BROADCAST
 
@@ -309,6 +309,38 @@ def test_topics_that_can_be_none_spoil_the_lane_of_who_says_them_alone() -> None
     made.say("c", b"on", topics=("x",))
     made.run(made.now + NS)
     assert got(made, "b") == [(b"on", ("x",))]
+
+
+# -- leaving ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_what_was_said_before_a_leave_comes_and_nothing_behind_it(order: str) -> None:
+    made, options = MemoryNetwork(1), {"bounds": BOUNDS}
+    about: Any = {"topics": ("x",)} if order in BY_TOPICS else {}
+    if order in BROADCAST:
+        options = {**options, "delivery": "bound"}  # type: ignore[dict-item]
+    if order == "physical":
+        options["bounds"] = FINE
+    for name in "abc":
+        made.add(name, Settings(order=order, options=options, **about))
+    made.start("a")
+    for name in "bc":
+        made.at(50 * MS, lambda name=name: made.start(name, "a"))  # type: ignore[misc]
+    made.run(2 * NS)
+    b = node_of(made, "b")
+    b.active.say(b"last words", (), **about)
+    b.leave()
+    with pytest.raises(LocalError, match="b has left"):
+        b.say(b"refused", (), **about)
+    b.active.say(b"as a program that does not heed it", (), **about)
+    made.turn("b")
+    made.run(made.now + 3 * NS)
+    for name in "ac":
+        assert [payload for payload, _ in got(made, name)] == [b"last words"]
+        node = node_of(made, name)
+        assert b.lane in node.active.gone
+        assert not node.active.group.stats().held
 
 
 # -- clocks ----------------------------------------------------------------------------------------

@@ -317,6 +317,13 @@ def test_who_is_put_out_by_hand_is_told() -> None:
         ({"listen": "here"}, "HOST:PORT"),
         ({"partition": "majority"}, "no argument 'partition'"),
         ({"window_s": 1}, "no argument 'window_s'"),
+        ({"history": 3}, "a peer over UDP has no argument 'history': over TCP it has"),
+        ({"relay_s": 3}, "a peer over UDP has no argument 'relay_s': over TCP it has"),
+        ({"datagrm": 3}, r"did you mean datagram=\?"),
+        ({"datagram": "1"}, "datagram= is a whole number, not '1'"),
+        ({"clock": 3}, "clock= returns nanoseconds"),
+        ({"listen": ("x", 1)}, "HOST:PORT, not"),
+        ({"tls": "keys"}, "it is one or the other"),
     ],
 )
 def test_arguments_that_cannot_be_are_refused(arguments: dict[str, Any], why: str) -> None:
@@ -548,5 +555,57 @@ def test_who_calls_and_says_nothing_or_nonsense_is_cut_off(
             assert not a._running._introductions
             b = await stack.enter_async_context(peer("b"))
             await b.join(a.address)
+
+    run(work)
+
+
+def test_nothing_is_sent_or_taken_after_a_leave() -> None:
+    async def work() -> None:
+        async with peer("a") as a, peer("b") as b:
+            await a.found()
+            await b.join(a.address)
+            taking = asyncio.create_task(take(b, 2))
+            await a.send(b"before")
+            await until(lambda: a.members == ("a", "b"))
+            await asyncio.sleep(0.2)
+            await b.leave()
+            assert [m.payload for m in await taking] == [b"before"]
+            await b.leave()
+            for late in (b.send(b"x"), b.join(a.address), b.found(), b.room(), take(b, 1)):
+                with pytest.raises(PeerError, match=r"^b has left$"):
+                    await late
+            with pytest.raises(PeerError, match=r"^b has left$"):
+                b.put_out("a")
+            assert b.status().trouble == "it has left"
+
+    run(work)
+
+
+def test_a_peer_begins_once_and_is_in_one_group() -> None:
+    async def work() -> None:
+        async with peer("a") as a, peer("b") as b:
+            with pytest.raises(LocalError, match="a has begun already"):
+                await a.__aenter__()
+            await a.found()
+            await a.kept()
+            with pytest.raises(LocalError, match="a is in a group already"):
+                await a.join(b.address)
+            with pytest.raises(LocalError, match="keeps no history"):
+                _ = a.history
+        for late in (a.found(), a.join(b.address), a.leave(), a.room(), a.kept()):
+            with pytest.raises(PeerError, match="a has ended"):
+                await late
+
+    run(work)
+
+
+def test_nobody_there_is_said_of_this_call_and_not_of_the_last() -> None:
+    async def work() -> None:
+        async with peer("a") as a:
+            with pytest.raises(PeerError, match="calls itself"):
+                await a.join(a.address, timeout_s=2)
+            with pytest.raises(PeerError, match=r"nobody at 127\.0\.0\.1:1 lets") as told:
+                await a.join("127.0.0.1:1", timeout_s=0.5)
+            assert "calls itself" not in str(told.value)
 
     run(work)

@@ -68,6 +68,8 @@ class Lanes:
         """Of those that a store alone has."""
         self.heard: dict[str, dict[str, int]] = {}
         """Lane of a member -> its frontier, as it acknowledged it."""
+        self.left: set[str] = set()
+        """Those whose owner said that it left: what it says behind that nobody heeds."""
         self._ahead: dict[str, int] = {}
         """Lane -> the newest number that somebody had when it was not here."""
 

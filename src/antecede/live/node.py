@@ -98,6 +98,9 @@ class Node:
         self.places: list[str] = []
         """Lanes by the places under which this peer speaks of them."""
         self.left = False
+        """Whether one has said that one leaves: nothing is said behind that."""
+        self.parted = False
+        """Whether one has left and waits for nobody to hear of it: nobody is called any more."""
         self.resent = 0
         """Batches of others that were handed on."""
         self.bytes_in = self.bytes_out = 0
@@ -164,7 +167,10 @@ class Node:
         return self.ordering
 
     def leave(self) -> None:
-        """Say that one leaves; `owed` tells when everybody knows."""
+        """Say, once, that one leaves; `owed` tells when everybody knows."""
+        if self.left:
+            return
+        self.active.flush()  # by topics changes go first, and behind this one nothing is heeded
         self.active.change(Change(ChangeKind.LEFT, self.lane))
         self.left = True
         self.active.flush()
@@ -198,6 +204,8 @@ class Node:
         """Say something to all; it goes out with this turn. Raises LocalError where it cannot."""
         if self.stopped:
             raise LocalError("this part of the group has no majority: nothing is sent")
+        if self.left:
+            raise LocalError(f"{self.name} has left: nothing is sent")
         return self.active.say(payload, reply_to, topics)
 
     @property
@@ -268,7 +276,7 @@ class Node:
     def count(self, link: Link, error: RemoteError) -> None:
         """Count what was refused, and go on."""
         self.refused[type(error).__name__] += 1
-        self.last_refusal = f"{link.name}: {error}"
+        self.last_refusal = f"{link.name or 'somebody who called'}: {error}"
 
     def charge(self, link: Link, what: str, words: str) -> None:
         """Somebody says what would end this life."""
@@ -431,7 +439,11 @@ class Node:
         link.said_bye, link.closing = True, body.decode(errors="replace") or "the other end ends it"
         if self.ordering is None:
             self.refusal = link.closing
-        elif link.closing.startswith(PUT_OUT) and not self.left:
+        elif self.left and link.closing.startswith(PUT_OUT):  # it knows all that was said
+            if link.lane:
+                lanes = self.ordering.lanes
+                lanes.acknowledged(link.lane, {self.lane: lanes.newest(self.lane)})
+        elif link.closing.startswith(PUT_OUT):
             self.charge(link, PUT_OUT, link.closing)
 
     def wanted(self, link: Link, rows: dict[str, int]) -> None:
@@ -557,6 +569,9 @@ class Node:
         ordering.delivered = [one.after(self.done) for one in fresh if one.last > self.done]
         self._stored = ordering.lanes.frontier()
         self.greeting.begin(ordering)
+        if self.lane in ordering.lanes.left:
+            self.left = self.parted = True
+            return
         if ordering.members.get(self.lane) != self.address:
             ordering.change(Change(ChangeKind.JOINED, self.lane, self.address))
         if self.audience is not None:

@@ -55,7 +55,7 @@ MESSAGE: Shape = (TEXT, NUMBER, BYTES, NUMBER, IDS, IDS, Many(TEXT))
 STATE: tuple[Shape, ...] = (
     *(TEXT, BYTES, BYTES, Many((TEXT, NUMBER, NUMBER, NUMBER)), Many((TEXT, TEXT)), Many(TEXT)),
     *(NUMBER, NUMBER, Many(MESSAGE), Many((TEXT, TEXT)), Many((TEXT, BYTES, Many((TEXT, NUMBER))))),
-    *(IDS, Many(MESSAGE), IDS, OneOf(None, SIGNED)),
+    *(IDS, Many(MESSAGE), IDS, OneOf(None, SIGNED), Many(TEXT)),
 )
 MOST_LIVES = 1000
 """Lives of one member that are let in here, as long as the group lasts: names are not used again,
@@ -187,7 +187,10 @@ class Ordering:
                 return Id(self.me, self._send(Batch(self._next, [payload]), reply_to))
             self._begin_about(topics)
         if reply_to:
-            raise LocalError(f"with order {self.settings.order!r} messages answer no others")
+            raise LocalError(
+                f"with order {self.settings.order!r} messages answer no others: "
+                'order="reply" is for answers'
+            )
         self.said = number = self.said + 1
         self._pending.append(payload)
         self._bytes = size = self._bytes + size
@@ -432,6 +435,8 @@ class Ordering:
         topics = self.clock.topics.pop(message.id, ()) if self._by_topics else ()
         if self.spoiled and message.sender in self.spoiled:
             return
+        if self.gone and message.sender in self.lanes.left:  # behind its own word that it goes
+            return
         try:
             batch = batches.unpack(message.payload)
         except DecodeError as error:
@@ -524,6 +529,8 @@ class Ordering:
                 self.members[change.lane] = change.detail
                 self._forget_guests(change.member, change.lane)
         elif self._may_be_gone(by, change.lane):
+            if by == change.lane:
+                self.lanes.left.add(by)
             self._remove(change.lane)
         if set(self.members) != before:
             self.delivered.append(View(tuple(sorted(self.members)), change))
@@ -698,6 +705,7 @@ class Ordering:
                 tuple(_plain(one) for one in self.history),
                 tuple(map(tuple, sorted(self._orphans.aside))),
                 self.clock.reading,
+                tuple(sorted(self.lanes.left)),
             )
         )
 
@@ -719,7 +727,7 @@ class Ordering:
         me, invitation, inner, lanes, members, gone, place, said, open_, spoiled, guests, *rest = (
             fields
         )
-        cuts, history, aside, reading = rest
+        cuts, history, aside, reading, left = rest
         ordering = cls(me, settings, seal, invitation)
         ordering.group.restore(inner, resume=True)
         for name, oldest, newest, fed in lanes:
@@ -729,6 +737,7 @@ class Ordering:
                 ordering.lanes.take(name, number, batch_of(name, number))
                 ordering._stalled.add(name)
         ordering.members, ordering.gone = dict(members), set(gone)
+        ordering.lanes.left = set(left)
         ordering.place, ordering.said, ordering.spoiled = place, said, dict(spoiled)
         ordering.cuts, ordering.clock.reading = dict(cuts), reading
         ordering.history.extend(message for one in history for message in _run(one).messages())

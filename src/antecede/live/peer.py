@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import inspect
 import os
 import secrets
 import ssl
 import string
 import time
+from asyncio.events import _get_running_loop
 from collections import deque
 from collections.abc import (
     AsyncIterator,
@@ -38,7 +40,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from antecede.errors import LocalError, PeerError
 from antecede.formatting import shown
-from antecede.live.drivers.addresses import joined_address, reached_at, split_address
+from antecede.live.begun import Begun
+from antecede.live.drivers.addresses import (
+    addresses_of,
+    joined_address,
+    reached_at,
+    split_address,
+    split_listening,
+)
 from antecede.live.drivers.tcp import MAX_READY, TcpDriver
 from antecede.live.events import (
     LIFE_LENGTH,
@@ -63,6 +72,7 @@ from antecede.live.stamps import Handed
 from antecede.live.status import Status, status_of
 from antecede.live.store import Store
 from antecede.live.timekeeping import Alarm, Delays
+from antecede.live.values import check_secure, check_timeout, options_of
 from antecede.protocols.base import Relation
 from antecede.stamp import Past
 
@@ -85,21 +95,21 @@ class Peer:
     """One member of a live group, for one asyncio loop; an asynchronous context manager.
 
     `name`: the member's; with TLS the one in its certificate. `room`, `order`, `options`: what all
-    members give alike. `listen`: "HOST:PORT" where others call (port 0: a free one); None: nobody
-    can call, one calls the others. `address`: how the others reach it, where that is not
-    `listen`; who listens at "0.0.0.0" or "[::]" and says nothing is called at the address from
-    which its machine speaks to the outside (`Peer.address` tells it). `tls`: certificate and
-    authority; None is refused unless `insecure`: then names are believed and everybody can read
-    along. `store`: a file that survives crashes; None: what was not delivered when the program ends
-    is gone, and the next life is a new lane. `acknowledge`: "next" counts a message as done when
-    the next one is asked for, "explicit" when `acknowledge` is called with it. `status`:
-    "HOST:PORT" where /status, /metrics and /healthz are served to whoever reaches it by an address,
-    as localhost, or by this name. `trace`: a folder for Parquet files of what is sent and delivered
-    here, which `antecede audit` judges. `topics`: what it subscribes to (orders by topics); None:
-    nothing, or what the store knows. `clock_error_s`: how far its clock may be from true time
-    (orders by clocks); None: chrony or the kernel is asked. `on_alarm`: called, in the loop, with
-    each `Alarm` that a bound of an order by clocks is broken. Further arguments are fields of
-    `Settings`, times in seconds under names that end in `_s`.
+    members give alike. `listen`: "HOST:PORT" where others call (port 0: a free one; ":PORT": as
+    "0.0.0.0:PORT"); None: nobody can call, one calls the others. `address`: how the others reach
+    it, where that is not `listen`; who listens at "0.0.0.0" or "[::]" and says nothing is called at
+    the address from which its machine speaks to the outside (`Peer.address` tells it). `tls`:
+    certificate and authority; None is refused unless `insecure`: then names are believed and
+    everybody can read along. `store`: a file that survives crashes; None: what was not delivered
+    when the program ends is gone, and the next life is a new lane. `acknowledge`: "next" counts a
+    message as done when the next one is asked for, "explicit" when `acknowledge` is called with it.
+    `status`: "HOST:PORT" where /status, /metrics and /healthz are served to whoever reaches it by
+    an address, as localhost, or by this name. `trace`: a folder for Parquet files of what is sent
+    and delivered here, which `antecede audit` judges. `topics`: what it subscribes to (orders by
+    topics); None: nothing, or what the store knows. `clock_error_s`: how far its clock may be from
+    true time (orders by clocks); None: chrony or the kernel is asked. `on_alarm`: called, in the
+    loop, with each `Alarm` that a bound of an order by clocks is broken. Further arguments are
+    fields of `Settings`, times in seconds under names that end in `_s`.
 
     It runs in whatever loop asyncio has: `uvloop.run(main())` in place of `asyncio.run(main())`
     spares an eighth to a fifth of the processor time where messages are many
@@ -112,18 +122,28 @@ class Peer:
     it at `listen`), "internal" (it joins a super peer, and knows that one alone) or "external" (it
     speaks with super peers and external peers directly).
 
+    It is entered once, and used in the loop in which that was. Its messages are one flow: two
+    iterations over one peer share them out, and neither gets all.
+
     Raises LocalError for arguments that cannot be.
     """
 
-    def __new__(cls, name: str, *, transport: str = "tcp", **more: Any) -> Any:
-        """Make a `DatagramPeer` where the group goes over UDP."""
-        if transport == "udp":
-            from antecede.live.datagrams.peer import DatagramPeer  # needs the extra
+    if not TYPE_CHECKING:  # what reads the source goes by `__init__`, which has all arguments
 
-            return DatagramPeer(name, **more)
-        if transport != "tcp":
-            raise LocalError(f'transport= is "tcp" or "udp", not {shown(transport)}')
-        return super().__new__(cls)
+        def __new__(cls, *given, transport="tcp", **more):
+            """Make a `DatagramPeer` where the group goes over UDP."""
+            if len(given) > 1:
+                raise LocalError(
+                    "a peer takes its name alone by place, and all else by name, as in "
+                    f"Peer({shown(given[0])}, room=...): not {shown(given[1])}"
+                )
+            if transport == "udp":
+                from antecede.live.datagrams.peer import DatagramPeer  # needs the extra
+
+                return DatagramPeer(*given, **more)
+            if transport != "tcp":
+                raise LocalError(f'transport= is "tcp" or "udp", not {shown(transport)}')
+            return super().__new__(cls)
 
     def __init__(
         self,
@@ -146,22 +166,24 @@ class Peer:
         **settings: Any,
     ) -> None:
         self.name = checked_name(name)
-        if tls is None and not insecure:
-            raise LocalError(
-                "a peer needs tls=Tls(certificate, authority), so that nobody else gets in; "
-                "`antecede keys` makes both for a try. insecure=True goes without"
-            )
+        check_secure(name, tls, insecure)
         if acknowledge not in ("next", "explicit"):
             raise LocalError(f'acknowledge= is "next" or "explicit", not {shown(acknowledge)}')
         kind = making.settings_kind(order, role)
-        more = in_ns(settings, kind) if role is None else {**in_ns(settings, kind), "role": role}
-        self.settings = kind(room=room, order=order, options=dict(options or {}), **more)
+        more = in_ns(settings, kind, ARGUMENTS)
+        if role is not None:
+            more["role"] = role
+        self.settings = kind(room=room, order=order, options=options_of(options), **more)
         given = {"listen": listen, "address": address, "store": store, "trace": trace}
         making.check(self.settings, given)
         self._majority = self.settings.partition == MAJORITY
         self._timed = self.settings.timed
         if on_alarm is not None and not self._timed:
             raise LocalError(f"on_alarm=: order {order!r} goes by no clock")
+        if on_alarm is not None and not callable(on_alarm):
+            raise LocalError(
+                f"on_alarm= is called with an Alarm, which {shown(on_alarm)} cannot be"
+            )
         self._on_alarm = on_alarm
         if trace is not None and self._timed:
             raise LocalError(
@@ -169,15 +191,15 @@ class Peer:
                 "was sent and delivered shows neither: `antecede audit` could not judge it"
             )
         self._tls = tls
-        if tls is not None and tls.name != name:
-            raise LocalError(f"the certificate is {tls.name}'s, and not {name}'s")
-        self._listen = None if listen is None else split_address(listen)
+        self._listen = None if listen is None else split_listening(listen)
+        if address is not None:
+            split_address(address)
         self._address = address
-        self._store_path = None if store is None else Path(store)
+        self._store_path = None if store is None else _file("store", store)
         self._by_hand = acknowledge == "explicit"
-        self._status_at = None if status is None else split_address(status)
+        self._status_at = None if status is None else split_listening(status)
         self._endpoint: Endpoint | None = None
-        self._trace_path = None if trace is None else Path(trace)
+        self._trace_path = None if trace is None else _file("trace", trace)
         if trace is not None:
             importlib.import_module(
                 "antecede.live.traces"
@@ -187,6 +209,9 @@ class Peer:
         """Whether there is more to do when something is sent than to send it."""
         self.status_address = ""
         """Where it is served how the peer is doing; empty: nowhere."""
+        self._begun = Begun(name)
+        self._restored = False
+        """Whether it goes on in the group that its store knew."""
         self._node: Node | None = None
         self._driver: TcpDriver | None = None
         self._ready: deque[Delivery] = deque()
@@ -207,7 +232,19 @@ class Peer:
     # -- beginning and end -------------------------------------------------------------------------
 
     async def __aenter__(self) -> Peer:
-        """Open the store, listen, and go on in the group that the store knows."""
+        """Open the store, listen, and go on in the group that the store knows.
+
+        Raises LocalError for the second time: a peer begins once.
+        """
+        self._begun.begin()
+        try:
+            await self._begin()
+        except BaseException:
+            self._begun.failed()
+            raise
+        return self
+
+    async def _begin(self) -> None:
         store = self._opened()
         life = _life(store)
         self._node = node = making.node_kind(self.settings)(
@@ -228,6 +265,7 @@ class Peer:
             if (clock := self._driver.clock) is not None:
                 clock.alarmed = self._on_alarm
                 await clock.begin()
+            self._restored = saved is not None
             if saved is not None:
                 node.restore(saved, time.monotonic_ns())
             await self._begin_to_listen(node)
@@ -238,7 +276,6 @@ class Peer:
                 self._endpoint.close()
             await self._driver.close()
             raise
-        return self
 
     def _opened(self) -> Store | None:
         if self._store_path is None:
@@ -259,7 +296,6 @@ class Peer:
 
     def _advertised(self) -> str:
         if self._address is not None:
-            split_address(self._address)
             return self._address
         if self._listen is None:
             return ""
@@ -307,7 +343,8 @@ class Peer:
         trace: TracebackType | None,
     ) -> None:
         """End: with a store to go on later, without one by leaving the group."""
-        if self._store_path is None and error is None and self._in_group and not self.node.out:
+        stays = self._ended or self._store_path is not None or error is not None
+        if not (stays or self.node.out or self.node.left) and self._in_group:
             await self.leave()
         await self.close()
 
@@ -348,9 +385,12 @@ class Peer:
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Names of the members, oneself included, sorted; empty before one is in a group."""
+        """Names of the members, oneself included, sorted; empty before one is in a group.
+
+        One whose former life is not out yet is named once.
+        """
         ordering = self.node.ordering
-        return tuple(sorted(map(member_of, ordering.members))) if ordering is not None else ()
+        return tuple(sorted(set(map(member_of, ordering.members)))) if ordering is not None else ()
 
     @property
     def history(self) -> tuple[Message, ...]:
@@ -374,6 +414,7 @@ class Peer:
         """Return how the peer is doing now."""
         broken = self._running.broken
         trouble = str(broken) if broken is not None else "it has ended" if self._ended else ""
+        trouble = trouble or ("it has left" if self.node.left else "")
         lost = self._trace.lost if self._trace is not None else 0
         left = self._tls.left_s(time.time()) if self._tls is not None else None
         return status_of(
@@ -383,27 +424,29 @@ class Peer:
         )
 
     async def found(self) -> None:
-        """Begin a group of one, unless the store knows one already."""
-        if not self._in_group:
+        """Begin a group of one, unless the peer goes on in the group that its store knows.
+
+        Raises LocalError when it is in a group otherwise, PeerError when it has left, or ended.
+        """
+        if self._is_new():
             self._running.show()
             self.node.found(secrets.token_bytes(8))
             self._running.soon()
             await self._until(self._settled)
 
     async def join(self, address: str | Sequence[str], *, timeout_s: float = 10.0) -> None:
-        """Join the group of the member at "HOST:PORT", unless the store knows one already.
+        """Join the group of the member at "HOST:PORT", unless the peer goes on in the group that
+        its store knows.
 
         Of several addresses one after the other is called, until somebody answers who is in a
         group. Raises PeerError when nobody lets one in within `timeout_s`, or at once when somebody
-        refuses; it says why.
+        refuses; it says why. Raises LocalError when the peer is in a group otherwise, PeerError
+        when it has left, is out of the group, or has ended.
         """
-        if self._in_group:
+        addresses = addresses_of(address)
+        check_timeout(timeout_s)
+        if not self._is_new():
             return
-        addresses = [address] if isinstance(address, str) else list(address)
-        if not addresses:
-            raise LocalError("join needs an address: HOST:PORT")
-        for one in addresses:
-            split_address(one)
         failures: list[str] = []
 
         def called(error: Exception | None) -> None:
@@ -423,6 +466,18 @@ class Peer:
         await self._until(self._settled)
         if self._timed:  # what goes out before all are connected comes too late for its bounds
             await self._until(lambda: not self.node.upkeep.unheard(), LINKS_S)
+
+    def _is_new(self) -> bool:
+        """Whether there is a group to begin or to join; False: the store knew one."""
+        self._check_going(self.node)
+        if not self._in_group:
+            return True
+        if not self._restored:
+            raise LocalError(
+                f"{self.name} is in a group already, and is in one at a time: for another group "
+                "make another Peer"
+            )
+        return False
 
     async def _try_to_join(
         self, address: str, called: Callable[[Exception | None], None], end: float
@@ -449,13 +504,21 @@ class Peer:
         return not node.durable or node.safe().get(node.lane, 0) > 0
 
     async def leave(self, *, timeout_s: float = 5.0) -> None:
-        """Leave for good: say so, and wait until all who are connected know."""
+        """Leave for good: say so, and wait until all who are connected know.
+
+        Nothing is sent or taken from then on, and nobody is called: an iteration that goes on ends
+        behind what had come by then. With a store a later start on it finds that it has left.
+        Raises PeerError when the peer has ended.
+        """
+        check_timeout(timeout_s)
+        self._check_open()
         node = self.node
         self._running.show()
         node.leave()
         self._running.soon()
         connected = set(node.greeted)
         await self._until(lambda: not connected & node.greeted.keys() & set(node.owed()), timeout_s)
+        node.parted = True
 
     def put_out(self, member: str, why: str = "") -> None:
         """Put a member out of the group: nothing more is taken from it.
@@ -463,6 +526,7 @@ class Peer:
         What anybody took of it before is handed on to all. Raises LocalError for who is no other
         member, PeerError in the part without a majority where that stops.
         """
+        self._check()
         if self.node.stopped:
             raise PeerError(f"{self.name} hears no majority of the group: nobody is put out")
         lanes = [lane for lane in self.node.others() if member_of(lane) == member]
@@ -486,7 +550,7 @@ class Peer:
         In orders by topics: to all that subscribe to one of `topics`. Without a store that is at
         once. Waits while most of the others cannot keep up. Raises
         LocalError for what is no message, or answers one that was never here, and PeerError when
-        the peer is out of the group, or in the part without a majority where that stops.
+        the peer has left, is out of the group, or in the part without a majority where that stops.
         """
         await self.room()
         sent = self.send_nowait(payload, reply_to=reply_to, topics=topics)
@@ -495,6 +559,7 @@ class Peer:
 
     async def kept(self) -> None:
         """Wait until what was sent so far will survive a crash of this peer."""
+        self._check_open()
         if self.node.durable:
             number = self._batch_to_come()
             await self._until(lambda: self._is_safe(number))
@@ -503,7 +568,9 @@ class Peer:
         """Whether a batch of one's own will survive a crash. Raises where it never will."""
         if self.node.safe().get(self.node.lane, 0) >= number:
             return True
-        self._check()
+        self._check_open()  # after a leave it still may be
+        if self.node.out:
+            raise PeerError(f"{self.name} is out of the group: {self.node.out}")
         return False
 
     def send_nowait(
@@ -576,45 +643,58 @@ class Peer:
 
     async def room(self) -> None:
         """Wait while most of the others cannot keep up, as `send` does before it sends."""
-        driver = self._running
-        ordering = self.node.ordering
+        ordering, driver = self._check(), self._running
         at_most = min(PENDING, self.settings.memory // 4)
-        while ordering is not None and (
-            ordering.waiting_bytes > PENDING or driver.choked() or driver.behind(at_most)
-        ):
-            self._check()
+        while ordering.waiting_bytes > PENDING or driver.choked() or driver.behind(at_most):
             await self._next_change(0.05)
+            self._check()
 
     # -- receiving ---------------------------------------------------------------------------------
 
     def __aiter__(self) -> AsyncIterator[Message]:
-        """Return the messages of the others, in the order of the group."""
+        """Return the messages of the others, in the order of the group.
+
+        It ends when the peer leaves or ends; begun after it has left it hands over what is still
+        there, and raises PeerError. A peer has one flow of messages: of two iterations, of
+        whichever kind, each gets some of them, and neither all.
+        """
         return self._messages()
 
     async def _messages(self) -> AsyncIterator[Message]:
         # As `events`, and not over it: a second generator in between costs as much as all else.
+        too_late = self.node.left
         while await self._more():
             for message in self._run:
                 yield message
             self._finished(self._current)
+        self._end_taking(too_late)
+
+    def _end_taking(self, too_late: bool) -> None:
+        """Raise PeerError where an iteration was begun after the peer had left."""
+        if too_late:
+            raise self._has_left()
 
     async def events(self) -> AsyncIterator[Event]:
         """Return messages, and views where the members change, in the order of the group.
 
-        Raises PeerError when the peer is put out, StoreError when its store fails.
+        Ends as the iteration of messages does, with which it shares them. Raises PeerError when
+        the peer is put out, or had left before, StoreError when its store fails.
         """
+        too_late = self.node.left
         while await self._more(self._others):
             while self._others:
                 yield self._others.popleft()
             for message in self._run:
                 yield message
             self._finished(self._current)
+        self._end_taking(too_late)
 
     async def batches(self) -> AsyncIterator[Said]:
         """Return what each member said at once, as it comes: the quickest way.
 
-        All of it counts as done when the next is asked for.
+        All of it counts as done when the next is asked for. Ends and raises as `events`.
         """
+        too_late = self.node.left
         while await self._more():
             said, left = self._current, self._left
             self._current, self._payloads = None, iter(())
@@ -622,6 +702,7 @@ class Peer:
                 self._hand_over(said, len(said.payloads))
                 yield said.tail(left)
                 self._finished(said)
+        self._end_taking(too_late)
 
     async def _more(self, others: deque[View | GivenUp] | None = None) -> bool:
         """Wait until there are messages in `_run`, or something in `others`; False: it has ended.
@@ -634,7 +715,7 @@ class Peer:
             self._ready.extend(self.node.take_delivered())
             if self._ready:
                 continue
-            if self._ended:
+            if self._ended or self.node.left:
                 return False
             self._check()
             await self._next_change(None)
@@ -725,19 +806,45 @@ class Peer:
         self._running.done(self._done)
 
     def _check(self) -> Ordering:
-        """Return the ordering of the group one is in. Raises where nothing goes on."""
-        driver, node = self._driver, self._node
-        if driver is None or node is None:
-            raise LocalError("a peer begins with `async with Peer(...) as peer`")
-        if driver.broken is not None:
-            raise driver.broken
-        if node.out:
-            raise PeerError(f"{self.name} is out of the group: {node.out}")
-        if self._ended:
-            raise PeerError(f"{self.name} has ended")
-        if node.ordering is None:
+        """Return the ordering of the group one is in. Raises where nothing goes on.
+
+        Asked for each message, so all at once; what it is that stands against it is found out then.
+        """
+        node, driver = self._node, self._driver
+        if (
+            node is None
+            or driver is None
+            or node.ordering is None
+            or (self._ended or node.left or node.out or driver.broken is not None)
+            or _get_running_loop() is not self._begun.loop
+        ):
+            self._check_going(self.node)
             raise PeerError(f"{self.name} is in no group yet: `join` or `found` one")
         return node.ordering
+
+    def _check_open(self) -> None:
+        """Raise before the peer has begun, in another loop, and where it is over."""
+        if self._ended:
+            raise PeerError(f"{self.name} has ended")
+        self._begun.check()
+        if (broken := self._running.broken) is not None:
+            raise broken
+
+    def _check_going(self, node: Node) -> None:
+        """Raise where a peer cannot go on, nor begin, in a group."""
+        self._check_open()
+        if node.left:
+            raise self._has_left()
+        if node.out:
+            raise PeerError(f"{self.name} is out of the group: {node.out}")
+
+    def _has_left(self) -> PeerError:
+        if not self._restored:
+            return PeerError(f"{self.name} has left")
+        return PeerError(
+            f"{self.name} has left, as {self._store_path} says: begin with a new store, or another "
+            "file"
+        )
 
     # -- waiting -----------------------------------------------------------------------------------
 
@@ -770,6 +877,17 @@ class Peer:
         return True
 
 
+ARGUMENTS: Final = tuple(
+    name
+    for name, one in inspect.signature(Peer.__init__).parameters.items()
+    if one.kind is one.KEYWORD_ONLY
+)
+"""What a peer takes beside `Settings`."""
+Peer.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [*inspect.signature(Peer.__init__).parameters.values()][1:]
+)  # what `help` and notebooks show, in place of that of `__new__`
+
+
 def _why_not(error: Exception) -> str:
     """Return in words why a call came to nothing."""
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -792,11 +910,21 @@ def _life(store: Store | None) -> str:
 
 
 def _ids(reply_to: Answered | Iterable[Answered]) -> Sequence[Id]:
-    many = [reply_to] if isinstance(reply_to, Message | Id) else list(reply_to)
+    many = [reply_to] if isinstance(reply_to, Message | Id) else reply_to
+    if not isinstance(many, Iterable):
+        raise LocalError(f"reply_to= names messages, not {shown(reply_to)}")
+    many = list(many)
     for one in many:
         if not isinstance(one, Message | Id):
             raise LocalError(f"reply_to= names messages, not {shown(one)}")
     return [one.id if isinstance(one, Message) else one for one in many]
+
+
+def _file(name: str, path: str | os.PathLike[str]) -> Path:
+    """Return a path that was given. Raises LocalError for what is none."""
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+        raise LocalError(f"{name}= is a path, not {shown(path)}")
+    return Path(path)
 
 
 __all__ = ["Id", "Message", "Peer", "View"]

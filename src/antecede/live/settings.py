@@ -14,6 +14,7 @@ from antecede.formatting import shown
 from antecede.group.group import Group
 from antecede.group.parts import Limits
 from antecede.live.heads import own_topics
+from antecede.live.values import check_fields, check_seconds, no_argument, told
 from antecede.protocols.base import Addressing
 
 NS: Final = 10**9
@@ -27,6 +28,13 @@ FULL: Final = 1 << 20
 """Bytes of messages that make a batch full."""
 BESIDE: Final = 1 << 18
 """More than a batch has beside its messages."""
+MOST_BYTES: Final = 60 << 20
+"""Of one message: with what stands beside it in a batch, it has to go into one frame."""
+MOST_HISTORY: Final = 1_000_000
+_ABOVE_ZERO: Final = (
+    *("heartbeat_ns", "silence_ns", "greeting_ns", "relay_ns", "put_out_ns"),
+    *("memory", "disk", "largest"),
+)
 MOST_LIVES: Final = 1 << 15
 """Lives of all members, as long as a group lasts: each takes room for good."""
 
@@ -67,7 +75,7 @@ class Settings:
     disk: int = 4 << 30
     """With a store: beyond this, in memory and in the store, who lacks most is put out."""
     largest: int = 1 << 24
-    """Of one message of the application."""
+    """Of one message of the application; 60 MiB at most."""
     check_all_seals: bool = False
     """All members give the same. Check the seal of what comes from its owner too, and not only of
     what is handed on: then nobody can say to one what that one cannot hand on. It costs a
@@ -88,26 +96,20 @@ class Settings:
         """Refuse what cannot be."""
         if self.partition not in PARTITIONS:
             raise LocalError(f"partition= is one of {PARTITIONS}, not {shown(self.partition)}")
-        for name in (
-            "heartbeat_ns",
-            "silence_ns",
-            "greeting_ns",
-            "relay_ns",
-            "memory",
-            "disk",
-            "largest",
-        ):
-            if getattr(self, name) <= 0:
-                raise LocalError(f"{name} is above 0, not {shown(getattr(self, name))}")
+        check_fields(self, _ABOVE_ZERO)
         if self.silence_ns <= self.heartbeat_ns:
-            raise LocalError("silence_ns must be above heartbeat_ns, or idle links are given up")
-        self._check_named()
+            raise LocalError("silence_s= must be above heartbeat_s=, or idle links are given up")
         self._check_packets()
-        group = self.group("a~00000000")
+        for name, most in (("largest", MOST_BYTES), ("history", MOST_HISTORY)):
+            if getattr(self, name) > most:
+                raise LocalError(f"{name}= is {most:,} at most, not {shown(getattr(self, name))}")
+        self._check_named()
+        group = self._tried()
         if group.has_notes and not group.guarantee.needs_time:
+            over_udp = '; transport="udp" is for it' if self.order == "matrix" else ""
             raise LocalError(
                 f"order {self.order!r} does not go over live links: its members speak to each "
-                "other beside their messages"
+                f"other beside their messages{over_udp}"
             )
         self._check_missing_parent()
         self._check_topics(group)
@@ -122,6 +124,23 @@ class Settings:
                 f"largest={self.largest}: batches have up to {needed} bytes, and max_packet={most} "
                 "is the most that the order takes; lower largest=, or raise max_packet="
             )
+
+    def _tried(self) -> Group:
+        """Return the group of one founder; where it cannot be, say in a peer's words why."""
+        try:
+            return self.group("a~00000000")
+        except LocalError as error:
+            if str(error).endswith("give members="):
+                raise LocalError(
+                    f"order {self.order!r} does not go over live links: it needs one list of "
+                    "members for good, and members of a live group come and go"
+                ) from error
+            if "give bounds=" in str(error):
+                raise LocalError(
+                    f"order {self.order!r} waits by the clock: give options={{"
+                    '"bounds": Bounds(accuracy_s=..., least_s=..., most_s=...)}'
+                ) from error
+            raise
 
     def _check_named(self) -> None:
         """Refuse options that speak of members: a live group's members are lives."""
@@ -150,8 +169,6 @@ class Settings:
             if self.clock_error_ns is not None:
                 raise LocalError(f"clock_error_s=: order {self.order!r} goes by no clock")
             return
-        if self.clock_error_ns is not None and self.clock_error_ns < 0:
-            raise LocalError(f"clock_error_ns is 0 or more, not {shown(self.clock_error_ns)}")
         if group.has_notes and self.options.get("delivery", "null") != "bound":
             raise LocalError(
                 'options={"delivery": "bound"} is needed: by null messages each member waits for '
@@ -235,21 +252,26 @@ def fingerprint(*texts: str) -> bytes:
     return digest.digest()
 
 
-def in_ns(given: Mapping[str, Any], kind: type = Settings) -> dict[str, Any]:
+def in_ns(
+    given: Mapping[str, Any], kind: type = Settings, arguments: Collection[str] = (), over: str = ""
+) -> dict[str, Any]:
     """Turn seconds into nanoseconds, under the names that the settings have.
 
-    Raises LocalError for what is no field of `kind`.
+    Raises LocalError for what is no field of `kind`. `arguments`: what a peer takes beside these,
+    which may be meant then; `over`: " over UDP", where that is so.
     """
     known = kind.__dataclass_fields__  # type: ignore[attr-defined]
     found: dict[str, Any] = {}
     for name, value in given.items():
         inner = f"{name[:-2]}_ns" if name.endswith("_s") else ""
         if inner in known:
-            if value is not None and not isinstance(value, int | float):
-                raise LocalError(f"{name}= is a number of seconds, not {shown(value)}")
+            if value is not None:
+                check_seconds(name, value)
             found[inner] = None if value is None else round(value * NS)
         elif name in known and not name.endswith("_ns"):
             found[name] = value
         else:
-            raise LocalError(f"a peer has no argument {name!r}")
+            if over and name in map(told, Settings.__dataclass_fields__):
+                raise LocalError(f"a peer{over} has no argument {name!r}: over TCP it has")
+            raise no_argument(name, (*known, *arguments), over)
     return found

@@ -88,7 +88,7 @@ class Upkeep:
         """Return, once, (lane, address) of the members to call now."""
         node, found = self._node, []
         self.hurried = False
-        if node.ordering is None or node.out:
+        if node.ordering is None or node.out or node.parted:
             return []
         for lane in node.ordering.others():
             address = node.ordering.members[lane]
@@ -360,7 +360,7 @@ class Upkeep:
         kept = lanes.bytes + lanes.spilled_bytes - self._left_behind()
         at_most = settings.disk if node.durable else settings.memory
         slowest = self._slowest() if kept > at_most else None
-        if slowest is not None and not node.stopped:
+        if slowest is not None and not (node.stopped or node.left):
             self._send_away(slowest, f"too far behind: {kept} bytes are kept, most of them for it")
 
     def _left_behind(self) -> int:
@@ -424,7 +424,7 @@ class Upkeep:
     def _put_out(self, now: int) -> None:
         """Put out whom nobody who is connected has heard for long enough."""
         node, after = self._node, self._node.settings.put_out_ns
-        if node.stopped:  # it would be said when the other half is back
+        if node.stopped or node.left:  # it would be said when the other half is back, or too late
             return
         for lane in self.unheard():
             since = self._heard_ns.setdefault(lane, now)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import secrets
 import time
@@ -16,16 +17,23 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from antecede.errors import AntecedeError, LocalError, PeerError
 from antecede.formatting import shown
+from antecede.live.begun import Begun
 from antecede.live.datagrams.looks import status_of
 from antecede.live.datagrams.newcomers import OVER
 from antecede.live.datagrams.node import DatagramNode
 from antecede.live.datagrams.settings import DatagramSettings
-from antecede.live.drivers.addresses import joined_address, reached_at, split_address
+from antecede.live.drivers.addresses import (
+    joined_address,
+    reached_at,
+    split_address,
+    split_listening,
+)
 from antecede.live.drivers.tcp import MAX_READY
 from antecede.live.drivers.udp import UdpDriver
 from antecede.live.events import Delivery, Event, Id, Message, Said, checked_name, member_of
 from antecede.live.settings import NS, in_ns
 from antecede.live.status import Status
+from antecede.live.values import check_secure, check_timeout, options_of
 
 if TYPE_CHECKING:
     from antecede.live.endpoint import Endpoint
@@ -43,6 +51,9 @@ class DatagramPeer:
     and the others must reach it by TCP and UDP; there is no store, and no trace. `clock` returns
     the system's time in nanoseconds, as the bounds promise it. Further arguments are fields of
     `DatagramSettings`, times in seconds under names that end in `_s`.
+
+    It is entered once, and used in the loop in which that was. Its messages are one flow: two
+    iterations over one peer share them out, and neither gets all.
 
     Raises LocalError for arguments that cannot be.
     """
@@ -66,13 +77,11 @@ class DatagramPeer:
         **settings: Any,
     ) -> None:
         self.name = checked_name(name)
-        if tls is None and not insecure:
+        check_secure(name, tls, insecure)
+        if not callable(clock):
             raise LocalError(
-                "a peer needs tls=Tls(certificate, authority), so that nobody else gets in; "
-                "`antecede keys` makes both for a try. insecure=True goes without"
+                f"clock= returns nanoseconds when it is called, which {shown(clock)} cannot be"
             )
-        if tls is not None and tls.name != name:
-            raise LocalError(f"the certificate is {tls.name}'s, and not {name}'s")
         for what, value, usual in (
             *(("store", store, None), ("trace", trace, None)),
             ("acknowledge", acknowledge, "next"),
@@ -85,20 +94,21 @@ class DatagramPeer:
         self.settings = DatagramSettings(
             room=room,
             order=order,
-            options=dict(options or {}),
-            **in_ns(settings, DatagramSettings),
+            options=options_of(options),
+            **in_ns(settings, DatagramSettings, ARGUMENTS, " over UDP"),
         )
         if listen is None:
             raise LocalError("a peer over datagrams needs listen=: the others send to it")
-        self._listen = split_address(listen)
+        self._listen = split_listening(listen)
         if address is not None:
             split_address(address)
         self._advertised = address
         self._tls, self._clock = tls, clock
-        self._status_at = None if status is None else split_address(status)
+        self._status_at = None if status is None else split_listening(status)
         self._endpoint: Endpoint | None = None
         self.status_address = ""
         """Where it is served how the peer is doing; empty: nowhere."""
+        self._begun = Begun(name)
         self._node: DatagramNode | None = None
         self._driver: UdpDriver | None = None
         self._ready: deque[Delivery] = deque()
@@ -111,7 +121,16 @@ class DatagramPeer:
     # -- beginning and end --------------------------------------------------------------------
 
     async def __aenter__(self) -> DatagramPeer:
-        """Listen."""
+        """Listen. Raises LocalError for the second time: a peer begins once."""
+        self._begun.begin()
+        try:
+            await self._begin()
+        except BaseException:
+            self._begun.failed()
+            raise
+        return self
+
+    async def _begin(self) -> None:
         node = DatagramNode(self.name, self.settings, secrets.token_bytes(16))
         self._node = node
         self._driver = UdpDriver(
@@ -134,7 +153,6 @@ class DatagramPeer:
             self._driver.close()
             raise
         self._driver.start()
-        return self
 
     async def _begin_to_show(self) -> None:
         if self._status_at is None:
@@ -156,7 +174,8 @@ class DatagramPeer:
         trace: TracebackType | None,
     ) -> None:
         """End by leaving the group."""
-        if not self._ended and error is None and self._in_group and not self.node.membership.out:
+        over = self._ended or self.node.membership.out or self._has_left
+        if not over and error is None and self._in_group:
             await self.leave()
         await self.close()
 
@@ -189,6 +208,10 @@ class DatagramPeer:
     def _in_group(self) -> bool:
         return self.node.group is not None
 
+    @property
+    def _has_left(self) -> bool:
+        return self.node.membership.departures.leaving
+
     # -- the group ----------------------------------------------------------------------------
 
     @property
@@ -198,33 +221,50 @@ class DatagramPeer:
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Names of the members, oneself included, sorted; empty before one is in a group."""
-        return tuple(sorted(map(member_of, self.node.membership.members)))
+        """Names of the members, oneself included, sorted; empty before one is in a group.
+
+        One whose former life is not out yet is named once.
+        """
+        return tuple(sorted(set(map(member_of, self.node.membership.members))))
 
     def status(self) -> Status:
         """Return how the peer is doing now."""
-        trouble = "it has ended" if self._ended else ""
+        trouble = "it has ended" if self._ended else "it has left" if self._has_left else ""
         dropped = self._running.envelopes.dropped
         left = self._tls.left_s(time.time()) if self._tls is not None else None
         now = time.monotonic_ns()
         return status_of(self.node, now, trouble, self._waiting, dropped, left)
 
     async def found(self) -> None:
-        """Begin a group of one."""
-        if not self._in_group:
-            self.node.found(secrets.token_bytes(8), self._running.moment())
-            self._running.soon()
+        """Begin a group of one.
+
+        Raises LocalError when it is in a group, PeerError when it has left, or ended.
+        """
+        self._check_new()
+        self.node.found(secrets.token_bytes(8), self._running.moment())
+        self._running.soon()
+
+    def _check_new(self) -> None:
+        """Raise where there is no group to begin or to join."""
+        self._check_going()
+        if self._in_group:
+            raise LocalError(
+                f"{self.name} is in a group already, and is in one at a time: for another group "
+                "make another Peer"
+            )
 
     async def join(self, address: str, *, timeout_s: float = 10.0) -> None:
         """Join the group of the member at "HOST:PORT".
 
         Asks again until somebody answers who is in a group. Raises PeerError when nobody lets one
-        in within `timeout_s`, or at once when somebody refuses; it says why.
+        in within `timeout_s`, or at once when somebody refuses; it says why. Raises LocalError when
+        it is in a group already, PeerError when it has left, is out of the group, or has ended.
         """
-        if self._in_group:
-            return
         split_address(address)
+        check_timeout(timeout_s)
+        self._check_new()
         node, driver = self.node, self._running
+        refused = node.refused.total()
         newcomers = node.membership.newcomers
         failures: list[Exception] = []
 
@@ -243,8 +283,9 @@ class DatagramPeer:
             await self._next_change(min(0.1, max(0.001, end - time.monotonic())))
         if self._in_group:
             return
-        why = newcomers.refusal or node.last_refusal
-        why = why or (str(failures[-1]) or type(failures[-1]).__name__ if failures else "no answer")
+        why = newcomers.refusal or _why_not(failures)
+        if not why:  # nothing came of a call, or of what was said here meanwhile
+            why = node.last_refusal if node.refused.total() > refused else "no answer"
         newcomers.joining = ""
         if time.monotonic() < end:
             raise PeerError(f"{address} does not let {self.name} in: {why}")
@@ -255,9 +296,14 @@ class DatagramPeer:
 
         Half of `timeout_s` at most for the first. What a member lacks then it asks of the others.
         """
+        check_timeout(timeout_s)
+        self._check_open()
         membership, departures = self.node.membership, self.node.membership.departures
-        departures.leave(self._running.moment(), round(timeout_s * NS / 2))
+        if not self._has_left:
+            self._check()
+            departures.leave(self._running.moment(), round(timeout_s * NS / 2))
         self._running.soon()
+        self._wake()
         if membership.others():
             await self._until(lambda: departures.over or bool(departures.out), timeout_s)
 
@@ -266,6 +312,7 @@ class DatagramPeer:
 
         Raises LocalError for who is no other member.
         """
+        self._check()
         membership = self.node.membership
         lanes = [lane for lane in membership.others() if member_of(lane) == member]
         if not lanes:
@@ -287,24 +334,37 @@ class DatagramPeer:
 
     def send_nowait(self, payload: bytes, *, reply_to: Iterable[Id] = ()) -> Id:
         """As `send`, without waiting. Raises PeerError when too much waits already."""
-        if reply_to:
-            raise LocalError(f"messages of order {self.settings.order!r} answer no others")
         self._check()
+        if reply_to:
+            raise LocalError(
+                f"with order {self.settings.order!r} messages answer no others: over TCP they do "
+                'with order="reply"'
+            )
         sent = self.node.say(payload)
         self._running.soon()
         return sent
 
     async def room(self) -> None:
         """Wait while some member lacks so much that nothing more is sent."""
+        self._check()
         node = self.node
         while not node.has_room or node.waiting_bytes > self.settings.pending // 2:
-            self._check()
             await self._next_change(0.05)
+            self._check()
+
+    async def kept(self) -> None:
+        """Return at once: nothing is stored. `Peer` waits here for its store."""
+        self._check_open()
 
     # -- receiving ----------------------------------------------------------------------------
 
     def __aiter__(self) -> AsyncIterator[Message]:
-        """Return the messages of the others, in the order of the group."""
+        """Return the messages of the others, in the order of the group.
+
+        It ends when the peer leaves or ends; begun after it has left it hands over what is still
+        there, and raises PeerError. A peer has one flow of messages: of two iterations, of
+        whichever kind, each gets some of them, and neither all.
+        """
         return self._messages()
 
     async def _messages(self) -> AsyncIterator[Message]:
@@ -315,14 +375,17 @@ class DatagramPeer:
     async def events(self) -> AsyncIterator[Event]:
         """Return messages, views where the members change, and what is given up.
 
-        Raises PeerError when the peer is put out.
+        Ends as the iteration of messages does, with which it shares them. Raises PeerError when
+        the peer is put out, or had left before.
         """
+        too_late = self._has_left
         while True:
             for message in self._run:
                 self._waiting -= 1
                 yield message
             event = await self._next_event()
             if event is None:
+                self._end_taking(too_late)
                 return
             if isinstance(event, Said):
                 self._run = event.messages()
@@ -330,11 +393,21 @@ class DatagramPeer:
                 yield event
 
     async def batches(self) -> AsyncIterator[Said]:
-        """Return what each member said at once, as it comes: the quickest way."""
+        """Return what each member said at once, as it comes: the quickest way.
+
+        Ends and raises as `events`.
+        """
+        too_late = self._has_left
         while (event := await self._next_event()) is not None:
             if isinstance(event, Said):
                 self._waiting -= len(event.payloads)
                 yield event
+        self._end_taking(too_late)
+
+    def _end_taking(self, too_late: bool) -> None:
+        """Raise PeerError where an iteration was begun after the peer had left."""
+        if too_late:
+            raise PeerError(f"{self.name} has left")
 
     async def _next_event(self) -> Delivery | None:
         """Return what is next; None: it has ended."""
@@ -342,7 +415,7 @@ class DatagramPeer:
             self._take()
             if self._ready:
                 break
-            if self._ended:
+            if self._ended or self._has_left:
                 return None
             self._check()
             await self._next_change(None)
@@ -360,6 +433,14 @@ class DatagramPeer:
         self.node.behind = self._waiting > MAX_READY
         self._wake()
 
+    @property
+    def history(self) -> NoReturn:
+        """Raise LocalError: what was said lately is handed to newcomers over TCP alone."""
+        raise LocalError(
+            "over datagrams a peer keeps no history, and hands none to newcomers: with "
+            'transport="tcp" history= says how many messages'
+        )
+
     def past(self) -> NoReturn:
         """Raise LocalError: stamps of what a program follows are made over TCP alone so far."""
         raise LocalError(
@@ -373,13 +454,23 @@ class DatagramPeer:
 
     def _check(self) -> None:
         """Raise where nothing goes on."""
-        node = self.node
-        if node.membership.out:
-            raise PeerError(f"{self.name} is out of the group: {node.membership.out}")
+        self._check_going()
+        if self.node.group is None:
+            raise PeerError(f"{self.name} is in no group yet: `join` or `found` one")
+
+    def _check_going(self) -> None:
+        """Raise where a peer cannot go on, nor begin, in a group."""
+        self._check_open()
+        if self._has_left:
+            raise PeerError(f"{self.name} has left")
+        if self.node.membership.out:
+            raise PeerError(f"{self.name} is out of the group: {self.node.membership.out}")
+
+    def _check_open(self) -> None:
+        """Raise before the peer has begun, in another loop, and when it has ended."""
         if self._ended:
             raise PeerError(f"{self.name} has ended")
-        if node.group is None:
-            raise PeerError(f"{self.name} is in no group yet: `join` or `found` one")
+        self._begun.check()
 
     # -- waiting ------------------------------------------------------------------------------
 
@@ -400,3 +491,16 @@ class DatagramPeer:
         while not true() and (left := end - time.monotonic()) > 0:
             await self._next_change(left)
         return true()
+
+
+ARGUMENTS: Final = tuple(
+    name
+    for name, one in inspect.signature(DatagramPeer.__init__).parameters.items()
+    if one.kind is one.KEYWORD_ONLY
+)
+"""What a peer takes beside `DatagramSettings`."""
+
+
+def _why_not(failures: list[Exception]) -> str:
+    """Return in words why the last call came to nothing; empty: none did."""
+    return (str(failures[-1]) or type(failures[-1]).__name__) if failures else ""

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from antecede.clocks.bounds import Bounds
 from antecede.errors import LocalError
-from antecede.formatting import shown
 from antecede.group.group import Group
 from antecede.live.settings import NS, fingerprint
+from antecede.live.values import check_fields
 from antecede.protocols.given import effective
 from antecede.protocols.registry import flat_class
 from antecede.protocols.timed.channel import KEEP
@@ -66,12 +66,11 @@ class DatagramSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
-        for name in (
+        above_zero = (
             *("heartbeat_ns", "silence_ns", "acknowledge_ns", "tick_ns", "resend_ns"),
             *("largest", "window", "pending", "rate", "burst", "reassembly", "memory"),
-        ):
-            if getattr(self, name) <= 0:
-                raise LocalError(f"{name} is above 0, not {shown(getattr(self, name))}")
+        )
+        check_fields(self, above_zero)
         if not LEAST_DATAGRAM <= self.datagram <= MOST_DATAGRAM:
             raise LocalError(
                 f"datagram is {LEAST_DATAGRAM} to {MOST_DATAGRAM}, not {self.datagram}"
@@ -81,9 +80,9 @@ class DatagramSettings:
         if self.largest > self.reassembly // 2:
             raise LocalError("largest is at most half of reassembly, or no member could take it in")
         if self.silence_ns <= self.heartbeat_ns:
-            raise LocalError("silence_ns must be above heartbeat_ns, or idle members seem silent")
+            raise LocalError("silence_s= must be above heartbeat_s=, or idle members seem silent")
         if self.put_out_ns is not None and self.put_out_ns < self.silence_ns:
-            raise LocalError("put_out_ns is at least silence_ns")
+            raise LocalError("put_out_s= is at least silence_s=")
         self._check_order()
 
     def _check_order(self) -> None:

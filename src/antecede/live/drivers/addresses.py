@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import socket
+from collections.abc import Iterable
 from typing import Final
 
 from antecede.errors import LocalError
+from antecede.formatting import shown
 
 _OUTSIDE: Final = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
 """Addresses that are nobody's (RFC 5737, RFC 3849): the way to them is the way out."""
@@ -15,11 +17,44 @@ _HERE: Final = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Return host and port of "HOST:PORT" or "[IPv6]:PORT". Raises LocalError for another text."""
+    """Return host and port of "HOST:PORT" or "[IPv6]:PORT". Raises LocalError for all else."""
+    if not isinstance(address, str):
+        raise LocalError(f"an address is a text, HOST:PORT, not {shown(address)}")
     host, colon, port = address.rpartition(":")
-    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+    if not colon or not host or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
         raise LocalError(f"an address is HOST:PORT, not {address!r:.80}")
-    return host.strip("[]"), int(port)
+    bracketed = host.startswith("[") and host.endswith("]")
+    inner = host[1:-1] if bracketed else host
+    if bracketed != (":" in inner) or "[" in inner or "]" in inner:
+        raise LocalError(f"an address is HOST:PORT, or [IPv6]:PORT, not {address!r:.80}")
+    return inner, int(port)
+
+
+def split_listening(address: str) -> tuple[str, int]:
+    """As `split_address`, of where one listens: ":PORT" is at every address of this machine.
+
+    So is "0.0.0.0:PORT"; "*:PORT" is refused, since nobody could tell whether IPv6 is meant.
+    """
+    if isinstance(address, str) and address.startswith("*:"):
+        raise LocalError(
+            f"an address is HOST:PORT, not {address!r:.80}: every address of this machine is "
+            '"0.0.0.0:PORT", or ":PORT", or with IPv6 "[::]:PORT"'
+        )
+    everywhere = isinstance(address, str) and address.startswith(":") and address[1:].isdecimal()
+    return split_address(f"0.0.0.0{address}" if everywhere else address)
+
+
+def addresses_of(given: object) -> list[str]:
+    """Return the addresses that `join` is given: one text, or several. Raises LocalError."""
+    several = [given] if isinstance(given, str) else given
+    if not isinstance(several, Iterable) or isinstance(several, bytes):
+        raise LocalError(f"join needs an address, HOST:PORT, or several, not {shown(given)}")
+    found = list(several)
+    if not found:
+        raise LocalError("join needs an address: HOST:PORT")
+    for one in found:
+        split_address(one)
+    return found
 
 
 def joined_address(host: str, port: int) -> str:

@@ -134,7 +134,7 @@ class Calls(Upkeep):
         """Return, once, (lane, address) of whom to call now."""
         self.hurried = False
         node = self._inner
-        if node.ordering is None or node.out or node.links or now < self._next_ns:
+        if node.ordering is None or node.out or node.links or node.parted or now < self._next_ns:
             return []
         supers = sorted(node.supers.items(), key=lambda one: (one[0] != node.super_lane, one))
         if not supers or (node.left and not node.owed()):
