@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -827,3 +828,44 @@ def test_numbers_of_messages_are_bounded() -> None:
     raw = batches.pack(Batch(batches.MAX_FIRST + 1, [b"x"]))
     with pytest.raises(Exception, match="numbered"):
         batches.unpack(raw)
+
+
+# -- handed on after a restart ---------------------------------------------------------------------
+
+
+def hold_up(one: Peer, other: Peer) -> None:
+    """Let nothing more go from one to another, as a socket that takes no more."""
+    link = one.node.greeted[other.node.lane]
+    one._running.connections[link.number].paused_since = time.monotonic_ns()
+
+
+def test_who_was_restarted_from_its_store_can_hand_on_what_it_kept(
+    folder: Path, tmp_path: Path
+) -> None:
+    """Though the owner is gone: whose the lane is was stored, and is shown with what is of it."""
+
+    async def work() -> None:
+        stored = {"relay_s": 0.2, "store": tmp_path / "bob.db"}
+        bob = peer(folder, "bob", **stored)
+        await bob.__aenter__()
+        await bob.found()
+        async with peer(folder, "alice") as alice, peer(folder, "carol", relay_s=0.2) as carol:
+            await alice.join(bob.address)
+            await carol.join(bob.address)
+            await settled(alice, bob, carol)
+            lane = alice.node.lane
+            hold_up(alice, carol)
+            await alice.send(b"the last")
+            await settled(alice, bob)
+            await bob.kept()
+            await until(lambda: bob.node.safe()[lane] == alice.node.active.lanes.newest(lane))
+            await alice.close()
+            await bob.close()
+            assert carol.node.active.lanes.newest(lane) < bob.node.active.lanes.newest(lane)
+            async with peer(folder, "bob", listen=bob.address, **stored) as again:
+                async with asyncio.timeout(20):
+                    assert [m.payload async for m in first(carol, 1)] == [b"the last"]
+                assert refused(carol) == refused(again) == 0
+                await again.leave()
+
+    asyncio.run(work())

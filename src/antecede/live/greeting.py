@@ -63,7 +63,7 @@ class Greeting:
             node.end(link, "out of the group")
             return
         self._check(link, hello)
-        node.seals.learn(hello.lane, hello.owner)
+        node.learn_owner(hello.lane, hello.owner)
         if hello.group and node.group_tag and hello.group != node.group_tag:
             raise MismatchError(
                 "group", "two groups of one room, founded apart: one of them has to join the other"
@@ -187,7 +187,8 @@ class Greeting:
     def _welcome(self, link: Link, lane: str, guest: Guest) -> None:
         node = self._node
         ordering = node.active
-        owners = {name: node.seals.owner(name) for name in ordering.members if name != lane}
+        shown = {name: node.seals.owner(name) for name in ordering.members if name != lane}
+        owners = {name: owner for name, owner in shown.items() if owner}
         welcome = Welcome(
             *(node.group_tag, guest.invitation, guest.frontier),
             *(ordering.members, sorted(ordering.gone), owners),

@@ -9,7 +9,8 @@ to store (`take_rows`), what to hand to the application (`take_delivered`), and 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from antecede.clocks.wire import Reader, block, varint
@@ -57,6 +58,8 @@ class Saved(NamedTuple):
     batch_of: Callable[[str, int], Sealed]
     done: int
     """The place up to which the application is done."""
+    owners: Mapping[str, bytes] = MappingProxyType({})
+    """Lane -> what shows whose it is, of the lanes of others."""
 
 
 class Node:
@@ -104,6 +107,8 @@ class Node:
         """Over all links of this life."""
         self._place_of: dict[str, int] = {}
         self._stored: dict[str, int] = {}
+        self._learnt: dict[str, bytes] = {}
+        """Lane -> what shows whose it is, as far as the store was not given it."""
         self.news = False
         """Whether something has come that was not acknowledged to all."""
         self._told: dict[str, int] = {}
@@ -345,9 +350,25 @@ class Node:
     def learn(self, link: Link, lane: str, owner: bytes) -> None:
         """Learn whose a lane is from somebody else, or distrust what that one hands on of it."""
         try:
-            self.seals.learn(lane, owner)
+            self.learn_owner(lane, owner)
         except DecodeError as error:
             self._distrust(link, lane, error)
+
+    def learn_owner(self, lane: str, owner: bytes) -> None:
+        """Learn whose a lane is, for good: what is stored of it can be handed on after a restart.
+
+        Raises DecodeError where that is not shown.
+        """
+        before = self.seals.owner(lane)
+        self.seals.learn(lane, owner)
+        if self.durable and owner != before:
+            self._learnt[lane] = owner
+
+    def can_show(self, lane: str) -> bool:
+        """Whether others can be shown whose a lane is, without which they believe nothing of it;
+        in groups without certificates they believe whoever hands it on.
+        """
+        return not self.seals.owner(self.lane) or bool(self.seals.owner(lane))
 
     def _distrust(self, link: Link, lane: str, error: RemoteError) -> None:
         """Take nothing more of a lane from somebody who hands it on."""
@@ -442,6 +463,8 @@ class Node:
                 link.cursors.pop(name, None)
                 link.staged.pop(name, None)
                 link.loading.discard(name)
+            elif lane is not None and not self.can_show(name):
+                self._say_gone(link, name, lane.newest + 1)  # somebody else is asked
             elif lane is not None:
                 link.cursors[name] = number
                 link.reader.told_lacking.pop(name, None)
@@ -449,9 +472,9 @@ class Node:
                 self._show_owner(link, name)
 
     def _show_owner(self, link: Link, name: str) -> None:
-        if name not in link.owners and name != self.lane:
+        owner = self.seals.owner(name)
+        if owner and name not in link.owners and name != self.lane:
             link.owners.add(name)
-            owner = self.seals.owner(name)
             link.control.append(wire.framed(wire.OWNER, block(name.encode()), owner))
 
     # -- the end of a turn -------------------------------------------------------------------------
@@ -487,6 +510,11 @@ class Node:
         rows, self.ordering.rows = self.ordering.rows, []
         self.ordering.urgent_rows = False
         return rows, self.ordering.lanes.frontier() if rows else {}
+
+    def take_owners(self) -> dict[str, bytes]:
+        """Return, once, what was learnt of whose lanes are, to be stored with the next rows."""
+        learnt, self._learnt = self._learnt, {}
+        return learnt
 
     def stored(self, frontier: dict[str, int]) -> None:
         """The rows that came with this frontier are written: now others may be told."""
@@ -547,6 +575,8 @@ class Node:
             state, self.settings, self.seals.seal, saved.batch_of
         )
         self.lane = ordering.me
+        for lane, owner in saved.owners.items():
+            self.seals.recall(lane, owner)
         for row in saved.rows:
             ordering.replay(row)
         if self.time is not None and ordering.clock.reading is not None:

@@ -518,10 +518,12 @@ class TcpDriver:
             oldest = node.ordering.oldest()
             self._logged_rows = self._logged_bytes = 0
             self._has_snapshot = True
-        done = self._noted_done = node.done
+        done, owners = node.done, node.take_owners()
+        self._noted_done = done
         self._writing = True
         writer.do(
-            lambda: store.write(rows, done, snapshot, oldest), lambda _: self._wrote(frontier)
+            lambda: store.write(rows, done, snapshot, oldest, owners),
+            lambda _: self._wrote(frontier),
         )
         return True
 
