@@ -78,7 +78,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=HISTORY,
         metavar="N",
-        help=f"how many of the newest messages one keeps and gives to newcomers ({HISTORY})",
+        help=f"how many of the newest messages one keeps, gives to newcomers, and takes when one "
+        f"comes ({HISTORY})",
     )
     parser.add_argument(
         "--missing-parent",

@@ -222,7 +222,8 @@ class Greeting:
         ordering.lanes.by_name[node.lane] = Lane()
         ordering.members = {n: a for n, a in welcome.members.items() if n != node.lane}
         ordering.gone = set(welcome.gone)
-        for run in _unpack_history(welcome.history):
+        given = _unpack_history(welcome.history)
+        for run in given[max(0, len(given) - settings.history) :]:  # not more than one keeps
             ordering.delivered.append(run)
             ordering.history.extend(run.messages())  # for newcomers that one lets in oneself
         node.group_tag = welcome.group

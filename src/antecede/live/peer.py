@@ -355,7 +355,8 @@ class Peer:
     @property
     def history(self) -> tuple[Message, ...]:
         """The newest messages, own ones among them, as many as `history=` says; a newcomer's begin
-        with those of its sponsor, and with a store they are there after a restart.
+        with those of its sponsor, as many as both say, and with a store they are there after a
+        restart.
         """
         ordering = self.node.ordering
         return tuple(ordering.history) if ordering is not None else ()

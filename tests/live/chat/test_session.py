@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from antecede.errors import LocalError, PeerError
-from antecede.live.chat.session import Changed, Held, News, Notice, Said
+from antecede.live.chat.room import Room
+from antecede.live.chat.session import Changed, Chat, Held, News, Notice, Said
+from antecede.live.peer import Peer
 from tests.live.chat.people import PATIENT, People, people, run, until
 
 
@@ -116,6 +119,31 @@ def test_a_newcomer_sees_what_was_said_and_answers_it() -> None:
             await until(lambda: texts(room, "bob")[-1] == "to the third")
             bob = room["bob"].room
             assert bob.parent(bob.post(6)) == bob.post(3)
+
+    run(work)
+
+
+def test_a_newcomer_that_keeps_little_sees_the_newest_in_order() -> None:
+    """Also where something is said between its coming and the beginning of its chat."""
+
+    async def work() -> None:
+        async with people("alice", "bob") as room:
+            for k in range(8):
+                await room["alice"].say(f"{k}")
+            await room["alice"].say("to one", 2)
+            peer = Peer("carol", room="design", insecure=True, order="reply", history=3)
+            async with peer:
+                await peer.join(room["alice"].peer.address)
+                await room["alice"].say("new")
+                await until(lambda: peer.history[-1].payload == b"new")
+                chat = Chat(peer, Room("design", "carol"))
+                chat.begin()
+                running = asyncio.ensure_future(chat.run())
+                await room["alice"].say("newer")
+                await until(lambda: any(p.text == "newer" for p in chat.room.posts.values()))
+                running.cancel()
+                shown = [p.text for p in chat.room.posts.values()]
+                assert shown == ["7", "to one", "new", "newer"]
 
     run(work)
 

@@ -94,6 +94,8 @@ class Chat:
             self.tell(Notice(_given_up(event)))
 
     def _came(self, message: Message) -> None:
+        if not message.place and self.room.posts:
+            return  # of the history: begun with, or so old by now that newer ones took its place
         before = self.room.members
         self._look_who()
         at_s = time.time() if message.place else None
