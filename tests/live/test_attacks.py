@@ -16,9 +16,9 @@ import pytest
 
 from antecede.clocks.lanes import unit
 from antecede.clocks.wire import block, varint
-from antecede.errors import LimitError
+from antecede.errors import LimitError, PeerError
 from antecede.group import frame
-from antecede.live import batches, greeting, node, upkeep, wire
+from antecede.live import batches, charges, greeting, node, upkeep, wire
 from antecede.live import ordering as ordering_module
 from antecede.live.batches import Batch
 from antecede.live.events import Change, ChangeKind
@@ -867,5 +867,51 @@ def test_who_was_restarted_from_its_store_can_hand_on_what_it_kept(
                     assert [m.payload async for m in first(carol, 1)] == [b"the last"]
                 assert refused(carol) == refused(again) == 0
                 await again.leave()
+
+    asyncio.run(work())
+
+
+# -- another life ----------------------------------------------------------------------------------
+
+
+def test_who_is_replaced_is_told_by_its_next_life(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, though most of the others are away, whose word it would take else."""
+    monkeypatch.setattr(charges, "WHILE_NS", 10**15)
+
+    async def work() -> None:
+        async with honest(folder, "alice", "bob", "carol", "mallory") as (alice, bob, *others):
+            for one in others:
+                await one.close()
+            await until(lambda: not {one.node.lane for one in others} & alice.node.greeted.keys())
+            async with peer(folder, "alice") as again:
+                await again.join(bob.address)
+                await until(lambda: alice.node.out)
+                assert alice.node.out == "another life of alice has begun"
+                with pytest.raises(PeerError, match="out of the group: another life of alice has"):
+                    await alice.send(b"still here")
+                assert again.members == bob.members == ("alice", "bob", "carol", "mallory")
+                assert not again.node.out
+                assert not refused(again)
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("listens", [True, False])
+def test_who_is_replaced_is_told_why_by_the_others(folder: Path, listens: bool) -> None:
+    async def work() -> None:
+        where = "127.0.0.1:0" if listens else None
+        async with (
+            honest(folder, "bob", "carol") as (bob, carol),
+            peer(folder, "alice", listen=where) as alice,
+        ):
+            await alice.join(carol.address)
+            await until(lambda: len(alice.node.greeted) == 2)
+            async with peer(folder, "alice") as again:
+                again.node.upkeep.tell = lambda address: None  # type: ignore[method-assign]
+                await again.join(bob.address)
+                await until(lambda: alice.node.out)
+                assert alice.node.out == "another life of alice has begun"
 
     asyncio.run(work())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import DecodeError, LocalError, MismatchError
 from antecede.live import wire
-from antecede.live.charges import BEGIN_ANEW, OLD_COPY, PUT_OUT
+from antecede.live.charges import BEGIN_ANEW, OLD_COPY
 from antecede.live.events import Change, ChangeKind, Id, Message, Said, member_of
 from antecede.live.lanes import Lane
 from antecede.live.links import Link
@@ -63,18 +63,21 @@ class Greeting:
             node.end(link, "out of the group")
             return
         self._check(link, hello)
+        link.name = link.name or member_of(hello.lane)
         node.learn_owner(hello.lane, hello.owner)
         if hello.group and node.group_tag and hello.group != node.group_tag:
             raise MismatchError(
                 "group", "two groups of one room, founded apart: one of them has to join the other"
             )
         if node.ordering is not None and hello.lane in node.ordering.gone:
-            raise MismatchError("members", f"{PUT_OUT}: {hello.lane} is out; join anew")
+            if link.name == node.name:  # one's own former life, which one has called to tell it
+                node.end(link, node.why_out(hello.lane))
+                return
+            raise MismatchError("members", node.why_out(hello.lane))
         if not self._is_the_one(link, hello.lane):
             return
         self._end_former(hello.lane)
         link.lane = hello.lane
-        link.name = link.name or member_of(hello.lane)
         node.greeted[hello.lane] = link
         if node.ordering is None:
             if not hello.group:
@@ -238,6 +241,7 @@ class Greeting:
         node = self._node
         for lane in list(ordering.members):
             if member_of(lane) == node.name:
+                node.upkeep.tell(ordering.members[lane])
                 ordering.change(Change(ChangeKind.LEFT, lane, "began anew"))
         ordering.change(Change(ChangeKind.JOINED, node.lane, node.address))
         node.say_subscription()

@@ -24,9 +24,9 @@ from antecede.errors import (
 )
 from antecede.live import audience, wire
 from antecede.live.audience import Audience
-from antecede.live.charges import BEGIN_ANEW, OLD_COPY, PUT_OUT, Charges
+from antecede.live.charges import BEGIN_ANEW, OLD_COPY, PUT_OUT, Charges, another_life
 from antecede.live.conflicts import Proof, compared
-from antecede.live.events import Change, ChangeKind, Delivery, Id, Said, lane_of
+from antecede.live.events import Change, ChangeKind, Delivery, Id, Said, lane_of, member_of
 from antecede.live.greeting import Greeting
 from antecede.live.heads import own_topics, read_head
 from antecede.live.lanes import Sealed
@@ -273,7 +273,20 @@ class Node:
     def count(self, link: Link, error: RemoteError) -> None:
         """Count what was refused, and go on."""
         self.refused[type(error).__name__] += 1
-        self.last_refusal = f"{link.name}: {error}"
+        self.last_refusal = f"{link.name or 'somebody who called'}: {error}"
+
+    def why_out(self, lane: str) -> str:
+        """Return the last word to one who is out of the group."""
+        member = member_of(lane)
+        known = self.ordering.members if self.ordering is not None else ()
+        if any(member_of(one) == member for one in known):
+            return f"{PUT_OUT}: {another_life(member)}"
+        return f"{PUT_OUT}: {lane} is out; join anew"
+
+    def _another_life(self) -> str:
+        """Return in words that another life of this member is in the group; empty: none is."""
+        same = (lane for lane in self.active.others() if member_of(lane) == self.name)
+        return another_life(self.name) if any(same) else ""
 
     def charge(self, link: Link, what: str, words: str) -> None:
         """Somebody says what would end this life."""
@@ -285,7 +298,8 @@ class Node:
         if self.ordering is not None and not self.out:
             words = self.charges.verdict(self.ordering.members, self.greeted, now)
             if words:
-                self.go_out(words)
+                begun = another_life(self.name)
+                self.go_out(begun if words == f"{PUT_OUT}: {begun}" else words)
 
     def end(self, link: Link, why: str) -> None:
         """End a link."""
@@ -452,7 +466,11 @@ class Node:
         link.said_bye, link.closing = True, body.decode(errors="replace") or "the other end ends it"
         if self.ordering is None:
             self.refusal = link.closing
-        elif link.closing.startswith(PUT_OUT) and not self.left:
+        elif not link.closing.startswith(PUT_OUT) or self.left:
+            return
+        elif link.name == self.name:
+            self.go_out(another_life(self.name))  # nobody else has this name's certificate
+        else:
             self.charge(link, PUT_OUT, link.closing)
 
     def wanted(self, link: Link, rows: dict[str, int]) -> None:
@@ -487,7 +505,7 @@ class Node:
         if ordering.unsent and not self.stopped:
             ordering.flush()
         if self.lane in ordering.gone and not self.left:
-            self.go_out(f"{PUT_OUT}, as another member says")
+            self.go_out(self._another_life() or f"{PUT_OUT}, as another member says")
 
     def shows(self, wall_ns: int, now: int) -> None:
         """The system's clock shows this (orders by clocks); told before all that goes by it."""

@@ -105,6 +105,10 @@ def test_an_answer_to_what_died_with_its_sender_is_marked() -> None:
     run(work)
 
 
+def peer(name: str, **more: int) -> Peer:
+    return Peer(name, room="design", insecure=True, order="reply", **more)
+
+
 def test_a_newcomer_sees_what_was_said_and_answers_it() -> None:
     async def work() -> None:
         async with people("alice", "bob") as room:
@@ -131,12 +135,11 @@ def test_a_newcomer_that_keeps_little_sees_the_newest_in_order() -> None:
             for k in range(8):
                 await room["alice"].say(f"{k}")
             await room["alice"].say("to one", 2)
-            peer = Peer("carol", room="design", insecure=True, order="reply", history=3)
-            async with peer:
-                await peer.join(room["alice"].peer.address)
+            async with peer("carol", history=3) as carol:
+                await carol.join(room["alice"].peer.address)
                 await room["alice"].say("new")
-                await until(lambda: peer.history[-1].payload == b"new")
-                chat = Chat(peer, Room("design", "carol"))
+                await until(lambda: carol.history[-1].payload == b"new")
+                chat = Chat(carol, Room("design", "carol"))
                 chat.begin()
                 running = asyncio.ensure_future(chat.run())
                 await room["alice"].say("newer")
@@ -144,6 +147,25 @@ def test_a_newcomer_that_keeps_little_sees_the_newest_in_order() -> None:
                 running.cancel()
                 shown = [p.text for p in chat.room.posts.values()]
                 assert shown == ["7", "to one", "new", "newer"]
+
+    run(work)
+
+
+def test_who_takes_the_place_of_a_former_life_says_so() -> None:
+    async def work() -> None:
+        async with people("bob") as room, peer("alice") as former, peer("alice") as again:
+            told: list[News] = []
+            await former.join(room["bob"].peer.address)
+            await again.join(room["bob"].peer.address)
+            chat = Chat(again, Room("design", "alice"))
+            chat.begin()
+            chat.attach(told.append)
+            running = asyncio.ensure_future(chat.run())
+            await until(lambda: former.node.out)
+            assert former.node.out == "another life of alice has begun"
+            text = "another life of alice was in the room: this one has taken its place"
+            await until(lambda: any(isinstance(n, Notice) and text in n.text for n in told))
+            running.cancel()
 
     run(work)
 

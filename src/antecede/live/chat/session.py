@@ -22,6 +22,11 @@ MUCH_S: Final = 5.0
 """With more held messages than that it is looked so often what they are."""
 
 
+REPLACED: Final = (
+    "another life of {name} was in the room: this one has taken its place, and that one is out"
+)
+
+
 class Said(NamedTuple):
     """Somebody said something, oneself too."""
 
@@ -90,6 +95,8 @@ class Chat:
             self._look_around()
             if event.change.member != self.room.me:
                 self.tell(Notice(one_line(str(event.change))))
+            elif event.change.lane != self.peer.node.lane:
+                self.tell(Notice(REPLACED.format(name=name_of(self.room.me))))
         else:
             self.tell(Notice(_given_up(event)))
 
