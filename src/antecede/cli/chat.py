@@ -32,7 +32,7 @@ MOST_HISTORY: Final = 100_000
 SIGNALS: Final = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
-TOLD_ANYWAY: Final = ("disconnected", "given_up", "out", "store_failed")
+TOLD_ANYWAY: Final = ("disconnected", "unheard", "given_up", "out", "store_failed")
 """Events of the log that the room tells itself, or that end it."""
 SLOW_S: Final = 1.0
 """After so long it is said that one is still calling."""
