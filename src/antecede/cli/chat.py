@@ -148,7 +148,7 @@ def _peer(args: argparse.Namespace) -> Peer:
     if args.keys is not None:
         tls = Tls(keys.member_path(args.keys, args.name), args.keys / keys.AUTHORITY)
     listen = args.listen
-    if listen is not None and listen.startswith(":"):
+    if listen is not None and listen.startswith(":") and listen.count(":") == 1:
         listen = EVERYWHERE + listen
     return Peer(
         args.name,
