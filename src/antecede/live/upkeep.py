@@ -186,6 +186,8 @@ class Upkeep:
         asked but now and then, for the round trip. But who is not heard is told each time.
         """
         heartbeat = self._node.settings.heartbeat_ns
+        if link.pinged_ns == link.up_ns:  # never yet: at once, for the round trip
+            return True
         if now - link.pinged_ns < heartbeat:
             return False
         quiet = now - link.spoke_ns >= heartbeat
