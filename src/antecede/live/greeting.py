@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import DecodeError, LocalError, MismatchError
-from antecede.live import wire
+from antecede.formatting import shown
+from antecede.live import differing, wire
 from antecede.live.charges import BEGIN_ANEW, OLD_COPY
 from antecede.live.events import Change, ChangeKind, Id, Message, Said, member_of
 from antecede.live.lanes import Lane
@@ -49,7 +50,7 @@ class Greeting:
     def hello(self) -> Hello:
         """Return what one says first on a link."""
         node = self._node
-        room, options = node.settings.tags()
+        room, options = node.settings.tags()[0], differing.pack(node.settings)
         members = sorted(node.ordering.members) if node.ordering is not None else ()
         return Hello(
             *(room, node.settings.order, options, node.group_tag, fingerprint(*members)),
@@ -97,11 +98,16 @@ class Greeting:
             raise MismatchError("sender", f"{link.name} speaks as {hello.lane}")
         if hello.lane == node.lane:
             raise MismatchError("members", f"{hello.lane} calls itself")
-        room, options = node.settings.tags()
-        ours = {"room": room, "order": node.settings.order, "options": options}
-        for what, value in ours.items():
-            if getattr(hello, what) != value:
-                raise MismatchError(what, f"{link.name} is of another group: its {what}= differs")
+        settings, member = node.settings, member_of(hello.lane)
+        of_another = f"{member} is of another group: "
+        if hello.room != settings.tags()[0]:
+            raise MismatchError("room", f"{of_another}its room= differs")
+        if hello.order != settings.order:
+            orders = f"{shown(hello.order)} at {member}, {settings.order!r} at {node.name}"
+            raise MismatchError("order", f"{of_another}its order= differs: {orders}")
+        if not differing.same(settings, hello.options):
+            what = differing.words(settings, hello.options, member, node.name)
+            raise MismatchError("options", of_another + what)
 
     def _is_the_one(self, link: Link, lane: str) -> bool:
         """Of two links between the same members, keep the newer; of two at once, one both agree on.

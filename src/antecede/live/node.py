@@ -45,6 +45,8 @@ BATCH_FRAMES = 64
 """Newest own batches whose frames are kept, since they go over all links alike."""
 UNREAD = 4096
 """Frames beside batches that wait for a link: whoever reads none of so many is not waited for."""
+TLS = b"\x16\x03"
+"""How what one says begins who speaks TLS; no greeting does."""
 UNGREETED = 64
 """Links of one name, or of callers without names, at most that have not greeted yet."""
 
@@ -255,6 +257,10 @@ class Node:
         link.heard_ns = now
         self.bytes_in += len(data)
         try:
+            if not link.bytes_in and data.startswith(TLS):
+                raise DecodeError(
+                    "it begins with TLS, and this room goes without certificates (insecure)"
+                )
             whole, found = link.read(data)
             for kind, start, end in found:
                 self._frame(link, kind, whole[start:end], now)

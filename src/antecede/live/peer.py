@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING, Any, Final
 from antecede.errors import LocalError, PeerError
 from antecede.formatting import shown
 from antecede.live.drivers.addresses import joined_address, reached_at, split_address
+from antecede.live.drivers.handshakes import is_for_good, why_no_handshake
 from antecede.live.drivers.tcp import MAX_READY, TcpDriver
 from antecede.live.events import (
     LIFE_LENGTH,
@@ -95,7 +96,7 @@ class Peer:
     the next one is asked for, "explicit" when `acknowledge` is called with it. `status`:
     "HOST:PORT" where /status, /metrics and /healthz are served to whoever reaches it by an address,
     as localhost, or by this name. `trace`: a folder for Parquet files of what is sent and delivered
-    here, which `antecede audit` judges. `topics`: what it subscribes to (orders by topics); None:
+    here, for `antecede audit` (extra "trace"). `topics`: to what it subscribes (by topics); None:
     nothing, or what the store knows. `clock_error_s`: how far its clock may be from true time
     (orders by clocks); None: chrony or the kernel is asked. `on_alarm`: called, in the loop, with
     each `Alarm` that a bound of an order by clocks is broken. Further arguments are fields of
@@ -410,7 +411,7 @@ class Peer:
         def called(error: Exception | None) -> None:
             if error is not None:
                 failures.append(_why_not(error))
-            if isinstance(error, ssl.SSLCertVerificationError):
+            if is_for_good(error):
                 self.node.refusal = failures[-1]
 
         end = time.monotonic() + timeout_s
@@ -773,8 +774,8 @@ class Peer:
 
 def _why_not(error: Exception) -> str:
     """Return in words why a call came to nothing."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is none of our authority's ({error.verify_message})"
+    if isinstance(error, ssl.SSLError):
+        return why_no_handshake(error)
     if isinstance(error, ConnectionRefusedError):
         return "nobody listens there"
     if isinstance(error, TimeoutError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,7 +106,7 @@ def test_an_answer_to_what_died_with_its_sender_is_marked() -> None:
     run(work)
 
 
-def peer(name: str, **more: int) -> Peer:
+def peer(name: str, **more: Any) -> Peer:
     return Peer(name, room="design", insecure=True, order="reply", **more)
 
 
