@@ -331,7 +331,7 @@ def test_an_order_by_replies_is_not_blamed_for_what_it_does_not_promise() -> Non
     assert told["by"] == {"delivery": 1, "reply": 0}
     [what] = [what for what, _ in findings(told)]
     assert "came before a cause" in what
-    assert "in 4 deliveries all came after every cause that they declare" in what
+    assert "all of 4 deliveries came after every cause that they declare" in what
     assert 'order "reply"' in what
     told = audit_events(replies(early_answer=True)).details["early"]
     assert told["by"]["reply"] == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import datetime
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -104,7 +105,7 @@ def test_a_members_file_has_its_name_where_that_can_be(name: str, file: str) -> 
 
 
 def test_where_files_have_no_such_letters_they_are_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys.os, "fsencode", lambda name: name.encode("ascii"))
+    monkeypatch.setattr(os, "fsencode", lambda name: name.encode("ascii"))
     assert keys.member_path(Path("keys"), "Zoë") == Path("keys/Zo%C3%AB.pem")
 
 

@@ -251,7 +251,7 @@ def _by_declared_alone(found: Mapping[str, Any]) -> str:
     if not any(tally.early for tally in tallies.values()):
         return ""
     return (
-        f"; but in {declared.judged()} all came after every cause that they declare: that is all "
+        f"; but all of {declared.judged()} came after every cause that they declare: that is all "
         'that order "reply" promises, where answers wait for what they answer, and nothing else'
     )
 
