@@ -95,7 +95,9 @@ def test_compile_leaves_no_part_out() -> None:
     assert [job() for job in command._jobs(["order"])] == [None] * 3
 
 
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     real = importlib.import_module
 
     def without_pyarrow(name: str) -> object:
@@ -105,6 +107,13 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(importlib, "import_module", without_pyarrow)
     assert main(["audit", "x"]) == 2
+    assert "pip install 'antecede[trace]'" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        main(["audit", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert ended.value.code == 0
+    assert COMMANDS["audit"].help in said
+    assert "pip install 'antecede[trace]'. Its other options are listed here once" in said
     with pytest.raises(MissingExtraError, match=r"pip install 'antecede\[trace\]'"):
         raise MissingExtraError("antecede audit", "trace")
 

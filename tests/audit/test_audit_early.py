@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from antecede.audit import audit_events
-from antecede.audit.early import NOTHING_SENT, merged
+from antecede.audit.early import NOTHING_SENT, findings, merged
 from antecede.cli import main
 from antecede.meter.early import Tally, early_deliveries
 from antecede.meter.listing import merged as merged_steps
@@ -306,3 +306,34 @@ def test_rows_that_step_back_add_up_over_runs() -> None:
     assert steps_back(whole)["arrival"]["rows"] == 4
     parts = [whole.slice(0, 5), whole.slice(5)]
     assert merged_steps(map(steps_back, parts)) == steps_back(whole)
+
+
+def row(kind: str, id: str, member: str, *parents: str) -> Event:
+    return Event(kind=kind, id=id, member=member, parents=parents)
+
+
+def replies(*, early_answer: bool = False) -> pa.Table:
+    """Bob delivers what alice said second before what she said first, which does not answer it."""
+    answer = row(SEND, "4", "carol", "1")
+    rows = [
+        *(row(SEND, "1", "alice"), row(SEND, "2", "alice")),
+        *(row(DELIVER, "1", "carol"), answer),
+        *([row(DELIVER, "4", "bob")] if early_answer else []),
+        *(row(DELIVER, "2", "bob"), row(DELIVER, "1", "bob")),
+        *([] if early_answer else [row(DELIVER, "4", "bob")]),
+    ]
+    return table(rows)
+
+
+def test_an_order_by_replies_is_not_blamed_for_what_it_does_not_promise() -> None:
+    report = audit_events(replies())
+    told = report.details["early"]
+    assert told["by"] == {"delivery": 1, "reply": 0}
+    [what] = [what for what, _ in findings(told)]
+    assert "came before a cause" in what
+    assert "all of 4 deliveries came after every cause that they declare" in what
+    assert 'order "reply"' in what
+    told = audit_events(replies(early_answer=True)).details["early"]
+    assert told["by"]["reply"] == 1
+    [what] = [what for what, _ in findings(told)]
+    assert "declare" not in what.replace("by declared causes", "")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,9 @@ import pytest
 
 from antecede.clocks.lanes import unit
 from antecede.clocks.wire import block, varint
-from antecede.errors import LimitError
+from antecede.errors import LimitError, PeerError
 from antecede.group import frame
-from antecede.live import batches, greeting, node, upkeep, wire
+from antecede.live import batches, charges, greeting, node, upkeep, wire
 from antecede.live import ordering as ordering_module
 from antecede.live.batches import Batch
 from antecede.live.events import Change, ChangeKind
@@ -827,3 +828,90 @@ def test_numbers_of_messages_are_bounded() -> None:
     raw = batches.pack(Batch(batches.MAX_FIRST + 1, [b"x"]))
     with pytest.raises(Exception, match="numbered"):
         batches.unpack(raw)
+
+
+# -- handed on after a restart ---------------------------------------------------------------------
+
+
+def hold_up(one: Peer, other: Peer) -> None:
+    """Let nothing more go from one to another, as a socket that takes no more."""
+    link = one.node.greeted[other.node.lane]
+    one._running.connections[link.number].paused_since = time.monotonic_ns()
+
+
+def test_who_was_restarted_from_its_store_can_hand_on_what_it_kept(
+    folder: Path, tmp_path: Path
+) -> None:
+    """Though the owner is gone: whose the lane is was stored, and is shown with what is of it."""
+
+    async def work() -> None:
+        stored = {"relay_s": 0.2, "store": tmp_path / "bob.db"}
+        bob = peer(folder, "bob", **stored)
+        await bob.__aenter__()
+        await bob.found()
+        async with peer(folder, "alice") as alice, peer(folder, "carol", relay_s=0.2) as carol:
+            await alice.join(bob.address)
+            await carol.join(bob.address)
+            await settled(alice, bob, carol)
+            lane = alice.node.lane
+            hold_up(alice, carol)
+            await alice.send(b"the last")
+            await settled(alice, bob)
+            await bob.kept()
+            await until(lambda: bob.node.safe()[lane] == alice.node.active.lanes.newest(lane))
+            await alice.close()
+            await bob.close()
+            assert carol.node.active.lanes.newest(lane) < bob.node.active.lanes.newest(lane)
+            async with peer(folder, "bob", listen=bob.address, **stored) as again:
+                async with asyncio.timeout(20):
+                    assert [m.payload async for m in first(carol, 1)] == [b"the last"]
+                assert refused(carol) == refused(again) == 0
+                await again.leave()
+
+    asyncio.run(work())
+
+
+# -- another life ----------------------------------------------------------------------------------
+
+
+def test_who_is_replaced_is_told_by_its_next_life(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, though most of the others are away, whose word it would take else."""
+    monkeypatch.setattr(charges, "WHILE_NS", 10**15)
+
+    async def work() -> None:
+        async with honest(folder, "alice", "bob", "carol", "mallory") as (alice, bob, *others):
+            for one in others:
+                await one.close()
+            await until(lambda: not {one.node.lane for one in others} & alice.node.greeted.keys())
+            async with peer(folder, "alice") as again:
+                await again.join(bob.address)
+                await until(lambda: alice.node.out)
+                assert alice.node.out == "another life of alice has begun"
+                with pytest.raises(PeerError, match="out of the group: another life of alice has"):
+                    await alice.send(b"still here")
+                assert again.members == bob.members == ("alice", "bob", "carol", "mallory")
+                assert not again.node.out
+                assert not refused(again)
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("listens", [True, False])
+def test_who_is_replaced_is_told_why_by_the_others(folder: Path, listens: bool) -> None:
+    async def work() -> None:
+        where = "127.0.0.1:0" if listens else None
+        async with (
+            honest(folder, "bob", "carol") as (bob, carol),
+            peer(folder, "alice", listen=where) as alice,
+        ):
+            await alice.join(carol.address)
+            await until(lambda: len(alice.node.greeted) == 2)
+            async with peer(folder, "alice") as again:
+                again.node.upkeep.tell = lambda address: None  # type: ignore[method-assign]
+                await again.join(bob.address)
+                await until(lambda: alice.node.out)
+                assert alice.node.out == "another life of alice has begun"
+
+    asyncio.run(work())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from antecede.errors import StoreError
+from antecede.errors import LimitError, StoreError
 from antecede.live.diary import EVENTS, Diary, Entry, write
 from antecede.live.drivers.memory import MemoryNetwork
 from antecede.live.node import Node
@@ -44,7 +44,9 @@ def told(diary: Diary, net: MemoryNetwork, name: str = "a") -> list[tuple[str, s
 def test_who_comes_and_goes_is_said_once() -> None:
     net, diary = network(), Diary()
     net.run(4 * NS)
-    found = told(diary, net)
+    entries = list(diary.look(node(net), net.now))
+    assert not any("again" in one.text for one in entries)
+    found = [(one.event, one.fields["member"]) for one in entries]
     assert sorted(found) == [(e, m) for e in ("connected", "joined") for m in "bc"]
     assert told(diary, net) == []
     net.crash("b")
@@ -58,6 +60,51 @@ def test_who_comes_and_goes_is_said_once() -> None:
     net.turn("c")
     net.run(net.now + NS)
     assert told(diary, net)[0] == ("gone", "c")
+
+
+def test_who_ends_is_no_warning_but_who_is_long_unheard() -> None:
+    net, diary = network(), Diary()
+    net.run(4 * NS)
+    told(diary, net)
+    node(net, "c").leave()
+    net.turn("c")
+    net.crash("b")  # as one with a store that ends: the kernel closes its links
+    net.run(net.now + 2 * NS)
+    entries = list(diary.look(node(net), net.now))
+    assert {one.event for one in entries} == {"disconnected", "gone"}
+    assert {one.level for one in entries} == {logging.INFO}
+    net.run(net.now + 4 * NS)
+    [entry] = diary.look(node(net), net.now)
+    assert (entry.event, entry.level) == ("unheard", logging.WARNING)
+    assert entry.text.startswith("b was not heard for 6.")
+    net.run(net.now + 9 * NS)
+    assert not list(diary.look(node(net), net.now)), "it is said once"
+
+
+def test_who_was_away_is_connected_again() -> None:
+    net, diary = network(), Diary()
+    net.run(4 * NS)
+    told(diary, net)
+    net.cut("c", "ab")
+    net.run(net.now + 6 * NS)
+    assert told(diary, net) == [("disconnected", "c"), ("unheard", "c")]
+    net.heal()
+    net.run(net.now + 3 * NS)
+    assert [one.text for one in diary.look(node(net), net.now)] == ["connected again with c"]
+
+
+def test_what_was_refused_is_said_once_or_how_often() -> None:
+    net, diary = network(), Diary()
+    net.run(4 * NS)
+    told(diary, net)
+    link = next(iter(node(net).links.values()))
+    node(net).count(link, LimitError("too long"))
+    [entry] = diary.look(node(net), net.now)
+    assert entry.text == f"refused once (LimitError), {link.name}: too long"
+    for _ in range(2):
+        node(net).count(link, LimitError("too long"))
+    [entry] = diary.look(node(net), net.now)
+    assert entry.text == f"refused 2 times (LimitError), last: {link.name}: too long"
 
 
 def test_a_minority_says_that_it_stops_and_that_it_goes_on() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import datetime
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,26 @@ def test_what_cannot_be_makes_nothing(
     assert why in capsys.readouterr().err
     left = {path.name for path in tmp_path.rglob("*")}
     assert not any(name.endswith(".pem") and name != keys.AUTHORITY for name in left)
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("Zoë", "Zoë.pem"),
+        ("名前", "名前.pem"),
+        ("x y", "x y.pem"),
+        ("a/b", "a%2Fb.pem"),
+        ("a%2Fb", "a%252Fb.pem"),
+        ("Zoe\u0308", "Zoe%CC%88.pem"),  # a file system may take it for the first one's
+    ],
+)
+def test_a_members_file_has_its_name_where_that_can_be(name: str, file: str) -> None:
+    assert keys.member_path(Path("keys"), name) == Path("keys") / file
+
+
+def test_where_files_have_no_such_letters_they_are_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsencode", lambda name: name.encode("ascii"))
+    assert keys.member_path(Path("keys"), "Zoë") == Path("keys/Zo%C3%AB.pem")
 
 
 def test_names_of_any_script_and_sign_come_back(tmp_path: Path) -> None:

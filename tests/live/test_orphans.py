@@ -289,6 +289,20 @@ def test_no_more_history_than_was_asked_for_and_than_a_welcome_holds() -> None:
     assert [text[0] for text in heard(network, "m")] == ["B", "C"]
 
 
+def test_a_newcomer_gets_no_more_history_than_it_keeps_and_in_order() -> None:
+    network = group(names="ab", history=50)
+    for k in range(8):
+        said(network, "a", f"{k}")
+    network.run(network.now + NS)
+    for name, history in ("n", 3), ("m", 0):
+        network.add(name, Settings(order="reply", history=history))
+        network.start(name, "b")
+        network.run(network.now + 3 * NS)
+        assert list(heard(network, name)) == [f"{k}" for k in range(8 - history, 8)]
+        kept = node_of(network, name).active.history
+        assert [one.payload for one in kept] == [b"%d" % k for k in range(8 - history, 8)]
+
+
 # -- asking ----------------------------------------------------------------------------------------
 
 

@@ -227,9 +227,11 @@ def test_a_minority_stops_where_the_group_was_made_so() -> None:
     ("more", "why"),
     [
         ({"room": "other"}, "its room= differs"),
-        ({"order": "reply"}, "its order= differs"),
+        ({"order": "reply"}, "its order= differs: '(reply' at b, 'causal' at a|causal' at a, 're)"),
         ({"order": "bss", "options": {"differences": True}}, "its order= differs"),
-        ({"partition": "majority"}, "its options= differs"),
+        ({"partition": "majority"}, "its partition= differs: 'm(ajority' at b|erge' at a), 'm"),
+        ({"check_all_seals": True}, "its check_all_seals= differs: '(True' at b|False' at a), '"),
+        ({"options": {"max_held": 9}}, "its options= differs in 'max_held', which [ab] "),
     ],
 )
 def test_whoever_is_of_another_group_is_not_let_in(more: dict[str, Any], why: str) -> None:
@@ -253,6 +255,27 @@ def test_two_groups_of_one_room_do_not_mix() -> None:
             await until(lambda: a.node.refused.total() + b.node.refused.total() > 0)
             assert "founded apart" in a.node.last_refusal + b.node.last_refusal
             assert a.members == ("a",)
+
+    run(work)
+
+
+@pytest.mark.parametrize("by_certificates", ["the caller", "the called"])
+def test_one_with_certificates_and_one_without_say_so(tmp_path: Path, by_certificates: str) -> None:
+    """At once, and not when the time to join is over; and with a reason in both logs."""
+
+    async def work() -> None:
+        keys.make_authority(tmp_path)
+        keys.make_member(tmp_path, "a")
+        tls = {"tls": Tls(tmp_path / "a.pem", tmp_path / "ca.pem"), "insecure": False}
+        async with peer("a", **tls) as a, peer("b") as b:
+            host, caller = (a, b) if by_certificates == "the called" else (b, a)
+            await host.found()
+            with pytest.raises(PeerError, match="certificates") as raised:
+                await caller.join(host.address, timeout_s=1000)
+            assert "insecure" in str(raised.value)
+            await until(lambda: host.node.refused.total() > 0)
+            assert "TLS" in host.node.last_refusal
+            assert "certificates" in host.node.last_refusal
 
     run(work)
 

@@ -16,10 +16,18 @@ from prometheus_client.parser import text_string_to_metric_families
 from antecede.cli import main
 from antecede.errors import PeerError
 from antecede.live import http_server
+from antecede.live.chat.words import cells
 from antecede.live.drivers.memory import MS, MemoryNetwork
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
-from antecede.live.status import as_plain, as_text, from_plain, status_of
+from antecede.live.status import (
+    MemberStatus,
+    _member_table,
+    as_plain,
+    as_text,
+    from_plain,
+    status_of,
+)
 
 
 def run(work: Callable[[], Awaitable[Any]]) -> None:
@@ -68,6 +76,33 @@ def held_up() -> MemoryNetwork:
     network.say("b", b"second")
     network.run(network.now + NS)
     return network
+
+
+def test_round_trips_of_busy_links_are_measured_at_once_and_again() -> None:
+    network = MemoryNetwork(1)
+    for name in "abc":
+        network.add(name, Settings())
+    network.start("a")
+    network.start("b", join="a")
+    network.start("c", join="a")
+    network.run(NS)
+    trips: list[float | None] = []
+    for k in range(100):  # nobody is ever quiet for long enough to be asked for a sign of life
+        for name in "abc":
+            network.say(name, b"%d" % k)
+        network.run(network.now + 100 * MS)
+        node = network.hosts["a"].node
+        assert node is not None
+        trips += [one.round_trip_s for one in status_of(node, network.now).members]
+    assert None not in trips
+    assert len(set(trips)) >= 4
+
+
+def test_wide_names_keep_the_columns() -> None:
+    one = MemberStatus("名前", "名前~00000000", "h:1", "live", 3, 0.001, 0.2)
+    lines = _member_table([one, one._replace(name="bob")])
+    at = [cells(line[: line.index("live")]) for line in lines[2:]]
+    assert at == [lines[1].index("state")] * 2
 
 
 def test_what_is_held_and_why_and_since_when() -> None:

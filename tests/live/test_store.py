@@ -77,6 +77,24 @@ def test_a_snapshot_frees_what_all_have(path: Path) -> None:
     store.close()
 
 
+def test_whose_the_lanes_are_stays_through_snapshots(path: Path) -> None:
+    store = filled(path, 5)
+    store.write([], 0, owners={"b~00000000": b"first", "c~00000000": b"hers"})
+    store.write(
+        [], 0, b"newer", {"b~00000000": 99}, owners={"b~00000000": b"with a new certificate"}
+    )
+    store.close()
+    store = opened(path)
+    saved = store.saved()
+    assert saved is not None
+    wanted = {"b~00000000": b"with a new certificate", "c~00000000": b"hers"}
+    assert saved.owners == wanted
+    store._db.execute("UPDATE owners SET statement = x'00' WHERE lane = 'b~00000000'")
+    with pytest.raises(StoreError, match="damaged, in what shows whose b~00000000 is"):
+        store.saved()
+    store.close()
+
+
 def test_a_turn_is_written_whole_or_not_at_all(path: Path) -> None:
     store = filled(path, 5)
     with pytest.raises(StoreError, match="written"):

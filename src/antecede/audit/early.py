@@ -27,7 +27,7 @@ from antecede.meter.early import (
     told,
     way,
 )
-from antecede.meter.trace import RELATIONS, by_run
+from antecede.meter.trace import RELATIONS, REPLY, by_run
 from antecede.trace.schema import DELIVER, RECEIVE, SEND
 
 NOTHING_SENT = "no row tells of a sending"
@@ -169,7 +169,7 @@ def _summed(parts: Iterable[Mapping[str, Any]], key: str) -> dict[str, int]:
 def findings(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield (what, advice) on deliveries before a cause, and on what was not compared."""
     if any(found["by"].values()):
-        what = f"{_early(found)}{_first(found['first'])}"
+        what = f"{_early(found)}{_first(found['first'])}{_by_declared_alone(found)}"
         yield (
             what,
             "a member's rows go as listed; not in the table of edges, which goes by the rows of "
@@ -238,6 +238,22 @@ def _early(found: Mapping[str, Any]) -> str:
     ]
     ways = way(first, tallies[first], found["runs"]) + "".join(others)
     return f"{tallies[first].part()} ({ways}) came before a cause"
+
+
+def _by_declared_alone(found: Mapping[str, Any]) -> str:
+    """Say so where nothing came before a cause that its message declares: an order that goes by
+    these alone (order "reply": answers wait for what they answer) has kept what it promises.
+    """
+    tallies = _tallies(found)
+    declared = tallies.get(REPLY)
+    if declared is None or declared.early or not declared.of:
+        return ""
+    if not any(tally.early for tally in tallies.values()):
+        return ""
+    return (
+        f"; but all of {declared.judged()} came after every cause that they declare: that is all "
+        'that order "reply" promises, where answers wait for what they answer, and nothing else'
+    )
 
 
 def _first(first: Mapping[str, Any] | None) -> str:

@@ -108,7 +108,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     name = next((word for word in arguments if not word.startswith("-")), None)
     try:
-        parser = _parser(name if name in COMMANDS else None)
+        helps = not {"-h", "--help"}.isdisjoint(arguments)
+        parser = _parser(name if name in COMMANDS else None, helps=helps)
         parsed = parser.parse_args(arguments)
         if parsed.command is None:
             parser.print_help()
@@ -159,15 +160,23 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}; {self.prog} --help lists the options\n")
 
 
-def _parser(loaded: str | None) -> argparse.ArgumentParser:
-    """Return the parser; only the command that will run has its options filled in."""
+def _parser(loaded: str | None, *, helps: bool = False) -> argparse.ArgumentParser:
+    """Return the parser; only the command that will run has its options filled in.
+
+    `helps`: it is asked for help, which a command gives that cannot run for want of an extra, too.
+    """
     parser = _Parser(prog="antecede", description="Messages in the order their causes demand.")
     parser.add_argument("--version", action="version", version=f"antecede {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, command in COMMANDS.items():
         sub = commands.add_parser(name, help=command.help, description=command.help)
         if name == loaded:
-            _load(name, command).add_arguments(sub)
+            try:
+                _load(name, command).add_arguments(sub)
+            except MissingExtraError as error:
+                if not helps:
+                    raise
+                sub.epilog = f"{error}. Its other options are listed here once that is installed."
     return parser
 
 

@@ -32,7 +32,7 @@ MOST_HISTORY: Final = 100_000
 SIGNALS: Final = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
-TOLD_ANYWAY: Final = ("disconnected", "given_up", "out", "store_failed")
+TOLD_ANYWAY: Final = ("disconnected", "unheard", "given_up", "out", "store_failed")
 """Events of the log that the room tells itself, or that end it."""
 SLOW_S: Final = 1.0
 """After so long it is said that one is still calling."""
@@ -78,7 +78,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=HISTORY,
         metavar="N",
-        help=f"how many of the newest messages one keeps and gives to newcomers ({HISTORY})",
+        help=f"how many of the newest messages one keeps, gives to newcomers, and takes when one "
+        f"comes ({HISTORY})",
     )
     parser.add_argument(
         "--missing-parent",
@@ -147,7 +148,7 @@ def _peer(args: argparse.Namespace) -> Peer:
     if args.keys is not None:
         tls = Tls(keys.member_path(args.keys, args.name), args.keys / keys.AUTHORITY)
     listen = args.listen
-    if listen is not None and listen.startswith(":"):
+    if listen is not None and listen.startswith(":") and listen.count(":") == 1:
         listen = EVERYWHERE + listen
     return Peer(
         args.name,

@@ -21,6 +21,11 @@ WHILE_NS: Final = 4 * NS
 """So long fewer than half of the others must have said it."""
 
 
+def another_life(name: str) -> str:
+    """Return in words that somebody begins anew under this name, and its former life is over."""
+    return f"another life of {name} has begun"
+
+
 class Charges:
     """Who says what against the member of this name."""
 

@@ -21,7 +21,8 @@ EVENTS: Final = {
     "joined": logging.INFO,
     "gone": logging.INFO,
     "connected": logging.INFO,
-    "disconnected": logging.WARNING,
+    "disconnected": logging.INFO,
+    "unheard": logging.WARNING,
     "refused": logging.WARNING,
     "lagging": logging.WARNING,
     "caught_up": logging.INFO,
@@ -58,6 +59,12 @@ class Diary:
     def __init__(self) -> None:
         self._members: frozenset[str] = frozenset()
         self._connected: frozenset[str] = frozenset()
+        self._heard_ns: dict[str, int] = {}
+        """Lane of a member -> when something came from it last."""
+        self._met: set[str] = set()
+        """Lanes that were connected before."""
+        self._unheard: set[str] = set()
+        """Those of whom it was said that they are not heard."""
         self._lagging: frozenset[str] = frozenset()
         self._refused: Counter[str] = Counter()
         self._given_up = 0
@@ -69,6 +76,7 @@ class Diary:
         """Yield what there is to say at a moment (ns)."""
         yield from self._coming_and_going(node)
         yield from self._links(node)
+        yield from self._silent(node, now)
         yield from self._refusals(node)
         if self._lagged_ns is None or now - self._lagged_ns >= LAGGING_NS:
             self._lagged_ns = now
@@ -93,16 +101,36 @@ class Diary:
         connected = frozenset(node.greeted)
         for lane in sorted(connected - self._connected):
             name = member_of(lane)
-            yield Entry("connected", f"connected with {name}", {"member": name})
+            again = "again " if lane in self._met else ""
+            self._met.add(lane)
+            yield Entry("connected", f"connected {again}with {name}", {"member": name})
         for lane in sorted(self._connected - connected):
             name = member_of(lane)
             if lane in self._members:
                 yield Entry("disconnected", f"not connected with {name}", {"member": name})
         self._connected = connected
 
+    def _silent(self, node: Node, now: int) -> Iterator[Entry]:
+        """Say who is not connected and was not heard for longer than silence is allowed to last:
+        one that ends, to come back later, is away, which may be as it should.
+        """
+        self._heard_ns.update({lane: link.heard_ns for lane, link in node.greeted.items()})
+        for lane in self._heard_ns.keys() - self._members - self._connected:
+            del self._heard_ns[lane]
+        self._unheard &= self._members - self._connected
+        for lane in sorted(self._members - self._connected - self._unheard):
+            silent = now - self._heard_ns.setdefault(lane, now)
+            if silent > node.settings.silence_ns:
+                self._unheard.add(lane)
+                name, seconds = member_of(lane), silent / NS
+                fields = {"member": name, "seconds": round(seconds, 1)}
+                yield Entry("unheard", f"{name} was not heard for {seconds:.1f} s", fields)
+
     def _refusals(self, node: Node) -> Iterator[Entry]:
         for kind, count in sorted((node.refused - self._refused).items()):
-            text = f"refused {count} times ({kind}), last: {node.last_refusal}"
+            times = "once" if count == 1 else f"{count} times"
+            last = "" if count == 1 else "last: "
+            text = f"refused {times} ({kind}), {last}{node.last_refusal or 'why was not said'}"
             fields = {"reason": kind, "count": count, "last": node.last_refusal}
             yield Entry("refused", text, fields)
         self._refused = node.refused.copy()

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import DecodeError, LocalError, MismatchError
-from antecede.live import wire
-from antecede.live.charges import BEGIN_ANEW, OLD_COPY, PUT_OUT
+from antecede.formatting import shown
+from antecede.live import differing, wire
+from antecede.live.charges import BEGIN_ANEW, OLD_COPY
 from antecede.live.events import Change, ChangeKind, Id, Message, Said, member_of
 from antecede.live.lanes import Lane
 from antecede.live.links import Link
@@ -49,7 +50,7 @@ class Greeting:
     def hello(self) -> Hello:
         """Return what one says first on a link."""
         node = self._node
-        room, options = node.settings.tags()
+        room, options = node.settings.tags()[0], differing.pack(node.settings)
         members = sorted(node.ordering.members) if node.ordering is not None else ()
         return Hello(
             *(room, node.settings.order, options, node.group_tag, fingerprint(*members)),
@@ -63,18 +64,21 @@ class Greeting:
             node.end(link, "out of the group")
             return
         self._check(link, hello)
-        node.seals.learn(hello.lane, hello.owner)
+        link.name = link.name or member_of(hello.lane)
+        node.learn_owner(hello.lane, hello.owner)
         if hello.group and node.group_tag and hello.group != node.group_tag:
             raise MismatchError(
                 "group", "two groups of one room, founded apart: one of them has to join the other"
             )
         if node.ordering is not None and hello.lane in node.ordering.gone:
-            raise MismatchError("members", f"{PUT_OUT}: {hello.lane} is out; join anew")
+            if link.name == node.name:  # one's own former life, which one has called to tell it
+                node.end(link, node.why_out(hello.lane))
+                return
+            raise MismatchError("members", node.why_out(hello.lane))
         if not self._is_the_one(link, hello.lane):
             return
         self._end_former(hello.lane)
         link.lane = hello.lane
-        link.name = link.name or member_of(hello.lane)
         node.greeted[hello.lane] = link
         if node.ordering is None:
             if not hello.group:
@@ -94,11 +98,16 @@ class Greeting:
             raise MismatchError("sender", f"{link.name} speaks as {hello.lane}")
         if hello.lane == node.lane:
             raise MismatchError("members", f"{hello.lane} calls itself")
-        room, options = node.settings.tags()
-        ours = {"room": room, "order": node.settings.order, "options": options}
-        for what, value in ours.items():
-            if getattr(hello, what) != value:
-                raise MismatchError(what, f"{link.name} is of another group: its {what}= differs")
+        settings, member = node.settings, member_of(hello.lane)
+        of_another = f"{member} is of another group: "
+        if hello.room != settings.tags()[0]:
+            raise MismatchError("room", f"{of_another}its room= differs")
+        if hello.order != settings.order:
+            orders = f"{shown(hello.order)} at {member}, {settings.order!r} at {node.name}"
+            raise MismatchError("order", f"{of_another}its order= differs: {orders}")
+        if not differing.same(settings, hello.options):
+            what = differing.words(settings, hello.options, member, node.name)
+            raise MismatchError("options", of_another + what)
 
     def _is_the_one(self, link: Link, lane: str) -> bool:
         """Of two links between the same members, keep the newer; of two at once, one both agree on.
@@ -187,7 +196,8 @@ class Greeting:
     def _welcome(self, link: Link, lane: str, guest: Guest) -> None:
         node = self._node
         ordering = node.active
-        owners = {name: node.seals.owner(name) for name in ordering.members if name != lane}
+        shown = {name: node.seals.owner(name) for name in ordering.members if name != lane}
+        owners = {name: owner for name, owner in shown.items() if owner}
         welcome = Welcome(
             *(node.group_tag, guest.invitation, guest.frontier),
             *(ordering.members, sorted(ordering.gone), owners),
@@ -221,7 +231,8 @@ class Greeting:
         ordering.lanes.by_name[node.lane] = Lane()
         ordering.members = {n: a for n, a in welcome.members.items() if n != node.lane}
         ordering.gone = set(welcome.gone)
-        for run in _unpack_history(welcome.history):
+        given = _unpack_history(welcome.history)
+        for run in given[max(0, len(given) - settings.history) :]:  # not more than one keeps
             ordering.delivered.append(run)
             ordering.history.extend(run.messages())  # for newcomers that one lets in oneself
         node.group_tag = welcome.group
@@ -236,6 +247,7 @@ class Greeting:
         node = self._node
         for lane in list(ordering.members):
             if member_of(lane) == node.name:
+                node.upkeep.tell(ordering.members[lane])
                 ordering.change(Change(ChangeKind.LEFT, lane, "began anew"))
         ordering.change(Change(ChangeKind.JOINED, node.lane, node.address))
         node.say_subscription()

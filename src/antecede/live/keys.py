@@ -7,9 +7,11 @@ of one's own does as well: `member_name` takes the common name where there is no
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import ipaddress
 import os
+import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -93,8 +95,20 @@ def make_member(
 
 
 def member_path(folder: Path, name: str) -> Path:
-    """Return the file of a member in a folder. Raises LocalError for what is no member's name."""
-    return folder / f"{quote(checked_name(name), safe=' ')}.pem"
+    """Return the file of a member in a folder. Raises LocalError for what is no member's name.
+
+    It has the member's name; what means something in paths is percent-encoded, and so is the whole
+    where the file system could take it for another's: it has no such letters, or writes them
+    in two ways (of Unicode's normal forms one is used).
+    """
+    plain = unicodedata.normalize("NFC", checked_name(name)) == name
+    with contextlib.suppress(UnicodeEncodeError):
+        os.fsencode(name)
+        if plain:
+            return (
+                folder / f"{''.join(c if ord(c) > 127 else quote(c, safe=' ') for c in name)}.pem"
+            )
+    return folder / f"{quote(name, safe=' ')}.pem"
 
 
 def member_name(certificate: bytes) -> str:

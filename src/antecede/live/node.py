@@ -9,7 +9,8 @@ to store (`take_rows`), what to hand to the application (`take_delivered`), and 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from antecede.clocks.wire import Reader, block, varint
@@ -23,9 +24,9 @@ from antecede.errors import (
 )
 from antecede.live import audience, wire
 from antecede.live.audience import Audience
-from antecede.live.charges import BEGIN_ANEW, OLD_COPY, PUT_OUT, Charges
+from antecede.live.charges import BEGIN_ANEW, OLD_COPY, PUT_OUT, Charges, another_life
 from antecede.live.conflicts import Proof, compared
-from antecede.live.events import Change, ChangeKind, Delivery, Id, Said, lane_of
+from antecede.live.events import Change, ChangeKind, Delivery, Id, Said, lane_of, member_of
 from antecede.live.greeting import Greeting
 from antecede.live.heads import own_topics, read_head
 from antecede.live.lanes import Sealed
@@ -44,6 +45,8 @@ BATCH_FRAMES = 64
 """Newest own batches whose frames are kept, since they go over all links alike."""
 UNREAD = 4096
 """Frames beside batches that wait for a link: whoever reads none of so many is not waited for."""
+TLS = b"\x16\x03"
+"""How what one says begins who speaks TLS; no greeting does."""
 UNGREETED = 64
 """Links of one name, or of callers without names, at most that have not greeted yet."""
 
@@ -57,6 +60,8 @@ class Saved(NamedTuple):
     batch_of: Callable[[str, int], Sealed]
     done: int
     """The place up to which the application is done."""
+    owners: Mapping[str, bytes] = MappingProxyType({})
+    """Lane -> what shows whose it is, of the lanes of others."""
 
 
 class Node:
@@ -107,6 +112,8 @@ class Node:
         """Over all links of this life."""
         self._place_of: dict[str, int] = {}
         self._stored: dict[str, int] = {}
+        self._learnt: dict[str, bytes] = {}
+        """Lane -> what shows whose it is, as far as the store was not given it."""
         self.news = False
         """Whether something has come that was not acknowledged to all."""
         self._told: dict[str, int] = {}
@@ -258,6 +265,10 @@ class Node:
         link.heard_ns = now
         self.bytes_in += len(data)
         try:
+            if not link.bytes_in and data.startswith(TLS):
+                raise DecodeError(
+                    "it begins with TLS, and this room goes without certificates (insecure)"
+                )
             whole, found = link.read(data)
             for kind, start, end in found:
                 self._frame(link, kind, whole[start:end], now)
@@ -278,6 +289,19 @@ class Node:
         self.refused[type(error).__name__] += 1
         self.last_refusal = f"{link.name or 'somebody who called'}: {error}"
 
+    def why_out(self, lane: str) -> str:
+        """Return the last word to one who is out of the group."""
+        member = member_of(lane)
+        known = self.ordering.members if self.ordering is not None else ()
+        if any(member_of(one) == member for one in known):
+            return f"{PUT_OUT}: {another_life(member)}"
+        return f"{PUT_OUT}: {lane} is out; join anew"
+
+    def _another_life(self) -> str:
+        """Return in words that another life of this member is in the group; empty: none is."""
+        same = (lane for lane in self.active.others() if member_of(lane) == self.name)
+        return another_life(self.name) if any(same) else ""
+
     def charge(self, link: Link, what: str, words: str) -> None:
         """Somebody says what would end this life."""
         self.charges.bring(what, link.name, words)
@@ -288,7 +312,8 @@ class Node:
         if self.ordering is not None and not self.out:
             words = self.charges.verdict(self.ordering.members, self.greeted, now)
             if words:
-                self.go_out(words)
+                begun = another_life(self.name)
+                self.go_out(begun if words == f"{PUT_OUT}: {begun}" else words)
 
     def end(self, link: Link, why: str) -> None:
         """End a link."""
@@ -353,9 +378,25 @@ class Node:
     def learn(self, link: Link, lane: str, owner: bytes) -> None:
         """Learn whose a lane is from somebody else, or distrust what that one hands on of it."""
         try:
-            self.seals.learn(lane, owner)
+            self.learn_owner(lane, owner)
         except DecodeError as error:
             self._distrust(link, lane, error)
+
+    def learn_owner(self, lane: str, owner: bytes) -> None:
+        """Learn whose a lane is, for good: what is stored of it can be handed on after a restart.
+
+        Raises DecodeError where that is not shown.
+        """
+        before = self.seals.owner(lane)
+        self.seals.learn(lane, owner)
+        if self.durable and owner != before:
+            self._learnt[lane] = owner
+
+    def can_show(self, lane: str) -> bool:
+        """Whether others can be shown whose a lane is, without which they believe nothing of it;
+        in groups without certificates they believe whoever hands it on.
+        """
+        return not self.seals.owner(self.lane) or bool(self.seals.owner(lane))
 
     def _distrust(self, link: Link, lane: str, error: RemoteError) -> None:
         """Take nothing more of a lane from somebody who hands it on."""
@@ -443,7 +484,11 @@ class Node:
             if link.lane:
                 lanes = self.ordering.lanes
                 lanes.acknowledged(link.lane, {self.lane: lanes.newest(self.lane)})
-        elif link.closing.startswith(PUT_OUT):
+        elif not link.closing.startswith(PUT_OUT):
+            return
+        elif link.name == self.name:
+            self.go_out(another_life(self.name))  # nobody else has this name's certificate
+        else:
             self.charge(link, PUT_OUT, link.closing)
 
     def wanted(self, link: Link, rows: dict[str, int]) -> None:
@@ -454,6 +499,8 @@ class Node:
                 link.cursors.pop(name, None)
                 link.staged.pop(name, None)
                 link.loading.discard(name)
+            elif lane is not None and not self.can_show(name):
+                self._say_gone(link, name, lane.newest + 1)  # somebody else is asked
             elif lane is not None:
                 link.cursors[name] = number
                 link.reader.told_lacking.pop(name, None)
@@ -461,9 +508,9 @@ class Node:
                 self._show_owner(link, name)
 
     def _show_owner(self, link: Link, name: str) -> None:
-        if name not in link.owners and name != self.lane:
+        owner = self.seals.owner(name)
+        if owner and name not in link.owners and name != self.lane:
             link.owners.add(name)
-            owner = self.seals.owner(name)
             link.control.append(wire.framed(wire.OWNER, block(name.encode()), owner))
 
     # -- the end of a turn -------------------------------------------------------------------------
@@ -476,7 +523,7 @@ class Node:
         if ordering.unsent and not self.stopped:
             ordering.flush()
         if self.lane in ordering.gone and not self.left:
-            self.go_out(f"{PUT_OUT}, as another member says")
+            self.go_out(self._another_life() or f"{PUT_OUT}, as another member says")
 
     def shows(self, wall_ns: int, now: int) -> None:
         """The system's clock shows this (orders by clocks); told before all that goes by it."""
@@ -499,6 +546,11 @@ class Node:
         rows, self.ordering.rows = self.ordering.rows, []
         self.ordering.urgent_rows = False
         return rows, self.ordering.lanes.frontier() if rows else {}
+
+    def take_owners(self) -> dict[str, bytes]:
+        """Return, once, what was learnt of whose lanes are, to be stored with the next rows."""
+        learnt, self._learnt = self._learnt, {}
+        return learnt
 
     def stored(self, frontier: dict[str, int]) -> None:
         """The rows that came with this frontier are written: now others may be told."""
@@ -559,6 +611,8 @@ class Node:
             state, self.settings, self.seals.seal, saved.batch_of
         )
         self.lane = ordering.me
+        for lane, owner in saved.owners.items():
+            self.seals.recall(lane, owner)
         for row in saved.rows:
             ordering.replay(row)
         if self.time is not None and ordering.clock.reading is not None:

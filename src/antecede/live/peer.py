@@ -48,6 +48,7 @@ from antecede.live.drivers.addresses import (
     split_address,
     split_listening,
 )
+from antecede.live.drivers.handshakes import is_for_good, why_no_handshake
 from antecede.live.drivers.tcp import MAX_READY, TcpDriver
 from antecede.live.events import (
     LIFE_LENGTH,
@@ -105,7 +106,7 @@ class Peer:
     message as done when the next one is asked for, "explicit" when `acknowledge` is called with it.
     `status`: "HOST:PORT" where /status, /metrics and /healthz are served to whoever reaches it by
     an address, as localhost, or by this name. `trace`: a folder for Parquet files of what is sent
-    and delivered here, which `antecede audit` judges. `topics`: what it subscribes to (orders by
+    and delivered here, for `antecede audit` (extra "trace"). `topics`: what it subscribes to (by
     topics); None: nothing, or what the store knows. `clock_error_s`: how far its clock may be from
     true time (orders by clocks); None: chrony or the kernel is asked. `on_alarm`: called, in the
     loop, with each `Alarm` that a bound of an order by clocks is broken. Further arguments are
@@ -395,7 +396,8 @@ class Peer:
     @property
     def history(self) -> tuple[Message, ...]:
         """The newest messages, own ones among them, as many as `history=` says; a newcomer's begin
-        with those of its sponsor, and with a store they are there after a restart.
+        with those of its sponsor, as many as both say, and with a store they are there after a
+        restart.
         """
         ordering = self.node.ordering
         return tuple(ordering.history) if ordering is not None else ()
@@ -452,7 +454,7 @@ class Peer:
         def called(error: Exception | None) -> None:
             if error is not None:
                 failures.append(_why_not(error))
-            if isinstance(error, ssl.SSLCertVerificationError):
+            if is_for_good(error):
                 self.node.refusal = failures[-1]
 
         end = time.monotonic() + timeout_s
@@ -890,8 +892,8 @@ Peer.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
 
 def _why_not(error: Exception) -> str:
     """Return in words why a call came to nothing."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is none of our authority's ({error.verify_message})"
+    if isinstance(error, ssl.SSLError):
+        return why_no_handshake(error)
     if isinstance(error, ConnectionRefusedError):
         return "nobody listens there"
     if isinstance(error, TimeoutError):

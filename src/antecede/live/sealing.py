@@ -19,6 +19,10 @@ class Seals(Protocol):
         """Take what shows whose lane it is. Raises DecodeError where it does not."""
         ...
 
+    def recall(self, lane: str, owner: bytes) -> None:
+        """Take up again what was learnt, and checked, before a restart."""
+        ...
+
     def seal(self, number: int, wire: bytes) -> bytes:
         """Return the seal of a batch of one's own."""
         ...
@@ -36,6 +40,9 @@ class Trusting:
         return b""
 
     def learn(self, lane: str, owner: bytes) -> None:
+        """Believe."""
+
+    def recall(self, lane: str, owner: bytes) -> None:
         """Believe."""
 
     def seal(self, number: int, wire: bytes) -> bytes:

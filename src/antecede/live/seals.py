@@ -70,9 +70,7 @@ class CertifiedSeals:
             return
         if len(owner) > MAX_OWNER:
             raise DecodeError(f"{len(owner)} bytes to show whose {lane} is")
-        reader = Reader(owner)
-        certificate, public, signature = reader.block(), reader.block(), reader.block()
-        reader.finish()
+        certificate, public, signature = _parts(owner)
         check_issued(certificate, self._tls.authorities, self._clock())
         if (name := member_name(certificate)) != member_of(lane):
             raise DecodeError(f"{lane} is claimed with the certificate of {name}")
@@ -84,6 +82,20 @@ class CertifiedSeals:
             self._keys[lane] = ed25519.Ed25519PublicKey.from_public_bytes(public)
         except (InvalidSignature, UnsupportedAlgorithm, ValueError, TypeError) as error:
             raise DecodeError(f"{lane} is claimed without its owner's signature") from error
+        self._owners[lane], self._publics[lane] = owner, public
+
+    def recall(self, lane: str, owner: bytes) -> None:
+        """Take up again what was learnt, and checked, before a restart.
+
+        The certificate may have expired since: who is shown it judges that.
+        """
+        if lane in self._owners:
+            return
+        _, public, _ = _parts(owner)
+        try:
+            self._keys[lane] = ed25519.Ed25519PublicKey.from_public_bytes(public)
+        except ValueError as error:
+            raise DecodeError(f"no key of {lane}: {error}") from error
         self._owners[lane], self._publics[lane] = owner, public
 
     def seal(self, number: int, wire: bytes) -> bytes:
@@ -101,6 +113,14 @@ class CertifiedSeals:
             raise DecodeError(
                 f"batch {number} of {lane} with a seal that is not its owner's"
             ) from error
+
+
+def _parts(owner: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return certificate, public key and signature of an owner's statement."""
+    reader = Reader(owner)
+    parts = reader.block(), reader.block(), reader.block()
+    reader.finish()
+    return parts
 
 
 def _sealed(lane: str, number: int, wire: bytes) -> bytes:

@@ -81,7 +81,8 @@ class Settings:
     what is handed on: then nobody can say to one what that one cannot hand on. It costs a
     verification a batch."""
     history: int = 0
-    """How many of the newest messages one hands to a newcomer; not more than 16 MiB of them."""
+    """How many of the newest messages one keeps, and hands to a newcomer, not more than 16 MiB of
+    them. As a newcomer one takes so many at most: the lesser number of both counts."""
     missing_parent: str = RELEASE
     """Order "reply", all members give the same: what becomes of an answer whose parent died with
     its sender, once all who are in the group are connected and none of them has it: "release" hands

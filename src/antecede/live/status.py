@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
+from antecede.errors import MissingExtraError
 from antecede.formatting import counted
 from antecede.live.clock_status import ClockStatus, clock_status
 from antecede.live.clock_status import as_plain as clock_status_plain
@@ -372,16 +373,27 @@ def _member_table(members: Iterable[MemberStatus]) -> list[str]:
     ]
     if len(rows) == 1:
         return []
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(_cells, column)) for column in zip(*rows, strict=True)]
     return ["", *("  " + _row(row, widths) for row in rows)]
 
 
 def _row(row: tuple[str, ...], widths: list[int]) -> str:
     cells = [
-        cell.rjust(width) if k in (2, 3, 4) else cell.ljust(width)
+        f"{' ' * (width - _cells(cell))}{cell}"
+        if k in (2, 3, 4)
+        else f"{cell}{' ' * (width - _cells(cell))}"
         for k, (cell, width) in enumerate(zip(row, widths, strict=True))
     ]
     return "  ".join(cells).rstrip()
+
+
+def _cells(text: str) -> int:
+    """Return how many cells of a terminal a text takes."""
+    try:
+        from antecede.live.chat.words import cells
+    except MissingExtraError:  # the peer needs no extra, and the status of one does not either
+        return len(text)
+    return cells(text)
 
 
 def _held_lines(status: Status) -> list[str]:

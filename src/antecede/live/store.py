@@ -7,6 +7,7 @@ fails, what was acknowledged is there.
 
     meta     key, value, crc   version, owner, life, snapshot, since (seq), done, secret
     batches  seq, lane, number, seal, wire, crc
+    owners   lane, statement, crc   whose the others' lanes are, to be shown when they are handed on
 
 SQLite trusts the disk; the checksums do not, so a flipped byte is found and not replayed.
 """
@@ -35,6 +36,9 @@ CREATE TABLE IF NOT EXISTS batches (
     seq INTEGER PRIMARY KEY, lane TEXT NOT NULL, number INTEGER NOT NULL,
     seal BLOB NOT NULL, wire BLOB NOT NULL, crc INTEGER NOT NULL, UNIQUE (lane, number)
 );
+CREATE TABLE IF NOT EXISTS owners (
+    lane TEXT PRIMARY KEY, statement BLOB NOT NULL, crc INTEGER NOT NULL
+) WITHOUT ROWID;
 """
 _HINT = {
     "locked": "another process has it open: one peer, one store",
@@ -143,10 +147,12 @@ class Store:
         done: int,
         snapshot: bytes | None = None,
         oldest: Mapping[str, int] | None = None,
+        owners: Mapping[str, bytes] | None = None,
     ) -> None:
         """Write what one turn brought, all or nothing, and through to the disk.
 
-        `snapshot` holds all these rows; then batches below `oldest` of their lanes go.
+        `snapshot` holds all these rows; then batches below `oldest` of their lanes go. `owners`:
+        what shows whose lanes are, as it was learnt since the last time.
         """
         db, last = self._db, self._last
         try:
@@ -157,6 +163,8 @@ class Store:
             ]
             db.executemany("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?)", numbered)
             last += len(numbered)
+            shown = [(lane, one, _crc(lane, 0, one)) for lane, one in (owners or {}).items()]
+            db.executemany("INSERT OR REPLACE INTO owners VALUES (?, ?, ?)", shown)
             self._put("done", str(done).encode())
             if snapshot is not None:
                 self._put("snapshot", snapshot)
@@ -176,7 +184,16 @@ class Store:
         if snapshot is None:
             return None
         since, done = int(self.get("since") or 0), int(self.get("done") or 0)
-        return Saved(snapshot, self._rows(since), self._batch, done)
+        return Saved(snapshot, self._rows(since), self._batch, done, self._owners())
+
+    def _owners(self) -> dict[str, bytes]:
+        try:
+            found = self._db.execute("SELECT lane, statement, crc FROM owners").fetchall()
+        except sqlite3.Error as error:
+            raise self._error("read", error) from error
+        for lane, owner, crc in found:
+            self._check(_crc(lane, 0, owner), crc, f"what shows whose {lane} is")
+        return {lane: owner for lane, owner, _ in found}
 
     def _rows(self, since: int) -> Iterator[Row]:
         query = "SELECT lane, number, seal, wire, crc FROM batches WHERE seq > ? ORDER BY seq"

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from antecede.clocks.wire import varint
 from antecede.live import wire
-from antecede.live.charges import PUT_OUT
 from antecede.live.held import HeldSince
 from antecede.live.links import Link
 from antecede.live.settings import NS
@@ -50,6 +49,8 @@ class Upkeep:
         self._acknowledged_ns = self._freed_ns = self._looked_ns = self._sought_ns = 0
         self._calls: dict[str, tuple[int, int]] = {}
         """Lane -> (when it is called next, how long after that)."""
+        self._to_tell: list[str] = []
+        """Addresses of former lives of this member: to be told, once, that another has begun."""
         self._heard_ns: dict[str, int] = {}
         """Lane -> when that member was last connected, or learnt of."""
         self._behind: dict[str, tuple[int, int]] = {}
@@ -80,16 +81,24 @@ class Upkeep:
             self._calls[lane] = now, FIRST_CALL_NS
         self.hurried = True
 
+    def tell(self, address: str) -> None:
+        """Call a former life of this member, which is over: by its own name it believes that."""
+        if address and address != self._node.address:
+            self._to_tell.append(address)
+            self.hurried = True
+
     def _first_call(self, lane: str, now: int) -> tuple[int, int]:
         first = now if self._node.lane > lane else now + PATIENCE_NS
         return first, FIRST_CALL_NS
 
     def dials(self, now: int) -> list[tuple[str, str]]:
         """Return, once, (lane, address) of the members to call now."""
-        node, found = self._node, []
+        node, found = self._node, list[tuple[str, str]]()
         self.hurried = False
         if node.ordering is None or node.out or node.parted:
             return []
+        found += [(node.lane, address) for address in self._to_tell]
+        self._to_tell.clear()
         for lane in node.ordering.others():
             address = node.ordering.members[lane]
             if lane in node.greeted or not address or (node.left and lane not in node.owed()):
@@ -177,6 +186,8 @@ class Upkeep:
         asked but now and then, for the round trip. But who is not heard is told each time.
         """
         heartbeat = self._node.settings.heartbeat_ns
+        if link.pinged_ns == link.up_ns:  # never yet: at once, for the round trip
+            return True
         if now - link.pinged_ns < heartbeat:
             return False
         quiet = now - link.spoke_ns >= heartbeat
@@ -410,7 +421,7 @@ class Upkeep:
         node = self._node
         for lane, link in node.greeted.items():
             if lane in node.active.gone and not link.closing:
-                node.end(link, f"{PUT_OUT}: {lane} is out; join anew")
+                node.end(link, node.why_out(lane))
 
     def _forget_guests(self, now: int) -> None:
         """Keep nothing more for newcomers that were let in and never began."""

@@ -45,7 +45,8 @@ class Hello(NamedTuple):
     room: bytes
     order: str
     options: bytes
-    """Fingerprints: of the room's name, and of the order's options."""
+    """Fingerprints: of the room's name, and of the order's options, with what these are
+    (`antecede.live.differing`)."""
     group: bytes
     """Drawn when the group was founded; empty: the speaker wants to be let in."""
     view: bytes

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from antecede.errors import LocalError, PeerError
-from antecede.live.chat.session import Changed, Held, News, Notice, Said
+from antecede.live.chat.room import Room
+from antecede.live.chat.session import Changed, Chat, Held, News, Notice, Said
+from antecede.live.peer import Peer
 from tests.live.chat.people import PATIENT, People, people, run, until
 
 
@@ -102,6 +106,10 @@ def test_an_answer_to_what_died_with_its_sender_is_marked() -> None:
     run(work)
 
 
+def peer(name: str, **more: Any) -> Peer:
+    return Peer(name, room="design", insecure=True, order="reply", **more)
+
+
 def test_a_newcomer_sees_what_was_said_and_answers_it() -> None:
     async def work() -> None:
         async with people("alice", "bob") as room:
@@ -116,6 +124,49 @@ def test_a_newcomer_sees_what_was_said_and_answers_it() -> None:
             await until(lambda: texts(room, "bob")[-1] == "to the third")
             bob = room["bob"].room
             assert bob.parent(bob.post(6)) == bob.post(3)
+
+    run(work)
+
+
+def test_a_newcomer_that_keeps_little_sees_the_newest_in_order() -> None:
+    """Also where something is said between its coming and the beginning of its chat."""
+
+    async def work() -> None:
+        async with people("alice", "bob") as room:
+            for k in range(8):
+                await room["alice"].say(f"{k}")
+            await room["alice"].say("to one", 2)
+            async with peer("carol", history=3) as carol:
+                await carol.join(room["alice"].peer.address)
+                await room["alice"].say("new")
+                await until(lambda: carol.history[-1].payload == b"new")
+                chat = Chat(carol, Room("design", "carol"))
+                chat.begin()
+                running = asyncio.ensure_future(chat.run())
+                await room["alice"].say("newer")
+                await until(lambda: any(p.text == "newer" for p in chat.room.posts.values()))
+                running.cancel()
+                shown = [p.text for p in chat.room.posts.values()]
+                assert shown == ["7", "to one", "new", "newer"]
+
+    run(work)
+
+
+def test_who_takes_the_place_of_a_former_life_says_so() -> None:
+    async def work() -> None:
+        async with people("bob") as room, peer("alice") as former, peer("alice") as again:
+            told: list[News] = []
+            await former.join(room["bob"].peer.address)
+            await again.join(room["bob"].peer.address)
+            chat = Chat(again, Room("design", "alice"))
+            chat.begin()
+            chat.attach(told.append)
+            running = asyncio.ensure_future(chat.run())
+            await until(lambda: former.node.out)
+            assert former.node.out == "another life of alice has begun"
+            text = "another life of alice was in the room: this one has taken its place"
+            await until(lambda: any(isinstance(n, Notice) and text in n.text for n in told))
+            running.cancel()
 
     run(work)
 

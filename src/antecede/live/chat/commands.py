@@ -23,6 +23,7 @@ HELP: Final = {
 }
 WITHOUT: Final = ("held", "ask", "who", "leave", "quit", "help")
 """Commands that take nothing."""
+THREADS: Final = "K is how many threads are drawn, from 1 on"
 _ANSWER: Final = re.compile(r"\s*(\d{1,9}):\s+(.*)", re.DOTALL)
 
 
@@ -45,7 +46,7 @@ def parsed(line: str) -> Command | None:
         word, _, rest = line[1:].partition(" ")
         return _command(word.lower(), rest.strip())
     answer = _ANSWER.fullmatch(line)
-    if answer is None:
+    if answer is None or not int(answer[1]):  # no message has the number 0
         return Command("say", line)
     return _reply(answer[1], answer[2])
 
@@ -65,7 +66,7 @@ def _command(word: str, rest: str) -> Command:
     if word == "thread":
         return Command("thread", number=_number(rest, "/thread N"))
     if word == "threads":
-        return Command("threads", number=_number(rest, "/threads K") if rest else None)
+        return Command("threads", number=_number(rest, "/threads K", THREADS) if rest else None)
     if word == "put-out":
         if not rest:
             raise LocalError("/put-out NAME: whom?")
@@ -80,9 +81,9 @@ def _reply(number: str, text: str) -> Command:
     return Command("say", text.strip(), answered)
 
 
-def _number(text: str, usage: str) -> int:
+def _number(text: str, usage: str, what: str = "N is the number of a message") -> int:
     if not (text.isascii() and text.isdecimal() and 0 < len(text) <= 9 and int(text)):
-        raise LocalError(f"{usage}: N is the number of a message, not {text[:20]!r}")
+        raise LocalError(f"{usage}: {what}, not {text[:20]!r}")
     return int(text)
 
 

@@ -22,6 +22,11 @@ MUCH_S: Final = 5.0
 """With more held messages than that it is looked so often what they are."""
 
 
+REPLACED: Final = (
+    "another life of {name} was in the room: this one has taken its place, and that one is out"
+)
+
+
 class Said(NamedTuple):
     """Somebody said something, oneself too."""
 
@@ -90,10 +95,14 @@ class Chat:
             self._look_around()
             if event.change.member != self.room.me:
                 self.tell(Notice(one_line(str(event.change))))
+            elif event.change.lane != self.peer.node.lane:
+                self.tell(Notice(REPLACED.format(name=name_of(self.room.me))))
         else:
             self.tell(Notice(_given_up(event)))
 
     def _came(self, message: Message) -> None:
+        if not message.place and self.room.posts:
+            return  # of the history: begun with, or so old by now that newer ones took its place
         before = self.room.members
         self._look_who()
         at_s = time.time() if message.place else None

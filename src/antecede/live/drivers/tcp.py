@@ -19,6 +19,7 @@ from antecede.live.drivers.addresses import split_address
 from antecede.live.drivers.calling import reach
 from antecede.live.drivers.clock_watch import ClockWatch
 from antecede.live.drivers.door import HANDSHAKE_S, Door
+from antecede.live.drivers.handshakes import NO_GREETING, why_no_handshake
 from antecede.live.drivers.writer import Writer
 from antecede.live.node import Node
 from antecede.live.settings import NS
@@ -229,7 +230,7 @@ class TcpDriver:
     def _no_handshake(self, error: Exception) -> None:
         kind = "certificate" if isinstance(error, ssl.SSLError) else "handshake"
         self.node.refused[kind] += 1
-        self.node.last_refusal = f"somebody who called: {error}"
+        self.node.last_refusal = f"somebody who called: {why_no_handshake(error)}"
 
     def call(self, address: str, done: Callable[[Exception | None], None] | None = None) -> None:
         """Call a member, unless that is being done."""
@@ -304,8 +305,17 @@ class TcpDriver:
     def lost(self, connection: Connection) -> None:
         """A connection is over."""
         if self.connections.pop(connection.number, None) is not None:
+            if self._secure is None:
+                self._cut_short(connection.number)
             self.node.link_down(connection.number, time.monotonic_ns())
             self.soon()
+
+    def _cut_short(self, number: int) -> None:
+        """Say why, where one was to be let in and the call ended without a greeting."""
+        link = self.node.links.get(number)
+        waits = self.node.ordering is None and not self.node.refusal
+        if waits and link is not None and link.dialed and not (link.lane or link.closing):
+            self.node.refusal = NO_GREETING
 
     # -- turns -------------------------------------------------------------------------------------
 
@@ -518,10 +528,12 @@ class TcpDriver:
             oldest = node.ordering.oldest()
             self._logged_rows = self._logged_bytes = 0
             self._has_snapshot = True
-        done = self._noted_done = node.done
+        done, owners = node.done, node.take_owners()
+        self._noted_done = done
         self._writing = True
         writer.do(
-            lambda: store.write(rows, done, snapshot, oldest), lambda _: self._wrote(frontier)
+            lambda: store.write(rows, done, snapshot, oldest, owners),
+            lambda _: self._wrote(frontier),
         )
         return True
 
