@@ -94,10 +94,10 @@ class _Steps:
                 marked = True
             self._occurrence(one)
         for name, fields in result.states.items():
-            self._state(name, fields)
+            self._write_state(name, fields)
         self.time = max(self.time, begin + self.width.get(result.number, 1) - 1)
 
-    def _state(self, name: str, fields: Mapping[str, str]) -> None:
+    def _write_state(self, name: str, fields: Mapping[str, str]) -> None:
         """Write what changed of a member's state."""
         known = self.known.setdefault(name, {})
         lines = tuple(f"{k} {v}" for k, v in fields.items() if known.get(k) != v)

@@ -67,7 +67,7 @@ class Snapshots:
         if algorithm not in KINDS:
             raise LocalError(f"algorithm= is one of {', '.join(KINDS)}, not {algorithm!r:.40}")
         self._algorithm: Algorithm = KINDS[algorithm](me, members)
-        self._state = state
+        self._own_state = state
         self._own: dict[int, _Part] = {}
         """Snapshot -> what is recorded of one's own part."""
         self._parts: dict[int, dict[str, _Part]] = {}
@@ -134,7 +134,7 @@ class Snapshots:
         return Unwrapped(payload, (*first, *send), tuple(whole))
 
     def _recorded(self) -> bytes:
-        state = self._state()
+        state = self._own_state()
         if type(state) is not bytes:
             raise LocalError(f"state= returns bytes, not {type(state).__name__}")
         return state

@@ -319,8 +319,8 @@ def test_who_cannot_come_is_told_why_in_a_sentence(
     [
         (["--join", "nonsense", "--insecure"], "an address is HOST:PORT, not 'nonsense'"),
         (["--listen", "nonsense", "--insecure"], "an address is HOST:PORT"),
-        (["--listen", "100::1:1", "--insecure"], "cannot listen at 100::1:1"),
-        (["--listen", "::ffff:192.0.2.1:1", "--insecure"], "cannot listen at ::ffff:192.0.2.1:1"),
+        (["--listen", "100::1:1", "--insecure"], "HOST:PORT, or [IPv6]:PORT, not '100::1:1'"),
+        (["--listen", "::ffff:192.0.2.1:1", "--insecure"], "not '::ffff:192.0.2.1:1'"),
         (["--join", "h:1"], "--keys FOLDER names the certificates"),
         (["--join", "h:1", "--keys", "nowhere"], "ca.pem: cannot be read"),
         (["--insecure"], "a room that begins here needs --listen"),

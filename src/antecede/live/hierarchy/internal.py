@@ -189,7 +189,7 @@ class InternalNode(Node):
         self._address = self._times = 0
         self._said_up = self._returned = self._offset = 0
         """Batches that went up to this super peer and came down again, behind the first so many."""
-        self._frames: dict[int, bytes] = {}
+        self._upward: dict[int, bytes] = {}
         """Batch -> its frame, until it has come down."""
         self._refused_by: set[str] = set()
         self._leaving = False
@@ -319,7 +319,7 @@ class InternalNode(Node):
         self._address, self.super_lane = welcome.address, welcome.lane
         self.had, self._until = welcome.start, welcome.until
         self._have, self._acknowledged = welcome.places, 0
-        self._frames.clear()
+        self._upward.clear()
         self._said_up = self._returned = 0
         self._offset = -1
         self._show(welcome.lane)
@@ -335,7 +335,7 @@ class InternalNode(Node):
     def _resume(self, link: Link, welcome: star.Welcome) -> None:
         if welcome.lane != self.super_lane or welcome.address != self._address:
             raise DecodeError("a super peer goes on with somebody else")
-        for number, frame in self._frames.items():
+        for number, frame in self._upward.items():
             if number > self._offset + welcome.taken:
                 link.control.append(frame)
 
@@ -354,10 +354,10 @@ class InternalNode(Node):
             assert isinstance(effect, Transmit)
             control = messages.encode(effect.message)
             self.up.count(control, messages.control_bytes(effect.message, with_floor=True))
-            frame = self._frames[number] = star.pack_up(control, batch.wire)
+            frame = self._upward[number] = star.pack_up(control, batch.wire)
             link.control.append(frame)
             self._said_up += 1
-        if self.left and not self._frames and not self._leaving:
+        if self.left and not self._upward and not self._leaving:
             self._leaving = True
             link.control.append(wire.framed(star.LEAVE))
 
@@ -390,7 +390,7 @@ class InternalNode(Node):
         if message.sender == self._address:
             self._returned += 1
             number = self._offset + self._returned
-            self._frames.pop(number, None)
+            self._upward.pop(number, None)
             ordering.safe(number)
 
     # -- turns -------------------------------------------------------------------------------------

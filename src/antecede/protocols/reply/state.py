@@ -179,6 +179,8 @@ class SbState(Protocol):
         self.counts = dict(counts)
         if self.printed is not None:
             self.printed = {member: self._printed_list(kept) for member, kept in printed}
+            if self.printed.keys() != self.delivered.keys():
+                raise ValueError(f"lists as printed of members {sorted(self.printed)}")
 
     # -- size, wire, view -------------------------------------------------------------------
 
