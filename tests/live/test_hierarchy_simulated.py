@@ -148,7 +148,7 @@ def test_who_comes_over_gets_what_it_lacks_and_what_it_says_follows_that() -> No
     assert isinstance(node, InternalNode)
     assert node.super_lane.startswith("s2~")
     assert node.owed() == [node.super_lane]
-    assert not node._frames
+    assert not node._upward
 
 
 def test_what_one_says_elsewhere_follows_what_one_had() -> None:
@@ -180,7 +180,7 @@ def test_what_went_out_by_two_super_peers_comes_once() -> None:
         network.run(network.now + NS // 1000)
     node = network.hosts[first].node
     assert isinstance(node, InternalNode)
-    assert node._frames
+    assert node._upward
     network.crash("s1")
     network.say(first, b"once")
     network.run(network.now + 6 * NS)

@@ -319,8 +319,12 @@ class _Running:
                 end = await view.typed(line)
                 if end:
                     if end == LEAVE and self._args.store is not None:
-                        await self._peer.leave()
-                        self._note(f"{self._args.store} is of no more use: its member has left")
+                        try:  # the room ends with it, and what reads here is cancelled
+                            await self._peer.leave()
+                        finally:
+                            if self._peer.node.left:
+                                gone = f"{self._args.store} is of no more use: its member has left"
+                                self._note(gone)
                     return
         except KeyboardInterrupt:  # of the prompt, which takes Ctrl-C as a key
             self._signalled(signal.SIGINT)
