@@ -30,7 +30,7 @@ DOCS = ROOT / "docs"
 PAGE = (DOCS / "errata.md").read_text(encoding="utf-8")
 FIELDS = ("Where", "Printed", "Meant", "Wrong", "Shown by")
 JUDGING = (DOCS / "design" / "judging.md").read_text(encoding="utf-8")
-NUMBERED = re.compile(r"\b00[0-4]\b(?!%)")
+NUMBERED = re.compile(r"(?<!,)\b00[0-4]\b(?!%)")  # thousands are none
 
 
 def entries() -> dict[int, str]:

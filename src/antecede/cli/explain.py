@@ -27,7 +27,7 @@ from antecede.diagram.steps import stacked
 from antecede.diagram.svg import draw_stacked
 from antecede.diagram.text import draw_text
 from antecede.diagram.themes import LIGHT, THEMES
-from antecede.errors import InputError, MissingExtraError, ScriptError
+from antecede.errors import FormatError, InputError, MissingExtraError, ScriptError
 from antecede.formatting import counted
 from antecede.protocols.base import Relation
 
@@ -134,7 +134,12 @@ def _explain_log(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
     except ModuleNotFoundError as error:
         raise MissingExtraError("logs", "trace") from error
     options = ReadOptions(regex=args.regex, delimiter=args.delimiter)
-    trace = read([args.script], "shiviz", options)
+    try:
+        trace = read([args.script], "shiviz", options)
+    except FormatError:
+        if args.regex is None:
+            _loaded(args.script)  # says what it is not, and who reads it
+        raise
     title = Path(args.script).name
     _show(args, outs, [from_clocks(trace, args.in_run, title)])
     if aside := len(trace.quarantine):
