@@ -72,9 +72,13 @@ class Opened:
             self.wrong.append(f"asks {asked.url}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Yield a browser; each context of it has a profile of its own."""
+    """Yield a browser; each context of it has a profile of its own.
+
+    For a module, and not longer: while it is driven, an event loop runs in this process, and tests
+    of other modules could begin none.
+    """
     driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
