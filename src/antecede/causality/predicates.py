@@ -139,7 +139,7 @@ class _Reader:
 
     def __init__(self, states: States) -> None:
         self._states = states
-        self._texts, _ = states.texts()
+        self._texts = states.texts()
 
     def read(self, tree: ast.expr) -> Predicate:
         if isinstance(tree, ast.BoolOp):

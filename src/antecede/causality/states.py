@@ -369,12 +369,13 @@ class States:
 
     @cached_property
     def _texts(self) -> Any:
-        return self.texts()[0]
+        return self.texts()
 
-    def texts(self) -> tuple[Any, Ints]:
-        """Return what events say (their texts, ids where they have none), and their positions."""
+    def texts(self) -> list[str | None]:
+        """Return what each event says: its text, its id where it has none."""
         table = self._asked.events.take(pa.array(self._rows))
-        return pc.coalesce(table["text"], table["id"]).to_pylist(), self._position
+        said: list[str | None] = pc.coalesce(table["text"], table["id"]).to_pylist()
+        return said
 
 
 def _rows_of_run(table: pyarrow.Table, alive: Bools, run: str | None) -> Ints:
