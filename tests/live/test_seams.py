@@ -15,6 +15,7 @@ from antecede.errors import LocalError, PeerError
 from antecede.live import greeting, wire
 from antecede.live.charges import PUT_OUT, WHILE_NS, Charges
 from antecede.live.drivers.memory import MS, MemoryNetwork
+from antecede.live.node import Node
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
 from antecede.live.store import Store
@@ -216,3 +217,15 @@ def test_a_batch_fits_into_what_the_order_takes(given: dict[str, Any]) -> None:
     with pytest.raises(LocalError, match=r"largest=\d+: batches have up to"):
         Settings(**given)
     Settings(largest=1000, options={"max_packet": 2 << 20})
+
+
+def test_a_link_that_is_owed_another_lane_alone_is_served() -> None:
+    node = Node("a", Settings(), "a0000000")
+    node.found(b"12345678")
+    node.link_up(1, "b", 0, dialed=False)
+    link = node.links[1]
+    link.control.clear()
+    link.cursors = {}
+    assert node.writable() == []
+    link.cursors = {"c~c0000000": 3}  # handed on for its owner, and nothing of one's own
+    assert node.writable() == [1]
