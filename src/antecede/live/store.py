@@ -90,8 +90,8 @@ class Store:
         # Of the index too, or rows could be passed over: a second and a half for a gigabyte.
         if db.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
             raise StoreError(f"{self.path}: the file is damaged; nothing was changed in it")
-        # That of the tables' definitions is still SQL, and not what was written: without INTEGER,
-        # `seq` is no row's number any more, and every row would be passed over.
+        # What defines the tables may be damaged and still be SQL: where `seq` is no key any more,
+        # rows have no numbers, and all would be passed over.
         if not _as_defined() <= _definitions(db):
             raise StoreError(f"{self.path}: the file is damaged, in what its tables are")
         # All, for one whose key is damaged would be looked up in vain, as if it had never been put.
