@@ -150,10 +150,13 @@ class Line:
 
 
 async def hung_up() -> None:
-    """End the attacker's connections, and wait until they have: the loop ends with the test."""
+    """End the attacker's connections, and wait until they have: the loop ends with the test.
+
+    At once: one that does not read would never hear the other end's last word.
+    """
     while Line.made:
         writer = Line.made.pop().writer
-        writer.close()
+        writer.transport.abort()
         with contextlib.suppress(OSError):
             async with asyncio.timeout(PATIENCE_S):
                 await writer.wait_closed()
