@@ -22,7 +22,7 @@ from antecede.diagram.placing import Box, Placing
 from antecede.diagram.states import CHARACTER as STATE_CHARACTER
 from antecede.diagram.states import LINE as STATE_LINE
 from antecede.diagram.states import Written, written
-from antecede.diagram.themes import PAGE, PLAIN_FONT, style_sheet, written_out
+from antecede.diagram.themes import IN_PAGE, PAGE, PLAIN_FONT, style_sheet, written_out
 
 WIDTH = 1040.0
 LANE_GAP = 76.0
@@ -33,6 +33,8 @@ SMALL_CHARACTER = 6.4
 """The same for plain 11 px text."""
 STATE_STEP = 110.0
 """px a step takes at least where states are written."""
+SMALLEST = 0.8
+"""As a part of its size, what a diagram shrinks to in a page that can scroll it."""
 FLOWN = 0.72
 """Part of the way to the other lane at which a copy is drawn that has not arrived."""
 _NOT_XML = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ud800-\\udfff\\ufffe\\uffff]")
@@ -73,8 +75,9 @@ def _document(
     # Several diagrams may stand in one page: their ids must differ.
     key = f"ac{zlib.crc32((title + words).encode()):08x}"
     paper = f'<rect class="paper" width="{width:.0f}" height="{height:.0f}" rx="8"/>'
-    shapes, look, style = [paper, *parts], 'class="ac"', [f"<style>{style_sheet()}</style>"]
-    if theme != PAGE:
+    shapes, look, style = [paper, *parts], 'class="ac"', [f"<style>{style_sheet(theme)}</style>"]
+    least = f";min-width:{SMALLEST * width:.0f}px" if theme == IN_PAGE else ""
+    if theme not in (PAGE, IN_PAGE):
         shapes = written_out(shapes, theme)
         look, style = f'font-family="{PLAIN_FONT}" font-size="12"', []
     return "\n".join(
@@ -82,7 +85,7 @@ def _document(
             f'<svg xmlns="http://www.w3.org/2000/svg" {look} role="img" '
             f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
             f'height="{height:.0f}" aria-labelledby="{key}t {key}d" '
-            f'style="max-width:100%;height:auto">',
+            f'style="max-width:100%;height:auto{least}">',
             f'<title id="{key}t">{escape(title or "Space-time diagram")}</title>',
             f'<desc id="{key}d">{escape(words)}</desc>',
             *style,
