@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-import nbformat
+import nbformat as untyped
 from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
+
+nbformat: Any = untyped
+Notebook = Any
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "notebooks"
 SECONDS = 300
@@ -23,7 +28,7 @@ WORDS = re.compile(r"<(?:text|title|desc)\b[^>]*>([^<]*)<")
 """What an SVG says: labels, states, tooltips, and what it is for those who do not see it."""
 
 
-def executed(path: Path) -> nbformat.NotebookNode:
+def executed(path: Path) -> Notebook:
     """Return a notebook with the output of every cell; raises what a cell raises."""
     notebook = nbformat.read(path, as_version=4)
     # Sockets in a folder of their own: over TCP another process may take the port that was chosen,
@@ -40,13 +45,13 @@ def executed(path: Path) -> nbformat.NotebookNode:
     return notebook
 
 
-def printed(notebook: nbformat.NotebookNode) -> list[str]:
+def printed(notebook: Notebook) -> list[str]:
     """Return what each cell of code printed, and the words of the pictures that it showed."""
     cells = (cell for cell in notebook.cells if cell.cell_type == "code")
     return ["".join(map(_said, cell.outputs)) for cell in cells]
 
 
-def _said(output: nbformat.NotebookNode) -> str:
+def _said(output: Mapping[str, Any]) -> str:
     """Return the words of an output.
 
     Of a picture all that is written in it counts, and not where: curves differ by a hair from one

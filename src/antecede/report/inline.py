@@ -10,6 +10,8 @@ from antecede.report.drawing import DARK, LIGHT, declarations, inlined, rules_of
 from antecede.report.plots import draw_plot, in_words
 from antecede.report.values import Plot
 
+WIDTH = 560
+"""Of a picture where there is room, in px."""
 _CSS = "ac-plot"
 _PAPERS = ("#ffffff", "#14181d")
 
@@ -28,10 +30,11 @@ def curves(plot: Plot) -> Picture:
         for colours, paper in zip((LIGHT, DARK), _PAPERS, strict=True)
     )
     style = (
-        f".{_CSS}{{{light};background:var(--paper);max-width:34rem;width:100%;height:auto}}\n"
+        f".{_CSS}{{{light};background:var(--paper)}}\n"
         f"@media (prefers-color-scheme:dark){{.{_CSS}{{{dark}}}}}\n"
         f"{page_switches(_CSS, light, dark)}{rules_of(_CSS)}"
     )
     head, _, rest = inner.partition(">")
-    named = head.replace("<svg ", f'<svg xmlns="http://www.w3.org/2000/svg" class="{_CSS}" ', 1)
+    look = f'class="{_CSS}" style="width:100%;max-width:{WIDTH}px;height:auto"'
+    named = head.replace("<svg ", f'<svg xmlns="http://www.w3.org/2000/svg" {look} ', 1)
     return Picture(f"{named}><style>{style}</style>{rest}", f"{plot.title}\n{words}")
