@@ -247,7 +247,8 @@ def _limits(words: Sequence[str]) -> tuple[list[str], dict[str, int]]:
 
 def _check(script: Script, asked: _Asked) -> str:
     (name, *variant), limits = _limits(asked.words[1:])
-    verdict = run_check(name, variant="".join(variant), **limits)
+    members, messages = limits.get("members"), limits.get("messages")
+    verdict = run_check(name, variant="".join(variant), members=members, messages=messages)
     if verdict.ok:
         return f"nothing in {counted(verdict.states, 'state')} breaks its promise"
     return "; ".join(" ".join(one.sentence().split()) for one in verdict.failures)
