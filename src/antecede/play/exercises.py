@@ -1,7 +1,7 @@
 """The exercises of the bench: a script, questions about it, and answers that are computed.
 
 Each is a file of `exercises/`: TOML with a `title`, its `group` and place in it (`order`), its
-`source`, what it is `about`, the `text` of its script, `protocols` to show it under, and `questions`.
+`source`, what it is `about`, the `text` of its script, `protocols` to show, and `questions`.
 A question has what it asks (`ask`), perhaps a `hint`, an `answer` in words, and `facts`: names and
 what is to be computed (`antecede.play.facts`). `{name}` in an answer stands for the fact of that
 name: no figure of an answer is written down, each is what this package's protocols say.
