@@ -30,7 +30,7 @@ from antecede.protocols.options import option_text
 from antecede.protocols.registry import ENTRIES
 
 MOST: Final = {"commands": 400, "members": 40, "protocols": 12, "letters": 200_000}
-MOST_STATES: Final = 40_000
+MOST_STATES: Final = 20_000
 """Of what is noted in all: commands times members times protocols."""
 UNTITLED: Final = "bench.scenario"
 
@@ -47,7 +47,7 @@ def bench(
     """
     script = parsed(text, path)
     names = chosen(script, protocols)
-    _check_size(script, names)
+    check_size(script, names)
     relation = relation_of(judge)
     until = monotonic() + LIMIT_S
     played = [play(script, name, relation, until) for name in names]
@@ -93,7 +93,8 @@ def everybody(script: Script) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*script.setup.everybody(), *joined)))
 
 
-def _check_size(script: Script, names: Sequence[str]) -> None:
+def check_size(script: Script, names: Sequence[str]) -> None:
+    """Raise InputError for more than a page can show."""
     members = len(everybody(script))
     numbers = {"commands": len(script.commands), "members": members, "protocols": len(names)}
     for what, number in numbers.items():
@@ -102,7 +103,7 @@ def _check_size(script: Script, names: Sequence[str]) -> None:
     if (states := members * len(names) * len(script.commands)) > MOST_STATES:
         raise InputError(
             f"{len(script.commands)} commands of {members} members under {len(names)} protocols "
-            f"are {states:,} states: the bench shows {MOST_STATES:,} at most; choose fewer protocols"
+            f"are {states:,} states: the bench shows {MOST_STATES:,} at most; choose fewer of them"
         )
 
 
