@@ -19,7 +19,16 @@ from antecede.play.cutting import Execution, above, below, consistent, cut_of, e
 from antecede.trace.schema import RECEIVE, SEND
 from tests.play.scenes import Making, scenes
 
-TEXT = "protocol {}\nmembers A B C\n\nsend A m\narrive B m\nsend B n\narrive C n\narrive C m\nsend C o\n"
+TEXT = """protocol {}
+members A B C
+
+send A m
+arrive B m
+send B n
+arrive C n
+arrive C m
+send C o
+"""
 
 
 def run_of(text: str) -> ScriptRun:
