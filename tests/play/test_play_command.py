@@ -29,6 +29,7 @@ def test_it_prints_its_address_answers_and_ends_by_ctrl_c() -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
     ) as running:
         assert running.stdout is not None
@@ -40,7 +41,12 @@ def test_it_prints_its_address_answers_and_ends_by_ctrl_c() -> None:
             told = json.load(answer)
         assert told["text"] == SCENARIO.read_text("utf-8")
         assert told["protocols"] == ["unordered", "ses"]
-        running.send_signal(signal.SIGINT)
+        search = json.dumps({"protocol": "idr", "members": 4, "messages": 6}).encode()
+        headers = {"Content-Type": "application/json"}
+        asked = urllib.request.Request(f"{address}find", search, headers)
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            assert "job" in json.load(answer)
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does it: to the search, too
         _, complained = running.communicate(timeout=60)
         assert complained == "antecede: ended\n"
         assert running.returncode == 0

@@ -13,7 +13,8 @@ import multiprocessing
 import secrets
 import signal
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import monotonic
@@ -80,7 +81,8 @@ class Finder:
             context = multiprocessing.get_context("spawn")
             self._line, theirs = context.Pipe(duplex=False)
             self._process = context.Process(target=_searching, args=(search, theirs), daemon=True)
-            self._process.start()
+            with _interrupts_kept_away():
+                self._process.start()
             theirs.close()
             return self._job
 
@@ -140,12 +142,24 @@ class Finder:
             self._line = None
 
 
+@contextmanager
+def _interrupts_kept_away() -> Iterator[None]:
+    """Let a process that is started here never see Ctrl-C, which is for who began it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 # -- in the other process ------------------------------------------------------------------------
 
 
 def _searching(search: Search, line: Connection) -> None:
     """Search, telling how far it is; in a process of its own."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who began it
     said = monotonic()
 
     def progress(setting: str, states: int) -> None:
