@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from antecede.errors import InputError, ScriptError
+from antecede.pages.guarded import MOST_BYTES, Guarded
 from antecede.play import exercises
 from antecede.play.bench import bench
 from antecede.play.serving import Bench, Opened
-from antecede.view.guarded import MOST_BYTES, Guarded
 
 TEXT = "title <img src=x onerror=alert(1)>\nprotocol bss\nmembers A B C\n\nsend A m\narrive B m\n"
 

@@ -9,8 +9,8 @@ from antecede.check.script.parse import load_script
 from antecede.cli.files.browser import serve_until_interrupted
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
+from antecede.pages.guarded import Guarded
 from antecede.play.serving import Bench, Opened
-from antecede.view.guarded import Guarded
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

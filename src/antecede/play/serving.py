@@ -2,7 +2,7 @@
 
 Theory of operation
 -------------------
-The locks are those of `antecede.view.guarded`. The page holds the text and sends it with each
+The locks are those of `antecede.pages.guarded`. The page holds the text and sends it with each
 request; nothing of it is kept here, and nothing is written. The one thing that runs for longer is a
 search (`antecede.play.finding`). A request names built-in protocols, and those files that whoever
 started the bench has named: no other file is ever loaded.
@@ -26,6 +26,7 @@ from antecede.check.script.execution import JUDGES
 from antecede.check.script.parse import Script, parse_script
 from antecede.check.script.run import with_output
 from antecede.errors import AntecedeError, InputError
+from antecede.pages.guarded import JSON, NOTHING, Answer, plain
 from antecede.play import exercises
 from antecede.play.bench import (
     UNTITLED,
@@ -43,7 +44,6 @@ from antecede.play.finding import Finder, Search
 from antecede.play.running import named_setup, own_name, play
 from antecede.play.writing import page
 from antecede.protocols.registry import ENTRIES
-from antecede.view.guarded import JSON, NOTHING, Answer, plain
 
 Said = Mapping[str, Any]
 EMPTY: Final = "title A new scene\nprotocol fifo\nmembers P1 P2 P3\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import webbrowser
 
-from antecede.view.guarded import Guarded
+from antecede.pages.guarded import Guarded
 
 
 def open_browser(address: str) -> None:
