@@ -1,0 +1,111 @@
+// "Find me an execution that breaks it": the explorer as a job, its progress, and its counterexample.
+
+import { asked, fetched } from "./asking.js";
+import { el } from "./elements.js";
+import { counted, plain } from "./words.js";
+
+const PACE = 300; // ms between two looks at the job
+
+export class Finder {
+  constructor(app) {
+    this.app = app;
+    this.form = { protocol: null, variant: "", members: 3, messages: 3, thorough: false };
+    this.job = null;
+    this.progress = null;
+    this.found = null;
+    this.refusal = "";
+  }
+
+  async start() {
+    this.found = null;
+    this.refusal = "";
+    this.progress = { setting: "", states: 0 };
+    this.app.redrawPanel();
+    try {
+      const { job } = await asked("find", { ...this.form, variant: this.form.variant || null });
+      this.job = job;
+      await this.follow(job);
+    } catch (error) {
+      this.refusal = error.message;
+    }
+    this.job = null;
+    this.progress = null;
+    this.app.redrawPanel();
+    this.app.say(this.refusal || (this.found?.lines?.[0] ?? ""), this.refusal ? "refused" : "");
+  }
+
+  async follow(job) {
+    while (this.job === job) {
+      const said = await fetched("found", { job });
+      if (this.job !== job) return;
+      if (said.done) {
+        this.found = said;
+        return;
+      }
+      this.progress = said;
+      this.app.redrawPanel();
+      await new Promise((resolve) => setTimeout(resolve, PACE));
+    }
+  }
+
+  async stop() {
+    const { job } = this;
+    this.job = null;
+    this.progress = null;
+    if (job !== null) await asked("stop", { job }).catch((error) => (this.refusal = error.message));
+    this.refusal ||= "Stopped: what was looked at so far broke nothing.";
+    this.app.redrawPanel();
+  }
+}
+
+export function findPanel(app) {
+  const { finder } = app;
+  const { form } = finder;
+  const names = [...Object.entries(app.start.names), ...app.start.own.map((one) => [one, one])];
+  if (form.protocol === null || !names.some(([name]) => name === form.protocol)) {
+    const shown = app.bench.runs.map((run) => run.name ?? run.protocol).filter((name) => names.some(([one]) => one === name));
+    form.protocol = shown.includes("fifo") ? "fifo" : shown.at(-1) ?? names[0][0];
+  }
+  const busy = finder.progress !== null;
+  const number = (name, label, most) => el("label", { class: "field narrow" }, el("span", {}, label),
+    el("input", { type: "number", name, min: 2, max: most, value: form[name], disabled: busy, onchange: (event) => (form[name] = Number(event.target.value)) }));
+  const protocol = el("select", { name: "protocol", disabled: busy, onchange: (event) => {
+    form.protocol = event.target.value;
+    form.variant = "";
+    app.redrawPanel();
+  } }, names.map(([name, title]) => el("option", { value: name }, plain(title === name ? name : `${name}: ${title}`, 70))));
+  protocol.value = form.protocol;
+  const variants = app.variantsOf(form.protocol);
+  const variant = el("select", { name: "variant", disabled: busy, onchange: (event) => (form.variant = event.target.value) },
+    el("option", { value: "" }, "as it should be"), variants.map((one) => el("option", { value: one.name }, `${one.name}${one.defective ? " (defective)" : ""}`)));
+  variant.value = form.variant;
+  return [
+    el("h2", {}, "Find me an execution that breaks it"),
+    el("p", { class: "soft" }, "Every order of sending and arriving within these bounds is tried, and the smallest that breaks the protocol's promise is kept."),
+    el("form", { class: "find", onsubmit: (event) => {
+      event.preventDefault();
+      finder.start();
+    } },
+      el("label", { class: "field" }, el("span", {}, "Protocol"), protocol),
+      variants.length ? el("label", { class: "field" }, el("span", {}, "Variant"), variant) : null,
+      el("div", { class: "row" }, number("members", "Members", 6), number("messages", "Messages", 6)),
+      el("label", { class: "box" }, el("input", { type: "checkbox", checked: form.thorough, disabled: busy, onchange: (event) => (form.thorough = event.target.checked) }), " thorough: more kinds of executions, takes longer"),
+      el("div", { class: "row" },
+        el("button", { class: "main", disabled: busy }, "Find"),
+        busy ? el("button", { type: "button", onclick: () => finder.stop() }, "Stop") : null)),
+    ...outcome(app),
+  ];
+}
+
+function outcome(app) {
+  const { finder } = app;
+  const { progress, found, refusal } = finder;
+  if (progress) return [el("p", { role: "status" }, `Looking… ${plain(progress.setting ?? "", 120)} ${progress.states ? counted(progress.states, "state") : ""}`), el("progress", {})];
+  if (refusal) return [el("p", { class: "warn" }, plain(refusal, 500))];
+  if (!found) return [];
+  return [
+    el("p", { class: found.ok ? "verdict good" : "verdict bad" }, found.ok ? "✓ nothing breaks it within these bounds" : "✗ broken"),
+    found.text ? el("button", { type: "button", class: "main", onclick: () => app.openText(found.text, `${finder.form.protocol}: the execution that was found`) }, "Open it on the bench") : null,
+    el("pre", {}, (found.lines ?? []).map((line) => plain(line, 400)).join("\n")),
+  ].filter(Boolean);
+}
