@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-import webbrowser
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from antecede.causality.asking import WAYS, Causality, Event
+from antecede.cli.files.browser import open_browser
 from antecede.cli.files.output import check_writable, save_text
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
@@ -175,7 +175,7 @@ def _write(args: argparse.Namespace, trace: Trace) -> int:
     what = counted(shown.meta["events"], "event")
     print(f"{what}, {len(text) / 1e6:.1f} MB -> {out}")
     if args.out is None and not args.no_browser:
-        _open(out.as_uri())
+        open_browser(out.as_uri())
     return 0
 
 
@@ -202,7 +202,7 @@ def _serve(args: argparse.Namespace, source: Source) -> int:
     serving = Serving(source, args.port)
     print(f"{source.title} at {serving.url} (Ctrl-C ends it)", flush=True)
     if not args.no_browser:
-        _open(serving.url)
+        open_browser(serving.url)
     try:
         serving.serve()
     except KeyboardInterrupt:
@@ -210,8 +210,3 @@ def _serve(args: argparse.Namespace, source: Source) -> int:
     finally:
         serving.given_up()
     return 0
-
-
-def _open(address: str) -> None:
-    if not webbrowser.open(address):
-        print("antecede: no browser could be opened: open it by hand", file=sys.stderr)

@@ -1,0 +1,62 @@
+"""`antecede play [SCENARIO]`: a bench on which a scene is moved by hand, in the browser."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from antecede.check.script.parse import load_script
+from antecede.cli.files.browser import open_browser
+from antecede.cli.unused import refuse_unused
+from antecede.errors import InputError
+from antecede.play.serving import Bench, Opened
+from antecede.view.guarded import Guarded
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `antecede play`."""
+    parser.add_argument(
+        "script", nargs="?", metavar="SCENARIO", help="scenario file to begin with (*.scenario)"
+    )
+    parser.add_argument(
+        "--protocol",
+        metavar="NAME,...",
+        help="show it under these, side by side; your own as FILE.py:CLASS",
+    )
+    parser.add_argument("--exercise", metavar="NAME", help="begin with this exercise")
+    parser.add_argument("--port", type=int, default=0, help="of the server (any that is free)")
+    parser.add_argument(
+        "--no-browser", action="store_true", help="print where the page is, and open nothing"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve the bench until Ctrl-C; returns the exit code."""
+    if not 0 <= args.port < 65_536:
+        raise InputError(f"--port {args.port}: ports go from 0 (any) to 65535")
+    if args.exercise is not None:
+        refuse_unused(args, "an exercise brings its own scene", unused=["script"])
+    site = Bench(_opened(args))
+    serving = Guarded(site, args.port)
+    print(f"The bench is at {serving.url} (Ctrl-C ends it)", flush=True)
+    if not args.no_browser:
+        open_browser(serving.url)
+    try:
+        serving.serve()
+    except KeyboardInterrupt:
+        print("antecede: ended", file=sys.stderr)
+    finally:
+        site.close()
+        serving.given_up()
+    return 0
+
+
+def _opened(args: argparse.Namespace) -> Opened:
+    names = [name.strip() for name in (args.protocol or "").split(",") if name.strip()]
+    if args.protocol is not None and not names:
+        raise InputError("--protocol names no protocol")
+    if args.script is None:
+        return Opened(protocols=names, exercise=args.exercise)
+    load_script(args.script)  # says what is wrong with the file
+    return Opened(Path(args.script).read_text(encoding="utf-8"), args.script, names)

@@ -1,0 +1,314 @@
+"""The bench as a site: what its page asks, and what it is answered.
+
+Theory of operation
+-------------------
+The locks are those of `antecede.view.guarded`. The page holds the text and sends it with each
+request; nothing of it is kept here, and nothing is written. The one thing that runs for longer is a
+search (`antecede.play.finding`). A request names built-in protocols, and those files that whoever
+started the bench has named: no other file is ever loaded.
+
+docs/design/play.md lists the requests and what they answer.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from antecede.check.loader import is_file_target
+from antecede.check.results import named_from
+from antecede.check.script.execution import JUDGES
+from antecede.check.script.parse import Script, parse_script
+from antecede.check.script.run import with_output
+from antecede.errors import AntecedeError, InputError
+from antecede.play import exercises
+from antecede.play.bench import (
+    UNTITLED,
+    bench,
+    chosen,
+    everybody,
+    parsed,
+    relation_of,
+    variants_of,
+)
+from antecede.play.cutting import cut_of, execution
+from antecede.play.editing import edited
+from antecede.play.finding import Finder, Search
+from antecede.play.running import own_name, play
+from antecede.play.writing import page
+from antecede.protocols.registry import ENTRIES
+from antecede.view.guarded import JSON, NOTHING, Answer, plain
+
+Said = Mapping[str, Any]
+EMPTY: Final = "title A new scene\nprotocol fifo\nmembers P1 P2 P3\n"
+
+
+class Opened:
+    """What the bench was started with."""
+
+    def __init__(
+        self,
+        text: str = EMPTY,
+        path: str | Path = UNTITLED,
+        protocols: Iterable[str] = (),
+        exercise: str | None = None,
+    ) -> None:
+        """`protocols`: as behind `protocol` in a script; files relative to the working folder.
+
+        Raises ScriptError for a text that is none, InputError for an exercise that there is not.
+        """
+        self.text, self.path = text, str(path)
+        self.folder = Path(self.path).parent
+        asked = [_from(self.folder, name) for name in protocols]
+        self.exercise = exercise
+        if exercise is not None:
+            opened = exercises.opened(exercise)
+            self.text, asked = opened.text, asked or list(opened.protocols)
+        script = parse_script(self.text, self.path)
+        own = own_name(script.setup)
+        self.protocols = list(dict.fromkeys(asked)) or [own]
+        names = [parse_script(f"protocol {one}\nmembers A").setup.protocol
+                 for one in (own, *self.protocols)]  # fmt: skip
+        self.own = list(dict.fromkeys(name for name in names if is_file_target(name)))
+        """Files of protocols that requests may name, FILE.py:CLASS, relative to the text."""
+        self._allowed = {self._place(name) for name in self.own}
+
+    def _place(self, target: str) -> tuple[Path, str]:
+        file, _, name = target.rpartition(":")
+        return (self.folder / file).resolve(), name
+
+    def check(self, names: Iterable[str]) -> None:
+        """Raise InputError for a file that was not named when the bench was started."""
+        for name in names:
+            if is_file_target(name) and self._place(name) not in self._allowed:
+                raise InputError(
+                    f"{name}: the bench runs no file that it was not started with; "
+                    f"end it, and begin with antecede play --protocol {name}"
+                )
+
+    def target(self, name: str) -> str:
+        """Return a protocol as `antecede check` is to be asked for it, from any folder."""
+        if not is_file_target(name):
+            return name
+        file, found = self._place(name)
+        return f"{file}:{found}"
+
+    def version(self) -> str:
+        """Return a text that changes when one of the files does."""
+        files = [self._place(name)[0] for name in self.own]
+        return " ".join(str(file.stat().st_mtime_ns) if file.is_file() else "-" for file in files)
+
+
+def _from(folder: Path, name: str) -> str:
+    """Return a protocol's words with its file, if it is one, relative to a folder."""
+    setup = parse_script(f"protocol {name}\nmembers A").setup
+    return own_name(setup._replace(protocol=named_from(folder, setup.protocol)))
+
+
+class Bench:
+    """The site; `close` ends what it has under way."""
+
+    def __init__(self, opened: Opened) -> None:
+        self.opened = opened
+        self.finder = Finder()
+        self._one_at_a_time = threading.Lock()
+        """Time limits of calls are one watch for the whole process."""
+        self._asked: Mapping[str, Callable[[Said], Mapping[str, Any]]] = {
+            "run": self._run,
+            "edit": self._edit,
+            "find": self._find,
+            "stop": lambda said: self.finder.stop(_text(said, "job")),
+            "cut": self._cut,
+            "text": self._text,
+            "exercise": self._exercise,
+            "answer": self._answer,
+        }
+
+    def close(self) -> None:
+        """End a search that is under way."""
+        self.finder.close()
+
+    def got(self, path: str, asked: Mapping[str, str]) -> Answer:
+        """Answer the page, what it begins with, and how far a search is."""
+        if path == "":
+            return Answer(200, "text/html", page("The bench").encode())
+        if path == "version":
+            return plain(200, self.opened.version())
+        if path == "start":
+            return _answered(lambda: self._start())
+        if path == "found":
+            return _answered(lambda: self.finder.found(asked.get("job", "")))
+        return NOTHING
+
+    def posted(self, path: str, body: bytes) -> Answer:
+        """Answer a request by name."""
+        act = self._asked.get(path)
+        if act is None:
+            return NOTHING
+        return _answered(lambda: self._acted(act, body))
+
+    def _acted(self, act: Callable[[Said], Mapping[str, Any]], body: bytes) -> Mapping[str, Any]:
+        try:
+            said = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"what was sent is no JSON: {error}") from error
+        if not isinstance(said, dict):
+            raise InputError("what was sent is no JSON object")
+        with self._one_at_a_time:
+            return act(said)
+
+    # -- what is asked --------------------------------------------------------------------------
+
+    def _start(self) -> Mapping[str, Any]:
+        listed = [
+            {"name": one.name, "title": one.title, "source": one.source, "group": one.group}
+            for one in exercises.listed()
+        ]
+        return {
+            "text": self.opened.text,
+            "path": self.opened.path,
+            "protocols": self.opened.protocols,
+            "names": [_named(name) for name in ENTRIES],
+            "own": self.opened.own,
+            "judges": list(JUDGES),
+            "exercises": listed,
+            "exercise": self.opened.exercise,
+            "version": self.opened.version(),
+        }
+
+    def _played(self, said: Said) -> tuple[str, list[str], str | None]:
+        """Return text, protocols and judge of a request, looked at."""
+        text, names, judge = _text(said, "text"), _texts(said, "protocols"), said.get("judge")
+        if judge is not None and not isinstance(judge, str):
+            raise InputError("judge is the name of one, or null")
+        self._check(parsed(text, self.opened.path), names)
+        return text, names, judge
+
+    def _check(self, script: Script, names: Iterable[str]) -> None:
+        for name in (script.setup.protocol, *names):
+            self.opened.check([name])
+
+    def _run(self, said: Said) -> Mapping[str, Any]:
+        text, names, judge = self._played(said)
+        return bench(text, names, judge, self.opened.path)
+
+    def _edit(self, said: Said) -> Mapping[str, Any]:
+        text, names, judge = self._played(said)
+        edit = said.get("edit")
+        if not isinstance(edit, dict):
+            raise InputError("edit says what to change")
+        made = edited(text, edit, names, self.opened.path)
+        self._check(parsed(made.text, self.opened.path), names)
+        return {**bench(made.text, names, judge, self.opened.path), "note": made.note}
+
+    def _text(self, said: Said) -> Mapping[str, Any]:
+        text = _text(said, "text")
+        self._check(parsed(text, self.opened.path), ())
+        return {"text": with_output(text, self.opened.path)}
+
+    def _cut(self, said: Said) -> Mapping[str, Any]:
+        text, _, judge = self._played(said)
+        script = parsed(text, self.opened.path)
+        name = said.get("protocol") or own_name(script.setup)
+        if not isinstance(name, str):
+            raise InputError("protocol is the name of one")
+        self.opened.check([name])
+        done = play(script, chosen(script, [name])[0], relation_of(judge))
+        if done.run is None:
+            raise done.error or InputError("nothing was played")
+        deliveries = said.get("by") == "deliveries"
+        return cut_of(execution(done.run, everybody(script), deliveries=deliveries), said["counts"])
+
+    def _find(self, said: Said) -> Mapping[str, Any]:
+        setup = parse_script(f"protocol {_text(said, 'protocol')}\nmembers A").setup
+        self.opened.check([setup.protocol])
+        options = said.get("options") or {}
+        if not isinstance(options, dict):
+            raise InputError("options are names and texts")
+        given = (*setup.options, *((str(name), str(value)) for name, value in options.items()))
+        variant = said.get("variant") or ""
+        search = Search(
+            self.opened.target(setup.protocol),
+            variant if isinstance(variant, str) else "",
+            given,
+            _number(said, "members"),
+            _number(said, "messages"),
+            said.get("thorough") is True,
+            str(self.opened.folder),
+        )
+        return {"job": self.finder.begin(search)}
+
+    def _exercise(self, said: Said) -> Mapping[str, Any]:
+        one = exercises.opened(_text(said, "name"))
+        asked = [{"ask": question.ask, "hint": question.hint} for question in one.questions]
+        return {
+            "name": one.name,
+            "title": one.title,
+            "group": one.group,
+            "source": one.source,
+            "about": one.about,
+            "text": one.text,
+            "protocols": list(one.protocols),
+            "judge": one.judge or None,
+            "questions": asked,
+        }
+
+    def _answer(self, said: Said) -> Mapping[str, Any]:
+        number = _number(said, "question")
+        if number is None:
+            raise InputError("question is a number, from 0")
+        found = exercises.answer(_text(said, "name"), number)
+        facts = [{"words": words, "value": value} for words, value in found.facts]
+        return {"answer": found.answer, "facts": facts}
+
+
+def _named(name: str) -> dict[str, Any]:
+    known = ENTRIES[name]
+    return {
+        "name": name,
+        "title": known.title,
+        "source": known.source,
+        "flat": known.flat,
+        "variants": variants_of(name),
+    }
+
+
+def _answered(act: Callable[[], Mapping[str, Any]]) -> Answer:
+    try:
+        return _json(200, act())
+    except AntecedeError as error:
+        words = error.message if isinstance(error, InputError) else str(error)
+        return _json(422, {"error": words, "line": getattr(error, "line", None)})
+
+
+def _json(status: int, value: Mapping[str, Any]) -> Answer:
+    # A lone surrogate is text to JSON, and none to UTF-8.
+    return Answer(status, JSON, json.dumps(value).encode())
+
+
+def _text(said: Said, name: str) -> str:
+    value = said.get(name)
+    if not isinstance(value, str):
+        raise InputError(f"{name} is missing, or is no text")
+    return value
+
+
+def _texts(said: Said, name: str) -> list[str]:
+    value = said.get(name) or []
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise InputError(f"{name} is a list of texts")
+    if any("\n" in one for one in value):
+        raise InputError(f"{name}: one line each")
+    return value
+
+
+def _number(said: Said, name: str) -> int | None:
+    value = said.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"{name} is a whole number")
+    return value
