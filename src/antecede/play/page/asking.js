@@ -28,6 +28,18 @@ async function answered(address, how) {
   return said;
 }
 
+/** A short plain text, such as the version of what is watched. */
+export async function fetchedText(name) {
+  const response = await fetch(name, { cache: "no-store" });
+  if (!response.ok) throw new Refused(await response.text());
+  return response.text();
+}
+
+/** The same for a page that is left: nobody reads the answer. */
+export function leftBehind(name, body) {
+  fetch(name, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), keepalive: true }).catch(() => {});
+}
+
 export function asked(name, body) {
   return answered(name, {
     method: "POST",

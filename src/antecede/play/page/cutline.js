@@ -18,7 +18,7 @@ export class CutLine {
 
   get run() {
     const { runs } = this.app.bench;
-    return runs.find((run) => run.protocol === this.protocol) ?? runs.find((run) => run.lanes.length) ?? null;
+    return runs.find((run) => run.protocol === this.protocol) ?? runs.find((run) => run.lanes?.length) ?? null;
   }
 
   eventsOf(member) {
@@ -43,9 +43,13 @@ export class CutLine {
 
   /** The bench changed: keep what can be kept. */
   fit() {
+    if (!this.on) {
+      this.counts = {};
+      return;
+    }
     for (const name of Object.keys(this.counts)) if (!this.run?.lanes.some((lane) => lane.name === name)) delete this.counts[name];
     for (const lane of this.run?.lanes ?? []) this.counts[lane.name] = Math.min(this.counts[lane.name] ?? 0, this.eventsOf(lane.name).length);
-    if (this.on) this.ask();
+    this.ask();
   }
 
   set(member, count) {
@@ -85,9 +89,15 @@ export class CutLine {
 
   // -- its line ---------------------------------------------------------------------------------
 
-  /** Where the line crosses a lane: between the last event inside and the first outside. */
+  /** Where the line crosses a lane. */
   xOn(view, member) {
     const { picture } = view;
+    const room = 11 * picture.unit;
+    return Math.max(room, Math.min(picture.width - room, this.between(picture, member)));
+  }
+
+  /** Between the last event inside and the first outside. */
+  between(picture, member) {
     const events = this.eventsOf(member);
     const count = this.counts[member] ?? 0;
     const [inside, outside] = [events[count - 1], events[count]];
@@ -116,7 +126,7 @@ export class CutLine {
     const name = view.run.lanes[k].name;
     const count = this.counts[name] ?? 0;
     const most = this.eventsOf(name).length;
-    const made = shape("g", { class: "cut-handle", tabindex: 0, role: "slider", "data-member": name, "aria-label": `Cut at ${name}`, "aria-valuemin": 0, "aria-valuemax": most, "aria-valuenow": count, "aria-valuetext": `${count} of ${most} events inside` },
+    const made = shape("g", { class: "cut-handle", tabindex: 0, role: "slider", "data-member": name, "aria-label": `Cut at ${plain(name, 60)}`, "aria-valuemin": 0, "aria-valuemax": most, "aria-valuenow": count, "aria-valuetext": `${count} of ${most} events inside` },
       shape("rect", { x: x - 9 * unit, y: y - 15 * unit, width: 18 * unit, height: 30 * unit, rx: 6 * unit, "stroke-width": 2.5 * unit }),
       shape("path", { d: `M${x - 2.5 * unit} ${y - 6 * unit}v${12 * unit}M${x + 2.5 * unit} ${y - 6 * unit}v${12 * unit}`, "stroke-width": 1.8 * unit }));
     made.addEventListener("keydown", (event) => {
@@ -125,9 +135,12 @@ export class CutLine {
       event.preventDefault();
       event.stopPropagation();
       this.set(name, count + by);
-      view.svg.querySelector(`.cut-handle[data-member="${CSS.escape(name)}"]`)?.focus();
     });
     return made;
+  }
+
+  focus(view, member) {
+    for (const handle of view.svg.querySelectorAll(".cut-handle")) if (handle.dataset.member === member) handle.focus();
   }
 
   handleAt(view, x, y) {
@@ -158,7 +171,7 @@ export function cutPanel(app) {
   const { cut, bench } = app;
   const toggle = el("button", { type: "button", class: "main", "aria-pressed": String(cut.on), onclick: () => cut.show(!cut.on) }, cut.on ? "Take the cut away" : "Draw a cut");
   if (!cut.on || !cut.run) return [el("p", {}, "A cut says how far each member has come. Is it a state the group could have been in? Drag its handle on each lane."), toggle];
-  const runs = bench.runs.filter((run) => run.lanes.length);
+  const runs = bench.runs.filter((run) => run.lanes?.length);
   const choose = el("select", { "aria-label": "Under which protocol", onchange: (event) => {
     cut.protocol = event.target.value;
     cut.fit();

@@ -2,12 +2,12 @@
 
 import { el } from "./elements.js";
 import { commandWords } from "./steps.js";
-import { fieldWords, stateAfter } from "./tables.js";
+import { constantFields, stateAfter } from "./tables.js";
 import { plain } from "./words.js";
 
 export function detailsPanel(app) {
   const { chosen, bench } = app;
-  if (!chosen) return [el("p", {}, "Click or tap a mark: what each protocol did there, and what can be done with it."), ...legend()];
+  if (!chosen) return [el("p", {}, "Click or tap a mark: what each protocol did there, and what can be done with it."), ...bench.runs.filter((run) => run.lanes).map(wholeRun), ...legend()];
   if (chosen.kind === "stub") return stubParts(app, chosen);
   const command = bench.commands[chosen.command];
   if (!command) return legend();
@@ -15,9 +15,14 @@ export function detailsPanel(app) {
   return [
     el("h2", {}, `${k >= 0 ? `Step ${k + 1}: ` : ""}${commandWords(command)}`),
     actions(app, command, k),
-    ...bench.runs.filter((run) => run.lanes.length).map((run) => happened(app, run, command, k, chosen)),
+    ...bench.runs.filter((run) => run.lanes?.length).map((run) => happened(app, run, command, k, chosen)),
     textForm(app, command),
   ];
+}
+
+function wholeRun(run) {
+  return el("div", { class: "run-part" }, el("h3", {}, plain(run.protocol, 60)), el("p", { class: "soft" }, plain(run.title, 120)),
+    el("p", {}, `Promises: ${plain(run.promise ?? "", 300)}.`), el("p", {}, plain(run.summary ?? "", 600)));
 }
 
 function happened(app, run, command, k, chosen) {
@@ -26,23 +31,35 @@ function happened(app, run, command, k, chosen) {
   const done = run.steps.find((one) => one.command === command.index);
   const member = chosen.member ?? command.at;
   const wrong = run.violations.filter((one) => one.command === command.index);
-  const parts = [el("h3", {}, plain(run.title, 60))];
+  const parts = [el("h3", {}, plain(run.protocol, 60))];
   if (!done) parts.push(el("p", { class: "soft" }, "This protocol did not come so far."));
-  for (const sentence of done?.sentences ?? []) parts.push(el("p", {}, plain(sentence, 300)));
-  for (const one of wrong) if (!(done?.sentences ?? []).includes(one.sentence)) parts.push(el("p", { class: "warn" }, `✗ ${plain(one.sentence, 300)}`));
+  const told = (sentence) => wrong.some((one) => sentence.startsWith(`${one.member} delivers ${one.label} `));
+  for (const sentence of done?.sentences ?? []) {
+    parts.push(told(sentence) ? el("p", { class: "warn" }, `✗ ${plain(sentence, 300)}`) : el("p", {}, plain(sentence, 300)));
+  }
   const fields = now.states[member] ?? {};
   const earlier = before.states[member] ?? {};
-  if (done && Object.keys(fields).length) {
-    const same = JSON.stringify(fields) === JSON.stringify(earlier);
-    parts.push(el("div", { class: "kept" }, el("span", { class: "soft" }, same ? `${plain(member, 40)} keeps, as before:` : `${plain(member, 40)} keeps, after it:`), fieldWords(fields, earlier)));
-    if (!same) parts.push(el("div", { class: "kept" }, el("span", { class: "soft" }, "before it:"), fieldWords(earlier, {})));
-  }
+  if (done && Object.keys(fields).length) parts.push(keptParts(run, member, fields, earlier));
   const bytes = done?.overheads?.[command.label] ?? now.overheads?.[command.label];
   if (bytes !== undefined && command.kind === "send") parts.push(el("p", { class: "soft" }, `Control information of ${plain(command.label, 40)}: ${bytes} bytes.`));
   for (const held of now.held[member] ?? []) {
     parts.push(el("p", {}, `${plain(member, 40)} holds ${plain(held.label, 40)}${held.waits_for.length ? `: it waits for ${plain(held.waits_for.join(", "), 120)}` : ""}.`));
   }
   return el("div", { class: "run-part" }, parts);
+}
+
+/** What a member keeps: what the step changed with what it was before, then the rest. */
+function keptParts(run, member, fields, earlier) {
+  const silent = constantFields(run);
+  const names = Object.keys(fields);
+  const changed = names.filter((name) => earlier[name] !== undefined && earlier[name] !== fields[name]);
+  const line = (name) => el("div", {}, el("span", { class: "soft" }, `${plain(name, 40)} `),
+    changed.includes(name) ? [el("code", {}, plain(earlier[name], 600)), " → ", el("code", { class: "after" }, plain(fields[name], 600))] : el("code", {}, plain(fields[name], 600)));
+  const rest = names.filter((name) => silent.has(name));
+  return el("div", { class: "kept-part" },
+    el("div", { class: "soft" }, changed.length ? `${plain(member, 40)} keeps, before → after it:` : `${plain(member, 40)} keeps, as before:`),
+    names.filter((name) => !silent.has(name)).map(line),
+    rest.length ? el("details", {}, el("summary", {}, "What never changes"), rest.map(line)) : null);
 }
 
 function actions(app, command, k) {

@@ -1,7 +1,7 @@
 // A picture as elements of SVG, and which of them are still to come at a step.
 
 import { headOf, shaftOf } from "./courses.js";
-import { shortened } from "./words.js";
+import { plain, shortened } from "./words.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -90,7 +90,7 @@ function arrowShape(picture, arrow, step, chosen, cut) {
   const far = arrow.flying ? "on its way" : "";
   const short = arrow.stub ? 1 : undefined;
   return shape("g", { class: css.join(" ") },
-    shape("title", {}, `${arrow.label}: ${lanes[arrow.source].name} → ${lanes[arrow.target].name} ${far}`),
+    shape("title", {}, plain(`${arrow.label}: ${lanes[arrow.source].name} → ${lanes[arrow.target].name} ${far}`, 300)),
     shape("path", { class: "shaft", d: shaftOf(arrow.course, picture.unit, short), "stroke-width": 2 * picture.unit }),
     shape("polygon", { class: "head", points: headOf(arrow.course, picture.unit, short) }));
 }
@@ -113,8 +113,8 @@ const VERBS = {
 
 export function markWords(picture, mark) {
   const name = picture.run.lanes[mark.lane].name;
-  if (mark.kind === "join" || mark.kind === "leave") return `${name} ${VERBS[mark.kind]}`;
-  return `${name}: ${mark.label} ${VERBS[mark.kind] ?? ""} ${mark.note}`.trim();
+  if (mark.kind === "join" || mark.kind === "leave") return plain(`${name} ${VERBS[mark.kind]}`);
+  return plain(`${name}: ${mark.label} ${VERBS[mark.kind] ?? ""} ${mark.note}`.trim(), 300);
 }
 
 function markShape(picture, mark, step, chosen) {
@@ -181,7 +181,7 @@ function stubShape(picture, stub, step, chosen) {
   const names = picture.run.lanes;
   const picked = chosen?.kind === "stub" && chosen.label === stub.arrow.label && chosen.lane === stub.arrow.target;
   return shape("g", { class: `stub${picked ? " chosen" : ""}` },
-    shape("title", {}, `${stub.arrow.label} is on its way from ${names[stub.arrow.source].name} to ${names[stub.arrow.target].name}: drag it to where it arrives`),
+    shape("title", {}, plain(`${stub.arrow.label} is on its way from ${names[stub.arrow.source].name} to ${names[stub.arrow.target].name}: drag it to where it arrives`, 300)),
     shape("rect", { class: "stub-box", x: left, y: top, width: right - left, height: bottom - top, rx: 6 * unit, "stroke-width": 1.6 * unit }),
     shape("path", { class: "stub-dots", d: dots(left + 8 * unit, stub.y, unit) }),
     shape("text", { class: "label", x: left + 20 * unit, y: stub.y + 5 * unit, "font-size": 15 * unit }, shortened(stub.text, 16)));

@@ -1,6 +1,6 @@
 // "Find me an execution that breaks it": the explorer as a job, its progress, and its counterexample.
 
-import { asked, fetched } from "./asking.js";
+import { asked, fetched, leftBehind } from "./asking.js";
 import { el } from "./elements.js";
 import { counted, plain } from "./words.js";
 
@@ -14,6 +14,8 @@ export class Finder {
     this.progress = null;
     this.found = null;
     this.refusal = "";
+    // Nobody would wait for it any more, and there is one search at a time.
+    window.addEventListener("pagehide", () => this.job !== null && leftBehind("stop", { job: this.job }));
   }
 
   async start() {
@@ -31,7 +33,7 @@ export class Finder {
     this.job = null;
     this.progress = null;
     this.app.redrawPanel();
-    this.app.say(this.refusal || (this.found?.lines?.[0] ?? ""), this.refusal ? "refused" : "");
+    this.app.say(this.refusal || (this.found?.sentences?.[0] ?? ""), this.refusal ? "refused" : "");
   }
 
   async follow(job) {
@@ -39,7 +41,9 @@ export class Finder {
       const said = await fetched("found", { job });
       if (this.job !== job) return;
       if (said.done) {
-        this.found = said;
+        if (said.error) this.refusal = said.error;
+        else if (said.stopped) this.refusal = stoppedWords(said);
+        else this.found = said;
         return;
       }
       this.progress = said;
@@ -52,23 +56,32 @@ export class Finder {
     const { job } = this;
     this.job = null;
     this.progress = null;
-    if (job !== null) await asked("stop", { job }).catch((error) => (this.refusal = error.message));
-    this.refusal ||= "Stopped: what was looked at so far broke nothing.";
+    try {
+      if (job !== null) this.refusal = stoppedWords(await asked("stop", { job }));
+    } catch (error) {
+      this.refusal = error.message;
+    }
     this.app.redrawPanel();
   }
+}
+
+function stoppedWords(said) {
+  const seen = said.states ? `: ${counted(said.states, "state")} ${said.states === 1 ? "was" : "were"} looked at, and broke nothing` : "";
+  return `Stopped${seen}.`;
 }
 
 export function findPanel(app) {
   const { finder } = app;
   const { form } = finder;
-  const names = [...Object.entries(app.start.names), ...app.start.own.map((one) => [one, one])];
+  const names = [...app.start.own.map((one) => [one, one]), ...app.start.names.map(({ name, title }) => [name, title])];
   if (form.protocol === null || !names.some(([name]) => name === form.protocol)) {
     const shown = app.bench.runs.map((run) => run.name ?? run.protocol).filter((name) => names.some(([one]) => one === name));
-    form.protocol = shown.includes("fifo") ? "fifo" : shown.at(-1) ?? names[0][0];
+    form.protocol = shown.at(-1) ?? names[0][0];
+    form.variant = app.variantsOf(form.protocol).find((one) => one.defective)?.name ?? "";
   }
   const busy = finder.progress !== null;
-  const number = (name, label, most) => el("label", { class: "field narrow" }, el("span", {}, label),
-    el("input", { type: "number", name, min: 2, max: most, value: form[name], disabled: busy, onchange: (event) => (form[name] = Number(event.target.value)) }));
+  const number = (name, label, least, most) => el("label", { class: "field narrow" }, el("span", {}, label),
+    el("input", { type: "number", name, min: least, max: most, value: form[name], disabled: busy, onchange: (event) => (form[name] = Number(event.target.value)) }));
   const protocol = el("select", { name: "protocol", disabled: busy, onchange: (event) => {
     form.protocol = event.target.value;
     form.variant = "";
@@ -88,7 +101,7 @@ export function findPanel(app) {
     } },
       el("label", { class: "field" }, el("span", {}, "Protocol"), protocol),
       variants.length ? el("label", { class: "field" }, el("span", {}, "Variant"), variant) : null,
-      el("div", { class: "row" }, number("members", "Members", 6), number("messages", "Messages", 6)),
+      el("div", { class: "row" }, number("members", "Members", 2, 10), number("messages", "Messages", 1, 12)),
       el("label", { class: "box" }, el("input", { type: "checkbox", checked: form.thorough, disabled: busy, onchange: (event) => (form.thorough = event.target.checked) }), " thorough: more kinds of executions, takes longer"),
       el("div", { class: "row" },
         el("button", { class: "main", disabled: busy }, "Find"),
@@ -97,15 +110,22 @@ export function findPanel(app) {
   ];
 }
 
+/** What was broken, and beside a defective variant the protocol as it should be. */
+function openFound(app, found) {
+  const { protocol, variant } = app.finder.form;
+  const words = app.variantsOf(protocol).find((one) => one.name === variant)?.protocol ?? protocol;
+  app.openText(found.text, "The execution that was found", [...new Set([words, protocol])]);
+}
+
 function outcome(app) {
   const { finder } = app;
   const { progress, found, refusal } = finder;
-  if (progress) return [el("p", { role: "status" }, `Looking… ${plain(progress.setting ?? "", 120)} ${progress.states ? counted(progress.states, "state") : ""}`), el("progress", {})];
+  if (progress) return [el("p", { role: "status" }, `Looking… ${plain(progress.setting ?? "", 120)} · ${progress.states ? counted(progress.states, "state") : ""}`), el("progress", {})];
   if (refusal) return [el("p", { class: "warn" }, plain(refusal, 500))];
   if (!found) return [];
   return [
     el("p", { class: found.ok ? "verdict good" : "verdict bad" }, found.ok ? "✓ nothing breaks it within these bounds" : "✗ broken"),
-    found.text ? el("button", { type: "button", class: "main", onclick: () => app.openText(found.text, `${finder.form.protocol}: the execution that was found`) }, "Open it on the bench") : null,
+    found.text ? el("button", { type: "button", class: "main", onclick: () => openFound(app, found) }, "Open it on the bench") : null,
     el("pre", {}, (found.lines ?? []).map((line) => plain(line, 400)).join("\n")),
   ].filter(Boolean);
 }

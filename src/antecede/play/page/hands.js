@@ -2,7 +2,7 @@
 
 import { shape, signOf } from "./drawing.js";
 import { listen } from "./gestures.js";
-import { shortened } from "./words.js";
+import { plain, shortened } from "./words.js";
 
 const NEAR = 19;
 
@@ -138,7 +138,7 @@ function ghost(app, view, held, x, y) {
 function caption(picture, x, y, text) {
   const { unit } = picture;
   const left = x > picture.width / 2;
-  return [shape("text", { class: "ghost-words", x: x + (left ? -14 : 14) * unit, y: Math.max(16 * unit, y), "text-anchor": left ? "end" : "start", "font-size": 15 * unit }, text)];
+  return [shape("text", { class: "ghost-words", x: x + (left ? -14 : 14) * unit, y: Math.max(16 * unit, y), "text-anchor": left ? "end" : "start", "font-size": 15 * unit }, plain(text))];
 }
 
 function scrollNear(view, x) {

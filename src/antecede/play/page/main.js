@@ -1,6 +1,6 @@
 // The bench: what is on it, what is asked of the server, and who draws what.
 
-import { asked, fetched } from "./asking.js";
+import { asked, fetched, fetchedText } from "./asking.js";
 import { cutPanel, CutLine } from "./cutline.js";
 import { detailsPanel } from "./details.js";
 import { freshDialog, memberDialog, moreDialog, newMemberDialog, sendDialog } from "./dialogs.js";
@@ -18,7 +18,7 @@ const PANELS = {
   steps: ["Steps", stepsPanel], details: ["Details", detailsPanel], cut: ["Cut", cutPanel], find: ["Find", findPanel],
   exercises: ["Exercises", tasksPanel], text: ["Text", textPanel], help: ["Help", helpPanel],
 };
-const HINT = "Drag an arrival along its lane and let go: every protocol plays the new order. Drag from a lane to send. ◀ ▶ go step by step.";
+const HINT = "Drag an arrival ◆ along its lane: every protocol plays the new order. Drag from a lane to send. ◀ ▶ go step by step.";
 const LOOK = 2000; // ms between two looks whether a protocol's own file has changed
 
 const $ = (id) => document.getElementById(id);
@@ -36,7 +36,6 @@ class App {
     this.draft = null;
     this.textRefusal = null;
     this.views = [];
-    this.variants = new Map();
     this.past = new Past();
     this.cut = new CutLine(this);
     this.finder = new Finder(this);
@@ -67,7 +66,7 @@ class App {
   }
 
   variantsOf(protocol) {
-    return this.start.variants?.[protocol] ?? this.variants.get(protocol) ?? [];
+    return this.start.names.find((one) => one.name === protocol)?.variants ?? [];
   }
 
   // -- asking -------------------------------------------------------------------------------------
@@ -123,7 +122,6 @@ class App {
     this.draft = null;
     this.textRefusal = null;
     if (keep) this.past.add({ text: this.text, protocols: this.protocols, judge: this.judge });
-    for (const run of bench.runs) if (run.variants?.length) this.variants.set(run.name ?? run.protocol, run.variants);
     this.chooseAgain(before);
     this.cut.fit();
     this.build();
@@ -284,7 +282,7 @@ class App {
 
   chooseCommand(index) {
     const command = this.bench.commands[index];
-    const lane = this.bench.runs.find((run) => run.lanes.length)?.lanes.findIndex((one) => one.name === command.at) ?? -1;
+    const lane = this.bench.runs.find((run) => run.lanes?.length)?.lanes.findIndex((one) => one.name === command.at) ?? -1;
     this.chosen = { kind: command.kind, command: index, lane, label: command.label, member: command.at };
     this.goTo(this.columnOf(index) + 1);
   }
@@ -446,7 +444,7 @@ function fillMenus(app) {
   const { names, own, judges } = app.start;
   $("add-protocol").append(
     ...own.map((one) => el("option", { value: one }, plain(one, 80))),
-    ...Object.entries(names).map(([name, title]) => el("option", { value: name }, plain(title === name ? name : `${name}: ${title}`, 80))));
+    ...names.map(({ name, title }) => el("option", { value: name }, plain(title === name ? name : `${name}: ${title}`, 80))));
   $("judge").append(...judges.map((one) => el("option", { value: one }, plain(one, 40))));
 }
 
@@ -489,9 +487,9 @@ function watch(app) {
   let { version } = app.start;
   setInterval(async () => {
     if (document.hidden || !app.bench?.runs.some((run) => run.own)) return;
-    const said = await fetched("version").catch(() => null);
-    if (!said || said.version === version) return;
-    ({ version } = said);
+    const now = await fetchedText("version").catch(() => version);
+    if (now === version) return;
+    version = now;
     await app.setProtocols(app.protocols);
     app.say("The file has changed: played again.");
   }, LOOK);
@@ -508,7 +506,7 @@ async function begin() {
     if (kept("large") === "yes") app.enlarge(true);
     const given = momentOf(location.hash);
     app.stepAt = given.step ?? null;
-    const moment = { text: given.text ?? app.start.text, protocols: given.protocols ?? app.start.protocols, judge: given.judge ?? app.start.judge ?? null };
+    const moment = { text: given.text ?? app.start.text, protocols: given.protocols ?? app.start.protocols, judge: given.text === undefined ? app.start.judge ?? null : given.judge ?? null };
     let refusal = await app.show(moment);
     if (refusal && given.text !== undefined) {
       // What the address says cannot be shown here: what the command was given can.

@@ -52,7 +52,7 @@ export class Picture {
     }
     this.tail = (stubs.size ? Math.max(...stubs.values()) : 0) + 16 * unit;
     const longest = Math.max(0, ...run.marks.map((mark) => widthOf(shortened(mark.label, LONGEST), 15 * unit, 600)));
-    const least = Math.max(52 * unit, Math.min(longest + 14 * unit, 150 * unit));
+    const least = Math.max(42 * unit, Math.min(longest + 14 * unit, 150 * unit));
     const steps = this.end - BEFORE;
     this.stepWidth = Math.min(150 * unit, Math.max(least, (width - this.tail - 4) / steps));
     this.width = Math.max(width, steps * this.stepWidth + this.tail + 4);
@@ -60,15 +60,15 @@ export class Picture {
 
   across(gap) {
     const { unit, run } = this;
-    this.top = 15 * unit;
-    let y = this.top + 28 * unit;
+    this.top = 14 * unit;
+    let y = this.top + 26 * unit;
     this.laneY = [];
     run.lanes.forEach((_, lane) => {
       this.laneY.push(y);
       y += Math.max(gap, this.depth(lane) + 36 * unit);
     });
     const last = run.lanes.length - 1;
-    this.height = (this.laneY[last] ?? y) + Math.max(20 * unit, this.depth(last) + 8 * unit);
+    this.height = (this.laneY[last] ?? y) + Math.max(28 * unit, this.depth(last) + 6 * unit);
   }
 
   /** Height of the bars below a lane. */
@@ -163,7 +163,7 @@ export class Picture {
   tag() {
     const { unit } = this;
     for (const mark of this.marks) this.taken.block([mark.x - 9 * unit, mark.y - 9 * unit, mark.x + 9 * unit, mark.y + 9 * unit]);
-    for (const y of this.laneY) this.taken.line([0, y, this.width, y]);
+    for (const y of this.laneY) this.taken.line([0, y, this.width, y], 0.4);
   }
 
   /** Write what a message waits for into its bar, or beside it. */

@@ -1,5 +1,5 @@
 // A free place for each label: it tries a few in order of preference and takes the one that crosses
-// the fewest lines, among those that cover nothing. Boxes are [left, top, right, bottom] in px.
+// the least of lines, among those that cover nothing. Boxes are [left, top, right, bottom] in px.
 
 export class Placing {
   constructor() {
@@ -11,8 +11,9 @@ export class Placing {
     this.boxes.push(box);
   }
 
-  line(piece) {
-    this.lines.push(piece);
+  /** `weight`: how bad it is to be crossed. */
+  line(piece, weight = 1) {
+    this.lines.push([piece, weight]);
   }
 
   /** The best free candidate, taken from now on; null where each covers something. */
@@ -21,7 +22,7 @@ export class Placing {
     let least = Infinity;
     for (const box of candidates) {
       if (this.boxes.some((taken) => meet(box, taken))) continue;
-      const crossed = this.lines.reduce((sum, piece) => sum + (crosses(box, piece) ? 1 : 0), 0);
+      const crossed = this.lines.reduce((sum, [piece, weight]) => sum + (crosses(box, piece) ? weight : 0), 0);
       if (crossed < least) [best, least] = [box, crossed];
     }
     if (best) this.boxes.push(best);

@@ -47,7 +47,8 @@ function stepItem(app, command, k) {
 
 /** What is on its way after the step shown, with buttons. */
 function onTheirWay(app) {
-  const run = app.bench.runs.find((one) => !one.error) ?? app.bench.runs[0];
+  const drawn = app.bench.runs.filter((one) => one.lanes?.length);
+  const run = drawn.find((one) => !one.error) ?? drawn[0];
   if (!run) return [];
   const flying = stateAfter(run, app.bench.columns, app.step).flying;
   const rows = flying.map(([source, label, target]) => el("li", {},
