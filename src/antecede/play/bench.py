@@ -16,7 +16,7 @@ from typing import Any, Final
 from antecede.check.loader import is_file_target
 from antecede.check.script.actions import Action, Join, Send, Tick, line_of
 from antecede.check.script.channels import channel_line
-from antecede.check.script.execution import JUDGES, CommandResult, Occurrence, ScriptRun
+from antecede.check.script.execution import JUDGES, CommandResult, Occurrence, ScriptRun, waits
 from antecede.check.script.parse import Script, parse_script
 from antecede.check.script.words import Words
 from antecede.check.world import ARRIVED, DELIVERED, RELEASED, SENT
@@ -30,8 +30,13 @@ from antecede.protocols.options import option_text
 from antecede.protocols.registry import ENTRIES
 
 MOST: Final = {"commands": 400, "members": 40, "protocols": 12, "letters": 200_000}
-MOST_STATES: Final = 40_000
+MOST_STATES: Final = 20_000
 """Of what is noted in all: commands times members times protocols."""
+LINES: Final = {
+    "bounds": "the line 'bounds accuracy=0.1 least=0.1 most=0.3' (seconds)",
+    "subscriptions": "a line 'subscribe MEMBER TOPIC ...' for each member that reads any",
+}
+"""Options that a script gives a protocol by lines of its head."""
 UNTITLED: Final = "bench.scenario"
 
 
@@ -47,7 +52,7 @@ def bench(
     """
     script = parsed(text, path)
     names = chosen(script, protocols)
-    _check_size(script, names)
+    check_size(script, names)
     relation = relation_of(judge)
     until = monotonic() + LIMIT_S
     played = [play(script, name, relation, until) for name in names]
@@ -93,7 +98,8 @@ def everybody(script: Script) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*script.setup.everybody(), *joined)))
 
 
-def _check_size(script: Script, names: Sequence[str]) -> None:
+def check_size(script: Script, names: Sequence[str]) -> None:
+    """Raise InputError for more than a page can show."""
     members = len(everybody(script))
     numbers = {"commands": len(script.commands), "members": members, "protocols": len(names)}
     for what, number in numbers.items():
@@ -102,7 +108,7 @@ def _check_size(script: Script, names: Sequence[str]) -> None:
     if (states := members * len(names) * len(script.commands)) > MOST_STATES:
         raise InputError(
             f"{len(script.commands)} commands of {members} members under {len(names)} protocols "
-            f"are {states:,} states: the bench shows {MOST_STATES:,} at most; choose fewer protocols"
+            f"are {states:,} states: the bench shows {MOST_STATES:,} at most; choose fewer of them"
         )
 
 
@@ -153,7 +159,7 @@ def _runs(
     told = []
     for one in played:
         shown: dict[str, Any] = _head(script, one)
-        shown["error"] = _error(one, index_of)
+        shown["error"] = _error(script, one, index_of)
         if one.run is not None:
             shown |= _drawn(next(diagrams), columns)
             shown |= _told(one, one.run, columns)
@@ -194,14 +200,17 @@ def variants_of(name: str) -> list[dict[str, Any]]:
     ]
 
 
-def _error(one: Played, index_of: Mapping[int, int]) -> dict[str, Any] | None:
+def _error(script: Script, one: Played, index_of: Mapping[int, int]) -> dict[str, Any] | None:
     if one.error is None:
         return None
-    line = one.error.line
+    message, line = one.error.message, one.error.line
     index = index_of.get(line) if line is not None else None
-    if one.run is None and one.name != own_name(one.script.setup):
-        line = None
-    return {"message": one.error.message, "line": line, "command": index}
+    if one.run is None:
+        if one.name != own_name(script.setup):
+            line = None  # it is not the text that names this protocol
+        lacking = (what for word, what in LINES.items() if f"{word}=" in message)
+        message += "".join(f"; in a scene: {what}" for what in lacking)
+    return {"message": message, "line": line, "command": index}
 
 
 def _drawn(drawn: Diagram, columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -272,7 +281,8 @@ def _step(
 def _state(note: Noted) -> dict[str, Any]:
     held: dict[str, list[dict[str, Any]]] = {}
     for one in note.held:
-        held.setdefault(one.at, []).append({"label": one.label, "waits_for": list(one.others)})
+        told = {"label": one.label, "waits_for": list(one.others), "words": waits(one)}
+        held.setdefault(one.at, []).append(told)
     return {"states": note.states, "held": held, "flying": [list(copy) for copy in note.flying]}
 
 

@@ -49,6 +49,8 @@ class Copy(NamedTuple):
     target: str
     received: int | None
     lost: bool = False
+    owed: tuple[str, int] | None = None
+    """Of what was sent before the target joined: the sponsor, and its events before that."""
 
 
 class Execution(NamedTuple):
@@ -96,6 +98,8 @@ class _Reading:
         """(member, label) -> position of the event at which it was sent there last."""
         self.own: dict[tuple[str, str], list[int]] = {}
         """The same of what members send of their own accord: several have one name."""
+        self.owed: dict[str, dict[tuple[str, str], tuple[str, int]]] = {}
+        """Newcomer -> what had been sent before -> its sponsor, and its events before."""
         self.waiting: dict[tuple[str, str], int] = {}
         """(member, label) -> index of the copy that arrived and is not delivered."""
 
@@ -117,7 +121,9 @@ class _Reading:
             self.copies.append(lost._replace(lost=True))
         elif one.kind == JOINED:
             sponsor = one.others[0]
-            self.joins.append((sponsor, self.count[sponsor], one.at))
+            at = sponsor, self.count[sponsor]
+            self.joins.append((*at, one.at))
+            self.owed[one.at] = dict.fromkeys(self.sent, at)
 
     def _event(self, at: str, kind: str, label: str) -> int:
         self.count[at] += 1
@@ -139,7 +145,8 @@ class _Reading:
         """Return a copy, sent where its source sent a message of that name."""
         waiting = self.own.get((source, label))
         sent = waiting.pop(0) if waiting else self.sent.get((source, label), 0)
-        return Copy(label, source, sent, target, received)
+        owed = self.owed.get(target, {}).get((source, label))
+        return Copy(label, source, sent, target, received, owed=owed)
 
 
 # -- what is said of a cut -----------------------------------------------------------------------
@@ -178,7 +185,12 @@ def cut_of(of: Execution, counts: object) -> dict[str, Any]:
     Who is not named has none inside. Raises InputError for members and numbers that there are not.
     """
     cut = _checked(of, counts)
-    inside = [copy for copy in of.copies if copy.sent <= cut[copy.source]]
+    inside = [
+        copy
+        for copy in of.copies
+        if copy.sent <= cut[copy.source]
+        and (copy.owed is None or cut[copy.owed[0]] >= copy.owed[1])
+    ]
     crossing = [
         copy
         for copy in of.copies

@@ -65,7 +65,7 @@ def edited(
 
     Raises EditError for a change that cannot be, ScriptError where the text is no script.
     """
-    kind = edit.get("kind")
+    kind = str(edit.get("kind"))
     if kind == "fresh":
         scene = Scene.of(text, path) if text.strip() else None
         return Edited(fresh(scene, edit.get("members"), path).text())
@@ -338,8 +338,8 @@ def _check_order(blocks: Sequence[Block]) -> None:
     sent = {one.action.label: k for k, one in enumerate(blocks) if isinstance(one.action, Send)}
     for k, block in enumerate(blocks):
         action = block.action
-        asked = (action.label,) if isinstance(action, Arrive | Lose) else ()
-        asked = action.after if isinstance(action, Send) else asked
+        asked: tuple[str, ...] = action.after if isinstance(action, Send) else ()
+        asked = (action.label,) if isinstance(action, Arrive | Lose) else asked
         for label in asked:
             if sent.get(label, -1) >= k:
                 raise EditError(f"{block.said} cannot stand before {blocks[sent[label]].said}")

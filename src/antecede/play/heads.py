@@ -1,4 +1,4 @@
-"""The head of a scene, line by line: replaced, added, taken away; names of members in it changed."""
+"""The head of a scene, line by line: replaced, added, taken away; members in it renamed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members of a scene: added, renamed, removed, in another order; and a scene of none but members."""
+"""Members of a scene: added, renamed, removed, in another order; and a scene of them alone."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _head_in_order(head: Sequence[str], setup: Setup, names: Sequence[str]) -> t
 
 
 def actions_of(scene: Scene, gone: frozenset[str]) -> set[int]:
-    """Return which blocks are nothing without these members: their own, and what is for them alone."""
+    """Return which blocks are nothing without these members: of theirs, and for them alone."""
     return {k for k, action in enumerate(scene.actions) if _is_of(action, gone)}
 
 

@@ -1,4 +1,4 @@
-"""One script carried out under one protocol, as far as it goes, with what is true after each action.
+"""One script carried out under one protocol, as far as it goes; what is true after each action.
 
 Theory of operation
 -------------------
@@ -71,6 +71,14 @@ def own_name(setup: Setup) -> str:
     return " ".join((setup.protocol, *(f"{name}={value}" for name, value in setup.options)))
 
 
+def named_setup(name: str) -> Setup:
+    """Return the protocol and options that such words name; raises ScriptError.
+
+    Whoever asks what a request names, and whoever plays it, asks here.
+    """
+    return parse_script(f"protocol {' '.join(name.split())}\nmembers A").setup
+
+
 def prints(action: Action) -> bool:
     """Tell whether an action moves nothing."""
     return isinstance(action, State | Blocked)
@@ -96,7 +104,7 @@ def as_protocol(script: Script, name: str) -> tuple[Script, tuple[str, ...]]:
     Bounds and subscriptions that the protocol does not take are left out, as is what only prints.
     Raises ScriptError for words that name no protocol, InputError for a file that has none.
     """
-    named = parse_script(f"protocol {name}\nmembers A", script.path).setup
+    named = named_setup(name)
     made = under(script, named.protocol)
     setup = made.setup._replace(options=named.options)
     remarks = []

@@ -69,7 +69,9 @@ class Scene(NamedTuple):
         lines = list(enumerate(text.splitlines(), start=1))
         setting = [n for n, line in lines if n < first and line.split(" ")[0].strip() in SETTING]
         begin = max(setting, default=0)
-        head, lead, blocks = [], [], []
+        head: list[str] = []
+        lead: list[str] = []
+        blocks: list[Block] = []
         for number, line in lines:
             if line.strip().startswith("="):
                 continue

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Mapping
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ from antecede.play import exercises
 from antecede.play.bench import (
     UNTITLED,
     bench,
+    check_size,
     chosen,
     everybody,
     parsed,
@@ -37,7 +39,7 @@ from antecede.play.bench import (
 from antecede.play.cutting import cut_of, execution
 from antecede.play.editing import edited
 from antecede.play.finding import Finder, Search
-from antecede.play.running import own_name, play
+from antecede.play.running import named_setup, own_name, play
 from antecede.play.writing import page
 from antecede.protocols.registry import ENTRIES
 from antecede.view.guarded import JSON, NOTHING, Answer, plain
@@ -70,8 +72,7 @@ class Opened:
         script = parse_script(self.text, self.path)
         own = own_name(script.setup)
         self.protocols = list(dict.fromkeys(asked)) or [own]
-        names = [parse_script(f"protocol {one}\nmembers A").setup.protocol
-                 for one in (own, *self.protocols)]  # fmt: skip
+        names = [named_setup(one).protocol for one in (own, *self.protocols)]
         self.own = list(dict.fromkeys(name for name in names if is_file_target(name)))
         """Files of protocols that requests may name, FILE.py:CLASS, relative to the text."""
         self._allowed = {self._place(name) for name in self.own}
@@ -80,14 +81,23 @@ class Opened:
         file, _, name = target.rpartition(":")
         return (self.folder / file).resolve(), name
 
-    def check(self, names: Iterable[str]) -> None:
-        """Raise InputError for a file that was not named when the bench was started."""
-        for name in names:
-            if is_file_target(name) and self._place(name) not in self._allowed:
+    def check(self, *names: str) -> None:
+        """Raise InputError for a file that was not named when the bench was started.
+
+        `names`: as behind `protocol` in a script.
+        """
+        for name in (named_setup(one).protocol for one in names):
+            if is_file_target(name) and not self._may_run(name):
                 raise InputError(
                     f"{name}: the bench runs no file that it was not started with; "
                     f"end it, and begin with antecede play --protocol {name}"
                 )
+
+    def _may_run(self, target: str) -> bool:
+        try:
+            return self._place(target) in self._allowed
+        except (OSError, ValueError, RuntimeError):  # no path at all, or one that goes in circles
+            return False
 
     def target(self, name: str) -> str:
         """Return a protocol as `antecede check` is to be asked for it, from any folder."""
@@ -104,7 +114,7 @@ class Opened:
 
 def _from(folder: Path, name: str) -> str:
     """Return a protocol's words with its file, if it is one, relative to a folder."""
-    setup = parse_script(f"protocol {name}\nmembers A").setup
+    setup = named_setup(name)
     return own_name(setup._replace(protocol=named_from(folder, setup.protocol)))
 
 
@@ -184,12 +194,15 @@ class Bench:
         text, names, judge = _text(said, "text"), _texts(said, "protocols"), said.get("judge")
         if judge is not None and not isinstance(judge, str):
             raise InputError("judge is the name of one, or null")
-        self._check(parsed(text, self.opened.path), names)
+        self._script(text, names)
         return text, names, judge
 
-    def _check(self, script: Script, names: Iterable[str]) -> None:
-        for name in (script.setup.protocol, *names):
-            self.opened.check([name])
+    def _script(self, text: str, names: Sequence[str]) -> Script:
+        """Return a text as a script that may be played; raises AntecedeError for any other."""
+        script = parsed(text, self.opened.path)
+        self.opened.check(own_name(script.setup), *names)
+        check_size(script, names or [""])
+        return script
 
     def _run(self, said: Said) -> Mapping[str, Any]:
         text, names, judge = self._played(said)
@@ -201,30 +214,30 @@ class Bench:
         if not isinstance(edit, dict):
             raise InputError("edit says what to change")
         made = edited(text, edit, names, self.opened.path)
-        self._check(parsed(made.text, self.opened.path), names)
+        self._script(made.text, names)
         return {**bench(made.text, names, judge, self.opened.path), "note": made.note}
 
     def _text(self, said: Said) -> Mapping[str, Any]:
         text = _text(said, "text")
-        self._check(parsed(text, self.opened.path), ())
+        self._script(text, ())
         return {"text": with_output(text, self.opened.path)}
 
     def _cut(self, said: Said) -> Mapping[str, Any]:
         text, _, judge = self._played(said)
-        script = parsed(text, self.opened.path)
-        name = said.get("protocol") or own_name(script.setup)
-        if not isinstance(name, str):
-            raise InputError("protocol is the name of one")
-        self.opened.check([name])
+        name = _text(said, "protocol") if "protocol" in said else ""
+        script = self._script(text, [name] if name else [])
         done = play(script, chosen(script, [name])[0], relation_of(judge))
         if done.run is None:
             raise done.error or InputError("nothing was played")
         deliveries = said.get("by") == "deliveries"
-        return cut_of(execution(done.run, everybody(script), deliveries=deliveries), said["counts"])
+        return cut_of(
+            execution(done.run, everybody(script), deliveries=deliveries), said.get("counts")
+        )
 
     def _find(self, said: Said) -> Mapping[str, Any]:
-        setup = parse_script(f"protocol {_text(said, 'protocol')}\nmembers A").setup
-        self.opened.check([setup.protocol])
+        name = _text(said, "protocol")
+        self.opened.check(name)
+        setup = named_setup(name)
         options = said.get("options") or {}
         if not isinstance(options, dict):
             raise InputError("options are names and texts")
@@ -282,6 +295,9 @@ def _answered(act: Callable[[], Mapping[str, Any]]) -> Answer:
     except AntecedeError as error:
         words = error.message if isinstance(error, InputError) else str(error)
         return _json(422, {"error": words, "line": getattr(error, "line", None)})
+    except Exception as error:
+        traceback.print_exc()
+        return _json(500, {"error": f"this is a fault of the bench: {error!r}", "line": None})
 
 
 def _json(status: int, value: Mapping[str, Any]) -> Answer:
@@ -300,9 +316,7 @@ def _texts(said: Said, name: str) -> list[str]:
     value = said.get(name) or []
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
         raise InputError(f"{name} is a list of texts")
-    if any("\n" in one for one in value):
-        raise InputError(f"{name}: one line each")
-    return value
+    return [" ".join(one.split()) for one in value if one.strip()]
 
 
 def _number(said: Said, name: str) -> int | None:

@@ -10,6 +10,7 @@ wanted: JSON by its type, which no form can send, and no other origin than the s
 from __future__ import annotations
 
 import secrets
+import sys
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, NamedTuple, Protocol
@@ -88,6 +89,11 @@ class _Server(ThreadingHTTPServer):
     site: Site
     word: str
     daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say what went wrong, unless it is that the browser has gone."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

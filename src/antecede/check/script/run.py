@@ -166,6 +166,7 @@ class Playing:
         )
 
     def error(self, message: str) -> ScriptError:
+        """Return an error at the action that is being carried out."""
         return ScriptError(message, path=self.script.path, line=self.line)
 
     def _moved(self, action: Action) -> tuple[tuple[Occurrence, ...], tuple[str, ...]]:
