@@ -384,7 +384,7 @@ def test_a_cut_says_whether_it_is_consistent_and_why(benches: Benches) -> None:
     drag(shown, (x, y), place(shown, 0, 0.6, "P1"))
     shown.wait_for_selector("#panel .verdict.bad")
     told = shown.inner_text("#panel")
-    assert "not consistent" in told
+    assert "✗ Not consistent" in told
     assert "a is received inside by P2, and sent outside by P1" in told
     assert shown.locator(".flight.crossing").count() == 1
     shown.click("#panel >> text=Nearest consistent before")
@@ -392,7 +392,7 @@ def test_a_cut_says_whether_it_is_consistent_and_why(benches: Benches) -> None:
     shown.focus(".cut-handle[data-member=P1]")
     shown.keyboard.press("ArrowRight")
     settled(shown, "bench.cut.counts.P1 === 1 && bench.cut.said?.consistent")
-    assert "P1 → P2: a" in shown.inner_text("#panel")
+    assert "From P1 to P2: a" in shown.inner_text("#panel")
     assert shown.evaluate("document.activeElement.dataset.member") == "P1"
 
 

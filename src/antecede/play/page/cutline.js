@@ -175,7 +175,7 @@ export function cutPanel(app) {
   const choose = el("select", { "aria-label": "Under which protocol", onchange: (event) => {
     cut.protocol = event.target.value;
     cut.fit();
-  } }, runs.map((run) => el("option", { value: run.protocol }, plain(run.title, 60))));
+  } }, runs.map((run) => el("option", { value: run.protocol }, `under ${plain(run.protocol, 60)}`)));
   choose.value = cut.run.protocol;
   const rows = cut.run.lanes.map((lane) => {
     const most = cut.eventsOf(lane.name).length;
@@ -197,15 +197,14 @@ function verdict(app) {
   const { said } = cut;
   if (!said) return [el("p", { class: "soft" }, "Asking…")];
   if (said.error) return [el("p", { class: "warn" }, plain(said.error, 400))];
+  const [first, ...more] = said.words;
   const nearest = (words, counts) => {
     const same = cut.run.lanes.every((lane) => (counts?.[lane.name] ?? 0) === (cut.counts[lane.name] ?? 0));
     return counts && !same ? el("button", { type: "button", onclick: () => cut.setAll(counts) }, words) : null;
   };
   return [
-    el("p", { class: said.consistent ? "verdict good" : "verdict bad" }, said.consistent ? "✓ consistent" : "✗ not consistent"),
-    ...(said.words ?? []).map((words) => el("p", {}, plain(words, 400))),
+    el("p", { class: said.consistent ? "verdict good" : "verdict bad" }, `${said.consistent ? "✓" : "✗"} ${plain(first, 400)}`),
+    ...more.map((words) => el("p", {}, plain(words, 400))),
     el("div", { class: "row" }, nearest("Nearest consistent before", said.below), nearest("Nearest consistent after", said.above)),
-    said.channels?.length ? el("h3", {}, "In the channels") : null,
-    said.channels?.length ? el("ul", {}, said.channels.map((one) => el("li", {}, plain(`${one.source} → ${one.target}: ${one.labels.join(", ")}`, 200)))) : null,
   ].filter(Boolean);
 }

@@ -6,7 +6,7 @@ import { plain } from "./words.js";
 /** Show a form; `done` gets it when it is sent, and answers whether it may close. */
 export function dialogOf(app, title, parts, label, done) {
   const said = el("p", { class: "warn", role: "alert", hidden: true });
-  const form = el("form", { method: "dialog" }, el("h2", { id: "dialog-title" }, title), parts, said,
+  const form = el("form", { method: "dialog" }, el("h2", { id: "dialog-title" }, title), parts.filter(Boolean), said,
     el("div", { class: "row ends" },
       el("button", { type: "button", onclick: () => shown.close() }, "Cancel"),
       label ? el("button", { class: "main" }, label) : null));
@@ -151,7 +151,15 @@ export function newMemberDialog(app) {
   let free = names.length + 1;
   while (names.includes(`P${free}`)) free++;
   const input = el("input", { name: "name", value: `P${free}`, autocomplete: "off", spellcheck: false, "data-first": "" });
-  dialogOf(app, "One more member", [field("Name", input, "one word")], "Add", () => app.tried({ kind: "member", add: input.value.trim() }));
+  const supers = app.bench.members.filter((one) => one.role === "super").map((one) => one.name);
+  const places = [...supers.map((one) => [`behind ${one}`, `inside, behind ${plain(one, 30)}`]), ["external", "outside"]];
+  const where = supers.length ? choice("where", places, places[0][0]) : null;
+  const roleOf = () => {
+    if (!where) return {};
+    return where.value === "external" ? { role: "external" } : { role: "internal", behind: where.value.slice("behind ".length) };
+  };
+  dialogOf(app, "One more member", [field("Name", input, "one word"), where ? field("Where", where) : null], "Add", () =>
+    app.tried({ kind: "member", add: input.value.trim(), ...roleOf() }));
 }
 
 /** A new scene with so many members. */

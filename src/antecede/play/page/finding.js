@@ -33,7 +33,7 @@ export class Finder {
     this.job = null;
     this.progress = null;
     this.app.redrawPanel();
-    this.app.say(this.refusal || (this.found?.sentences?.[0] ?? ""), this.refusal ? "refused" : "");
+    this.app.say(this.refusal || (this.found?.sentences?.at(-1) ?? ""), this.refusal ? "refused" : "");
   }
 
   async follow(job) {

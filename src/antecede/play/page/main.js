@@ -19,6 +19,7 @@ const PANELS = {
   exercises: ["Exercises", tasksPanel], text: ["Text", textPanel], help: ["Help", helpPanel],
 };
 const HINT = "Drag an arrival ◆ along its lane: every protocol plays the new order. Drag from a lane to send. ◀ ▶ go step by step.";
+const EMPTY_HINT = "Nobody has sent anything yet: drag from a lane to another, or press “Send…”.";
 const LOOK = 2000; // ms between two looks whether a protocol's own file has changed
 
 const $ = (id) => document.getElementById(id);
@@ -348,7 +349,7 @@ class App {
   say(words, kind = "") {
     const said = $("said");
     said.className = words ? kind : "hint";
-    said.textContent = words ? `${kind === "refused" ? "⚠ " : ""}${plain(words, 500)}` : HINT;
+    said.textContent = words ? `${kind === "refused" ? "⚠ " : ""}${plain(words, 500)}` : this.bench?.columns.length === 0 ? EMPTY_HINT : HINT;
   }
 
   remember() {
@@ -427,7 +428,7 @@ function wire(app) {
     const name = event.target.value;
     event.target.value = "";
     if (name && app.protocolsShown().includes(name)) app.say(`${name} is there already.`, "refused");
-    else if (name) app.setProtocols([...app.protocolsShown(), name]);
+    else if (name) app.setProtocols([...app.protocolsShown(), name]).then(() => app.views.at(-1).row.scrollIntoView({ block: "nearest" }));
   });
   for (const [key, [words]] of Object.entries(PANELS)) {
     $("tabs").append(el("button", { type: "button", id: `tab-${key}`, role: "tab", "aria-controls": "panel", onclick: () => app.showPanel(key) }, words));

@@ -20,8 +20,9 @@ function gapFor(app, high) {
 export function buildRows(app, holder) {
   const high = holder.parentElement.clientHeight;
   const gap = gapFor(app, high);
-  const views = app.bench.runs.map((run, index) => viewOf(app, run, index));
-  holder.replaceChildren(...views.map((view) => view.row));
+  const shared = sharedError(app.bench.runs);
+  const views = app.bench.runs.map((run, index) => viewOf(app, run, index, shared));
+  holder.replaceChildren(...(shared ? [errorParagraph(app, shared)] : []), ...views.map((view) => view.row));
   for (const view of views) {
     if (!view.run.lanes?.length) continue;
     view.picture = new Picture(view.run, app.bench, { width: view.scroller.clientWidth, gap, unit: app.unit });
@@ -32,7 +33,7 @@ export function buildRows(app, holder) {
   return views;
 }
 
-function viewOf(app, run, index) {
+function viewOf(app, run, index, shared) {
   const view = { run, index, picture: null };
   view.svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   view.svg.setAttribute("class", "picture");
@@ -43,7 +44,7 @@ function viewOf(app, run, index) {
   view.caption = el("p", { class: "caption" });
   view.verdict = el("span", { class: "verdict" });
   const drawn = run.lanes?.length ? [el("div", { class: "plane" }, view.names, view.scroller), view.side] : [];
-  view.row = el("section", { class: "run", "aria-label": plain(run.title, 60) }, runHead(app, view), errorOf(app, run), el("div", { class: "body" }, drawn));
+  view.row = el("section", { class: "run", "aria-label": plain(run.title, 60) }, runHead(app, view), errorOf(app, run, shared), el("div", { class: "body" }, drawn));
   return view;
 }
 
@@ -72,14 +73,22 @@ function protocolName(app, run, index) {
   return made;
 }
 
-function errorOf(app, run) {
-  const parts = [...(run.remarks ?? []).map((one) => el("p", { class: "soft remark" }, plain(one, 300)))];
-  if (run.error) {
-    const k = run.error.command === null ? -1 : app.bench.columns.findIndex((column) => column.command === run.error.command);
-    const where = k >= 0 ? `At step ${k + 1}: ` : "";
-    parts.push(el("p", { class: "error", role: "note" }, `⚠ ${where}${plain(run.error.message, 600)}`));
-  }
-  return parts;
+/** What is wrong under every protocol alike is the scene's fault, and said once. */
+function sharedError(runs) {
+  const [first] = runs;
+  const same = runs.length > 1 && first.error && runs.every((run) => run.error?.message === first.error.message && run.error.command === first.error.command);
+  return same ? first.error : null;
+}
+
+function errorParagraph(app, error) {
+  const k = error.command === null ? -1 : app.columnOf(error.command);
+  const where = k >= 0 ? `At step ${k + 1}: ` : "";
+  return el("p", { class: "error", role: "note" }, `⚠ ${where}${plain(error.message, 600)}`);
+}
+
+function errorOf(app, run, shared) {
+  const remarks = (run.remarks ?? []).map((one) => el("p", { class: "soft remark" }, plain(one, 300)));
+  return run.error && !shared ? [...remarks, errorParagraph(app, run.error)] : remarks;
 }
 
 function fillNames(app, view) {

@@ -23,7 +23,20 @@ export function textPanel(app) {
           app.textRefusal = null;
           app.redrawPanel();
         } }, "As it was"))),
+    setupForm(app),
   ];
+}
+
+/** Bounds, clocks, topics: what sets the scene and has no place on the picture. */
+function setupForm(app) {
+  const line = el("input", { placeholder: "subscribe P1 news", "aria-label": "A line that sets the scene", autocomplete: "off", spellcheck: false });
+  return el("form", { onsubmit: (event) => {
+    event.preventDefault();
+    app.edit({ kind: "setup", line: line.value.trim() });
+  } },
+    el("h3", {}, "What sets the scene"),
+    el("p", { class: "soft" }, "bounds accuracy=0.1 least=0.5 most=2 · clock P1 0.3 · subscribe P1 news sport · protocol bss"),
+    el("div", { class: "row grow" }, line, el("button", {}, "Add")));
 }
 
 /** Have a file chosen, and put it on the bench. */
