@@ -44,7 +44,9 @@ def scenes(draw: Any, most: int = 16, *, moving: bool = False, lossy: bool = Fal
     made = Making([f"P{k + 1}" for k in range(draw(st.integers(2, 4)))])
     for number in range(draw(st.integers(0, most))):
         kinds = ["send"] + ["arrive"] * 3 * bool(made.flying)
-        kinds += ["lose"] * (lossy and bool(made.flying)) + ["again"] * (lossy and bool(made.arrived))
+        kinds += ["lose"] * (lossy and bool(made.flying)) + ["again"] * (
+            lossy and bool(made.arrived)
+        )
         kinds += ["join", "leave"] * (moving and len(made.present) > 2)
         kind = draw(st.sampled_from(kinds))
         if kind == "send":

@@ -24,7 +24,7 @@ from tests.play.scenes import FLAT, JOINING, Making, scenes
 
 SCENARIOS = sorted((Path(__file__).parents[2] / "scenarios").rglob("*.scenario"))
 TWO = "protocol bss\nmembers A B C\n\nsend A m\narrive B m\nsend B n\narrive C n\n"
-BROKEN = '''
+BROKEN = """
 from antecede.protocols.base import Deliver, Protocol, Transmit
 from typing import NamedTuple
 
@@ -51,7 +51,7 @@ class Mute(Raises):
         return [Deliver(message)]
     def blocked_on(self):
         raise RuntimeError("nobody asks me that")
-'''
+"""
 
 
 def shown(text: str, *protocols: str, judge: str | None = None) -> list[dict[str, Any]]:

@@ -37,7 +37,9 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"--port {args.port}: ports go from 0 (any) to 65535")
     if args.exercise is not None:
         refuse_unused(args, "an exercise brings its own scene", unused=["script"])
-    site = Bench(_opened(args))
+    opened = _opened(args)
+    opened.try_protocols()
+    site = Bench(opened)
     serving = Guarded(site, args.port)
     print(f"The bench is at {serving.url} (Ctrl-C ends it)", flush=True)
     if not args.no_browser:
@@ -58,5 +60,5 @@ def _opened(args: argparse.Namespace) -> Opened:
         raise InputError("--protocol names no protocol")
     if args.script is None:
         return Opened(protocols=names, exercise=args.exercise)
-    load_script(args.script)  # says what is wrong with the file
+    load_script(args.script)  # says what is wrong with the file, as antecede explain does
     return Opened(Path(args.script).read_text(encoding="utf-8"), args.script, names)

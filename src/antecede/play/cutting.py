@@ -200,7 +200,8 @@ def cut_of(of: Execution, counts: object) -> dict[str, Any]:
     ]
     early = [(sponsor, new) for sponsor, at, new in of.joins if cut[new] > 0 and cut[sponsor] < at]
     channels: dict[tuple[str, str], list[str]] = {}
-    for copy in inside:
+    place = {name: k for k, name in enumerate(of.members)}
+    for copy in sorted(inside, key=lambda c: (place[c.source], place[c.target], c.sent)):
         if copy.received is None or copy.received > cut[copy.target]:
             name = f"{copy.label} (lost on the way)" if copy.lost else copy.label
             channels.setdefault((copy.source, copy.target), []).append(name)

@@ -16,7 +16,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from antecede.check.script.actions import Action, Arrive, Join, Lose, Send, line_of
+from antecede.check.script.actions import (
+    Action,
+    Arrive,
+    Blocked,
+    Join,
+    Leave,
+    Lose,
+    Send,
+    State,
+    line_of,
+)
 from antecede.check.script.parse import parse_script
 from antecede.errors import ScriptError
 from antecede.play.bench import MOST, UNTITLED, chosen
@@ -86,7 +96,13 @@ def _looked_at(before: Scene, change: Change, protocols: Sequence[str]) -> Edite
     if len(scene.blocks) > MOST["commands"]:
         raise EditError(f"a scene has {MOST['commands']} actions at most")
     judge = _judge(before, protocols)
-    gone: list[Block] = []
+    absent = _absent(scene)
+    gone = [scene.blocks[k] for k in absent] if change.prunes else []
+    if not change.prunes and len(absent) > len(_absent(before)):
+        raise EditError(f"{scene.blocks[absent[-1]].said}: who is asked is not in the group there")
+    if gone:
+        scene = scene.with_actions(b for k, b in enumerate(scene.blocks) if k not in absent)
+    unanswered: list[Block] = []
     while judge is not None:
         done = play(scene.script(), judge)
         if done.error is None:
@@ -95,10 +111,40 @@ def _looked_at(before: Scene, change: Change, protocols: Sequence[str]) -> Edite
         broken = scene.blocks[place] if place is not None else None
         if not change.prunes or broken is None or broken.line in change.spared:
             raise EditError(_refusal(done, broken))
-        scene = scene.with_actions(b for k, b in enumerate(scene.blocks) if k != place)
-        gone.append(broken)
+        rest = _less(broken)
+        blocks = [rest if k == place else one for k, one in enumerate(scene.blocks)]
+        scene = scene.with_actions(one for one in blocks if one is not None)
+        if rest is None:
+            gone.append(broken)
+        else:
+            unanswered.append(broken)
     notes = [change.note, f"gone with it: {list_of(gone)}" if gone else ""]
+    notes += [f"no longer an answer: {list_of(unanswered)}" if unanswered else ""]
     return Edited(scene.text(), "; ".join(filter(None, notes)))
+
+
+def _absent(scene: Scene) -> list[int]:
+    """Return which blocks ask for the state of a member that has not joined yet, or has left.
+
+    A protocol does not see these: they move nothing.
+    """
+    present, found = set(scene.setup.everybody()), []
+    for k, action in enumerate(scene.actions):
+        if isinstance(action, Join):
+            present.add(action.at)
+        elif isinstance(action, Leave):
+            present.discard(action.at)
+        elif isinstance(action, State | Blocked) and action.at not in present:
+            found.append(k)
+    return found
+
+
+def _less(broken: Block) -> Block | None:
+    """Return what is left of an action that has become impossible: a message that answers none."""
+    action = broken.action
+    if isinstance(action, Send) and action.after:
+        return broken.acting(action._replace(after=()))
+    return None
 
 
 def _written(scene: Scene) -> Scene:

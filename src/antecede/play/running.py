@@ -24,6 +24,7 @@ from antecede.check.script.run import Playing, under
 from antecede.check.session import ImpossibleError
 from antecede.check.world import SENT
 from antecede.errors import AntecedeError, LocalError, ScriptError
+from antecede.group.parts import ALIASES
 from antecede.protocols.base import Relation
 from antecede.protocols.build import promise
 from antecede.protocols.options import options_of
@@ -63,7 +64,7 @@ class Played(NamedTuple):
     """Before the first action, then after each."""
     error: ScriptError | None
     impossible: bool
-    """Whether the error is that an action asks for what cannot be."""
+    """Whether the error is that an action asks for what cannot be, or what a member may not do."""
 
 
 def own_name(setup: Setup) -> str:
@@ -76,7 +77,8 @@ def named_setup(name: str) -> Setup:
 
     Whoever asks what a request names, and whoever plays it, asks here.
     """
-    return parse_script(f"protocol {' '.join(name.split())}\nmembers A").setup
+    setup = parse_script(f"protocol {' '.join(name.split())}\nmembers A").setup
+    return setup._replace(protocol=ALIASES.get(setup.protocol, setup.protocol))
 
 
 def prints(action: Action) -> bool:
@@ -142,7 +144,8 @@ class _Run:
             self.script, self.remarks = as_protocol(self.asked, self.name)
             self._all(until)
         except ScriptError as error:
-            self.error, self.impossible = error, isinstance(error.__cause__, ImpossibleError)
+            self.error = error
+            self.impossible = isinstance(error.__cause__, ImpossibleError | LocalError)
         except AntecedeError as error:
             self.error = self._said(str(error))
         except BaseException as error:  # a protocol of the user's own may raise anything

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from antecede.check.check import find_target
 from antecede.check.loader import is_file_target
 from antecede.check.results import named_from
 from antecede.check.script.execution import JUDGES
@@ -98,6 +99,12 @@ class Opened:
             return self._place(target) in self._allowed
         except (OSError, ValueError, RuntimeError):  # no path at all, or one that goes in circles
             return False
+
+    def try_protocols(self) -> None:
+        """Raise InputError or LocalError for a protocol, file or option that cannot be used."""
+        for name in self.protocols:
+            setup = named_setup(name)
+            find_target(self.target(setup.protocol), options=setup.options)
 
     def target(self, name: str) -> str:
         """Return a protocol as `antecede check` is to be asked for it, from any folder."""
