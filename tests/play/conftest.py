@@ -42,7 +42,7 @@ class Benches:
 
     def __call__(
         self,
-        text: str = OVERTAKING,
+        text: str | None = OVERTAKING,
         protocols: tuple[str, ...] = THREE,
         *,
         path: str | Path = "bench.scenario",
@@ -51,14 +51,17 @@ class Benches:
         height: int = 720,
         hash: str | None = None,
     ) -> Any:
-        """Serve a text and open its page; `hash`: what the address holds, where not `judge`."""
+        """Serve a text (None: the first scene) and open its page.
+
+        `hash`: what the address holds, where not `judge`.
+        """
         site = Bench(Opened(text, path, protocols))
         serving = Guarded(site)
         thread = threading.Thread(target=serving.serve)
         thread.start()
         self._ends += [serving.close, thread.join, site.close]
         self.url = serving.url
-        pairs = [("text", text), *(("protocol", one) for one in protocols), ("judge", judge)]
+        pairs = [("text", text or ""), *(("protocol", one) for one in protocols), ("judge", judge)]
         held = f"#{urlencode(pairs)}" if judge and hash is None else hash or ""
         return self._pages(serving.url, held, width=width, height=height)
 

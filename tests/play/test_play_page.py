@@ -118,6 +118,19 @@ def test_one_scene_under_three_protocols_at_once(benches: Benches) -> None:
     assert "Drag an arrival" in shown.inner_text("#said")
 
 
+def test_a_fresh_bench_speaks_for_itself(benches: Benches) -> None:
+    shown = benches(None, ())
+    assert shown.inner_text("h1") == "A message overtakes its cause"
+    verdicts = shown.locator(".verdict").all_inner_texts()
+    assert [verdict[0] for verdict in verdicts] == ["✗", "✗", "✓"]
+    assert shown.input_value("#judge") == "causal"
+    assert "Drag an arrival" in shown.inner_text("#said")
+    shown.click("#fresh")
+    shown.keyboard.press("Enter")
+    said(shown, "Nobody has sent anything yet")
+    assert shown.inner_text("#where") == "step 0 of 0"
+
+
 def test_all_three_fit_a_projector_without_scrolling(benches: Benches) -> None:
     shown = benches(judge="causal")
     last = shown.locator(".run >> nth=2").bounding_box()

@@ -11,6 +11,8 @@ export class Finder {
     this.app = app;
     this.form = { protocol: null, variant: "", members: 3, messages: 3, thorough: false };
     this.job = null;
+    this.turn = 0;
+    this.words = el("p", {});
     this.progress = null;
     this.found = null;
     this.refusal = "";
@@ -19,17 +21,23 @@ export class Finder {
   }
 
   async start() {
+    const turn = ++this.turn; // a search that was stopped has nothing to say to the next one
     this.found = null;
     this.refusal = "";
     this.progress = { setting: "", states: 0 };
     this.app.redrawPanel();
     try {
       const { job } = await asked("find", { ...this.form, variant: this.form.variant || null });
+      if (turn !== this.turn) {
+        await asked("stop", { job });
+        return;
+      }
       this.job = job;
       await this.follow(job);
     } catch (error) {
-      this.refusal = error.message;
+      if (turn === this.turn) this.refusal = error.message;
     }
+    if (turn !== this.turn) return;
     this.job = null;
     this.progress = null;
     this.app.redrawPanel();
@@ -47,13 +55,14 @@ export class Finder {
         return;
       }
       this.progress = said;
-      this.app.redrawPanel();
+      this.words.textContent = progressWords(said); // in place: a button must not go from under a press
       await new Promise((resolve) => setTimeout(resolve, PACE));
     }
   }
 
   async stop() {
     const { job } = this;
+    this.turn++;
     this.job = null;
     this.progress = null;
     try {
@@ -63,6 +72,10 @@ export class Finder {
     }
     this.app.redrawPanel();
   }
+}
+
+function progressWords({ setting, states }) {
+  return ["Looking…", plain(setting ?? "", 120), states ? counted(states, "state") : ""].filter(Boolean).join(" · ");
 }
 
 function stoppedWords(said) {
@@ -120,7 +133,10 @@ function openFound(app, found) {
 function outcome(app) {
   const { finder } = app;
   const { progress, found, refusal } = finder;
-  if (progress) return [el("p", { role: "status" }, `Looking… ${plain(progress.setting ?? "", 120)} · ${progress.states ? counted(progress.states, "state") : ""}`), el("progress", {})];
+  if (progress) {
+    finder.words.textContent = progressWords(progress);
+    return [finder.words, el("progress", { "aria-label": "Looking" })];
+  }
   if (refusal) return [el("p", { class: "warn" }, plain(refusal, 500))];
   if (!found) return [];
   return [
