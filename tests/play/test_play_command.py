@@ -97,9 +97,10 @@ def test_it_needs_no_more_than_python() -> None:
         "from antecede.cli.play import run;"
         "site = Bench(Opened());"
         "told = site.posted('run', b'{\"text\": \"protocol bss\\\\nmembers A B\\\\nsend A m\"}');"
-        "print(told.status, site.got('start', {}).status, 'numpy' in sys.modules)"
+        "print(told.status, site.got('start', {}).status, site.got('', {}).status,"
+        "'numpy' in sys.modules, 'pyarrow' in sys.modules)"
     )
     command = [sys.executable, "-I", "-S", "-c", code, str(ROOT / "src")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.stderr == ""
-    assert done.stdout == "200 200 False\n"
+    assert done.stdout == "200 200 200 False False\n"

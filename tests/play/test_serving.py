@@ -75,6 +75,19 @@ def asked() -> Iterator[Asked]:
     made.end()
 
 
+def test_the_first_scene_shows_what_protocols_are_for(asked: Asked) -> None:
+    start = asked.get("start")
+    assert start["judge"] == "causal"
+    shown = asked.say("run", **{key: start[key] for key in ("text", "protocols", "judge")})
+    assert [len(run["violations"]) for run in shown["runs"]] == [1, 1, 0]
+    assert [len(run["holds"]) for run in shown["runs"]] == [0, 0, 1]
+    assert Opened(start["text"]).judge is None
+    assert Opened(protocols=["ses"]).protocols == ["ses"]
+    assert Opened(exercise="bss-overtaking").judge == (
+        exercises.opened("bss-overtaking").judge or None
+    )
+
+
 # -- the locks -----------------------------------------------------------------------------------
 
 
@@ -170,12 +183,14 @@ def test_the_line_of_an_error_is_told(asked: Asked) -> None:
 
 def test_the_page_begins_with_what_the_bench_was_started_with(asked: Asked) -> None:
     told = asked.get("start")
-    assert told["protocols"] == ["fifo"]
+    assert told["protocols"] == ["unordered", "fifo", "bss"]
     assert told["own"] == []
     assert {"idr", "hierarchical", "htbc"} <= {one["name"] for one in told["names"]}
     assert "causal" in told["judges"]
     assert told["exercises"][0].keys() == {"name", "title", "source", "group"}
     assert asked.say("run", text=told["text"])["runs"][0]["error"] is None
+    other = Opened("protocol fifo\nmembers A B\n")
+    assert (other.protocols, other.judge) == (["fifo"], None)
 
 
 def test_a_run_is_the_bench_s(asked: Asked) -> None:

@@ -46,7 +46,21 @@ from antecede.play.writing import page
 from antecede.protocols.registry import ENTRIES
 
 Said = Mapping[str, Any]
-EMPTY: Final = "title A new scene\nprotocol fifo\nmembers P1 P2 P3\n"
+FIRST: Final = """\
+title A message overtakes its cause
+protocol bss
+members P1 P2 P3
+
+send P1 a
+arrive P2 a
+send P2 b after a
+arrive P3 b
+arrive P3 a
+arrive P1 b
+"""
+"""What is on the bench where nothing else was asked for, with these side by side, judged so."""
+BESIDE: Final = ("unordered", "fifo", "bss")
+JUDGE: Final = "causal"
 
 
 class Opened:
@@ -54,22 +68,28 @@ class Opened:
 
     def __init__(
         self,
-        text: str = EMPTY,
+        text: str | None = None,
         path: str | Path = UNTITLED,
         protocols: Iterable[str] = (),
         exercise: str | None = None,
     ) -> None:
         """`protocols`: as behind `protocol` in a script; files relative to the working folder.
+        `text`: None is the first scene, an overtaking that only some protocols mend.
 
         Raises ScriptError for a text that is none, InputError for an exercise that there is not.
         """
-        self.text, self.path = text, str(path)
+        self.text, self.path = FIRST if text is None else text, str(path)
         self.folder = Path(self.path).parent
         asked = [_from(self.folder, name) for name in protocols]
         self.exercise = exercise
+        self.judge: str | None = None
+        """The order that deliveries are judged by at first; None: what each protocol promises."""
         if exercise is not None:
             opened = exercises.opened(exercise)
             self.text, asked = opened.text, asked or list(opened.protocols)
+            self.judge = opened.judge or None
+        elif text is None:
+            asked, self.judge = asked or list(BESIDE), JUDGE
         script = parse_script(self.text, self.path)
         own = own_name(script.setup)
         self.protocols = list(dict.fromkeys(asked)) or [own]
@@ -190,6 +210,7 @@ class Bench:
             "text": self.opened.text,
             "path": self.opened.path,
             "protocols": self.opened.protocols,
+            "judge": self.opened.judge,
             "names": [_named(name) for name in ENTRIES],
             "own": self.opened.own,
             "judges": list(JUDGES),

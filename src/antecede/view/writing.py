@@ -24,6 +24,7 @@ MODULES: Final = (
     "axis.js",
     "scene.js",
     "words.js",
+    "elements.js",
     "paint.js",
     "svg.js",
     "state.js",
