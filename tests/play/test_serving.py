@@ -383,6 +383,7 @@ def test_whatever_an_own_class_does_the_bench_goes_on(files: Path, does: str, sa
         asked.end()
 
 
+@pytest.mark.slow
 def test_a_class_that_catches_what_ends_it_is_given_up(
     files: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
