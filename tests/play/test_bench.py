@@ -183,8 +183,10 @@ def test_who_takes_receivers_is_told() -> None:
     text = "protocol ses\nmembers A B C\nsend A m to B\narrive B m\n"
     ses, fifo = shown(text, "ses", "fifo")
     assert ses["error"] is None
-    assert fifo["error"]["message"].endswith("cannot be given to; ses, rst can")
-    for name in ("ses", "rst"):
+    assert fifo["error"]["message"].endswith(
+        "cannot be given to; ses, sent, linear, physical, linear-physical can"
+    )
+    for name in ("ses", "sent"):
         assert shown(text, name)[0]["error"] is None
 
 
