@@ -617,6 +617,55 @@ def test_a_phone_has_it_all(benches: Benches) -> None:
         assert shown.locator(selector).first.bounding_box()["height"] >= 36, selector
 
 
+def test_a_finger_drags_an_arrival(benches: Benches) -> None:
+    shown = benches(judge="causal", width=800, height=700)
+    line = shown.context.new_cdp_session(shown)
+    line.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
+
+    def touch(kind: str, *points: tuple[float, float]) -> None:
+        told = [{"x": x, "y": y} for x, y in points]
+        line.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": told})
+
+    start, end = mark(shown, 0, "b", "P3"), place(shown, 0, 6.6, "P3")
+    touch("touchStart", start)
+    for part in (0.25, 0.5, 0.75, 1.0):
+        touch("touchMove", (start[0] + part * (end[0] - start[0]), start[1] + 4))
+    assert shown.locator(".ghost-words").count() == 1
+    touch("touchEnd")
+    settled(shown, "bench.bench.commands[4].text === 'arrive P3 b'")
+    # The empty part of a picture scrolls the page instead.
+    before = shown.evaluate("document.getElementById('middle').scrollTop")
+    x, y = place(shown, 0, 0.6, "P2")
+    touch("touchStart", (x, y + 22))
+    for k in range(1, 9):
+        touch("touchMove", (x, y + 22 - 12 * k))
+    touch("touchEnd")
+    settled(shown, f"document.getElementById('middle').scrollTop > {before}")
+
+
+def test_a_large_scene_is_still_quick(benches: Benches) -> None:
+    members = [f"M{k}" for k in range(8)]
+    lines = [f"protocol bss\nmembers {' '.join(members)}\n"]
+    for k in range(20):
+        sender = members[k % 8]
+        lines.append(f"send {sender} x{k}")
+        lines += [f"arrive {one} x{k}" for one in members if one != sender]
+    shown = benches("\n".join(lines) + "\n", ("unordered", "fifo", "bss"))
+    took = shown.evaluate(
+        """() => {
+          const begun = performance.now();
+          bench.build();
+          const built = performance.now();
+          for (let k = 0; k < 10; k++) bench.goTo(80 + k);
+          return [built - begun, (performance.now() - built) / 10];
+        }"""
+    )
+    assert took[0] < 4000
+    assert took[1] < 400
+    shown.keyboard.press("End")
+    assert shown.inner_text("#where") == "step 160 of 160"
+
+
 @pytest.mark.parametrize("width", [1000, 1280, 1920])
 def test_no_words_lie_on_each_other(benches: Benches, width: int) -> None:
     shown = benches(judge="causal", width=width, height=800)
