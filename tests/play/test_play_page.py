@@ -474,12 +474,12 @@ def test_ones_own_protocol_is_played_again_when_its_file_changes(
 ) -> None:
     file = tmp_path / "own.py"
     file.write_text(OWN, encoding="utf-8")
-    shown = benches(
-        protocols=(f"{file}:Mine", "bss"), path=tmp_path / "bench.scenario", hash=""
-    )
+    shown = benches(protocols=(f"{file}:Mine", "bss"), path=tmp_path / "bench.scenario", hash="")
     shown.select_option("#judge", "causal")
     settled(shown, "bench.bench.runs[0].violations.length === 1")
-    file.write_text(OWN.replace("plain.unordered", "vector.bss").replace("Unordered", "Bss"), encoding="utf-8")
+    file.write_text(
+        OWN.replace("plain.unordered", "vector.bss").replace("Unordered", "Bss"), encoding="utf-8"
+    )
     said(shown, "The file has changed")
     settled(shown, "bench.bench.runs[0].violations.length === 0")
     assert kinds(shown, 0, "P3") == ["hold b", "deliver a", "deliver b"]

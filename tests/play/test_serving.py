@@ -83,7 +83,9 @@ def test_the_first_scene_shows_what_protocols_are_for(asked: Asked) -> None:
     assert [len(run["holds"]) for run in shown["runs"]] == [0, 0, 1]
     assert Opened(start["text"]).judge is None
     assert Opened(protocols=["ses"]).protocols == ["ses"]
-    assert Opened(exercise="bss-overtaking").judge == (exercises.opened("bss-overtaking").judge or None)
+    assert Opened(exercise="bss-overtaking").judge == (
+        exercises.opened("bss-overtaking").judge or None
+    )
 
 
 # -- the locks -----------------------------------------------------------------------------------
