@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+from antecede.pages.guarded import Guarded
 from antecede.play.serving import Bench, Opened
-from antecede.view.guarded import Guarded
 from tests.view.conftest import Opened as Pages
 from tests.view.conftest import browser, opened
 

@@ -104,7 +104,7 @@ def test_a_sending_does_not_pass_its_arrivals_unless_they_are_carried() -> None:
 
 
 def test_what_a_super_peer_has_not_forwarded_does_not_arrive() -> None:
-    with pytest.raises(EditError, match=r"'arrive B m' could not be any more.*not in flight to B"):
+    with pytest.raises(EditError, match=r"'arrive B m' cannot be then: .*not in flight to B"):
         after(INNER, kind="move", command=1, to=3)
     assert actions(after(INNER, kind="move", command=5, to=2).text)[2] == "arrive X m"
     made = after(INNER, kind="remove", command=1)
@@ -204,7 +204,7 @@ def test_an_action_is_changed_and_its_new_name_is_used_everywhere() -> None:
     sender = after(TEXT, kind="change", command=0, line="send P2 a")
     assert actions(sender.text)[:2] == ["send P2 a", "send P2 b after a"]
     assert "gone with it: 'arrive P2 a'" in sender.note
-    with pytest.raises(EditError, match="'arrive P3 a' could not be"):
+    with pytest.raises(EditError, match="'arrive P3 a' cannot be then"):
         after(TEXT, kind="change", command=5, line="arrive P3 a")
 
 

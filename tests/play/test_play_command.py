@@ -29,6 +29,7 @@ def test_it_prints_its_address_answers_and_ends_by_ctrl_c() -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
     ) as running:
         assert running.stdout is not None
@@ -40,7 +41,12 @@ def test_it_prints_its_address_answers_and_ends_by_ctrl_c() -> None:
             told = json.load(answer)
         assert told["text"] == SCENARIO.read_text("utf-8")
         assert told["protocols"] == ["unordered", "ses"]
-        running.send_signal(signal.SIGINT)
+        search = json.dumps({"protocol": "idr", "members": 4, "messages": 6}).encode()
+        headers = {"Content-Type": "application/json"}
+        asked = urllib.request.Request(f"{address}find", search, headers)
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            assert "job" in json.load(answer)
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does it: to the search, too
         _, complained = running.communicate(timeout=60)
         assert complained == "antecede: ended\n"
         assert running.returncode == 0
@@ -91,9 +97,10 @@ def test_it_needs_no_more_than_python() -> None:
         "from antecede.cli.play import run;"
         "site = Bench(Opened());"
         "told = site.posted('run', b'{\"text\": \"protocol bss\\\\nmembers A B\\\\nsend A m\"}');"
-        "print(told.status, site.got('start', {}).status, 'numpy' in sys.modules)"
+        "print(told.status, site.got('start', {}).status, site.got('', {}).status,"
+        "'numpy' in sys.modules, 'pyarrow' in sys.modules)"
     )
     command = [sys.executable, "-I", "-S", "-c", code, str(ROOT / "src")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.stderr == ""
-    assert done.stdout == "200 200 False\n"
+    assert done.stdout == "200 200 200 False False\n"

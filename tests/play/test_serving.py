@@ -14,10 +14,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from antecede.errors import InputError, ScriptError
+from antecede.pages.guarded import MOST_BYTES, Guarded
 from antecede.play import exercises
+from antecede.play.apart import ACTS
 from antecede.play.bench import bench
 from antecede.play.serving import Bench, Opened
-from antecede.view.guarded import MOST_BYTES, Guarded
 
 TEXT = "title <img src=x onerror=alert(1)>\nprotocol bss\nmembers A B C\n\nsend A m\narrive B m\n"
 
@@ -151,6 +152,7 @@ def test_what_is_too_long_or_no_json_is_refused(asked: Asked) -> None:
         ("cut", {"text": TEXT}),
         ("cut", {"text": TEXT, "counts": {"Z": 1}}),
         ("cut", {"text": TEXT, "counts": {}, "protocol": 7}),
+        ("cut", {"text": TEXT, "counts": {}, "by": "luck"}),
         ("cut", {"text": TEXT, "counts": {}, "protocol": "hierarchical"}),
         ("find", {}),
         ("find", {"protocol": "fofi"}),
@@ -265,7 +267,7 @@ def test_a_fault_of_the_bench_is_an_answer_too(
     def fails(*asked: Any) -> None:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr("antecede.play.serving.bench", fails)
+    monkeypatch.setitem(ACTS, "bench", fails)
     status, body, _ = asked.said("run", json.dumps({"text": TEXT}).encode())
     assert status == 500
     assert "ZeroDivisionError" in json.loads(body)["error"]
@@ -343,6 +345,56 @@ def test_a_file_of_the_scenario_is_found_beside_it_and_watched(files: Path) -> N
         assert asked.ask("GET", asked.word + "version")[1] != version
         marks = asked.say("run", text=text)["runs"][0]["marks"]
         assert [mark["kind"] for mark in marks] == ["send"]
+    finally:
+        asked.end()
+
+
+@pytest.mark.parametrize(
+    ("does", "says"),
+    [
+        ("import os; os._exit(3)", "ended what played it (exit code 3)"),
+        ("raise SystemExit(0)", "SystemExit"),
+        ("while True: pass", "did not return within"),
+    ],
+)
+def test_whatever_an_own_class_does_the_bench_goes_on(files: Path, does: str, says: str) -> None:
+    own = files / "own.py"
+    code = own.read_text("utf-8").replace("return [Deliver(message)]", does, 1)
+    own.write_text(code, encoding="utf-8")
+    asked = Asked(Opened(protocols=[f"{own}:Careless"]))
+    try:
+        (name,) = asked.get("start")["own"]
+        text = "protocol fifo\nmembers A B\n\nsend A m\narrive B m\n"
+        status, body, _ = asked.said(
+            "run", json.dumps({"text": text, "protocols": [name]}).encode()
+        )
+        told = json.loads(body)
+        words = told["error"] if status == 422 else told["runs"][0]["error"]["message"]
+        assert says in words
+        own.write_text(code.replace(does, "return [Deliver(message)]"), encoding="utf-8")
+        assert asked.say("run", text=text, protocols=[name, "fifo"])["runs"][0]["error"] is None
+        edit = {"kind": "remove", "command": 1}
+        assert len(asked.say("edit", text=text, protocols=[name], edit=edit)["commands"]) == 1
+        told = asked.say("cut", text=text, protocol=name, counts={"B": 1})
+        assert told["consistent"] is False
+        owned = text.replace("fifo", name, 1)
+        assert "= B delivers m" in asked.say("text", text=owned)["text"]
+    finally:
+        asked.end()
+
+
+@pytest.mark.slow
+def test_a_class_that_catches_what_ends_it_is_given_up(
+    files: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked = Asked(Opened(protocols=[f"{files}/own.py:Stubborn"]))
+    try:
+        (name,) = asked.get("start")["own"]
+        text = "protocol fifo\nmembers A B\n\nsend A m\narrive B m\n"
+        told = asked.refused("run", text=text, protocols=[name])
+        assert "did not return and caught what stops it" in told["error"]
+        assert "own.py, line" in capfd.readouterr().err
+        assert asked.say("run", text=text, protocols=["fifo"])["runs"][0]["error"] is None
     finally:
         asked.end()
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from antecede.check.script.parse import load_script
-from antecede.cli.files.browser import open_browser
+from antecede.cli.files.browser import serve_until_interrupted
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
+from antecede.pages.guarded import Guarded
 from antecede.play.serving import Bench, Opened
-from antecede.view.guarded import Guarded
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,17 +39,11 @@ def run(args: argparse.Namespace) -> int:
     opened = _opened(args)
     opened.try_protocols()
     site = Bench(opened)
-    serving = Guarded(site, args.port)
-    print(f"The bench is at {serving.url} (Ctrl-C ends it)", flush=True)
-    if not args.no_browser:
-        open_browser(serving.url)
     try:
-        serving.serve()
-    except KeyboardInterrupt:
-        print("antecede: ended", file=sys.stderr)
+        serving = Guarded(site, args.port)
+        serve_until_interrupted(serving, "The bench is", browser=not args.no_browser)
     finally:
         site.close()
-        serving.given_up()
     return 0
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from antecede.causality.asking import WAYS, Causality, Event
-from antecede.cli.files.browser import open_browser
+from antecede.cli.files.browser import open_browser, serve_until_interrupted
 from antecede.cli.files.output import check_writable, save_text
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
@@ -200,13 +199,5 @@ def _cut_on_spark(args: argparse.Namespace) -> int:
 
 def _serve(args: argparse.Namespace, source: Source) -> int:
     serving = Serving(source, args.port)
-    print(f"{source.title} at {serving.url} (Ctrl-C ends it)", flush=True)
-    if not args.no_browser:
-        open_browser(serving.url)
-    try:
-        serving.serve()
-    except KeyboardInterrupt:
-        print("antecede: ended", file=sys.stderr)
-    finally:
-        serving.given_up()
+    serve_until_interrupted(serving, source.title, browser=not args.no_browser)
     return 0

@@ -11,7 +11,7 @@ receiving of a message is its delivery in place of its arrival.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from antecede.check.script.execution import ACKNOWLEDGED, Occurrence, ScriptRun
 from antecede.check.world import (
@@ -25,8 +25,11 @@ from antecede.check.world import (
 )
 from antecede.errors import InputError
 from antecede.formatting import counted
+from antecede.play.bench import chosen, everybody, parsed, relation_of
+from antecede.play.running import play
 
 Cut = Mapping[str, int]
+DELIVERIES: Final = "deliveries"
 
 
 class Event(NamedTuple):
@@ -217,6 +220,24 @@ def cut_of(of: Execution, counts: object) -> dict[str, Any]:
         ],
         **told,
     }
+
+
+def cut_at(
+    text: str, protocol: str, judge: str | None, counts: object, by: str, path: str
+) -> dict[str, Any]:
+    """Return what is said of a cut of a text played by a protocol.
+
+    `by`: "arrivals", or "deliveries". Raises InputError, and ScriptError where nothing can be
+    played.
+    """
+    if by not in ("arrivals", DELIVERIES):
+        raise InputError(f"by={by!r}: a cut counts arrivals or {DELIVERIES}")
+    script = parsed(text, path)
+    done = play(script, chosen(script, [protocol])[0], relation_of(judge))
+    if done.run is None:
+        raise done.error or InputError("nothing was played")
+    of = execution(done.run, everybody(script), deliveries=by == DELIVERIES)
+    return cut_of(of, counts)
 
 
 def _checked(of: Execution, counts: object) -> dict[str, int]:

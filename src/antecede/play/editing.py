@@ -177,7 +177,7 @@ def _place(scene: Scene, done: Played) -> int | None:
 
 
 def _refusal(done: Played, broken: Block | None) -> str:
-    where = f"{broken.said} could not be any more: " if broken is not None else ""
+    where = f"{broken.said} cannot be then: " if broken is not None else ""
     assert done.error is not None
     return f"{where}{done.error.message} (under {done.name})"
 

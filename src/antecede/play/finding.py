@@ -9,9 +9,7 @@ what the command prints, with the counterexample as a script that the bench can 
 
 from __future__ import annotations
 
-import multiprocessing
 import secrets
-import signal
 import threading
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
@@ -20,16 +18,17 @@ from time import monotonic
 from typing import Any, Final, NamedTuple
 
 from antecede.check.check import find_target, run_check
+from antecede.check.loader import is_file_target
 from antecede.check.results import Verdict
 from antecede.check.script.keeping import script_of
 from antecede.check.script.verdict import report
 from antecede.errors import AntecedeError, InputError
+from antecede.play.apart import ENDING_S, begun, ended
 
 MEMBERS: Final = range(2, 11)
 MESSAGES: Final = range(1, 13)
 EVERY_S: Final = 0.1
 """Seconds between two words on how far a search is."""
-ENDING_S: Final = 2.0
 
 
 class Search(NamedTuple):
@@ -72,16 +71,13 @@ class Finder:
             self._look()
             if self._process is not None:
                 raise InputError("a search is under way: stop it, or wait for it")
-            find_target(search.target, search.variant, search.options)
+            if not is_file_target(search.target):  # files are loaded where the search is
+                find_target(search.target, search.variant, search.options)
             self._job, self._told = (
                 secrets.token_hex(8),
                 {"done": False, "setting": "", "states": 0},
             )
-            context = multiprocessing.get_context("spawn")
-            self._line, theirs = context.Pipe(duplex=False)
-            self._process = context.Process(target=_searching, args=(search, theirs), daemon=True)
-            self._process.start()
-            theirs.close()
+            self._process, self._line = begun(_searching, search)
             return self._job
 
     def found(self, job: str) -> Mapping[str, Any]:
@@ -128,13 +124,7 @@ class Finder:
 
     def _end(self, told: dict[str, Any]) -> None:
         process, self._process, self._told = self._process, None, told
-        if process.is_alive() and not told.get("lines"):
-            process.terminate()
-        process.join(ENDING_S)
-        if process.is_alive():  # it catches what ends it
-            process.kill()
-            process.join()
-        process.close()
+        ended(process)
         if self._line is not None:
             self._line.close()
             self._line = None
@@ -145,7 +135,6 @@ class Finder:
 
 def _searching(search: Search, line: Connection) -> None:
     """Search, telling how far it is; in a process of its own."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who began it
     said = monotonic()
 
     def progress(setting: str, states: int) -> None:

@@ -2,10 +2,12 @@
 
 Theory of operation
 -------------------
-The locks are those of `antecede.view.guarded`. The page holds the text and sends it with each
+The locks are those of `antecede.pages.guarded`. The page holds the text and sends it with each
 request; nothing of it is kept here, and nothing is written. The one thing that runs for longer is a
-search (`antecede.play.finding`). A request names built-in protocols, and those files that whoever
-started the bench has named: no other file is ever loaded.
+search (`antecede.play.finding`). Scenes under built-in protocols are played here, one request after
+the other; where a file of somebody's takes part, apart (`antecede.play.apart`). A request names
+built-in protocols, and those files that whoever started the bench has named: no other file is ever
+loaded.
 
 docs/design/play.md lists the requests and what they answer.
 """
@@ -24,26 +26,16 @@ from antecede.check.loader import is_file_target
 from antecede.check.results import named_from
 from antecede.check.script.execution import JUDGES
 from antecede.check.script.parse import Script, parse_script
-from antecede.check.script.run import with_output
 from antecede.errors import AntecedeError, InputError
+from antecede.pages.guarded import JSON, NOTHING, Answer, plain
 from antecede.play import exercises
-from antecede.play.bench import (
-    UNTITLED,
-    bench,
-    check_size,
-    chosen,
-    everybody,
-    parsed,
-    relation_of,
-    variants_of,
-)
-from antecede.play.cutting import cut_of, execution
-from antecede.play.editing import edited
+from antecede.play.apart import ACTS, Apart
+from antecede.play.bench import UNTITLED, check_size, chosen, parsed, variants_of
+from antecede.play.editing import Edited
 from antecede.play.finding import Finder, Search
-from antecede.play.running import named_setup, own_name, play
+from antecede.play.running import named_setup, own_name
 from antecede.play.writing import page
 from antecede.protocols.registry import ENTRIES
-from antecede.view.guarded import JSON, NOTHING, Answer, plain
 
 Said = Mapping[str, Any]
 FIRST: Final = """\
@@ -151,13 +143,14 @@ class Bench:
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
         self.finder = Finder()
+        self._apart = Apart()
         self._one_at_a_time = threading.Lock()
         """Time limits of calls are one watch for the whole process."""
         self._asked: Mapping[str, Callable[[Said], Mapping[str, Any]]] = {
             "run": self._run,
             "edit": self._edit,
             "find": self._find,
-            "stop": lambda said: self.finder.stop(_text(said, "job")),
+            "stop": self._stop,
             "cut": self._cut,
             "text": self._text,
             "exercise": self._exercise,
@@ -165,8 +158,9 @@ class Bench:
         }
 
     def close(self) -> None:
-        """End a search that is under way."""
+        """End what is under way."""
         self.finder.close()
+        self._apart.close()
 
     def got(self, path: str, asked: Mapping[str, str]) -> Answer:
         """Answer the page, what it begins with, and how far a search is."""
@@ -194,6 +188,8 @@ class Bench:
             raise InputError(f"what was sent is no JSON: {error}") from error
         if not isinstance(said, dict):
             raise InputError("what was sent is no JSON object")
+        if act == self._stop:  # what takes long must not keep it waiting
+            return act(said)
         with self._one_at_a_time:
             return act(said)
 
@@ -232,35 +228,44 @@ class Bench:
         check_size(script, names or [""])
         return script
 
+    def _do(self, act: str, names: Iterable[str], *asked: Any) -> Any:
+        """Return what one of `ACTS` answers; apart where a file takes part in it.
+
+        `names`: the protocols that are played.
+        """
+        if any(is_file_target(named_setup(name).protocol) for name in names):
+            return self._apart.ask(act, *asked)
+        return ACTS[act](*asked)
+
     def _run(self, said: Said) -> Mapping[str, Any]:
-        text, names, judge = self._played(said)
-        return bench(text, names, judge, self.opened.path)
+        return self._bench(*self._played(said))
+
+    def _bench(self, text: str, names: list[str], judge: str | None) -> Mapping[str, Any]:
+        played = chosen(self._script(text, names), names)
+        told: Mapping[str, Any] = self._do("bench", played, text, names, judge, self.opened.path)
+        return told
 
     def _edit(self, said: Said) -> Mapping[str, Any]:
         text, names, judge = self._played(said)
         edit = said.get("edit")
         if not isinstance(edit, dict):
             raise InputError("edit says what to change")
-        made = edited(text, edit, names, self.opened.path)
-        self._script(made.text, names)
-        return {**bench(made.text, names, judge, self.opened.path), "note": made.note}
+        played = chosen(self._script(text, names), names)
+        made: Edited = self._do("edited", played, text, edit, names, self.opened.path)
+        return {**self._bench(made.text, names, judge), "note": made.note}
 
     def _text(self, said: Said) -> Mapping[str, Any]:
         text = _text(said, "text")
-        self._script(text, ())
-        return {"text": with_output(text, self.opened.path)}
+        own = own_name(self._script(text, ()).setup)
+        return {"text": self._do("text", [own], text, self.opened.path)}
 
     def _cut(self, said: Said) -> Mapping[str, Any]:
         text, _, judge = self._played(said)
         name = _text(said, "protocol") if "protocol" in said else ""
-        script = self._script(text, [name] if name else [])
-        done = play(script, chosen(script, [name])[0], relation_of(judge))
-        if done.run is None:
-            raise done.error or InputError("nothing was played")
-        deliveries = said.get("by") == "deliveries"
-        return cut_of(
-            execution(done.run, everybody(script), deliveries=deliveries), said.get("counts")
-        )
+        (name,) = chosen(self._script(text, [name] if name else []), [name])
+        asked = text, name, judge, said.get("counts"), said.get("by", "arrivals"), self.opened.path
+        told: Mapping[str, Any] = self._do("cut", [name], *asked)
+        return told
 
     def _find(self, said: Said) -> Mapping[str, Any]:
         name = _text(said, "protocol")
@@ -281,6 +286,9 @@ class Bench:
             str(self.opened.folder),
         )
         return {"job": self.finder.begin(search)}
+
+    def _stop(self, said: Said) -> Mapping[str, Any]:
+        return self.finder.stop(_text(said, "job"))
 
     def _exercise(self, said: Said) -> Mapping[str, Any]:
         one = exercises.opened(_text(said, "name"))

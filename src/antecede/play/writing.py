@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 
-from antecede.view.joining import as_title, filled, joined
+from antecede.pages.joining import as_title, filled, joined
 
 MODULES = "modules.txt"
 """Names the modules, in the order in which they import from each other."""
@@ -25,8 +25,8 @@ def code() -> str:
 
 
 def _read(name: str) -> str:
-    for package in ("antecede.play", "antecede.view"):
-        file = resources.files(package) / "page" / name
+    for floor in ("play", "view"):  # without importing the latter, which needs pyarrow
+        file = resources.files("antecede") / floor / "page" / name
         if file.is_file():
             return file.read_text(encoding="utf-8")
     raise FileNotFoundError(f"the page lacks {name}: install antecede again")

@@ -1,6 +1,6 @@
 """A page of a trace handed out by this machine: for traces that grow, or fit no one file.
 
-The locks are those of `antecede.view.guarded`. Nothing is ever written or run by a request.
+The locks are those of `antecede.pages.guarded`. Nothing is ever written or run by a request.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from antecede.errors import AntecedeError
-from antecede.view.guarded import NOTHING, Answer, Guarded, plain
+from antecede.pages.guarded import NOTHING, Answer, Guarded, plain
 from antecede.view.writing import served_page
 
 

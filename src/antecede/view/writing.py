@@ -14,7 +14,7 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
-from antecede.view.joining import as_title, filled, joined
+from antecede.pages.joining import as_title, filled, joined
 from antecede.view.picture import Picture
 
 MODULES: Final = (
