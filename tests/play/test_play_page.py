@@ -22,6 +22,28 @@ class Mine(Unordered):
 """
 
 
+OVERLAPS = """
+() => bench.views.flatMap(({ svg, picture }) => {
+  if (!picture) return [];
+  const words = [...svg.querySelectorAll(".label, .why, .stub .label")];
+  const boxes = words.map((one) => [one.textContent, one.getBBox()]);
+  const along = (p, q) => p.x + 1 < q.x + q.width && q.x + 1 < p.x + p.width;
+  const across = (p, q) => p.y + 4 < q.y + q.height && q.y + 4 < p.y + p.height;
+  const found = [];
+  boxes.forEach(([a, p], k) => boxes.slice(k + 1).forEach(([b, q]) => {
+    if (along(p, q) && across(p, q)) found.push(`${a} on ${b}`);
+  }));
+  for (const [a, p] of boxes) {
+    if (p.x < -1 || p.x + p.width > picture.width + 1) found.push(`${a} is cut off at a side`);
+    if (p.y < -1 || p.y + p.height > picture.height + 3) found.push(`${a} is cut off`);
+  }
+  if (picture.labels.length < picture.marks.length) found.push("a mark without its name");
+  return found;
+})
+"""
+"""What is wrong with the words of the pictures; boxes are higher than their letters."""
+
+
 def texts(shown: Any) -> list[str]:
     """Return the actions on the bench."""
     found: list[str] = shown.evaluate("bench.bench.commands.map((one) => one.text)")
@@ -45,7 +67,8 @@ def mark(shown: Any, run: int, label: str, member: str) -> tuple[float, float]:
         """([run, label, member]) => {
           const { svg, picture, run: of } = bench.views[run];
           const box = svg.getBoundingClientRect();
-          const found = picture.marks.find((one) => one.label === label && of.lanes[one.lane].name === member);
+          const found = picture.marks.find(
+            (one) => one.label === label && of.lanes[one.lane].name === member);
           return [box.left + found.x, box.top + found.y];
         }""",
         [run, label, member],
@@ -59,7 +82,8 @@ def place(shown: Any, run: int, time: float, member: str) -> tuple[float, float]
         """([run, time, member]) => {
           const { svg, picture, run: of } = bench.views[run];
           const box = svg.getBoundingClientRect();
-          return [box.left + picture.x(time), box.top + picture.laneY[of.lanes.findIndex((one) => one.name === member)]];
+          const lane = of.lanes.findIndex((one) => one.name === member);
+          return [box.left + picture.x(time), box.top + picture.laneY[lane]];
         }""",
         [run, time, member],
     )
@@ -72,7 +96,8 @@ def stub(shown: Any, label: str, member: str) -> tuple[float, float]:
         """([label, member]) => {
           const { svg, picture, run } = bench.views[0];
           const box = svg.getBoundingClientRect();
-          const found = picture.stubs.find((one) => one && one.arrow.label === label && run.lanes[one.arrow.target].name === member);
+          const found = picture.stubs.find((one) =>
+            one && one.arrow.label === label && run.lanes[one.arrow.target].name === member);
           return [box.left + found.x, box.top + found.y];
         }""",
         [label, member],
@@ -673,18 +698,4 @@ def test_no_words_lie_on_each_other(benches: Benches, width: int) -> None:
         protocols = ["unordered", "fifo", "bss"] if text == OVERTAKING else []
         asked = {"text": text, "protocols": protocols, "judge": None}
         assert shown.evaluate("moment => bench.show(moment)", asked) is None
-        overlaps = shown.evaluate(
-            """() => bench.views.flatMap(({ svg, picture }) => {
-              if (!picture) return [];
-              const words = [...svg.querySelectorAll(".label, .why, .stub .label")];
-              const boxes = words.map((one) => [one.textContent, one.getBBox()]);
-              const found = [];
-              boxes.forEach(([a, p], k) => boxes.slice(k + 1).forEach(([b, q]) => {
-                if (p.x + 1 < q.x + q.width && q.x + 1 < p.x + p.width && p.y + 4 < q.y + q.height && q.y + 4 < p.y + p.height) found.push(`${a} on ${b}`);
-              }));
-              const cut = boxes.filter(([, p]) => p.x < -1 || p.x + p.width > picture.width + 1 || p.y < -1 || p.y + p.height > picture.height + 3);
-              return [...found, ...cut.map(([a]) => `${a} is cut off`),
-                      ...(picture.labels.length < picture.marks.length ? ["a mark without its name"] : [])];
-            })"""
-        )
-        assert overlaps == [], text
+        assert shown.evaluate(OVERLAPS) == [], text
