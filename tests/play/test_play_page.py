@@ -22,6 +22,28 @@ class Mine(Unordered):
 """
 
 
+OVERLAPS = """
+() => bench.views.flatMap(({ svg, picture }) => {
+  if (!picture) return [];
+  const words = [...svg.querySelectorAll(".label, .why, .stub .label")];
+  const boxes = words.map((one) => [one.textContent, one.getBBox()]);
+  const along = (p, q) => p.x + 1 < q.x + q.width && q.x + 1 < p.x + p.width;
+  const across = (p, q) => p.y + 4 < q.y + q.height && q.y + 4 < p.y + p.height;
+  const found = [];
+  boxes.forEach(([a, p], k) => boxes.slice(k + 1).forEach(([b, q]) => {
+    if (along(p, q) && across(p, q)) found.push(`${a} on ${b}`);
+  }));
+  for (const [a, p] of boxes) {
+    if (p.x < -1 || p.x + p.width > picture.width + 1) found.push(`${a} is cut off at a side`);
+    if (p.y < -1 || p.y + p.height > picture.height + 3) found.push(`${a} is cut off`);
+  }
+  if (picture.labels.length < picture.marks.length) found.push("a mark without its name");
+  return found;
+})
+"""
+"""What is wrong with the words of the pictures; boxes are higher than their letters."""
+
+
 def texts(shown: Any) -> list[str]:
     """Return the actions on the bench."""
     found: list[str] = shown.evaluate("bench.bench.commands.map((one) => one.text)")
@@ -45,7 +67,8 @@ def mark(shown: Any, run: int, label: str, member: str) -> tuple[float, float]:
         """([run, label, member]) => {
           const { svg, picture, run: of } = bench.views[run];
           const box = svg.getBoundingClientRect();
-          const found = picture.marks.find((one) => one.label === label && of.lanes[one.lane].name === member);
+          const found = picture.marks.find(
+            (one) => one.label === label && of.lanes[one.lane].name === member);
           return [box.left + found.x, box.top + found.y];
         }""",
         [run, label, member],
@@ -59,7 +82,8 @@ def place(shown: Any, run: int, time: float, member: str) -> tuple[float, float]
         """([run, time, member]) => {
           const { svg, picture, run: of } = bench.views[run];
           const box = svg.getBoundingClientRect();
-          return [box.left + picture.x(time), box.top + picture.laneY[of.lanes.findIndex((one) => one.name === member)]];
+          const lane = of.lanes.findIndex((one) => one.name === member);
+          return [box.left + picture.x(time), box.top + picture.laneY[lane]];
         }""",
         [run, time, member],
     )
@@ -72,7 +96,8 @@ def stub(shown: Any, label: str, member: str) -> tuple[float, float]:
         """([label, member]) => {
           const { svg, picture, run } = bench.views[0];
           const box = svg.getBoundingClientRect();
-          const found = picture.stubs.find((one) => one && one.arrow.label === label && run.lanes[one.arrow.target].name === member);
+          const found = picture.stubs.find((one) =>
+            one && one.arrow.label === label && run.lanes[one.arrow.target].name === member);
           return [box.left + found.x, box.top + found.y];
         }""",
         [label, member],
@@ -474,12 +499,12 @@ def test_ones_own_protocol_is_played_again_when_its_file_changes(
 ) -> None:
     file = tmp_path / "own.py"
     file.write_text(OWN, encoding="utf-8")
-    shown = benches(
-        protocols=(f"{file}:Mine", "bss"), path=tmp_path / "bench.scenario", hash=""
-    )
+    shown = benches(protocols=(f"{file}:Mine", "bss"), path=tmp_path / "bench.scenario", hash="")
     shown.select_option("#judge", "causal")
     settled(shown, "bench.bench.runs[0].violations.length === 1")
-    file.write_text(OWN.replace("plain.unordered", "vector.bss").replace("Unordered", "Bss"), encoding="utf-8")
+    file.write_text(
+        OWN.replace("plain.unordered", "vector.bss").replace("Unordered", "Bss"), encoding="utf-8"
+    )
     said(shown, "The file has changed")
     settled(shown, "bench.bench.runs[0].violations.length === 0")
     assert kinds(shown, 0, "P3") == ["hold b", "deliver a", "deliver b"]
@@ -617,6 +642,55 @@ def test_a_phone_has_it_all(benches: Benches) -> None:
         assert shown.locator(selector).first.bounding_box()["height"] >= 36, selector
 
 
+def test_a_finger_drags_an_arrival(benches: Benches) -> None:
+    shown = benches(judge="causal", width=800, height=700)
+    line = shown.context.new_cdp_session(shown)
+    line.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
+
+    def touch(kind: str, *points: tuple[float, float]) -> None:
+        told = [{"x": x, "y": y} for x, y in points]
+        line.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": told})
+
+    start, end = mark(shown, 0, "b", "P3"), place(shown, 0, 6.6, "P3")
+    touch("touchStart", start)
+    for part in (0.25, 0.5, 0.75, 1.0):
+        touch("touchMove", (start[0] + part * (end[0] - start[0]), start[1] + 4))
+    assert shown.locator(".ghost-words").count() == 1
+    touch("touchEnd")
+    settled(shown, "bench.bench.commands[4].text === 'arrive P3 b'")
+    # The empty part of a picture scrolls the page instead.
+    before = shown.evaluate("document.getElementById('middle').scrollTop")
+    x, y = place(shown, 0, 0.6, "P2")
+    touch("touchStart", (x, y + 22))
+    for k in range(1, 9):
+        touch("touchMove", (x, y + 22 - 12 * k))
+    touch("touchEnd")
+    settled(shown, f"document.getElementById('middle').scrollTop > {before}")
+
+
+def test_a_large_scene_is_still_quick(benches: Benches) -> None:
+    members = [f"M{k}" for k in range(8)]
+    lines = [f"protocol bss\nmembers {' '.join(members)}\n"]
+    for k in range(20):
+        sender = members[k % 8]
+        lines.append(f"send {sender} x{k}")
+        lines += [f"arrive {one} x{k}" for one in members if one != sender]
+    shown = benches("\n".join(lines) + "\n", ("unordered", "fifo", "bss"))
+    took = shown.evaluate(
+        """() => {
+          const begun = performance.now();
+          bench.build();
+          const built = performance.now();
+          for (let k = 0; k < 10; k++) bench.goTo(80 + k);
+          return [built - begun, (performance.now() - built) / 10];
+        }"""
+    )
+    assert took[0] < 4000
+    assert took[1] < 400
+    shown.keyboard.press("End")
+    assert shown.inner_text("#where") == "step 160 of 160"
+
+
 @pytest.mark.parametrize("width", [1000, 1280, 1920])
 def test_no_words_lie_on_each_other(benches: Benches, width: int) -> None:
     shown = benches(judge="causal", width=width, height=800)
@@ -624,18 +698,4 @@ def test_no_words_lie_on_each_other(benches: Benches, width: int) -> None:
         protocols = ["unordered", "fifo", "bss"] if text == OVERTAKING else []
         asked = {"text": text, "protocols": protocols, "judge": None}
         assert shown.evaluate("moment => bench.show(moment)", asked) is None
-        overlaps = shown.evaluate(
-            """() => bench.views.flatMap(({ svg, picture }) => {
-              if (!picture) return [];
-              const words = [...svg.querySelectorAll(".label, .why, .stub .label")];
-              const boxes = words.map((one) => [one.textContent, one.getBBox()]);
-              const found = [];
-              boxes.forEach(([a, p], k) => boxes.slice(k + 1).forEach(([b, q]) => {
-                if (p.x + 1 < q.x + q.width && q.x + 1 < p.x + p.width && p.y + 4 < q.y + q.height && q.y + 4 < p.y + p.height) found.push(`${a} on ${b}`);
-              }));
-              const cut = boxes.filter(([, p]) => p.x < -1 || p.x + p.width > picture.width + 1 || p.y < -1 || p.y + p.height > picture.height + 3);
-              return [...found, ...cut.map(([a]) => `${a} is cut off`),
-                      ...(picture.labels.length < picture.marks.length ? ["a mark without its name"] : [])];
-            })"""
-        )
-        assert overlaps == [], text
+        assert shown.evaluate(OVERLAPS) == [], text

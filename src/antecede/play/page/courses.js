@@ -29,13 +29,16 @@ const SHAPES = [
 ];
 
 /** [start, control, control, end], each [x, y]: the first shape that stays clear of `marks`, or the
- * one that comes least near to any. `before` returns the course as part of a whole list of shapes. */
+ * one that comes least near to any. `reach`: how large marks are drawn. */
 export function courseOf(start, end, marks, reach = 1) {
   let best = null;
   let widest = -1;
+  const far = 110 * reach; // no shape reaches farther to the side
+  const [low, high] = [Math.min(start[0], end[0]) - far, Math.max(start[0], end[0]) + far];
+  const near = marks.filter(([x]) => x >= low && x <= high);
   for (const shape of SHAPES) {
     const found = bent(start, end, shape, reach);
-    const room = roomOf(found, marks);
+    const room = roomOf(found, near, widest);
     if (room >= CLEAR * reach) return found;
     if (room > widest) [best, widest] = [found, room];
   }
@@ -60,13 +63,18 @@ export function pointOn([a, b, c, d], part) {
   return [of(0), of(1)];
 }
 
-function roomOf(course, marks) {
+/** How near a course comes to a mark; at most `enough`, it may be less. */
+function roomOf(course, marks, enough) {
   let least = Infinity;
   for (let k = 1; k < SAMPLES; k++) {
     const [x, y] = pointOn(course, k / SAMPLES);
-    for (const [mx, my] of marks) least = Math.min(least, Math.hypot(x - mx, y - my));
+    for (const [mx, my] of marks) {
+      const square = (x - mx) * (x - mx) + (y - my) * (y - my);
+      if (square < least) least = square;
+    }
+    if (least <= enough * enough && enough >= 0) break;
   }
-  return least;
+  return Math.sqrt(least);
 }
 
 /** A course as short straight lines [x1, y1, x2, y2]. */

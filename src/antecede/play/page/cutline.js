@@ -78,6 +78,11 @@ export class CutLine {
     if (turn === this.waiting) this.app.redraw();
   }
 
+  /** A text that changes when the cut in a run's picture does. */
+  stateFor(run) {
+    return this.on && run === this.run ? JSON.stringify([this.counts, this.said, this.dragged ?? null]) : "";
+  }
+
   /** Which arrows the picture marks: `crossing` prove that it is inconsistent, `channels` are on their way. */
   marksFor(run) {
     if (!this.on || run !== this.run) return null;

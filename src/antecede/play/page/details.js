@@ -102,7 +102,7 @@ export function legend() {
   const lines = [
     ["●", "sent"], ["◆", "arrived and delivered, or delivered later"], ["○ ▨", "arrived, held back: the hatched bar says what it waits for"],
     ["✗", "delivered too early by the order that is judged by: a violation"], ["✕", "lost, or discarded"], ["⠿", "a copy on its way: drag it to where it arrives"],
-    ["•", "arrived at a super peer, which passes it on"],
+    ["•", "arrived at a super peer, which passes it on; or what a member sends of its own accord"],
   ];
   return [el("h3", {}, "Marks"), el("dl", {}, lines.map(([mark, what]) => [el("dt", {}, mark), el("dd", {}, what)]))];
 }

@@ -12,26 +12,46 @@ export function shape(name, given = {}, ...children) {
   return made;
 }
 
-/** What is drawn is redrawn: `step` steps are done; `app.chosen` is marked. */
-export function drawInto(svg, picture, step, key, chosen, cut) {
+/** Draw a picture; returns what shows another step in it: a function of the steps done.
+ *
+ * `chosen` is marked, and what `cut` says crosses it.
+ */
+export function drawInto(svg, picture, key, chosen, cut) {
+  const live = [];
   svg.setAttribute("viewBox", `0 0 ${picture.width} ${picture.height}`);
   svg.setAttribute("width", picture.width);
   svg.setAttribute("height", picture.height);
   svg.replaceChildren(
     hatching(key, picture.unit),
-    ...gridOf(picture, step, chosen),
+    ...gridOf(picture, chosen, live),
     ...lanesOf(picture),
-    ...picture.bars.flatMap((bar) => barShapes(picture, bar, step, key)),
-    ...picture.arrows.map((arrow) => arrowShape(picture, arrow, step, chosen, cut)),
-    ...nowOf(picture, step),
-    ...picture.marks.map((mark) => markShape(picture, mark, step, chosen)),
-    ...picture.arrows.filter((arrow) => !arrow.marked).map((arrow) => passedOn(picture, arrow, step)),
-    ...picture.labels.map((label) => labelShape(picture, label, step)),
-    ...picture.bars.filter((bar) => bar.text).map((bar) => whyShape(picture, bar, step)),
-    ...picture.stubs.filter(Boolean).map((stub) => stubShape(picture, stub, step, chosen)),
+    ...picture.bars.flatMap((bar) => barShapes(picture, bar, key, live)),
+    ...picture.arrows.map((arrow) => arrowShape(picture, arrow, chosen, cut, live)),
+    nowLine(picture, live),
+    ...picture.marks.map((mark) => markShape(picture, mark, chosen, live)),
+    ...picture.arrows.filter((arrow) => !arrow.told).map((arrow) => passedOn(picture, arrow.course[0], arrow.begin, live)),
+    ...picture.arrows.filter((arrow) => !arrow.marked).map((arrow) => passedOn(picture, arrow.course[3], arrow.arrives, live)),
+    ...picture.labels.map((label) => labelShape(picture, label, live)),
+    ...picture.bars.filter((bar) => bar.text).map((bar) => whyShape(picture, bar, live)),
+    ...picture.stubs.filter(Boolean).map((stub) => stubShape(picture, stub, chosen)),
     shape("g", { class: "over" }),
   );
+  return (step) => live.forEach((change) => change(step));
 }
+
+/** An element whose class follows the step: nothing else is laid out anew while one steps. */
+function following(live, element, css) {
+  let last = null;
+  live.push((step) => {
+    const now = css(step);
+    if (now !== last) element.setAttribute("class", now);
+    last = now;
+  });
+  return element;
+}
+
+/** `base`, and faint where it happens in step `begin` or later. */
+const faint = (base, begin) => (step) => (begin >= step ? `${base} later` : base);
 
 function hatching(key, unit) {
   return shape("defs", {},
@@ -40,15 +60,16 @@ function hatching(key, unit) {
       shape("rect", { class: "hatch-line", width: 2.5 * unit, height: 8 * unit })));
 }
 
-function gridOf(picture, step, chosen) {
+function gridOf(picture, chosen, live) {
   const { unit } = picture;
   return picture.columns.flatMap((column, k) => {
     const [left, right] = [picture.seam(k), picture.x(column.end + 0.5)];
-    const now = k === step - 1 && step < picture.columns.length;
-    const picked = chosen?.command === column.command;
+    const picked = chosen?.command === column.command ? "column picked" : "column";
+    const band = shape("rect", { x: left, y: 0, width: right - left, height: picture.height });
+    const number = shape("text", { x: picture.x((column.begin + column.end) / 2), y: 11 * unit, "text-anchor": "middle", "font-size": 12 * unit }, String(k + 1));
     return [
-      shape("rect", { class: `column${now ? " now" : ""}${picked ? " picked" : ""}`, x: left, y: 0, width: right - left, height: picture.height }),
-      shape("text", { class: `number${k >= step ? " later" : ""}`, x: picture.x((column.begin + column.end) / 2), y: 11 * unit, "text-anchor": "middle", "font-size": 12 * unit }, String(k + 1)),
+      following(live, band, (step) => (k === step - 1 && step < picture.columns.length ? `${picked} now` : picked)),
+      following(live, number, faint("number", k)),
     ];
   });
 }
@@ -63,36 +84,49 @@ function lanesOf(picture) {
   });
 }
 
-function barShapes(picture, bar, step, key) {
+/** What is held so far, and fainter for how long it will be. */
+function barShapes(picture, bar, key, live) {
   const [left, top, right, bottom] = bar.box;
-  const now = nowX(picture, step);
-  const rect = (from, to, css) => to - from > 0.5 &&
-    shape("rect", { class: css, x: from, y: top, width: to - from, height: bottom - top, rx: 3, fill: `url(#hatch-${key})`, "stroke-width": 1.5 * picture.unit });
-  const done = bar.begin >= step ? left : Math.min(right, Math.max(left + 4, now));
-  return [rect(left, done, "bar"), rect(done, right, "bar later")].filter(Boolean);
+  const rect = (css) => shape("rect", { class: css, y: top, height: bottom - top, rx: 3, fill: `url(#hatch-${key})`, "stroke-width": 1.5 * picture.unit });
+  const [held, ahead] = [rect("bar"), rect("bar later")];
+  const set = (made, from, to) => {
+    made.setAttribute("x", from);
+    made.setAttribute("width", Math.max(0, to - from));
+    made.setAttribute("visibility", to - from > 0.5 ? "visible" : "hidden");
+  };
+  live.push((step) => {
+    const done = bar.begin >= step ? left : Math.min(right, Math.max(left + 4, nowX(picture, step)));
+    set(held, left, done);
+    set(ahead, done, right);
+  });
+  return [held, ahead];
 }
 
 function nowX(picture, step) {
   return step >= picture.columns.length ? Infinity : picture.seam(step);
 }
 
-function arrowShape(picture, arrow, step, chosen, cut) {
+function arrowShape(picture, arrow, chosen, cut, live) {
   const crossing = cut?.crossing.has(crossKey(picture, arrow));
   const channel = cut?.channels.has(crossKey(picture, arrow));
   const css = ["flight"];
-  if (arrow.begin >= step) css.push("later");
-  else if (arrow.arrives >= step) css.push("flying");
-  if (arrow.late && arrow.arrives < step) css.push("late");
   if (crossing) css.push("crossing");
   if (channel) css.push("channel");
   if (chosen && arrow.label === chosen.label && (chosen.kind === "send" || arrow.arrive_command === chosen.command)) css.push("chosen");
   const lanes = picture.run.lanes;
   const far = arrow.flying ? "on its way" : "";
   const short = arrow.stub ? 1 : undefined;
-  return shape("g", { class: css.join(" ") },
+  const base = css.join(" ");
+  const state = (step) => {
+    if (arrow.begin >= step) return `${base} later`;
+    if (arrow.arrives >= step) return `${base} flying`;
+    return arrow.late ? `${base} late` : base;
+  };
+  const made = shape("g", {},
     shape("title", {}, plain(`${arrow.label}: ${lanes[arrow.source].name} → ${lanes[arrow.target].name} ${far}`, 300)),
     shape("path", { class: "shaft", d: shaftOf(arrow.course, picture.unit, short), "stroke-width": 2 * picture.unit }),
     shape("polygon", { class: "head", points: headOf(arrow.course, picture.unit, short) }));
+  return following(live, made, state);
 }
 
 export function crossKey(picture, arrow) {
@@ -100,10 +134,14 @@ export function crossKey(picture, arrow) {
   return JSON.stringify([arrow.label, lanes[arrow.source].name, lanes[arrow.target].name]);
 }
 
-function nowOf(picture, step) {
-  if (step >= picture.columns.length) return [];
-  const x = nowX(picture, step);
-  return [shape("line", { class: "now-line", x1: x, y1: 4, x2: x, y2: picture.height, "stroke-width": 2 * picture.unit })];
+function nowLine(picture, live) {
+  const made = shape("line", { class: "now-line", y1: 4, y2: picture.height, "stroke-width": 2 * picture.unit });
+  live.push((step) => {
+    const x = nowX(picture, step);
+    made.setAttribute("visibility", x === Infinity ? "hidden" : "visible");
+    if (x !== Infinity) for (const end of ["x1", "x2"]) made.setAttribute(end, x);
+  });
+  return made;
 }
 
 const VERBS = {
@@ -117,15 +155,14 @@ export function markWords(picture, mark) {
   return plain(`${name}: ${mark.label} ${VERBS[mark.kind] ?? ""} ${mark.note}`.trim(), 300);
 }
 
-function markShape(picture, mark, step, chosen) {
-  const css = ["mark", mark.wrong ? "wrong" : mark.kind];
-  if (mark.step >= step) css.push("later");
+function markShape(picture, mark, chosen, live) {
   const picked = chosen && chosen.command === mark.command && chosen.lane === mark.lane && chosen.label === mark.label;
-  return shape("g", { class: css.join(" ") },
+  const made = shape("g", {},
     shape("title", {}, markWords(picture, mark)),
     picked ? shape("circle", { class: "ring", cx: mark.x, cy: mark.y, r: 14 * picture.unit, "stroke-width": 2.5 * picture.unit }) : null,
     signOf(mark.wrong ? "wrong" : mark.kind, mark.x, mark.y, picture.unit),
     shape("circle", { class: "grip", cx: mark.x, cy: mark.y, r: 18 * picture.unit }));
+  return following(live, made, faint(`mark ${mark.wrong ? "wrong" : mark.kind}`, mark.step));
 }
 
 /** The sign of a kind of mark around a point. */
@@ -155,27 +192,24 @@ export function signOf(kind, x, y, unit) {
   return shape("path", { class: "sign", d: `M${at(0, -11)}L${at(0, 11)}`, ...width });
 }
 
-function passedOn(picture, arrow, step) {
-  const [x, y] = arrow.course[3];
-  return shape("g", { class: `mark passed${arrow.arrives >= step ? " later" : ""}` },
+/** Where a copy is handed on by a super peer, or begins of its sender's own accord. */
+function passedOn(picture, [x, y], begin, live) {
+  const made = shape("g", {},
     shape("circle", { class: "sign", cx: x, cy: y, r: 4.5 * picture.unit }), shape("circle", { class: "grip", cx: x, cy: y, r: 18 * picture.unit }));
+  return following(live, made, faint("mark passed", begin));
 }
 
-function labelShape(picture, label, step) {
-  const css = ["label"];
-  if (label.mark.wrong) css.push("bad");
-  if (label.step >= step) css.push("later");
-  return shape("text", { class: css.join(" "), x: label.x, y: label.y, "text-anchor": "middle", "font-size": 15 * picture.unit }, label.text);
+function labelShape(picture, label, live) {
+  const made = shape("text", { x: label.x, y: label.y, "text-anchor": "middle", "font-size": 15 * picture.unit }, label.text);
+  return following(live, made, faint(label.mark.wrong ? "label bad" : "label", label.step));
 }
 
-function whyShape(picture, bar, step) {
-  const css = ["why"];
-  if (!bar.text.inside) css.push("beside");
-  if (bar.begin >= step) css.push("later");
-  return shape("text", { class: css.join(" "), x: bar.text.x, y: bar.text.y, "font-size": 14 * picture.unit }, bar.text.text);
+function whyShape(picture, bar, live) {
+  const made = shape("text", { x: bar.text.x, y: bar.text.y, "font-size": 14 * picture.unit }, bar.text.text);
+  return following(live, made, faint(bar.text.inside ? "why" : "why beside", bar.begin));
 }
 
-function stubShape(picture, stub, step, chosen) {
+function stubShape(picture, stub, chosen) {
   const [left, top, right, bottom] = stub.box;
   const { unit } = picture;
   const names = picture.run.lanes;

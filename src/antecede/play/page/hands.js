@@ -15,6 +15,14 @@ export function takeInHand(app, view) {
     view.svg.classList.remove("dragging");
     held = null;
   };
+  // A finger on something that can be taken up does not scroll; touch-action alone does not reach
+  // shapes inside a picture in every browser.
+  view.svg.addEventListener("touchstart", (event) => {
+    if (event.touches.length > 1) return;
+    const box = view.svg.getBoundingClientRect();
+    const found = hit(app, view, event.touches[0].clientX - box.left, event.touches[0].clientY - box.top);
+    if (found && found.what !== "lane") event.preventDefault();
+  }, { passive: false });
   listen(view.svg, {
     grab: (x, y) => {
       held = hit(app, view, x, y);
@@ -31,7 +39,11 @@ export function takeInHand(app, view) {
       clear();
       if (taken) put(app, view, taken, x, y);
     },
-    cancelled: clear,
+    cancelled: () => {
+      clear();
+      app.cut.dragged = null;
+      app.redraw();
+    },
     click: (x, y) => {
       clear();
       clicked(app, view, x, y);

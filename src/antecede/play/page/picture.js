@@ -52,7 +52,7 @@ export class Picture {
     }
     this.tail = (stubs.size ? Math.max(...stubs.values()) : 0) + 16 * unit;
     const longest = Math.max(0, ...run.marks.map((mark) => widthOf(shortened(mark.label, LONGEST), 15 * unit, 600)));
-    const least = Math.max(36 * unit, Math.min(longest + 14 * unit, 150 * unit));
+    const least = Math.max(32 * unit, Math.min(0.62 * longest + 14 * unit, 110 * unit));
     const steps = this.end - BEFORE;
     this.stepWidth = Math.min(150 * unit, Math.max(least, (width - this.tail - 4) / steps));
     this.width = Math.max(width, steps * this.stepWidth + this.tail + 4);
@@ -148,6 +148,7 @@ export class Picture {
       begin: stepAt(this.columns, arrow.sent),
       arrives: arrow.flying ? Infinity : stepAt(this.columns, arrow.arrived),
       marked: arrow.flying || this.run.marks.some((mark) => mark.lane === arrow.target && mark.at === arrow.arrived),
+      told: this.run.marks.some((mark) => mark.lane === arrow.source && mark.at === arrow.sent),
       late: this.run.marks.some((mark) => mark.wrong && mark.lane === arrow.target && mark.label === arrow.label),
     };
   }

@@ -22,16 +22,32 @@ export class Placing {
     let least = Infinity;
     for (const box of candidates) {
       if (this.boxes.some((taken) => meet(box, taken))) continue;
-      const crossed = this.lines.reduce((sum, [piece, weight]) => sum + (crosses(box, piece) ? weight : 0), 0);
+      const crossed = this.crossed(box, least);
       if (crossed < least) [best, least] = [box, crossed];
+      if (least === 0) break; // the first that crosses nothing is the best there can be
     }
     if (best) this.boxes.push(best);
     return best;
+  }
+
+  /** What a box crosses, counted as far as `enough`. */
+  crossed(box, enough) {
+    let sum = 0;
+    for (const [piece, weight] of this.lines) {
+      if (apart(box, piece) || !crosses(box, piece)) continue;
+      sum += weight;
+      if (sum >= enough) break;
+    }
+    return sum;
   }
 }
 
 export function meet(a, b) {
   return a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+}
+
+function apart(box, [x1, y1, x2, y2]) {
+  return (x1 < box[0] && x2 < box[0]) || (x1 > box[2] && x2 > box[2]) || (y1 < box[1] && y2 < box[1]) || (y1 > box[3] && y2 > box[3]);
 }
 
 /** Whether a straight line touches a box (clipping after Liang and Barsky). */

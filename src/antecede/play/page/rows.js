@@ -13,7 +13,7 @@ function gapFor(app, high) {
   const runs = app.bench.runs.filter((run) => run.lanes?.length);
   const gaps = runs.reduce((sum, run) => sum + Math.max(1, run.lanes?.length - 1), 0);
   const fixed = runs.length * 104 * unit;
-  return Math.min(96 * unit, Math.max(46 * unit, (high - fixed) / Math.max(1, gaps)));
+  return Math.min(120 * unit, Math.max(46 * unit, (high - fixed) / Math.max(1, gaps)));
 }
 
 /** All rows anew; returns their views: {run, picture, svg, scroller, ...}. */
@@ -148,14 +148,22 @@ export function drawRow(app, view) {
   view.caption.textContent = plain(captionOf(app, run), 600);
   showVerdict(app, view);
   if (!picture) return;
-  const held = document.activeElement?.closest?.(".cut-handle")?.dataset.member;
-  const here = view.svg.contains(document.activeElement);
-  drawInto(view.svg, picture, app.step, view.index, app.chosen, app.cut.marksFor(run));
-  view.svg.setAttribute("aria-label", `${run.title}: ${picture.marks.map((mark) => markWords(picture, mark)).join("; ")}`);
-  view.svg.setAttribute("class", `picture${app.step < picture.columns.length ? " stepping" : ""}`);
-  app.cut.draw(view);
-  if (here && held !== undefined) app.cut.focus(view, held);
+  const cut = app.cut.stateFor(run);
+  if (!view.show || view.chosen !== app.chosen || view.cut !== cut) redrawPicture(app, view, cut);
+  view.show(app.step);
+  view.svg.classList.toggle("stepping", app.step < picture.columns.length);
   view.side.replaceChildren(memberTable(app, view));
+}
+
+/** The picture is made anew only where what is chosen or the cut has changed. */
+function redrawPicture(app, view, cut) {
+  const { run, picture, svg } = view;
+  const handle = svg.contains(document.activeElement) ? document.activeElement.closest(".cut-handle")?.dataset.member : undefined;
+  Object.assign(view, { chosen: app.chosen, cut });
+  view.show = drawInto(svg, picture, view.index, app.chosen, app.cut.marksFor(run));
+  svg.setAttribute("aria-label", `${run.title}: ${picture.marks.map((mark) => markWords(picture, mark)).join("; ")}`);
+  app.cut.draw(view);
+  if (handle !== undefined) app.cut.focus(view, handle);
 }
 
 function captionOf(app, run) {
