@@ -43,6 +43,9 @@ COMMANDS = {
     "explain": Command(
         "antecede.cli.explain", None, "draw a scenario: who waits for what, and why"
     ),
+    "play": Command(
+        "antecede.cli.play", None, "move a scene by hand in the browser, protocols side by side"
+    ),
     "audit": Command(
         "antecede.cli.audit.command", "trace", "what a trace says: orders, inversions, defects"
     ),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
-import webbrowser
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from antecede.causality.asking import WAYS, Causality, Event
+from antecede.cli.files.browser import open_browser, serve_until_interrupted
 from antecede.cli.files.output import check_writable, save_text
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
@@ -175,7 +174,7 @@ def _write(args: argparse.Namespace, trace: Trace) -> int:
     what = counted(shown.meta["events"], "event")
     print(f"{what}, {len(text) / 1e6:.1f} MB -> {out}")
     if args.out is None and not args.no_browser:
-        _open(out.as_uri())
+        open_browser(out.as_uri())
     return 0
 
 
@@ -200,18 +199,5 @@ def _cut_on_spark(args: argparse.Namespace) -> int:
 
 def _serve(args: argparse.Namespace, source: Source) -> int:
     serving = Serving(source, args.port)
-    print(f"{source.title} at {serving.url} (Ctrl-C ends it)", flush=True)
-    if not args.no_browser:
-        _open(serving.url)
-    try:
-        serving.serve()
-    except KeyboardInterrupt:
-        print("antecede: ended", file=sys.stderr)
-    finally:
-        serving.given_up()
+    serve_until_interrupted(serving, source.title, browser=not args.no_browser)
     return 0
-
-
-def _open(address: str) -> None:
-    if not webbrowser.open(address):
-        print("antecede: no browser could be opened: open it by hand", file=sys.stderr)

@@ -8,7 +8,8 @@ import { SvgContext } from "./svg.js";
 import { counted, plain } from "./words.js";
 import { hashOf, stateOf } from "./state.js";
 import { listen } from "./gestures.js";
-import { el, eventName, eventPanel, findingsPanel, helpPanel, membersPanel } from "./panels.js";
+import { el } from "./elements.js";
+import { eventName, eventPanel, findingsPanel, helpPanel, membersPanel } from "./panels.js";
 
 const PANELS = { findings: findingsPanel, members: membersPanel, event: eventPanel, help: helpPanel };
 const FULL = 4000; // lines of messages when nothing moves

@@ -4,22 +4,11 @@
 import { ORDERS } from "./lanes.js";
 import { spanOf, AXIS_WORDS } from "./axis.js";
 import { AGAIN, NOWHERE, UNDELIVERED } from "./scene.js";
+import { el } from "./elements.js";
 import { counted, plain } from "./words.js";
 
 const MANY = 100;
 const ORDER_WORDS = { ...AXIS_WORDS, ingest: "archive order", file_order: "as the file lists them" };
-
-/** An element with properties and children; texts become text nodes. */
-export function el(name, given = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(given)) {
-    if (key === "class") made.className = value;
-    else if (key in made && key !== "list") made[key] = value;
-    else made.setAttribute(key, value);
-  }
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
-  return made;
-}
 
 const goTo = (app, rows, label) =>
   el("button", { type: "button", class: "go", onclick: () => app.goTo(rows) }, label);
