@@ -179,6 +179,17 @@ def test_promises_that_a_protocol_does_not_take_are_left_out_and_told() -> None:
     assert bss["error"]["command"] == 0
 
 
+def test_who_takes_receivers_is_told() -> None:
+    text = "protocol ses\nmembers A B C\nsend A m to B\narrive B m\n"
+    ses, fifo = shown(text, "ses", "fifo")
+    assert ses["error"] is None
+    assert fifo["error"]["message"].endswith(
+        "cannot be given to; ses, sent, linear, physical, linear-physical can"
+    )
+    for name in ("ses", "sent"):
+        assert shown(text, name)[0]["error"] is None
+
+
 def test_roles_and_variants_are_told() -> None:
     text = "protocol hierarchical\ninternal S: A B\nexternal X\nsend A m\n"
     made = bench(text)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from time import monotonic
 from typing import Any, Final
 
@@ -25,7 +26,7 @@ from antecede.diagram.steps import stacked, widths
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.play.running import LIMIT_S, Noted, Played, own_name, play, prints
-from antecede.protocols.base import Relation
+from antecede.protocols.base import Addressing, Relation
 from antecede.protocols.options import option_text
 from antecede.protocols.registry import ENTRIES
 
@@ -147,6 +148,21 @@ def _columns(script: Script, runs: Sequence[ScriptRun]) -> list[dict[str, Any]]:
     return columns
 
 
+@cache
+def _taking(addressing: Addressing) -> tuple[str, ...]:
+    """Return the flat protocols whose `send` takes receivers, or topics."""
+    flat = (one for one in ENTRIES.values() if one.flat)
+    return tuple(one.name for one in flat if one.load().addressing is addressing)
+
+
+def _others(message: str) -> str:
+    """Return who can play what a protocol refuses for its receivers or topics, to add to that."""
+    for word, addressing in (("to", Addressing.MEMBERS), ("topics", Addressing.TOPICS)):
+        if message.endswith(f"cannot be given {word}"):
+            return f"; {', '.join(_taking(addressing))} can"
+    return ""
+
+
 # -- the runs ------------------------------------------------------------------------------------
 
 
@@ -204,6 +220,7 @@ def _error(script: Script, one: Played, index_of: Mapping[int, int]) -> dict[str
     if one.error is None:
         return None
     message, line = one.error.message, one.error.line
+    message += _others(message)
     index = index_of.get(line) if line is not None else None
     if one.run is None:
         if one.name != own_name(script.setup):

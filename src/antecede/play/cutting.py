@@ -10,7 +10,7 @@ receiving of a message is its delivery in place of its arrival.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from antecede.check.script.execution import ACKNOWLEDGED, Occurrence, ScriptRun
@@ -161,24 +161,25 @@ def consistent(of: Execution, cut: Cut) -> bool:
 
 
 def below(of: Execution, cut: Cut) -> dict[str, int]:
-    """Return the greatest consistent cut at or below this one."""
-    found, changed = dict(cut), True
-    while changed:
-        changed = False
-        for a, i, b, j in of.conditions():
-            if found[b] >= j and found[a] < i:
-                found[b], changed = j - 1, True
-    return found
+    """Return the greatest consistent cut at or below this one: effects without causes go out."""
+    return _mended(of, cut, lambda a, i, b, j: (b, j - 1))
 
 
 def above(of: Execution, cut: Cut) -> dict[str, int]:
-    """Return the least consistent cut at or above this one."""
-    found, changed = dict(cut), True
-    while changed:
-        changed = False
-        for a, i, b, j in of.conditions():
-            if found[b] >= j and found[a] < i:
-                found[a], changed = i, True
+    """Return the least consistent cut at or above this one: missing causes come in."""
+    return _mended(of, cut, lambda a, i, b, j: (a, i))
+
+
+def _mended(
+    of: Execution, cut: Cut, moved: Callable[[str, int, str, int], tuple[str, int]]
+) -> dict[str, int]:
+    """Return the cut that comes of moving a member wherever a condition is broken."""
+    found, conditions = dict(cut), of.conditions()
+    while broken := [
+        one for one in conditions if found[one[2]] >= one[3] and found[one[0]] < one[1]
+    ]:
+        member, count = moved(*broken[0])
+        found[member] = count
     return found
 
 
