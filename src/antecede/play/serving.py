@@ -29,8 +29,8 @@ from antecede.check.script.parse import Script, parse_script
 from antecede.errors import AntecedeError, InputError
 from antecede.pages.guarded import JSON, NOTHING, Answer, plain
 from antecede.play import exercises
-from antecede.play.apart import ACTS, Apart
-from antecede.play.bench import UNTITLED, check_size, chosen, parsed, variants_of
+from antecede.play.apart import ACTS, Apart, GivenUpError
+from antecede.play.bench import UNTITLED, bench, check_size, chosen, parsed, variants_of
 from antecede.play.editing import Edited
 from antecede.play.finding import Finder, Search
 from antecede.play.running import named_setup, own_name
@@ -113,7 +113,11 @@ class Opened:
             return False
 
     def try_protocols(self) -> None:
-        """Raise InputError or LocalError for a protocol, file or option that cannot be used."""
+        """Raise InputError or LocalError for a protocol, file or option that cannot be used.
+
+        InputError for a text with more than the bench shows, too.
+        """
+        check_size(parsed(self.text, self.path), self.protocols)
         for name in self.protocols:
             setup = named_setup(name)
             find_target(self.target(setup.protocol), options=setup.options)
@@ -241,9 +245,32 @@ class Bench:
         return self._bench(*self._played(said))
 
     def _bench(self, text: str, names: list[str], judge: str | None) -> Mapping[str, Any]:
-        played = chosen(self._script(text, names), names)
-        told: Mapping[str, Any] = self._do("bench", played, text, names, judge, self.opened.path)
+        played, path = chosen(self._script(text, names), names), self.opened.path
+        try:
+            told: Mapping[str, Any] = self._do("bench", played, text, names, judge, path)
+        except GivenUpError as error:
+            return bench(text, names, judge, path, self._failed(text, played, judge, error))
         return told
+
+    def _failed(
+        self, text: str, names: Sequence[str], judge: str | None, error: GivenUpError
+    ) -> Mapping[str, str]:
+        """Return which protocols end what plays them, and how: those in files, if there is one.
+
+        Where there are several, each is tried by itself; one that others do not stop is played with
+        them the next time.
+        """
+        own = [name for name in names if is_file_target(named_setup(name).protocol)]
+        found = dict.fromkeys(own, error.message)
+        if len(own) == 1:
+            return found
+        for name in own:
+            try:
+                self._apart.ask("bench", text, [name], judge, self.opened.path)
+                found[name] = "not shown: another file ended what played both; take that one away"
+            except GivenUpError as its:
+                found[name] = its.message
+        return found
 
     def _edit(self, said: Said) -> Mapping[str, Any]:
         text, names, judge = self._played(said)

@@ -77,15 +77,19 @@ class Script(NamedTuple):
 
 def load_script(path: str | Path) -> Script:
     """Read a script file; raises ScriptError with path, line and what to do."""
+    return parse_script(script_file(path), str(path))
+
+
+def script_file(path: str | Path) -> str:
+    """Return the text of a script file, without a byte order mark; raises ScriptError."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ScriptError(f"cannot be read: {error.strerror}", path=str(path)) from error
     except UnicodeDecodeError as error:
         raise ScriptError(
             f"is not UTF-8 text (byte {error.start}); scripts are text files", path=str(path)
         ) from error
-    return parse_script(text, str(path))
 
 
 def parse_script(text: str, path: str = "script") -> Script:
