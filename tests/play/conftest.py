@@ -77,6 +77,13 @@ class Benches:
         (said,) = (said for said in self._pages.wrong if "ERR_FAILED" in said)
         self._pages.wrong.remove(said)
 
+    def blocked(self) -> None:
+        """Take back what the page's policy forbade, which the test tried."""
+        forbidden = [said for said in self._pages.wrong if "Content Security Policy" in said]
+        assert forbidden
+        for said in forbidden:
+            self._pages.wrong.remove(said)
+
     def close(self) -> None:
         """End all servers."""
         for end in self._ends:
