@@ -125,6 +125,10 @@ def test_what_is_too_long_or_no_json_is_refused(asked: Asked) -> None:
     assert asked.said("run", b"x" * (MOST_BYTES + 1))[0] == 413
     assert asked.said("run", b"", Content_Length="-1")[0] == 411
     assert asked.said("run", b"", Content_Length="9" * 400)[0] == 413
+    assert asked.said("run", b"", Content_Length="0" * 12 + "2000000")[0] == 413
+    assert asked.said("run", b"", Content_Length="0" * 5_000)[0] == 413
+    assert asked.ask("GET", "ftp://[/x")[0] == 404
+    assert asked.ask("GET", asked.word + "start?x=1#y/../z")[0] == 200
     for body in (b"", b"[]", b"nothing", b"[" * 100_000, b'{"text": "\xff"}', b"9" * 5_000):
         status, answer, _ = asked.said("run", body)
         assert status == 422
@@ -365,12 +369,13 @@ def test_whatever_an_own_class_does_the_bench_goes_on(files: Path, does: str, sa
     try:
         (name,) = asked.get("start")["own"]
         text = "protocol fifo\nmembers A B\n\nsend A m\narrive B m\n"
-        status, body, _ = asked.said(
-            "run", json.dumps({"text": text, "protocols": [name]}).encode()
-        )
-        told = json.loads(body)
-        words = told["error"] if status == 422 else told["runs"][0]["error"]["message"]
-        assert says in words
+        runs = asked.say("run", text=text, protocols=["bss", name])["runs"]
+        assert (runs[0]["error"], runs[1]["own"]) == (None, True)
+        assert says in runs[1]["error"]["message"]
+        edit = {"kind": "add", "at": 2, "line": "tick 1"}
+        told = asked.say("edit", text=text, protocols=[name, "bss"], edit=edit)
+        assert [one["text"] for one in told["commands"]][2:] == ["tick 1"]
+        assert says in told["runs"][0]["error"]["message"]
         own.write_text(code.replace(does, "return [Deliver(message)]"), encoding="utf-8")
         assert asked.say("run", text=text, protocols=[name, "fifo"])["runs"][0]["error"] is None
         edit = {"kind": "remove", "command": 1}
@@ -383,6 +388,24 @@ def test_whatever_an_own_class_does_the_bench_goes_on(files: Path, does: str, sa
         asked.end()
 
 
+def test_of_several_files_the_one_that_ends_the_process_is_told(files: Path) -> None:
+    own = files / "own.py"
+    code = own.read_text("utf-8").replace("return [Deliver(message)]", "import os; os._exit(4)", 1)
+    own.write_text(code, encoding="utf-8")
+    asked = Asked(Opened(protocols=[f"{files}/other.py:Careless", f"{own}:Careless"]))
+    try:
+        names = asked.get("start")["own"]
+        text = "protocol fifo\nmembers A B\n\nsend A m\narrive B m\n"
+        runs = asked.say("run", text=text, protocols=[*names, "fifo"])["runs"]
+        assert [run["error"] is None for run in runs] == [True, False, True]
+        assert "(exit code 4)" in runs[1]["error"]["message"]
+        move = {"kind": "move", "command": 1, "to": 2}
+        told = asked.refused("edit", text=text, protocols=[names[1]], edit=move)
+        assert "(exit code 4)" in told["error"]
+    finally:
+        asked.end()
+
+
 @pytest.mark.slow
 def test_a_class_that_catches_what_ends_it_is_given_up(
     files: Path, capfd: pytest.CaptureFixture[str]
@@ -391,8 +414,8 @@ def test_a_class_that_catches_what_ends_it_is_given_up(
     try:
         (name,) = asked.get("start")["own"]
         text = "protocol fifo\nmembers A B\n\nsend A m\narrive B m\n"
-        told = asked.refused("run", text=text, protocols=[name])
-        assert "did not return and caught what stops it" in told["error"]
+        (run,) = asked.say("run", text=text, protocols=[name])["runs"]
+        assert "did not return and caught what stops it" in run["error"]["message"]
         assert "own.py, line" in capfd.readouterr().err
         assert asked.say("run", text=text, protocols=["fifo"])["runs"][0]["error"] is None
     finally:

@@ -210,7 +210,7 @@ class _Parser:
         match arguments:
             case [at, offset] if _number(offset):
                 clocks = dict(self.setup.clocks)
-                clocks[at] = down_ns(Decimal(offset), f"the clock of {at}")
+                clocks[at] = self._ns(offset, f"the clock of {at}")
                 self.setup = self.setup._replace(clocks=tuple(clocks.items()))
                 return
         raise self.error("write 'clock MEMBER SECONDS': by how much its clock is off")
@@ -252,9 +252,15 @@ class _Parser:
 
     def _tick(self, arguments: Sequence[str]) -> Action:
         match arguments:
-            case [seconds] if _positive(seconds):
+            case [seconds] if _positive(seconds) and self._ns(seconds, "the time") > 0:
                 return Tick(float(seconds))
-        raise self.error("write 'tick SECONDS', a number above 0")
+        raise self.error("write 'tick SECONDS', a number above 0 (a nanosecond is the least)")
+
+    def _ns(self, seconds: str, what: str) -> int:
+        try:
+            return down_ns(Decimal(seconds), what)
+        except LocalError as error:
+            raise self.error(str(error)) from error
 
     def _state(self, arguments: Sequence[str]) -> Action:
         match arguments:
