@@ -30,7 +30,7 @@ SPARK: Final = "spark"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede view`."""
-    add_read_arguments(parser)
+    add_read_arguments(parser, text=True)
     parser.add_argument(
         "--around",
         metavar="ID",
