@@ -196,7 +196,7 @@ def test_what_is_not_there_is_refused_with_what_looks_like_it() -> None:
     asked = Causality(table_of([*FORK, Event(id="abc", member="m")]))
     with pytest.raises(InputError, match=r"no event has the id ab; there are abc"):
         asked.past("ab")
-    with pytest.raises(InputError, match="b at m is not in the trace; the id b is, at n$"):
+    with pytest.raises(InputError, match=r"b at m is not in the trace; the id b is, at n$"):
         asked.past(Named("b", "m"))
     with pytest.raises(InputError, match="by= is one of"):
         Causality(table_of(FORK), by="magic")
