@@ -78,6 +78,21 @@ def test_the_end_of_a_span_is_in_sight(opened: Opened) -> None:
     assert shown.evaluate("antecede.scene.high") <= 1
 
 
+def test_a_few_times_far_off_do_not_make_a_dot_of_the_others(opened: Opened) -> None:
+    year = 365 * 86_400_000
+    rows = [moved("send", f"m{k}", f"p{k % 3}", k) for k in range(400)]
+    shown = opened(trace_of([*rows, moved("send", "odd", "p0", year)]))
+    low, high = shown.evaluate(SEEN)
+    assert 390 * MS < high - low < 500 * MS
+    assert "1 event far off in time: All shows them too" in shown.inner_text("#status")
+    shown.click("#all")
+    assert shown.evaluate("antecede.view.x1") > year * MS
+    shown.wait_for_timeout(300)
+    assert "far off" not in shown.inner_text("#status")
+    even = opened(trace_of([*rows, moved("send", "late", "p0", 900)]))
+    assert even.evaluate("antecede.view.x1") > 900 * MS  # near enough to be seen with them
+
+
 def test_only_these_shows_all_of_them_and_gives_back_what_was_seen(opened: Opened) -> None:
     shown = opened(crowd())
     before = shown.evaluate(SEEN)

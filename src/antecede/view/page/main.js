@@ -32,7 +32,7 @@ class App {
     this.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
     this.setUp();
     this.size();
-    this.fit();
+    this.begin();
     this.restore(stateOf(location.hash));
     const { around } = this.scene.meta;
     if (around >= 0 && !location.hash.includes("event=")) {
@@ -191,6 +191,20 @@ class App {
     this.view.y = 0;
     this.spread();
     if (now) this.note();
+  }
+
+  /** Look at all, or at nearly all where a few times far off would make a dot of the others. */
+  begin() {
+    this.fit();
+    const { scene, view } = this;
+    if (!scene.axis.timed || scene.meta.tiles || scene.rows.length < 200) return;
+    const times = Float64Array.from(scene.rows, (row) => scene.axis.values[row]).sort();
+    const few = Math.floor(times.length / 200);
+    const [from, to] = [times[few], times[times.length - 1 - few]];
+    if (!(to > from) || (to - from) * 4 > scene.high - scene.low) return;
+    const pad = (to - from) * 0.05;
+    this.look(from - pad, to + pad);
+    this.far = { count: times.filter((time) => time < view.x0 || time > view.x1).length, x0: view.x0 };
   }
 
   /** Look from end to end. */
@@ -365,6 +379,7 @@ class App {
     else parts.push(`${counted(told.events, "event")} in view`);
     if (told.lines) parts.push(told.drawn < told.lines ? `${told.drawn.toLocaleString("en")} of ${counted(told.lines, "line")} drawn (zoom in for all)` : counted(told.lines, "line"));
     if (!told.singly) parts.push("bars where events are dense");
+    if (this.far?.count && this.far.x0 === this.view.x0) parts.push(`${counted(this.far.count, "event")} far off in time: All shows them too`);
     if (scene.matches && !scene.meta.grid) parts.push(this.matchWords());
     const left = scene.meta.tiles ? 0 : scene.size - scene.rows.length;
     if (left && scene.run < 0 && !scene.only && !scene.lanes.hidden.size) parts.push(`${counted(left, "event")} without a place on this axis`);
