@@ -237,6 +237,23 @@ def test_causes_that_are_nowhere_are_named_and_taken_apart() -> None:
     assert Causality(table_of(many)).notes[0].startswith("9 causes (x0, x1, x2, x3, x4, ...)")
 
 
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"id": ["a"], "parents": [[]]}, "not dict: pyarrow"),
+        (["a"], "not list"),
+        (pa.table({"x": [1]}), "no column id"),
+        (
+            pa.table({"id": ["a", "b"], "caused_by": [[], ["a"]]}),
+            "call the one that lists causes `parents`.* There are id, caused_by$",
+        ),
+    ],
+)
+def test_what_tells_nothing_is_not_asked(table: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Causality(table)
+
+
 def test_an_id_of_several_runs_needs_one() -> None:
     rows = [row._replace(run=run) for run in "xy" for row in FORK[:2]]
     asked = Causality(table_of(rows))

@@ -42,6 +42,8 @@ EVENTS, CLOCKS, CAUSES = "events", "clocks", "causes"
 WAYS: Final = (EVENTS, CLOCKS, CAUSES)
 LOOK_ALIKE: Final = 5
 """Ids that are told for one that is not there."""
+TELLING: Final = ("parents", "clock_members", "kind")
+"""Columns of which a table has one, to be asked."""
 LONGEST: Final = 80
 """Characters of an id in what is said."""
 
@@ -63,6 +65,23 @@ class Event(NamedTuple):
 
 
 Named = str | Event
+
+
+def _check_table(table: Any) -> None:
+    """Raise InputError for what is no table of events, or tells nothing of what came before what."""
+    if not isinstance(table, pa.Table):
+        raise InputError(
+            f"a table of Arrow or a Trace is asked, not {type(table).__name__}: "
+            "pyarrow.Table.from_pandas(df), pyarrow.table(columns) or "
+            "antecede.trace.arrow.read(paths) makes one"
+        )
+    if "id" in table.column_names and not set(TELLING) & set(table.column_names):
+        there = ", ".join(table.column_names)
+        raise InputError(
+            f"no column tells what came before what: call the one that lists causes `parents`; "
+            f"or clock_members and clock_counts, or kind (send, receive, deliver). There are "
+            f"{there:.200}"
+        )
 
 
 def _short(name: str) -> str:
@@ -94,6 +113,7 @@ class Causality:
         if by is not None and by not in WAYS:
             raise InputError(f"by= is one of {', '.join(WAYS)}, not {by!r:.40}")
         if not isinstance(trace, Trace):
+            _check_table(trace)
             trace = Trace(conform(trace), QUARANTINE_SCHEMA.empty_table(), "table", {})
         table = conform(trace.events)
         if by is None and tells_of_arrivals(table):
