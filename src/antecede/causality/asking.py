@@ -68,7 +68,7 @@ Named = str | Event
 
 
 def _check_table(table: Any) -> None:
-    """Raise InputError for what is no table of events, or tells nothing of what came before what."""
+    """Raise InputError for what is no table of events, or does not tell what came before what."""
     if not isinstance(table, pa.Table):
         raise InputError(
             f"a table of Arrow or a Trace is asked, not {type(table).__name__}: "
