@@ -371,6 +371,12 @@ class States:
     def _texts(self) -> Any:
         return self.texts()
 
+    @property
+    def tells_texts(self) -> bool:
+        """Whether any event has a text."""
+        texts = self._asked.events["text"]
+        return bool(texts.null_count < len(texts))
+
     def texts(self) -> list[str | None]:
         """Return what each event says: its text, its id where it has none."""
         table = self._asked.events.take(pa.array(self._rows))

@@ -160,6 +160,9 @@ class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line; argparse would print all options before it."""
 
     def error(self, message: str) -> NoReturn:
+        lost = message.removeprefix("unrecognized arguments: ")
+        if lost != message and not lost.startswith("-"):
+            message += " (what has no -- before it stands together, in front of the options)"
         self.exit(2, f"{self.prog}: {message}; {self.prog} --help lists the options\n")
 
 

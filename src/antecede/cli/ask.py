@@ -51,7 +51,7 @@ class Answer(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede ask`."""
-    add_read_arguments(parser)
+    add_read_arguments(parser, text=True)
     asked = "; ".join(f"{name} {ids}: {what}" for name, (ids, what) in QUESTIONS.items())
     parser.add_argument(
         "words",

@@ -24,7 +24,7 @@ SHOWN: Final = 10
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede cut`."""
-    add_read_arguments(parser)
+    add_read_arguments(parser, text=True)
     parser.add_argument(
         "cut",
         nargs="*",

@@ -29,11 +29,11 @@ SPARK: Final = "spark"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede view`."""
-    add_read_arguments(parser)
+    add_read_arguments(parser, text=True)
     parser.add_argument(
         "--around",
         metavar="ID",
-        help="begin with this event (ID@MEMBER: the arrival of a message at a member); of a trace "
+        help="begin near this event (ID@MEMBER: the arrival of a message at a member); of a trace "
         "too large for one page, show what is near it",
     )
     parser.add_argument("--in-run", metavar="RUN", help="of which run, where an id is in several")

@@ -18,12 +18,16 @@ _COLUMNS = {
     "clock": ("clock", "its vector clock, as a map or JSON"),
     "topic": ("topics", "its topic; may be given several times"),
     "run": ("run", "execution, where ids repeat from run to run"),
+    "text": ("text", "what it says: searched, shown and asked for"),
 }
 _SEVERAL = ("after", "topic")
 
 
-def add_read_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare PATH..., --format and the options of the readers."""
+def add_read_arguments(parser: argparse.ArgumentParser, *, text: bool = False) -> None:
+    """Declare PATH..., --format and the options of the readers.
+
+    `text`: for commands that show what events say.
+    """
     parser.add_argument(
         "paths", nargs="+", metavar="PATH", help="file, folder, repository or pattern"
     )
@@ -39,6 +43,8 @@ def add_read_arguments(parser: argparse.ArgumentParser) -> None:
     )
     table = parser.add_argument_group("tables: which column holds what, where names do not tell")
     for option, (_, meaning) in _COLUMNS.items():
+        if option == "text" and not text:
+            continue
         several = option in _SEVERAL
         action = "append" if several else "store"
         table.add_argument(f"--{option}", metavar="COLUMN", help=meaning, action=action)
@@ -66,7 +72,7 @@ def read_options(args: argparse.Namespace) -> ReadOptions:
     """Return the readers' options from parsed arguments."""
     columns: dict[str, tuple[str, ...]] = {}
     for option, (name, _) in _COLUMNS.items():
-        given = getattr(args, option)
+        given = getattr(args, option, None)
         if given is not None:
             columns[name] = tuple(given) if isinstance(given, list) else (given,)
     return ReadOptions(

@@ -33,6 +33,7 @@ USUAL = {
     "send_time": ("send_time", "sent_at", "timestamp", "time", "ts"),
     "topics": ("topics", "topic", "channel"),
     "clock": ("clock", "vector_clock", "vc"),
+    "text": ("text", "message", "msg", "event", "description"),
 }
 CHOICES = (*(name for name in NAMES if name not in ("file_order", "source", "line")), "clock")
 """Names under which a user may give a column."""

@@ -8,6 +8,6 @@ export function el(name, given = {}, ...children) {
     else if (key in made && key !== "list") made[key] = value;
     else made.setAttribute(key, value);
   }
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return made;
 }

@@ -14,13 +14,27 @@ const goTo = (app, rows, label) =>
   el("button", { type: "button", class: "go", onclick: () => app.goTo(rows) }, label);
 
 export function eventName(scene, row) {
-  const where = scene.member[row] === scene.nobody ? "" : ` at ${scene.members.at(row)}`;
   const kind = scene.kindOf(row);
-  return plain(`${scene.ids.at(row)}${kind === "event" ? "" : ` ${kind}`}${where}`, 90);
+  const id = scene.ids.at(row);
+  const member = scene.members.at(row);
+  // MEMBER:NUMBER has said where.
+  const known = scene.member[row] === scene.nobody || (kind === "event" && id.startsWith(`${member}:`));
+  const where = known ? "" : ` at ${member}`;
+  return plain(`${id}${kind === "event" ? "" : ` ${kind}`}${where}`, 90);
 }
 
-const eventButton = (app, row) =>
-  el("button", { type: "button", class: "event", onclick: () => app.reveal(row) }, eventName(app.scene, row));
+/** What an event says; an arrival: what its sending says. */
+export function saidBy(scene, row) {
+  const texts = scene.data.texts("text");
+  const sending = scene.sent ? scene.sent[row] : -1;
+  return texts?.at(row) || (sending >= 0 ? texts?.at(sending) : "") || "";
+}
+
+function eventButton(app, row) {
+  const said = saidBy(app.scene, row);
+  return el("button", { type: "button", class: "event", onclick: () => app.reveal(row) },
+    eventName(app.scene, row), said ? el("span", { class: "says" }, ` ${plain(said, 80)}`) : null);
+}
 
 function eventList(app, rows) {
   const shown = Array.from(rows.slice(0, MANY), (row) => el("li", {}, eventButton(app, row)));
@@ -229,7 +243,7 @@ export function eventPanel(app) {
     fields(app, row),
     el("div", { class: "row" },
       el("button", { type: "button", onclick: () => app.pinIt(row) }, app.pin === row ? "Unpin" : "Pin to compare"),
-      el("button", { type: "button", onclick: () => app.reveal(row) }, "Centre"),
+      el("button", { type: "button", onclick: () => app.centre(row) }, "Centre"),
       el("button", { type: "button", onclick: () => app.choose(-1) }, "Clear")),
     compared(app, row),
     neighbours(app, row),

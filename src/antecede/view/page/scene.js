@@ -168,6 +168,7 @@ export class Scene {
     for (const row of this.rows) {
       if (values[row] < this.low) this.low = values[row];
       if (values[row] > this.high) this.high = values[row];
+      if (this.axis.name === "event_time" && this.end?.[row] > this.high) this.high = this.end[row];
     }
     if (this.low > this.high) this.low = this.high = 0;
     if (this.meta.extent) ({ low: this.low, high: this.high } = this.meta.extent);
