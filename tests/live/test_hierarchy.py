@@ -237,6 +237,12 @@ def test_wrong_doors_are_said_in_words() -> None:
             async with peer("y", "internal", room="another") as y:
                 with pytest.raises(PeerError, match=r"its room= differs"):
                     await y.join(here.supers[0].address)
+            async with peer("v", "internal", check_all_seals=True) as v:
+                differs = "its check_all_seals= differs: 'True' at v, 'False' at s1"
+                with pytest.raises(PeerError, match=f"s of another group: {differs}"):
+                    await v.join(here.supers[0].address)
+                supers = [one.node for one in here.supers]
+                assert not any(lane[0] == "v" for one in supers for lane in one.others())
             async with Peer("z", room="test", insecure=True, listen="127.0.0.1:0") as z:
                 with pytest.raises(PeerError, match=r"its order= differs"):
                     await z.join(here.supers[0].address)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from antecede.clocks.wire import Reader, block
 from antecede.errors import DecodeError, MismatchError
-from antecede.live import laggards, wire
+from antecede.live import differing, laggards, wire
 from antecede.live.events import member_of
 from antecede.live.greeting import NOT_YET
 from antecede.live.hierarchy import origin, star
@@ -96,6 +96,9 @@ class Hub:
             raise MismatchError("sender", f"{link.name} speaks as {lane}")
         if hello.room != node.settings.tags()[0]:
             raise MismatchError("room", f"{member_of(lane)} is of another group: its room= differs")
+        if not differing.same(node.settings, hello.options):
+            what = differing.words(node.settings, hello.options, member_of(lane), node.name)
+            raise MismatchError("options", f"{member_of(lane)} is of another group: {what}")
         if node.ordering is None or node.out or node.left:
             why = "is leaving, go elsewhere" if node.left else "found or join one there first"
             node.end(link, f"{NOT_YET}: {node.name} {why}")

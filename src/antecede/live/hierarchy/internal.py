@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from antecede.clocks.wire import Reader, varint
 from antecede.errors import DecodeError, LocalError, MismatchError
-from antecede.live import batches, wire
+from antecede.live import batches, differing, wire
 from antecede.live.batches import Batch
 from antecede.live.events import Change, ChangeKind, Id, Said, View
 from antecede.live.hierarchy import origin, star
@@ -240,6 +240,7 @@ class InternalNode(Node):
         self._times += 1
         hello = star.Hello(
             room=self.settings.tags()[0],
+            options=differing.pack(self.settings),
             group=self.group_tag,
             lane=self.lane,
             owner=self.seals.owner(self.lane),
