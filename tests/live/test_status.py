@@ -329,6 +329,8 @@ def test_the_command_says_when_nobody_is_there(
     assert "does not answer" in capsys.readouterr().err
     assert main(["status", "nonsense"]) == 2
     assert "HOST:PORT" in capsys.readouterr().err
+    assert main(["status", "http://h:1/status"]) == 2
+    assert "without scheme and path: 'h:1', not 'http://h:1/status'" in capsys.readouterr().err
     assert main(["status", "h:1", "--watch", "0"]) == 2
     assert "--watch" in capsys.readouterr().err
 

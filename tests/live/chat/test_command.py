@@ -332,6 +332,15 @@ def test_who_cannot_come_is_told_why_in_a_sentence(
         (["--join", "h:1"], "--keys FOLDER names the certificates"),
         (["--join", "h:1", "--keys", "nowhere"], "ca.pem: cannot be read"),
         (["--insecure"], "a room that begins here needs --listen"),
+        (["--join", "h:1", "--insecure", "--room", ""], "--room is the name of the room, the same"),
+        (
+            ["--join", "h:1", "--insecure", "--room", " "],
+            "--room is the name of the room, the same",
+        ),
+        (
+            ["--join", "http://h:1", "--insecure"],
+            "without scheme and path: 'h:1', not 'http://h:1'",
+        ),
         (["--join", "h:1", "--insecure", "--history", "-1"], "--history is 0 to 100,000"),
         (["--join", "h:1", "--insecure", "--put-out", "nan"], "--put-out is 1 to"),
         (["--join", "h:1", "--insecure", "--address", "h:2"], "--address says where --listen"),
