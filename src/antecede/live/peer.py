@@ -501,8 +501,10 @@ class Peer:
         await asyncio.sleep(CALL_AGAIN_S)
 
     def _settled(self) -> bool:
-        """Whether the store has one's own first batch."""
+        """Whether the store has one's own first batch. Raises PeerError where one is out by now."""
         node = self.node
+        if node.out:  # another life of this name came after it
+            raise PeerError(f"{self.name} is out of the group: {node.out}")
         return not node.durable or node.safe().get(node.lane, 0) > 0
 
     async def leave(self, *, timeout_s: float = 5.0) -> None:

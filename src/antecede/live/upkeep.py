@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from antecede.clocks.wire import varint
 from antecede.live import laggards, wire
+from antecede.live.events import Change, ChangeKind, member_of
 from antecede.live.held import HeldSince
 from antecede.live.laggards import Behind, Laggards
 from antecede.live.links import Link
@@ -31,6 +32,7 @@ TRIP = 5
 STRANGERS = 256
 """Lanes that are not here and are asked for because one member speaks of them, at most: each is
 named to all from then on."""
+AT_ONCE = "came at the same time as another life of it"
 ASKING_NS = 2 * NS
 """After so long without an answer somebody else is asked."""
 
@@ -149,6 +151,7 @@ class Upkeep:
             if node.out:
                 return
             self._end_gone()
+            self._end_lives_beside()
             self._forget_guests(now)
             self._give_up(now)
             self._put_out(now)
@@ -430,6 +433,21 @@ class Upkeep:
         for lane, link in node.greeted.items():
             if lane in node.active.gone and not link.closing:
                 node.end(link, node.why_out(lane))
+
+    def _end_lives_beside(self) -> None:
+        """Of lives of one's own name that came in at once, none told of the others, one stays.
+
+        Who is let in says that the lives it is told of are over. Of these neither is the later one,
+        and all of them know that it is the one with the greatest lane.
+        """
+        node, ordering = self._node, self._node.active
+        beside = [one for one in ordering.others() if member_of(one) == node.name]
+        if not beside or node.left or node.stopped or max(beside) > node.lane:
+            return
+        for lane in beside:
+            self.tell(ordering.members[lane])
+            ordering.change(Change(ChangeKind.LEFT, lane, AT_ONCE))
+        ordering.flush()
 
     def _forget_guests(self, now: int) -> None:
         """Keep nothing more for newcomers that were let in and never began."""
