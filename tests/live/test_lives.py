@@ -73,7 +73,7 @@ def test_who_is_replaced_while_it_joins_is_told_and_waits_for_nothing(tmp_path: 
             await asyncio.sleep(0.5)
             assert not joining.done()
             first.node.go_out("another life of alice has begun")
-            first._wake()
+            first._waking.wake()
             with pytest.raises(
                 PeerError, match=r"alice is out of the group: another life of alice"
             ):

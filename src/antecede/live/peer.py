@@ -74,6 +74,7 @@ from antecede.live.status import Status, status_of
 from antecede.live.store import Store
 from antecede.live.timekeeping import Alarm, Delays
 from antecede.live.values import check_secure, check_timeout, options_of
+from antecede.live.waking import Waking
 from antecede.protocols.base import Relation
 from antecede.stamp import Past
 
@@ -227,7 +228,7 @@ class Peer:
         self._done = 0
         """Place up to which the application is done."""
         self._handed = Handed()
-        self._wakes: set[asyncio.Future[None]] = set()
+        self._waking = Waking()
         self._ended = False
 
     # -- beginning and end -------------------------------------------------------------------------
@@ -259,7 +260,7 @@ class Peer:
             secure=self._tls,
             store=store,
             ready=self._delivered,
-            changed=self._wake,
+            changed=self._waking.wake,
             done=self._is_done,
         )
         try:
@@ -353,7 +354,7 @@ class Peer:
         """End without leaving: the others keep what comes meanwhile, as `put_out_s` says."""
         if not self._ended:
             self._ended = True
-            self._wake()
+            self._waking.wake()
             if self._endpoint is not None:
                 self._endpoint.close()
             await self._running.close()
@@ -650,7 +651,7 @@ class Peer:
         ordering, driver = self._check(), self._running
         at_most = min(PENDING, self.settings.memory // 4)
         while ordering.waiting_bytes > PENDING or driver.choked() or driver.behind(at_most):
-            await self._next_change(0.05)
+            await self._waking.next_change(0.05)
             self._check()
 
     # -- receiving ---------------------------------------------------------------------------------
@@ -722,7 +723,7 @@ class Peer:
             if self._ended or self.node.left:
                 return False
             self._check()
-            await self._next_change(None)
+            await self._waking.next_change(None)
         return True
 
     def _next(self, others: deque[View | GivenUp] | None) -> bool:
@@ -796,7 +797,7 @@ class Peer:
         ordering = self.node.ordering
         if ordering is not None and ordering.place - self._taken > MAX_READY:
             self._running.read(False)
-        self._wake()
+        self._waking.wake()
 
     def acknowledge(self, message: Message) -> None:
         """Say that this message, and all that were handed over before it, are done for good.
@@ -831,8 +832,7 @@ class Peer:
         if self._ended:
             raise PeerError(f"{self.name} has ended")
         self._begun.check()
-        if (broken := self._running.broken) is not None:
-            raise broken
+        self._check_whole()
 
     def _check_going(self, node: Node) -> None:
         """Raise where a peer cannot go on, nor begin, in a group."""
@@ -852,33 +852,13 @@ class Peer:
 
     # -- waiting -----------------------------------------------------------------------------------
 
-    def _wake(self) -> None:
-        for future in self._wakes:
-            if not future.done():
-                future.set_result(None)
-        self._wakes.clear()
-
-    async def _next_change(self, timeout_s: float | None) -> None:
-        future = asyncio.get_running_loop().create_future()
-        self._wakes.add(future)
-        if timeout_s is None:
-            await future
-            return
-        await asyncio.wait([future], timeout=timeout_s)
-        self._wakes.discard(future)
-
     async def _until(self, true: Callable[[], bool], timeout_s: float | None = None) -> bool:
-        """Wait until something is so, or the time is over; returns whether it is."""
-        end = None if timeout_s is None else time.monotonic() + timeout_s
-        while not true():
-            driver = self._running
-            if driver.broken is not None:
-                raise driver.broken
-            left = None if end is None else end - time.monotonic()
-            if left is not None and left <= 0:
-                return False
-            await self._next_change(left)
-        return True
+        """Wait until something is so, or the time is over. Raises where the store fails."""
+        return await self._waking.until(true, timeout_s, self._check_whole)
+
+    def _check_whole(self) -> None:
+        if (broken := self._running.broken) is not None:
+            raise broken
 
 
 ARGUMENTS: Final = tuple(
