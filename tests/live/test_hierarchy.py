@@ -20,7 +20,7 @@ from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.peer import Peer
 from antecede.live.status import as_plain, as_text, from_plain
 from tests.conftest import ROOT
-from tests.live.test_peer import run, take, until
+from tests.live.loops import run, take, until
 
 QUICK = {"heartbeat_s": 0.2, "silence_s": 1.0, "put_out_s": 1.0}
 

@@ -27,7 +27,8 @@ from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
 from antecede.live.status import as_plain, as_text, from_plain, status_of
 from antecede.live.timekeeping import Alarm
-from tests.live.test_peer import peer, run, take, until
+from tests.live.loops import run, take, until
+from tests.live.test_peer import peer
 from tests.live.topic_runs import BOUNDS, BROADCAST, BY_TOPICS, FINE, ClockRun, clock_plan
 
 ORDERS = BY_TOPICS + BROADCAST

@@ -16,7 +16,8 @@ from antecede.live.events import Change, ChangeKind
 from antecede.live.node import Node
 from antecede.live.ordering import Ordering
 from antecede.live.peer import Peer
-from tests.live.chat.people import PATIENT, People, people, run, until
+from tests.live.chat.people import PATIENT, People, people
+from tests.live.loops import run, until
 
 
 def told(chat_of: People, name: str) -> list[News]:
