@@ -341,5 +341,5 @@ def test_what_is_in_no_log_yet_is_not_told_to_be_had_by_all_inside() -> None:
     node.hub.tick(10**9)
     for frame in link.control:
         if frame[1] == INSIDE:
-            told += list(wire.read_rows(frame[2:], node.places).items())
+            told += list(wire.read_rows(frame[2:], node.outflow.places).items())
     assert dict(told)["s~00000000"] == 1  # that it is here; what was said is the second

@@ -32,12 +32,12 @@ from antecede.live.drivers.tcp import MAX_READY
 from antecede.live.drivers.udp import UdpDriver
 from antecede.live.events import Delivery, Event, Id, Message, Said, checked_name, member_of
 from antecede.live.settings import NS, in_ns
+from antecede.live.showing import Showing
 from antecede.live.status import Status
 from antecede.live.values import check_secure, check_timeout, options_of
 from antecede.live.waking import Waking
 
 if TYPE_CHECKING:
-    from antecede.live.endpoint import Endpoint
     from antecede.live.tls import Tls
 
 LAST_S: Final = 0.1
@@ -105,10 +105,7 @@ class DatagramPeer:
             split_address(address)
         self._advertised = address
         self._tls, self._clock = tls, clock
-        self._status_at = None if status is None else split_listening(status)
-        self._endpoint: Endpoint | None = None
-        self.status_address = ""
-        """Where it is served how the peer is doing; empty: nowhere."""
+        self._showing = Showing(name, status)
         self._begun = Begun(name)
         self._node: DatagramNode | None = None
         self._driver: UdpDriver | None = None
@@ -149,24 +146,11 @@ class DatagramPeer:
             raise PeerError(f"{self.name} cannot listen at {host}:{port}: {error}") from error
         node.address = self._advertised or joined_address(reached_at(host), bound)
         try:
-            await self._begin_to_show()
+            await self._showing.begin(self.status)
         except BaseException:
             self._driver.close()
             raise
         self._driver.start()
-
-    async def _begin_to_show(self) -> None:
-        if self._status_at is None:
-            return
-        from antecede.live.endpoint import Endpoint  # needs the extra
-
-        host, port = self._status_at
-        self._endpoint = Endpoint(self.status)
-        try:
-            bound = await self._endpoint.open(host, port)
-        except OSError as error:
-            raise PeerError(f"{self.name} cannot serve status at {host}:{port}: {error}") from error
-        self.status_address = joined_address(reached_at(host), bound)
 
     async def __aexit__(
         self,
@@ -188,8 +172,7 @@ class DatagramPeer:
             await asyncio.sleep(LAST_S)
         self._ended = True
         self._waking.wake()
-        if self._endpoint is not None:
-            self._endpoint.close()
+        self._showing.close()
         self._running.close()
 
     @property
@@ -219,6 +202,11 @@ class DatagramPeer:
     def address(self) -> str:
         """Where the others reach it: what they give to `join`."""
         return self.node.address
+
+    @property
+    def status_address(self) -> str:
+        """Where it is served how the peer is doing; empty: nowhere."""
+        return self._showing.address
 
     @property
     def members(self) -> tuple[str, ...]:

@@ -414,15 +414,7 @@ class InternalNode(Node):
 
     def pull(self, number: int, budget: int, now: int) -> list[bytes]:
         """Return what is to be written on a link now."""
-        link = self.links[number]
-        parts = list(link.control)
-        link.control.clear()
-        if parts:
-            link.spoke_ns = now
-        written = sum(map(len, parts))
-        link.bytes_out += written
-        self.bytes_out += written
-        return parts
+        return self.outflow.written(self.links[number], [], now)
 
 
 __all__ = ["InternalNode"]
