@@ -376,6 +376,17 @@ def test_a_click_on_a_mark_says_what_each_protocol_did(benches: Benches) -> None
     settled(shown, "bench.bench.commands[3].text === 'lose P3 b'")
 
 
+def test_every_panel_is_made_of_words(benches: Benches) -> None:
+    shown = benches()
+    shown.mouse.click(*mark(shown, 2, "b", "P3"))
+    for key in ("l", "d", "x", "f", "e", "?", "Escape", "d"):
+        shown.keyboard.press(key)
+        assert "[object" not in shown.inner_text("#panel"), key
+        assert "undefined" not in shown.inner_text("#panel"), key
+    shown.keyboard.press("?")
+    assert "for a projector" in shown.inner_text("#panel dl.keys")
+
+
 # -- finding, cuts, exercises --------------------------------------------------------------------
 
 
@@ -583,6 +594,26 @@ def test_markup_in_names_is_text(benches: Benches) -> None:
     assert shown.locator("#runs script, #runs img, h1 *, dialog script").count() == 0
     assert "<script>" in shown.inner_text("h1")
     assert "\u202e" not in shown.inner_text("body")
+
+
+def test_the_page_can_make_no_markup_and_run_nothing_else(benches: Benches) -> None:
+    shown = benches()
+    answer = shown.request.get(benches.url)
+    text = answer.text()
+    for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "{{"):
+        assert word not in text, word
+    assert re.search(r"script-src 'sha256-[^']+'; style-src 'sha256-[^']+';", text)
+    assert "default-src 'none'" in text
+    blocked = shown.evaluate(
+        """async () => {
+          const made = document.createElement("script");
+          made.textContent = "globalThis.hacked = 9";
+          document.body.append(made);
+          return [typeof globalThis.hacked, await fetch("http://127.0.0.1:9/").catch(() => "no")];
+        }"""
+    )
+    assert blocked == ["undefined", "no"]
+    benches.blocked()
 
 
 def contrast(shown: Any, selector: str, property: str) -> float:

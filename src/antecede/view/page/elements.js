@@ -1,6 +1,6 @@
 // Elements of a page, made without any markup.
 
-/** An element with properties and children; texts become text nodes. */
+/** An element with properties and children, in lists or lists of lists; texts become text nodes. */
 export function el(name, given = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(given)) {
