@@ -93,6 +93,10 @@ class Recording:
         self._members.append(member)
         self._messages.append(message)
 
+    def __len__(self) -> int:
+        """Return how many events there are so far."""
+        return len(self._times)
+
     def events(self) -> Iterator[RunEvent]:
         """Yield everything in the order in which it happened."""
         columns = self._times, self._kinds, self._members, self._messages
