@@ -3,8 +3,8 @@
 Every member with an application has one end of a snapshot algorithm, below its protocol: a message
 is sent when the application sends it, and received when its first copy arrives. Markers travel the
 network like notes, so they are late, lost and overtaken as the scenario says. A recorded local
-state is a number of rows of the member in the run's trace. Causality is that of the application's
-messages: what protocols tell each other besides is in no trace.
+state is a number of the member's rows in the run's trace, the row that says so the last. Causality
+is that of the application's messages: what protocols tell each other besides is in no trace.
 
 Judged by `antecede.oracle.cuts` from rows alone. What never arrived anywhere (lost, and not sent
 again) is under way in no state. How members collect the parts of a snapshot is not simulated.
@@ -15,17 +15,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from antecede.check.causal_past import ARRIVED, SENT
 from antecede.clocks.wire import varint_size
 from antecede.errors import RemoteError
 from antecede.oracle.cuts import Channel, Cuts, Witness
 from antecede.simulate.delays import US
-from antecede.simulate.outputs.recording import Recording
+from antecede.simulate.outputs.recording import ARRIVED, RECORDED, SENT, Mark, Recording
 from antecede.simulate.scenario.model import Scenario, SnapshotPlan
-from antecede.simulate.topology import Topology
+from antecede.simulate.topology import Topology, names_of
 from antecede.snapshots import ALGORITHMS
 from antecede.snapshots.base import Algorithm, Complete, Content, Effect, Marker, Record, Tell
-from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
+from antecede.trace.schema import DELIVER, EVENT, RECEIVE, SEND, Event
 
 
 class RecordedState(NamedTuple):
@@ -38,7 +37,8 @@ class RecordedState(NamedTuple):
     ended_s: float | None
     """When the last member knew its part; None: the run ended before."""
     cut: Mapping[str, int]
-    """Member -> how many of its rows were there when it recorded its state."""
+    """Member -> which of its rows says that it recorded its state, from 1: all up to there is
+    inside."""
     channels: Mapping[Channel, tuple[str, ...]]
     """What was recorded as under way; channels without anything left out."""
     markers: int
@@ -66,8 +66,7 @@ class _Snapshot:
     def __init__(self, begun_us: int) -> None:
         self.begun_us, self.ended_us = begun_us, begun_us
         self.by: list[str] = []
-        self.rows: dict[str, int] = {}
-        """Member -> rows of the whole run when it recorded."""
+        self.recorded: set[str] = set()
         self.channels: dict[Channel, tuple[str, ...]] = {}
         self.complete: set[str] = set()
         self.markers = self.marker_bytes = self.refused = 0
@@ -81,7 +80,8 @@ class GlobalStates:
 
     def __init__(self, topology: Topology, plan: SnapshotPlan, run: Recording) -> None:
         self.plan, self.run = plan, run
-        self.names = {at: f"{topology.role(at)}{at}" for at in topology.senders()}
+        names = names_of(topology)
+        self.names = {at: names[at] for at in topology.senders()}
         self.address = {name: at for at, name in self.names.items()}
         make = ALGORITHMS[plan.algorithm]
         self.ends: dict[int, Algorithm] = {
@@ -148,7 +148,8 @@ class GlobalStates:
                 continue
             of = self._snapshot(effect.number, now_us)
             if isinstance(effect, Record):
-                of.rows[name] = len(self.run)
+                of.recorded.add(name)
+                self.run.marks.append(Mark(len(self.run), now_us, at, effect.number))
             elif isinstance(effect, Content):
                 kept = tuple(map(str, effect.messages))
                 if kept:
@@ -169,24 +170,27 @@ class GlobalStates:
         if not self.taken:
             return []
         cuts, addressed = Cuts(_rows(self.run, self.names)), _arrivals(self.run, self.names)
-        return [self._judged(k, of, cuts, addressed) for k, of in sorted(self.taken.items())]
+        positions = self._positions()
+        return [
+            self._judged(k, of, positions.get(k, {}), cuts, addressed)
+            for k, of in sorted(self.taken.items())
+        ]
 
     def _judged(
         self,
         number: int,
         of: _Snapshot,
+        cut: Mapping[str, int],
         cuts: Cuts,
         addressed: Mapping[str, tuple[str, ...]],
     ) -> RecordedState:
-        cut = self._positions(of)
         complete = len(of.complete) == len(self.ends)
-        recorded = len(of.rows) == len(self.ends)
-        inside = {name: position for name, position in cut.items() if name in cuts.length}
-        wrong = cuts.wrongs(inside, of.channels if complete else None, addressed)
+        recorded = len(of.recorded) == len(self.ends)
+        wrong = cuts.wrongs(cut, of.channels if complete else None, addressed)
         open_at = {
             name: end.open_channels(number)
             for at, end in self.ends.items()
-            if (name := self.names[at]) in of.rows and name not in of.complete
+            if (name := self.names[at]) in of.recorded and name not in of.complete
         }
         return RecordedState(
             number,
@@ -198,18 +202,21 @@ class GlobalStates:
             of.markers,
             of.marker_bytes,
             of.refused,
-            tuple(name for name in self.address if name not in of.rows),
+            tuple(name for name in self.address if name not in of.recorded),
             open_at,
             tuple(wrong) if recorded else None,
         )
 
-    def _positions(self, of: _Snapshot) -> dict[str, int]:
-        """Return how many rows each member had when it recorded."""
-        found = {name: 0 for name in self.address if name in of.rows}
-        for row, event in enumerate(self.run.events()):
-            name = self.names[event.member]
-            found[name] = found.get(name, 0) + (row < of.rows.get(name, 0))
-        return {name: count for name, count in found.items() if name in of.rows}
+    def _positions(self) -> dict[int, dict[str, int]]:
+        """Return of each snapshot which row of each member is the last inside."""
+        found: dict[int, dict[str, int]] = {}
+        rows = dict.fromkeys(self.names, 0)
+        for event in self.run.rows():
+            rows[event.member] += 1
+            if event.kind == RECORDED:
+                of = found.setdefault(event.message, {})
+                of[self.names[event.member]] = rows[event.member]
+        return found
 
 
 def figures(states: Sequence[RecordedState], stamp_bytes: int) -> dict[str, float]:
@@ -231,6 +238,11 @@ def figures(states: Sequence[RecordedState], stamp_bytes: int) -> dict[str, floa
     return found
 
 
+def snapshot_name(number: int) -> str:
+    """Return what the rows of a trace say where members recorded their states for a snapshot."""
+    return f"snapshot {number}"
+
+
 def recorder(scenario: Scenario, run: Recording) -> GlobalStates | None:
     """Return what records the snapshots of a scenario; None where it wants none."""
     if scenario.snapshots is None:
@@ -239,8 +251,8 @@ def recorder(scenario: Scenario, run: Recording) -> GlobalStates | None:
 
 
 def _rows(run: Recording, names: Mapping[int, str]) -> Iterator[Event]:
-    kinds = {SENT: SEND, ARRIVED: RECEIVE}
-    for event in run.events():
+    kinds = {SENT: SEND, ARRIVED: RECEIVE, RECORDED: EVENT}
+    for event in run.rows():
         kind = kinds.get(event.kind, DELIVER)
         yield Event(kind=kind, id=f"m{event.message}", member=names[event.member])
 
