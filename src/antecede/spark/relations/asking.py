@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-import pyarrow
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -48,9 +47,7 @@ def way_of(df: DataFrame, whole: Whole, by: str | None) -> str:
     kinds = {row[0] for row in df.select("kind").distinct().collect()}
     arrivals = SEND in kinds and bool({RECEIVE, DELIVER} & kinds)
     if by == EVENTS and not arrivals:
-        raise InputError(
-            "by events: no rows of both sendings and receipts or deliveries are there"
-        )
+        raise InputError("by events: no rows of both sendings and receipts or deliveries are there")
     if by == EVENTS or (by is None and arrivals):
         return EVENTS
     found = CLOCKS if whole.clocked else CAUSES
@@ -225,9 +222,7 @@ def _lines_of_clocks(df: DataFrame) -> tuple[DataFrame, DataFrame]:
     return nodes, steps
 
 
-def _places(
-    begin: DataFrame, steps: DataFrame, rounds: int, *, backwards: bool
-) -> DataFrame:
+def _places(begin: DataFrame, steps: DataFrame, rounds: int, *, backwards: bool) -> DataFrame:
     """Return of every member how far the part goes: (RUN, m, at), the last place or the first."""
     furthest = F.max if backwards else F.min
     all_of = begin.groupBy(*_LINE).agg(furthest("pos").alias("at")).localCheckpoint()
@@ -246,6 +241,5 @@ def _places(
         if front.isEmpty():
             return merged
         all_of = merged
-    raise InputError(
-        f"messages lead over more than {counted(rounds, 'member')}: raise rounds= (a Spark job each)"
-    )
+    over = counted(rounds, "member")
+    raise InputError(f"messages lead over more than {over}: raise rounds= (some Spark jobs each)")
