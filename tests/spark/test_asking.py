@@ -69,7 +69,7 @@ def clocks_rows(rng: random.Random, size: int) -> list[dict[str, Any]]:
         rows += [] if rng.random() < 0.15 else [row]
         if rng.random() < 0.1:
             rows.append(dict(row))
-    rows[3]["member"] = None
+    rows[3] = {**rows[4], "member": None}  # the same event, told first of nobody
     rows[5] |= {"clock_members": ["Q"], "clock_counts": [3]}
     rows[7]["clock_members"] = None
     return rows

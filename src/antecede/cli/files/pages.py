@@ -79,6 +79,17 @@ def write_page_of_files(
     save_text(out, page(picture(read(paths, format, options), title=title)))
 
 
+def write_page_of_table(events: pyarrow.Table, title: str, said: str, out: Path) -> None:
+    """Write the page of a table in the schema; `said`: what it does not show, if anything."""
+    from antecede.trace.arrow import QUARANTINE_SCHEMA, Trace
+    from antecede.view import page, picture
+
+    trace = Trace(events, QUARANTINE_SCHEMA.empty_table(), "log", {})
+    also = [{"what": said, "advice": "", "rows": []}] if said else []
+    title = title.encode(errors="backslashreplace").decode()
+    save_text(out, page(picture(trace, title=title, also=also)))
+
+
 def write_page_of(diagram: Diagram, said: str, out: Path) -> None:
     """Write the page of a script that was carried out; `said`: what is wrong in it."""
     from antecede.view import page, picture

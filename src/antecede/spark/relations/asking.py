@@ -175,11 +175,13 @@ def _by_lines(
         places = _places(begin, steps, rounds, backwards=backwards)
         inside = F.col("pos") <= F.col("at") if backwards else F.col("pos") >= F.col("at")
         found = nodes.join(F.broadcast(places), list(_LINE)).where(inside)
-        # The first sending of a message counts: so all of them are looked at.
-        messages = found.select(RUN, "id").distinct()
-        sendings = nodes.where(F.col("kind") == SEND).join(messages, [RUN, "id"], "left_semi")
+        # The first sending of a message counts, and the first row of an event with a clock,
+        # whoever's it says that it is: so all of them are looked at.
+        named = found.select(RUN, "id").distinct()
+        alike = nodes.where(F.col("kind") == SEND) if way == EVENTS else df
+        alike = alike.join(named, [RUN, "id"], "left_semi")
         # A row without a clock of its own stands in no line, and may have been asked for.
-        every = found.select("file_order").union(sendings.select("file_order"))
+        every = found.select("file_order").union(alike.select("file_order"))
         every = every.union(seeds.select("file_order")).distinct().localCheckpoint()
     finally:
         nodes.unpersist()
