@@ -368,6 +368,12 @@ def _found(
     return ()
 
 
+def further_columns(known: Sequence[str], options: ReadOptions) -> list[str]:
+    """Return the columns of a table that are read as none of the schema's."""
+    taken = {one for name in CHOICES for one in _found(name, known, options, "", growing=True)}
+    return [name for name in known if name not in taken and name not in NAMES]
+
+
 def _cells(value: object, separator: str | None) -> Sequence[object]:
     """Return the values in one cell: a list, a JSON list as text, or text to be separated."""
     if isinstance(value, list | tuple):
