@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from antecede.causality.asking import CAUSES, CLOCKS, EVENTS, WAYS, Causality, Event
+from antecede.cli.clocks_of import skew_among, skew_notes
 from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine, say_shortage
 from antecede.cli.files.output import check_writable, draft_of
 from antecede.cli.unused import refuse_unused
@@ -98,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     if out is not None:
         with draft_of(out) as draft:
             write_table(answer.rows, draft, format_of(out))
-    _print(args, asked, question, ids, answer, whole)
+    _print(args, asked, question, ids, events, answer, whole)
     if out is not None and not args.json:
         print(f"{counted(len(answer.rows), 'row')} -> {out}")
     return 0 if answer.yes else 1
@@ -188,11 +189,13 @@ def _print(
     asked: Causality,
     question: str,
     ids: Sequence[str],
+    events: Sequence[Event],
     answer: Answer,
     whole: bool,
 ) -> None:
     if args.json:
         told = _plain(asked, question, ids, answer)
+        told["clock_skew"] = skew_among(asked, _told(asked, events, answer))
         if not whole:  # how many have a place in the whole was not looked for
             del told["events"]
         print(json.dumps(told, indent=2, ensure_ascii=False))
@@ -210,8 +213,14 @@ def _print(
         print(f"A chain of {counted(len(answer.path) - 1, 'step')}:")
         for line in _lines(answer.path, args.most, chain=True):
             print(f"  {line}")
-    for note in asked.notes:
+    for note in [*asked.notes, *skew_notes(skew_among(asked, _told(asked, events, answer)))]:
         print(f"Note: {note}")
+
+
+def _told(asked: Causality, events: Sequence[Event], answer: Answer) -> pa.Table:
+    """Return the rows of an answer and of its question."""
+    named = asked.events.take(pa.array([asked.row(one) for one in events], pa.int64()))
+    return pa.concat_tables([answer.rows, named])
 
 
 def _is_chain(answer: Answer) -> bool:

@@ -45,6 +45,8 @@ def as_text(column: Any) -> Any:
 def _said(value: Any) -> str | None:
     if value is None:
         return None
+    if isinstance(value, list):  # as Spark writes it
+        return f"[{', '.join('null' if one is None else str(one) for one in value)}]"
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
