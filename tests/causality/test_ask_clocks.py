@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,9 @@ LOG = """2026-01-01T00:00:00.000Z P {"P":1} asks
 """
 
 
-def asked(path: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[dict, str]:
+def asked(
+    path: Path, capsys: pytest.CaptureFixture[str], *words: str
+) -> tuple[dict[str, Any], str]:
     main(["ask", str(path), *words, "--json"])
     told = json.loads(capsys.readouterr().out)
     main(["ask", str(path), *words])

@@ -18,7 +18,7 @@ from antecede.order.replay.spec import DeliverSpec
 from antecede.order.replay.table import deliver_table, deliver_wide
 
 NAMES = ("ann", "bob", "cat")
-TAKEN = {"sent": "sent", "to": "to", "topics": "topics"}
+TAKEN: dict[str, Any] = {"sent": "sent", "to": "to", "topics": "topics"}
 
 
 def delivered(order: str, **more: Any) -> tuple[pa.Table, pa.Table, DeliverSpec]:

@@ -56,7 +56,7 @@ def _declared(events: pyarrow.Table) -> tuple[Ints, Ints]:
     return known["parent"].to_numpy().astype(np.int64), known["child"].to_numpy().astype(np.int64)
 
 
-def _first_of_each(events: pyarrow.Table) -> pyarrow.Table:
+def _first_of_each(events: Any) -> Any:
     """Return the first row of each message: ids are to be distinct."""
     codes = [
         pc.fill_null(events[name].combine_chunks().dictionary_encode().indices, -1).to_numpy()
