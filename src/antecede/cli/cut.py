@@ -12,7 +12,7 @@ from typing import Any, Final
 from antecede.causality.asking import CLOCKS, WAYS, Causality
 from antecede.causality.predicates import MOST_STATES, Found, definitely, possibly
 from antecede.causality.states import Recovery, States, Verdict
-from antecede.cli.ask import WORDS
+from antecede.cli.ask.command import WORDS
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
 from antecede.formatting import counted

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from antecede.causality.asking import CAUSES, CLOCKS, EVENTS, WAYS, Causality, Event
-from antecede.cli.clocks_of import skew_among, skew_notes
+from antecede.cli.ask.clocks import skew_among, skew_notes
 from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine, say_shortage
 from antecede.cli.files.output import check_writable, draft_of
 from antecede.cli.unused import refuse_unused
@@ -112,7 +112,7 @@ def _found(
     options = read_options(args)
     engine = chosen_engine(args, paths, args.format, options)
     if engine.name == SPARK:
-        from antecede.cli.ask_on_spark import found_on_spark
+        from antecede.cli.ask.on_spark import found_on_spark
 
         return *found_on_spark(args, paths, options, question, ids, engine), False
     say_shortage(engine)
