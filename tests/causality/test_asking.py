@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from antecede.causality.asking import CAUSES, CLOCKS, EVENTS, Causality
 from antecede.causality.asking import Event as Named
 from antecede.cli import main
-from antecede.cli.ask import split_words
+from antecede.cli.ask.command import split_words
 from antecede.errors import InputError
 from antecede.oracle.graph import Graph
 from antecede.trace.arrow import to_batch, write_events

@@ -88,13 +88,23 @@ def _short(name: str) -> str:
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}..."
 
 
+class Whole(NamedTuple):
+    """What is known of the trace of which only a part is looked at: such things decide for it."""
+
+    clocked: bool
+    """Vector clocks, and not declared causes, tell what came before what."""
+    known: frozenset[str]
+    """Columns in which any event has a value."""
+
+
 class Causality:
     """Answers questions about the events of one trace.
 
     `trace`: a `Trace`, or a table in the schema (columns may be absent but for `id`). `by`: one of
     `WAYS`; None: by events where rows tell of sendings and arrivals, else by clocks where these are
     the only thing that tells, else by declared causes. `part`: of a trace, which may have rows of
-    one kind alone and still goes by events where `by` says so. Raises InputError for a table that
+    one kind alone and still goes by events where `by` says so; `whole`: the same of a part that may
+    lack clocks, causes or times that the trace has. Raises InputError for a table that
     does not tell what `by` asks for.
 
     >>> import pyarrow as pa
@@ -108,7 +118,12 @@ class Causality:
     """
 
     def __init__(
-        self, trace: Trace | pyarrow.Table, *, by: str | None = None, part: bool = False
+        self,
+        trace: Trace | pyarrow.Table,
+        *,
+        by: str | None = None,
+        part: bool = False,
+        whole: Whole | None = None,
     ) -> None:
         if by is not None and by not in WAYS:
             raise InputError(f"by= is one of {', '.join(WAYS)}, not {by!r:.40}")
@@ -121,9 +136,9 @@ class Causality:
         self.notes: list[str] = []
         """What was set aside, and what hides answers: sentences."""
         if by == EVENTS:
-            self._by_events(table, part)
+            self._by_events(table, part or whole is not None)
         else:
-            self._by_table(trace, by)
+            self._by_table(trace, by, whole)
 
     def _by_events(self, table: pyarrow.Table, part: bool) -> None:
         if not (part or tells_of_arrivals(table)):
@@ -141,8 +156,8 @@ class Causality:
         if found.on_cycles:
             self.notes.append(f"{counted(found.on_cycles, 'row')} before themselves: set aside")
 
-    def _by_table(self, trace: Trace, by: str | None) -> None:
-        prepared = prepare(trace)
+    def _by_table(self, trace: Trace, by: str | None, whole: Whole | None) -> None:
+        prepared = prepare(trace) if whole is None else prepare(trace, None, *whole)
         found = CAUSES if prepared.spec.clock is None else CLOCKS
         if by is not None and by != found:
             raise InputError(f"by {by}: this trace tells what came before what by {found} alone")

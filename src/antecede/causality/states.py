@@ -269,6 +269,21 @@ class States:
         np.maximum.at(top, self._member[inside], self._position[inside])
         return top
 
+    def marked(self, text: str) -> dict[str, int]:
+        """Return the cut behind each member's first event that says exactly this (its `text`).
+
+        Members that never say it are left out. Raises InputError where nobody does.
+        """
+        said: Any = self._asked.events["text"].take(pa.array(self._rows))
+        there = pc.fill_null(pc.equal(said, text), False).to_numpy(zero_copy_only=False)
+        found: dict[str, int] = {}
+        for row in np.flatnonzero(there).tolist():
+            member, position = self.members[int(self._member[row])], int(self._position[row])
+            found[member] = min(position, found.get(member, position))
+        if not found:
+            raise InputError(f"no event says {text!r}")
+        return dict(sorted(found.items()))
+
     # -- recovery ------------------------------------------------------------------------------
 
     def recovery(self, checkpoints: Mapping[str, Sequence[int]]) -> Recovery:

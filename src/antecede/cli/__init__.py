@@ -50,7 +50,9 @@ COMMANDS = {
         "antecede.cli.audit.command", "trace", "what a trace says: orders, inversions, defects"
     ),
     "ask": Command(
-        "antecede.cli.ask", "trace", "what led to an event, what it could have influenced, and why"
+        "antecede.cli.ask.command",
+        "trace",
+        "what led to an event, what it could have influenced, and why",
     ),
     "cut": Command(
         "antecede.cli.cut", "trace", "is a global state consistent, what is under way, recovery"

@@ -71,7 +71,7 @@ from antecede.live.showing import Showing
 from antecede.live.status import Status, status_of
 from antecede.live.store import Store
 from antecede.live.timekeeping import Alarm, Delays
-from antecede.live.values import check_secure, check_timeout, options_of
+from antecede.live.values import check_seconds, check_secure, check_timeout, options_of
 from antecede.live.waking import Waking
 from antecede.protocols.base import Relation
 from antecede.stamp import Past
@@ -104,11 +104,12 @@ class Peer:
     message as done when the next one is asked for, "explicit" when `acknowledge` is called with it.
     `status`: "HOST:PORT" where /status, /metrics and /healthz are served to whoever reaches it by
     an address, as localhost, or by this name. `trace`: a folder for Parquet files of what is sent
-    and delivered here, for `antecede audit` (extra "trace"). `topics`: what it subscribes to (by
-    topics); None: nothing, or what the store knows. `clock_error_s`: how far its clock may be from
-    true time (orders by clocks); None: chrony or the kernel is asked. `on_alarm`: called, in the
-    loop, with each `Alarm` that a bound of an order by clocks is broken. Further arguments are
-    fields of `Settings`, times in seconds under names that end in `_s`.
+    and delivered here, for `antecede audit` (extra "trace"); `trace_every_s`: after so long it can
+    be read there, as `antecede view --follow` does (None: a minute at most). `topics`: what it
+    subscribes to (by topics); None: nothing, or what the store knows. `clock_error_s`: how far its
+    clock may be from true time (orders by clocks); None: chrony or the kernel is asked.
+    `on_alarm`: called, in the loop, with each `Alarm` that a bound of an order by clocks is broken.
+    Further arguments are fields of `Settings`, times in seconds under names that end in `_s`.
 
     It runs in whatever loop asyncio has: `uvloop.run(main())` in place of `asyncio.run(main())`
     spares an eighth to a fifth of the processor time where messages are many
@@ -160,6 +161,7 @@ class Peer:
         acknowledge: str = "next",
         status: str | None = None,
         trace: str | os.PathLike[str] | None = None,
+        trace_every_s: float | None = None,
         transport: str = "tcp",
         on_alarm: Callable[[Alarm], None] | None = None,
         **settings: Any,
@@ -202,6 +204,7 @@ class Peer:
                 "antecede.live.traces"
             )  # says at once when its extra is missing
         self._trace: Trace | None = None
+        self._trace_every_s = _every(trace_every_s, trace)
         self._looks = self._majority or self._timed or trace is not None
         """Whether there is more to do when something is sent than to send it."""
         self._begun = Begun(name)
@@ -304,7 +307,9 @@ class Peer:
 
             node = self.node
             relation = node.active.group.guarantee.relation
-            self._trace = Trace(self._trace_path, node.lane, node.group_tag.hex(), relation)
+            self._trace = Trace(
+                self._trace_path, node.lane, node.group_tag.hex(), relation, self._trace_every_s
+            )
         return self._trace
 
     def _note_delivered(self, said: Said) -> None:
@@ -833,6 +838,18 @@ def _ids(reply_to: Answered | Iterable[Answered]) -> Sequence[Id]:
         if not isinstance(one, Message | Id):
             raise LocalError(f"reply_to= names messages, not {shown(one)}")
     return [one.id if isinstance(one, Message) else one for one in many]
+
+
+def _every(seconds: float | None, trace: object) -> float | None:
+    """Return how often a trace can be read. Raises LocalError for what cannot be."""
+    if seconds is None:
+        return None
+    check_seconds("trace_every_s", seconds)
+    if seconds <= 0:
+        raise LocalError(f"trace_every_s= is above 0, not {shown(seconds)}")
+    if trace is None:
+        raise LocalError("trace_every_s= is of a trace: give trace= too")
+    return float(seconds)
 
 
 def _file(name: str, path: str | os.PathLike[str]) -> Path:

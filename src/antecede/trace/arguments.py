@@ -56,6 +56,19 @@ def add_read_arguments(parser: argparse.ArgumentParser, *, text: bool = False) -
     )
 
 
+def column_words(args: argparse.Namespace) -> list[str]:
+    """Return the options for tables as they were given: whoever reads rows with the same columns
+    needs them again.
+    """
+    found: list[str] = []
+    for option in (*_COLUMNS, "time_unit", "separator"):
+        given = getattr(args, option)
+        several = given if isinstance(given, list) else [] if given is None else [given]
+        # One word each, so that a name that begins with a dash is none of an option.
+        found += [f"--{option.replace('_', '-')}={value}" for value in several]
+    return found
+
+
 def one_way(options: ReadOptions) -> ReadOptions:
     """Return the options; raise InputError where they name two columns that tell what came before.
 

@@ -46,6 +46,8 @@ class Followed:
         found = hashlib.sha256()
         for path in self._paths:
             for file in [path] if path.is_file() else sorted(path.rglob("*")):
+                if file != path and file.name.startswith("."):
+                    continue  # a draft, which nobody reads
                 try:
                     about = file.stat()
                 except OSError:  # renamed meanwhile
