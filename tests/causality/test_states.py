@@ -430,3 +430,16 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert said("--possibly", "P == 2 and Q == 0")[0] == 0
     assert said("--definitely", "Q == 0 and P == 2")[0] == 0
     assert said("--possibly", "P == 1 and Q == 1")[0] == 1
+
+
+def test_checkpoints_may_begin_with_a_mark_of_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, saved = tmp_path / "t.csv", tmp_path / "saved.csv"
+    file.write_text("kind,id,member\nsend,a,P\ndeliver,a,Q\n")
+    saved.write_bytes(b"\xef\xbb\xbfP,1\r\n")
+    assert main(["cut", str(file), "--checkpoints", str(saved)]) == 0
+    assert "The last checkpoints: P=1" in capsys.readouterr().out
+    for option in ("--possibly", "--definitely", "--checkpoints"):  # given, so not passed over
+        assert main(["cut", str(file), "P=1", option, ""]) == 2
+    assert "cannot be read" in capsys.readouterr().err

@@ -223,7 +223,7 @@ class States:
         """Mask what is certainly not inside: behind its member's limit, or by its own clock."""
         found: Bools = (self._member >= 0) & (self._position > limit[self._member])
         told = self._unlogged
-        found[told.row[told.count > limit[told.member]]] = True
+        found[told.row[told.number > limit[told.member]]] = True
         return found
 
     def _proof(self, limit: Ints) -> Iterable[Crossing]:
@@ -262,7 +262,7 @@ class States:
         does not have the event that they count; those alone that know it from no other such event.
         """
         told = self._unlogged
-        wrong = np.flatnonzero(inside[told.row] & (told.count > limit[told.member]))
+        wrong = np.flatnonzero(inside[told.row] & (told.number > limit[told.member]))
         keys = list(zip(*(of[wrong].tolist() for of in told), strict=True))
         known = set(keys)
         found = []
@@ -327,7 +327,7 @@ class States:
         np.maximum.at(top, self._member[inside], self._position[inside])
         told = self._unlogged
         held = inside[told.row]
-        np.maximum.at(top, told.member[held], told.count[held])
+        np.maximum.at(top, told.member[held], told.number[held])
         return top
 
     # -- recovery ------------------------------------------------------------------------------

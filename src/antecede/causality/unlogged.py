@@ -21,13 +21,13 @@ UNLOGGED: Final = "an event that the trace does not have"
 
 
 class Unlogged(NamedTuple):
-    """Entries of clocks [entries]: the event `row` counts `count` events of `member`, and the last
+    """Entries of clocks [entries]: the event `row` counts `number` events of `member`, and the last
     of these is not there.
     """
 
     row: Ints
     member: Ints
-    count: Ints
+    number: Ints
 
 
 def unlogged(

@@ -63,10 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Judge; 1 where the answer to one of the questions is no."""
     paths, positions = split_words([*args.paths, *args.cut])
-    asks_else = args.checkpoints or args.possibly or args.definitely
-    if not positions and not asks_else:
+    asked_for = (args.checkpoints, args.possibly, args.definitely)
+    if not positions and asked_for == (None, None, None):
         raise InputError("no cut: say MEMBER=POSITION for those that have something inside")
-    if not (args.possibly or args.definitely):
+    if args.possibly is None and args.definitely is None:
         refuse_unused(args, "no predicate is asked for", unused=["most_states"])
     if args.most < 1 or args.most_states < 1:
         raise InputError("--most and --most-states are 1 or more")
@@ -77,10 +77,10 @@ def run(args: argparse.Namespace) -> int:
     answers: dict[str, Any] = {}
     if positions:
         answers["cut"] = states.cut(positions)
-    if args.checkpoints:
+    if args.checkpoints is not None:
         answers["recovery"] = states.recovery(_checkpoints(Path(args.checkpoints)))
     for name, ask in (("possibly", possibly), ("definitely", definitely)):
-        if text := getattr(args, name):
+        if (text := getattr(args, name)) is not None:
             answers[name] = ask(states, text, most=args.most_states)
     if args.json:
         print(json.dumps(_plain(states, asked, answers), indent=2, ensure_ascii=False))
@@ -113,7 +113,7 @@ def _checkpoints(path: Path) -> dict[str, list[int]]:
     """Read lines MEMBER,POSITION. Raises InputError with the line of what is none."""
     found: dict[str, list[int]] = {}
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:
             for number, row in enumerate(csv.reader(file), 1):
                 if not row or (number == 1 and row[-1].strip().lower() == "position"):
                     continue

@@ -9,6 +9,7 @@ does not). Nothing is ever written or run by a request.
 from __future__ import annotations
 
 import secrets
+import sys
 import zlib
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -77,6 +78,11 @@ class _Server(ThreadingHTTPServer):
     source: Source
     word: str
     daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a page that was closed or reloaded while it was answered."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
