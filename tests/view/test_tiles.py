@@ -231,3 +231,11 @@ def test_a_trace_without_an_event_makes_no_pieces(trace: Trace, tmp_path: Path) 
     with pytest.raises(InputError, match="no event"):
         write_tiles(nothing, tmp_path / "t", "t")
     assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("said", ["[1]", "{}", '{"version": 1, "title": "t", "levels": 3}', "nul"])
+def test_what_is_said_of_pieces_and_cannot_be_read(trace: Trace, tmp_path: Path, said: str) -> None:
+    write_tiles(trace, tmp_path, "t")
+    (tmp_path / ABOUT).write_text(said)
+    with pytest.raises(InputError, match="holds no pieces that can be read"):
+        Tiles(tmp_path)

@@ -214,7 +214,7 @@ class Tiles:
             self._members: Any = pq.read_table(folder / "members.parquet")
             self._events: Any = ds.dataset(folder / "events", format="parquet")
             self._finest = self._about["levels"][-1]
-        except (OSError, ValueError, KeyError, IndexError) as error:
+        except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
             what = f"holds no pieces that can be read: {error}"
             raise InputError(what, path=str(folder)) from error
         self._around = around
