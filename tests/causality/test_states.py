@@ -409,7 +409,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     code, text = said("P=2")
     assert code == 0
     assert "P to Q: b" in text
-    assert "sent inside, and no arrival is told anywhere: 1 message" in text
+    assert "sent inside, and no arrival at another member is told: 1 message" in text
     plain: dict[str, Any] = json.loads(said("P=1", "Q=1", "--json")[1])
     assert plain["cut"]["proof"][0]["cause"] == {"member": "P", "position": 2, "id": "b"}
     assert plain["cut"]["consistent"] is False
@@ -443,3 +443,14 @@ def test_checkpoints_may_begin_with_a_mark_of_order(
     for option in ("--possibly", "--definitely", "--checkpoints"):  # given, so not passed over
         assert main(["cut", str(file), "P=1", option, ""]) == 2
     assert "cannot be read" in capsys.readouterr().err
+
+
+def test_a_message_is_under_way_for_ever_whatever_its_sender_does_with_it() -> None:
+    sent, own = Event(kind=SEND, id="a", member="P"), Event(kind=DELIVER, id="a", member="P")
+    other = [Event(kind=SEND, id="b", member="P"), Event(kind=DELIVER, id="b", member="Q")]
+    for rows in ([sent, own, *other], [sent, *other, own], [sent, sent, *other]):
+        states = States(Causality(table_of(rows)))
+        assert states.cut(states.length).nowhere == 1
+    nowhere_said = [sent, Event(kind=DELIVER, id="a"), *other]
+    states = States(Causality(table_of(nowhere_said)))
+    assert states.cut(states.length).nowhere == 0

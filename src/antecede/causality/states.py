@@ -67,7 +67,8 @@ class Verdict(NamedTuple):
     """Causes outside of effects inside, the direct ones: none, and the cut is consistent."""
     channels: tuple[Channel, ...]
     nowhere: int
-    """Messages sent inside of which the trace has no arrival at all; 0 where it has none to tell.
+    """Messages sent inside of which the trace has no arrival, but at their senders; 0 where it has
+    none to tell.
     """
     greatest: dict[str, int]
     """The greatest consistent cut at or below this one."""
@@ -292,16 +293,16 @@ class States:
         return channels, self._nowhere(inside)
 
     def _nowhere(self, inside: Bools) -> int:
-        """Count messages sent inside of which no arrival is told anywhere."""
+        """Count messages sent inside of which no arrival is told, but at their senders."""
         if self._asked.by != EVENTS:
             return 0
         effect = np.repeat(np.arange(len(inside)), np.diff(self._offsets))
-        there = np.flatnonzero(self._causes >= 0)
-        same = pc.equal(*(self._ids.take(pa.array(of[there])) for of in (self._causes, effect)))
-        arrived = np.zeros(len(inside), np.bool_)
-        arrived[self._causes[there[same.to_numpy(zero_copy_only=False)]]] = True
-        sends = pc.equal(self._kinds, SEND).to_numpy(zero_copy_only=False)
-        return int(np.count_nonzero(sends & inside & ~arrived))
+        away = (self._causes >= 0) & (self._member[effect] != self._member[self._causes])
+        edges = np.flatnonzero(away)
+        cause, effect = (self._ids.take(pa.array(of[edges])) for of in (self._causes, effect))
+        arrived = cause.filter(pc.equal(cause, effect))
+        sent = self._ids.filter(pc.and_(pc.equal(self._kinds, SEND), pa.array(inside))).unique()
+        return int(len(sent) - (pc.sum(pc.is_in(sent, arrived)).as_py() or 0))
 
     def _greatest(self, limit: Ints) -> Ints:
         """Return the greatest consistent cut at or below: what follows anything outside goes."""

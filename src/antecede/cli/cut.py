@@ -169,7 +169,7 @@ def _of_cut(verdict: Verdict, most: int, asked: Causality) -> Iterator[str]:
     )
     if verdict.nowhere:
         lost = counted(verdict.nowhere, "message")
-        yield f"  sent inside, and no arrival is told anywhere: {lost}"
+        yield f"  sent inside, and no arrival at another member is told: {lost}"
 
 
 def _of_recovery(found: Recovery, most: int) -> Iterator[str]:
