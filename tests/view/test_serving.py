@@ -144,6 +144,16 @@ def test_a_trace_that_grows_is_followed(opened: Opened, tmp_path: Path) -> None:
         assert shown.evaluate(chosen) == "b"
 
 
+def test_files_that_fit_a_pattern_are_followed(tmp_path: Path) -> None:
+    _written(held(), tmp_path / "trace-1.parquet")
+    pattern = tmp_path / "trace-*.parquet"
+    source = Followed("live", [pattern], lambda: read([pattern]))
+    before = source.version()
+    assert source.version() == before
+    _written(held(), tmp_path / "trace-2.parquet")
+    assert source.version() != before
+
+
 def test_a_file_that_is_being_written_keeps_the_picture_before(tmp_path: Path) -> None:
     folder = tmp_path / "live"
     folder.mkdir()
