@@ -237,12 +237,17 @@ class States:
         wrong = (cause >= 0) & inside[effect] & (via[np.maximum(cause, 0)] >= 0)
         if self._asked.by == CLOCKS:
             wrong &= self._asked.immediate_among(self._rows)
-        found = np.flatnonzero(wrong)
-        told = [(int(effect[k]), self._place(int(via[cause[k]]))) for k in found.tolist()]
-        told += self._unlogged_outside(inside, limit)
-        at = {row: (int(self._member[row]), int(self._position[row])) for row, _ in told}
-        for row, place in sorted(told, key=lambda one: at[one[0]]):
-            yield Crossing(place, self._place(row))
+        edges = np.flatnonzero(wrong)
+        unlogged = self._unlogged_outside(inside, limit)
+        lacking = np.array([row for row, _ in unlogged], np.int64)
+        found = np.concatenate([effect[edges], lacking])
+        # Named one by one: a line of recovery asks for the first alone, again and again.
+        for k in np.lexsort((self._position[found], self._member[found])).tolist():
+            known = k < len(edges)
+            source = (
+                self._place(int(via[cause[edges[k]]])) if known else unlogged[k - len(edges)][1]
+            )
+            yield Crossing(source, self._place(int(found[k])))
 
     def _through_no_member(self, outside: Bools) -> Ints:
         """Return of each event outside itself, of an event without a member one that is outside and
