@@ -18,7 +18,7 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.causality.asking import CLOCKS, EVENTS, Causality
-from antecede.causality.executions import before_at_member
+from antecede.causality.executions import before_at_member, with_own
 from antecede.causality.kernels.reach import before, behind
 from antecede.causality.unlogged import UNLOGGED, unlogged
 from antecede.errors import InputError
@@ -165,15 +165,8 @@ class States:
 
         Raises InputError where that is none: declared causes against the order of a member's rows.
         """
-        count = np.diff(self._offsets)
-        more = self._own >= 0
-        offsets = np.concatenate([[0], np.cumsum(count + more)]).astype(np.int64)
-        causes = np.empty(offsets[-1], np.int64)
-        edge = np.repeat(np.arange(len(count)), count)
-        within = np.arange(len(self._causes)) - self._offsets[:-1][edge]
-        causes[offsets[:-1][edge] + within] = self._causes
-        causes[(offsets[1:] - 1)[more]] = self._own[more]
-        alive = np.ones(len(count), np.bool_)
+        offsets, causes = with_own(self._offsets, self._causes, self._own)
+        alive = np.ones(len(self._own), np.bool_)
         order, on_cycle = causes_first(offsets, causes, alive)
         if on_cycle.any():
             row = int(np.flatnonzero(on_cycle & (self._member >= 0))[0])
@@ -231,7 +224,7 @@ class States:
         """Yield causes outside of effects inside, in the order of the effects' positions."""
         inside = self._inside(limit)
         outside = (self._member >= 0) & ~inside
-        via = self._through_no_member(outside)
+        via = _through_no_member(self._walk, self._member, outside)
         effect = np.repeat(np.arange(len(inside)), np.diff(self._offsets))
         cause = self._causes
         wrong = (cause >= 0) & inside[effect] & (via[np.maximum(cause, 0)] >= 0)
@@ -248,20 +241,6 @@ class States:
                 self._place(int(via[cause[edges[k]]])) if known else unlogged[k - len(edges)][1]
             )
             yield Crossing(source, self._place(int(found[k])))
-
-    def _through_no_member(self, outside: Bools) -> Ints:
-        """Return of each event outside itself, of an event without a member one that is outside and
-        comes before it by way of such events alone; -1: none.
-        """
-        via = np.where(outside, np.arange(len(outside)), -1)
-        if (self._member >= 0).all():
-            return via
-        order, offsets, causes = self._walk
-        for row in order[self._member[order] < 0].tolist():
-            of = causes[offsets[row] : offsets[row + 1]]
-            found = via[of[of >= 0]]
-            via[row] = found.max(initial=-1)
-        return via
 
     def _unlogged_outside(self, inside: Bools, limit: Ints) -> list[tuple[int, Place]]:
         """Return events inside whose clocks count more of a member than is inside, where the trace
@@ -455,6 +434,20 @@ class States:
         table = self._asked.events.take(pa.array(self._rows))
         said: list[str | None] = pc.coalesce(table["text"], table["id"]).to_pylist()
         return said
+
+
+def _through_no_member(walk: tuple[Ints, Ints, Ints], member: Ints, outside: Bools) -> Ints:
+    """Return of each event outside itself, of an event without a member one that is outside and
+    comes before it by way of such events alone; -1: none.
+    """
+    via = np.where(outside, np.arange(len(outside)), -1)
+    if (member >= 0).all():
+        return via
+    order, offsets, causes = walk
+    for row in order[member[order] < 0].tolist():
+        of = causes[offsets[row] : offsets[row + 1]]
+        via[row] = via[of[of >= 0]].max(initial=-1)
+    return via
 
 
 def _rows_of_run(table: pyarrow.Table, alive: Bools, run: str | None) -> Ints:
