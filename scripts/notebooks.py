@@ -7,20 +7,28 @@ else than what is kept. A folder may be named; without one it is docs/notebooks.
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-import nbformat
+import nbformat as untyped
 from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
+
+nbformat: Any = untyped
+Notebook = Any
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "notebooks"
 SECONDS = 300
 """For one cell, kernels being compiled for the first time among what it does."""
+WORDS = re.compile(r"<(?:text|title|desc)\b[^>]*>([^<]*)<")
+"""What an SVG says: labels, states, tooltips, and what it is for those who do not see it."""
 
 
-def executed(path: Path) -> nbformat.NotebookNode:
+def executed(path: Path) -> Notebook:
     """Return a notebook with the output of every cell; raises what a cell raises."""
     notebook = nbformat.read(path, as_version=4)
     # Sockets in a folder of their own: over TCP another process may take the port that was chosen,
@@ -28,17 +36,30 @@ def executed(path: Path) -> nbformat.NotebookNode:
     with TemporaryDirectory() as folder:
         kernel = KernelManager(kernel_name="python3", transport="ipc", ip=f"{folder}/kernel")
         try:
-            NotebookClient(notebook, km=kernel, timeout=SECONDS, record_timing=False).execute()
+            client = NotebookClient(notebook, km=kernel, timeout=SECONDS, record_timing=False)
+            client.coalesce_streams = True  # a cell's text in one piece, however it came
+            client.execute()
         finally:
             kernel.shutdown_kernel(now=True)
     notebook.metadata.pop("language_info", None)  # it names the Python that was at hand
     return notebook
 
 
-def printed(notebook: nbformat.NotebookNode) -> list[str]:
-    """Return what each cell of code printed."""
+def printed(notebook: Notebook) -> list[str]:
+    """Return what each cell of code printed, and the words of the pictures that it showed."""
     cells = (cell for cell in notebook.cells if cell.cell_type == "code")
-    return ["".join(output.get("text", "") for output in cell.outputs) for cell in cells]
+    return ["".join(map(_said, cell.outputs)) for cell in cells]
+
+
+def _said(output: Mapping[str, Any]) -> str:
+    """Return the words of an output.
+
+    Of a picture all that is written in it counts, and not where: curves differ by a hair from one
+    machine to the next, and text in the place of the picture says again what it shows.
+    """
+    shown = output.get("data", {})
+    words = [shown.get("text/plain", ""), *WORDS.findall(shown.get("image/svg+xml", ""))]
+    return str(output.get("text", "")) + "\n".join(filter(None, words))
 
 
 def differences(path: Path) -> list[str]:

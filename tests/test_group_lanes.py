@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from antecede import Bounds, Group
+from antecede.clocks.nanoseconds import NS
 from antecede.errors import LocalError
+from antecede.protocols import registry
 
 BOUNDS: Bounds[str] = Bounds(accuracy_ns=10, least_ns=100, most_ns=1000)
 CLOCKS = ("linear", "physical", "linear-physical")
@@ -44,9 +46,30 @@ def test_who_knows_two_members_waits_for_a_third(order: str) -> None:
     (said,) = b.post(b"an answer, maybe", now_ns=1000)
     assert a.receive(said.wire, now_ns=1100) == []
     (held,) = a.blocked_on()
-    assert held.until_ns is not None
-    assert held.until_ns > 1900
+    # b's at 1000, c's of up to 1000 - 100 later, two clocks off by 10; and one more.
+    assert held.until_ns == 1921
     assert [one.payload for one in a.tick(now_ns=held.until_ns)] == [b"an answer, maybe"]
+
+
+@pytest.mark.parametrize("order", CLOCKS)
+def test_without_lanes_two_who_are_all_wait_for_nobody(order: str) -> None:
+    a, b = (
+        Group(name, ("a", "b"), order=order, bounds=BOUNDS, delivery="bound") for name in ("a", "b")
+    )
+    (said,) = b.post(b"at once", now_ns=1000)
+    assert [one.payload for one in a.receive(said.wire, now_ns=1100)] == [b"at once"]
+
+
+@pytest.mark.parametrize("order", CLOCKS)
+def test_what_is_known_of_a_third_member_counts_in_lanes_too(order: str) -> None:
+    """What comes from member 2 takes half as long at most as what comes from others."""
+    near = Bounds(accuracy_ns=10, least_ns=100, most_ns=1000, channels_ns={(2, 0): (100, 500)})
+    member = registry.entry(order).load()(0, (0, 1, 2), bounds=near, delivery="bound")
+    # Without physical time from the arrival on, which is 100 after the sending at least.
+    wait_ns = (500 - 100) + 2 * 10 - 100 * (order == "linear")
+    assert member.wait_s(1) * NS == wait_ns
+    member.carry_in_lanes()
+    assert member.wait_s(1) * NS == wait_ns
 
 
 def test_a_state_comes_back_in_lanes() -> None:

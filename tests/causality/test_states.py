@@ -172,6 +172,49 @@ def test_what_events_say_is_part_of_predicates() -> None:
     assert not definitely(states, both).holds
     assert definitely(states, "'granted' in P or 'released' in P").holds
     assert not possibly(states, "'granted' not in P and P == 1").holds
+    assert not possibly(states, "'never' in P").holds
+
+
+def test_what_no_event_says_is_not_asked_for() -> None:
+    rows = [Event(kind=SEND, id="vote", member="P"), Event(kind=DELIVER, id="vote", member="Q")]
+    states = States(Causality(table_of(rows)))
+    assert possibly(states, "'vo' in Q").holds  # by its id
+    with pytest.raises(InputError, match=r"no event .* tells a text, and no id of Q has 'paid'"):
+        possibly(states, "P == 1 and 'paid' in Q")
+    with pytest.raises(InputError, match="--text COLUMN"):
+        definitely(states, "'paid' not in P")
+
+
+def test_a_column_of_a_table_says_what_happened(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "orders.csv"
+    path.write_text("id,host,cause,what\no1,shop,,order placed\np1,pay,o1,order paid\n")
+    paid = ("cut", str(path), "--possibly", "'paid' in pay and shop == 1")
+    assert main([*paid]) == 2
+    assert "--text COLUMN" in capsys.readouterr().err
+    assert main([*paid, "--text", "what"]) == 0
+    assert capsys.readouterr().out.endswith("yes, at pay=1 shop=1 (3 global states looked at)\n")
+    assert main(["ask", str(path), "--text", "what", "future", "placed"]) == 2
+    assert "it is in what these say: o1" in capsys.readouterr().err
+    assert main(["ask", str(path), "--text", "what", "future", "o1"]) == 0
+    assert "order paid" in capsys.readouterr().out
+    path.write_text(path.read_text().replace("what", "message"))  # known by its name
+    assert main(["ask", str(path), "past", "p1"]) == 0
+    assert "order placed" in capsys.readouterr().out
+
+
+def test_positions_behind_options_are_refused_with_where_they_belong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("id,host,cause\na,P,\nb,Q,a\n")
+    assert main(["cut", str(path), "P=1", "--by", "causes"]) == 0
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main(["cut", str(path), "--by", "causes", "P=1"])
+    said = capsys.readouterr().err
+    assert "unrecognized arguments: P=1 (what has no -- before it stands together" in said
 
 
 @pytest.mark.parametrize(
@@ -454,3 +497,15 @@ def test_a_message_is_under_way_for_ever_whatever_its_sender_does_with_it() -> N
     nowhere_said = [sent, Event(kind=DELIVER, id="a"), *other]
     states = States(Causality(table_of(nowhere_said)))
     assert states.cut(states.length).nowhere == 0
+
+
+def test_a_mark_of_nobody_is_no_cut_of_somebody() -> None:
+    rows = [
+        Event(kind=SEND, id="a", member="P", text="snapshot 1"),
+        Event(kind=DELIVER, id="a", text="snapshot 1"),
+        Event(kind=DELIVER, id="a", member="Q"),
+    ]
+    states = States(Causality(table_of(rows)))
+    assert states.marked("snapshot 1") == {"P": 1}
+    with pytest.raises(InputError, match="no event says"):
+        states.marked("snapshot \udcff")

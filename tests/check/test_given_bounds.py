@@ -12,8 +12,8 @@ from antecede.check.explorer.explorer import SearchLimits, explore
 from antecede.check.group_under_test import flat
 from antecede.check.plans import SearchSize, Target, clock_settings, searches
 from antecede.check.results import EARLY, STUCK
+from antecede.check.script.verdict import explored
 from antecede.check.timing import instants_ns, pace, step_ns
-from antecede.cli.check import explored
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import NS
 from antecede.protocols.registry import entry

@@ -144,3 +144,28 @@ def test_a_label_takes_the_free_place_that_crosses_least() -> None:
     assert placing.take([taken, crossed, free]) == free
     assert placing.take([taken, crossed, free]) == crossed
     assert placing.take([taken, crossed, free]) is None
+
+
+@pytest.mark.parametrize("text", [HELD, BROKEN, "protocol fifo\nmembers A B\nsend A m\n"])
+def test_legend_and_title_end_within_the_picture(text: str) -> None:
+    narrow = diagram(
+        "title A title that is longer than the few steps of this scene are wide\n" + text
+    )
+    root = parsed(narrow)
+    width, height = (float(root.get(side, 0)) for side in ("width", "height"))
+    small = [one for one in root.iter(f"{SVG}text") if one.get("class") in ("small", "title")]
+    ends = [float(one.get("x", 0)) + 6.0 * len(one.text or "") for one in small]
+    assert max(ends) <= width
+    assert max(float(one.get("y", 0)) for one in small) <= height
+
+
+def test_legend_has_rows_where_it_is_long() -> None:
+    drawn = diagram("protocol unordered\nmembers A B\nsend A m\narrive B m\n")
+    marks = [*drawn.marks, *(drawn.marks[-1]._replace(kind=kind) for kind in ("hold", "lose"))]
+    marks += [marks[-1]._replace(kind="discard"), marks[-1]._replace(kind="send", wrong=True)]
+    root = parsed(drawn._replace(marks=tuple(marks)))
+    small = {one.text: one for one in root.iter(f"{SVG}text") if one.get("class") == "small"}
+    legend = [small[text] for text in ("sent", "delivered", "lost on the way", drawn.wrong_means)]
+    assert len({one.get("y") for one in legend}) > 1
+    ends = [float(one.get("x", 0)) + 6.0 * len(one.text or "") for one in legend]
+    assert max(ends) <= float(root.get("width", 0))

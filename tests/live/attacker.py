@@ -7,7 +7,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from antecede.clocks.wire import block, varint
 from antecede.live import keys, wire
@@ -44,6 +44,7 @@ def peer(folder: Path, name: str, **more: Any) -> Peer:
 async def honest(folder: Path, *names: str, **more: Any) -> AsyncIterator[list[Peer]]:
     """A group of honest members, all connected."""
     async with asyncio.timeout(60), contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(hung_up)  # after the peers have closed
         peers = [await stack.enter_async_context(peer(folder, name, **more)) for name in names]
         await peers[0].found()
         for one in peers[1:]:
@@ -101,7 +102,11 @@ async def talk(peers: Iterable[Peer], count: int = 3) -> None:
 class Line:
     """A connection of the attacker's."""
 
+    made: ClassVar[list[Line]] = []
+    """Those that `hung_up` has not waited for yet."""
+
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.made.append(self)
         self.reader, self.writer = reader, writer
         self._rest = b""
 
@@ -142,6 +147,19 @@ class Line:
 
     def close(self) -> None:
         self.writer.close()
+
+
+async def hung_up() -> None:
+    """End the attacker's connections, and wait until they have: the loop ends with the test.
+
+    At once: one that does not read would never hear the other end's last word.
+    """
+    while Line.made:
+        writer = Line.made.pop().writer
+        writer.transport.abort()
+        with contextlib.suppress(OSError):
+            async with asyncio.timeout(PATIENCE_S):
+                await writer.wait_closed()
 
 
 class Attacker:

@@ -169,8 +169,7 @@ def test_a_machine_that_sleeps_with_all_its_members_goes_on() -> None:
         for name, host in run.network.hosts.items()
     }
     network, hour = run.network, 3600 * NS
-    # It keeps its order.
-    network._agenda = [(when + hour, count, what) for when, count, what in network._agenda]
+    network._agenda.put_off(hour)
     network.run(network.now + hour + 3 * NS)
     for name, host in run.network.hosts.items():
         assert {lane: one.number for lane, one in _node(host).greeted.items()} == links[name]

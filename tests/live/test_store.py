@@ -210,6 +210,48 @@ def test_no_flipped_byte_goes_unnoticed(path: Path) -> None:
     assert refused > 50, f"seed {seed}"
 
 
+@pytest.mark.parametrize(
+    ("place", "bit"),
+    [
+        (b"owners", 0x80),  # a name in the words of SQLite's own error is no text any more
+        (b"PRIMARY KEY, lane TEXT NOT", 0x01),  # without its key, rows have no numbers
+        (b"napshotof three", 0x01),  # what is kept under another key is not found under its own
+        (b"since", 0x01),
+        (b"done", 0x01),
+        (b"version", 0x01),
+    ],
+)
+def test_what_tables_and_values_are_called_is_not_damaged_unnoticed(
+    path: Path, place: bytes, bit: int
+) -> None:
+    store = filled(path, 3)
+    store.write([], 3, snapshot=b"of three")
+    store.close()
+    damaged = bytearray(path.read_bytes())
+    at = damaged.index(place)
+    damaged[at] ^= bit
+    path.write_bytes(damaged)
+    with pytest.raises(StoreError, match="damaged"):
+        read_all(path)
+    assert path.read_bytes() == damaged, "it was changed"
+
+
+def test_no_byte_of_the_definitions_of_tables_is_damaged_unnoticed(path: Path) -> None:
+    filled(path, 3).close()
+    whole, want = path.read_bytes(), read_all(path)
+    first = int.from_bytes(whole[105:107], "big")  # of the cells of the first page (SQLite's)
+    refused = 0
+    for at in range(first, 4096):
+        damaged = bytearray(whole)
+        damaged[at] ^= 0x80 if at % 2 else 0x01
+        path.write_bytes(damaged)
+        try:
+            assert read_all(path) == want, f"byte {at}"
+        except StoreError:
+            refused += 1
+    assert refused > 400
+
+
 def read_all(path: Path) -> tuple[bytes, list[Row]]:
     store = opened(path)
     try:

@@ -352,7 +352,10 @@ def test_what_is_seen_is_exported(opened: Opened) -> None:
         assert made.suggested_filename.endswith(ending)
         body = Path(made.path()).read_bytes()
         assert body.startswith(b"<svg" if id == "svg" else b"\x89PNG")
-        shown.click(".menu summary")
+        assert not shown.is_visible("#png")  # the menu has closed
+    shown.click(".menu summary")
+    shown.keyboard.press("Escape")
+    assert not shown.is_visible("#png")
     text = shown.evaluate("antecede.svg()")
     assert "ann" in text
     assert ET.fromstring(text).tag.endswith("svg")
@@ -499,3 +502,12 @@ def test_a_hundred_thousand_members(opened: Opened) -> None:
     shown.keyboard.press("Enter")
     assert "host 77777" in shown.inner_text("#panel")
     assert re.search(r"1 match\b", shown.inner_text("#status"))
+
+
+def test_every_panel_is_made_of_words(opened: Opened) -> None:
+    shown = opened(held())
+    shown.keyboard.press("w")
+    for key in "1234":
+        shown.keyboard.press(key)
+        assert "[object" not in shown.inner_text("#panel")
+    assert "light or dark" in shown.inner_text("#panel dl.keys")

@@ -166,6 +166,12 @@ class _Reader:
     def _says(self, text: str, member: int) -> Predicate:
         rows, texts = self._states.lines[member], self._texts
         said = [False, *(text in (texts[row] or "") for row in rows)]
+        if not any(said) and not self._states.tells_texts:
+            raise InputError(
+                f"no event of this trace tells a text, and no id of "
+                f"{self._states.members[member]} has {text!r:.80} in it: name the column that says "
+                "what happened (--text COLUMN; in a table of the schema it is `text`)"
+            )
         return lambda state: said[state[member]]
 
     def _member(self, tree: ast.expr) -> int:

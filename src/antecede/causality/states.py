@@ -315,6 +315,21 @@ class States:
         np.maximum.at(top, told.member[held], told.number[held])
         return top
 
+    def marked(self, text: str) -> dict[str, int]:
+        """Return the cut behind each member's first event that says exactly this (its `text`).
+
+        Members that never say it are left out. Raises InputError where nobody does.
+        """
+        said: Any = self._asked.events["text"].take(pa.array(self._rows))
+        there = pc.fill_null(pc.is_in(said, _as_texts(text)), False).to_numpy()
+        found: dict[str, int] = {}
+        for row in np.flatnonzero(there & (self._member >= 0)).tolist():
+            member, position = self.members[int(self._member[row])], int(self._position[row])
+            found[member] = min(position, found.get(member, position))
+        if not found:
+            raise InputError(f"no event says {text!r}")
+        return dict(sorted(found.items()))
+
     # -- recovery ------------------------------------------------------------------------------
 
     def recovery(self, checkpoints: Mapping[str, Sequence[int]]) -> Recovery:
@@ -429,6 +444,12 @@ class States:
     def _texts(self) -> Any:
         return self.texts()
 
+    @property
+    def tells_texts(self) -> bool:
+        """Whether any event has a text."""
+        texts = self._asked.events["text"]
+        return bool(texts.null_count < len(texts))
+
     def texts(self) -> list[str | None]:
         """Return what each event says: its text, its id where it has none."""
         table = self._asked.events.take(pa.array(self._rows))
@@ -462,3 +483,9 @@ def _rows_of_run(table: pyarrow.Table, alive: Bools, run: str | None) -> Ints:
             raise InputError(f"no run is called {run}")
         mask &= pc.fill_null(pc.equal(runs, run), False).to_numpy(zero_copy_only=False)
     return np.flatnonzero(mask)
+
+
+def _as_texts(text: str) -> Any:
+    """Return what a log may hold of it: itself; nothing, where it holds bytes that are no text."""
+    whole = text == text.encode(errors="replace").decode()
+    return pa.array([text] if whole else [], pa.string())

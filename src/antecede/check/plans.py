@@ -189,6 +189,21 @@ def suites(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, S
     shapes = (((2,), 2), ((2, 1), 1), ((1, 1, 1), 1))
     for groups, external in shapes:
         yield target.hierarchy(groups, external), plan
-    if "ack_after" not in target.options and target.options.get("pruning") != "none":
-        often = target._replace(options={**target.options, "ack_after": 1})
+    often = with_notes(target)
+    if often is not None:
         yield often.hierarchy((2, 1), 1), plan
+
+
+def with_notes(target: Target) -> Target | None:
+    """Return a hierarchy in which notes go out in runs of a few messages, too: acknowledgements
+    of internal peers after each delivery, and what super peers say of I after every other one.
+
+    None where there are none, or the options say when.
+    """
+    options = {"flush_after": 2}
+    if target.options.get("pruning") != "none":
+        options["ack_after"] = 1
+    asked = {**options, **target.options}
+    if target.topology is None or asked == target.options:
+        return None
+    return target._replace(options=asked)

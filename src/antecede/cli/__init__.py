@@ -44,11 +44,16 @@ COMMANDS = {
     "explain": Command(
         "antecede.cli.explain", None, "draw a scenario: who waits for what, and why"
     ),
+    "play": Command(
+        "antecede.cli.play", None, "move a scene by hand in the browser, protocols side by side"
+    ),
     "audit": Command(
         "antecede.cli.audit.command", "trace", "what a trace says: orders, inversions, defects"
     ),
     "ask": Command(
-        "antecede.cli.ask", "trace", "what led to an event, what it could have influenced, and why"
+        "antecede.cli.ask.command",
+        "trace",
+        "what led to an event, what it could have influenced, and why",
     ),
     "cut": Command(
         "antecede.cli.cut", "trace", "is a global state consistent, what is under way, recovery"
@@ -158,6 +163,9 @@ class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line; argparse would print all options before it."""
 
     def error(self, message: str) -> NoReturn:
+        lost = message.removeprefix("unrecognized arguments: ")
+        if lost != message and not lost.startswith("-"):
+            message += " (what has no -- before it stands together, in front of the options)"
         self.exit(2, f"{self.prog}: {message}; {self.prog} --help lists the options\n")
 
 

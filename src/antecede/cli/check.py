@@ -6,8 +6,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,15 @@ from antecede.check.calls import LIMIT_S
 from antecede.check.check import find_target, run_check
 from antecede.check.everything import CaseResult, cases, judge_all
 from antecede.check.mutants.run import EACH_S, TIMES_ORIGINAL, MutantResult, judge_mutants
-from antecede.check.results import RIGHT, Exploration, Failure, Suite, Verdict
+from antecede.check.results import Verdict
 from antecede.check.script.keeping import run_of, script_of
+from antecede.check.script.verdict import report
 from antecede.cli.explain import write_svg
 from antecede.cli.files.output import check_apart, check_writable, save_text
 from antecede.cli.files.pages import check_page, write_page_of
 from antecede.diagram.steps import from_run
 from antecede.diagram.svg import draw_svg
 from antecede.errors import LocalError
-from antecede.formatting import counted
 from antecede.protocols.options import split_options
 from antecede.protocols.registry import ENTRIES
 
@@ -131,61 +130,6 @@ def _check_used(args: argparse.Namespace) -> None:
             raise LocalError(why.format(f"--{name.replace('_', '-')}"))
 
 
-def report(verdict: Verdict, variant: str = "") -> list[str]:
-    """Return the verdict as lines for people."""
-    name = f"{verdict.target} ({variant})" if variant else verdict.target
-    lines = [f"{name}: {verdict.title}", f"promises {verdict.promise}", ""]
-    lines += explored(verdict.explorations)
-    lines += [_played(part) for part in verdict.suites]
-    if verdict.ok:
-        states, runs = counted(verdict.states, "state"), counted(verdict.runs, "run")
-        return [*lines, "", f"PASS  {states} explored, {runs} on the adversarial network"]
-    for failure in verdict.failures:
-        lines += ["", f"FAIL  {failure.sentence()}", "", *_counterexample(failure)]
-    return lines
-
-
-def explored(parts: Sequence[Exploration]) -> Iterator[str]:
-    """Yield a line for each search; searches that differ in clocks alone share one."""
-    for _, same in groupby(parts, key=lambda part: part.setting):
-        yield _explored(list(same))
-    if steps := next((part.steps for part in parts if part.steps), ""):
-        yield f"           (time goes by {steps}; a copy takes any delay of its channel where"
-        yield "           nothing else is said, null messages the least)"
-
-
-def _explored(parts: Sequence[Exploration]) -> str:
-    part = parts[-1]
-    what, states = part.setting, sum(one.states for one in parts)
-    if clocks := _clocks(parts):
-        what += f", {clocks}"
-    if all(one.complete for one in parts):
-        extent = "every interleaving"
-    elif part.failure is not None:
-        extent = "stopped at the failure"
-    else:
-        extent = "NOT ALL: stopped there"
-    return f"  explored {what}: {counted(states, 'state')}, {extent}"
-
-
-def _clocks(parts: Sequence[Exploration]) -> str:
-    """Say which settings of the clocks were tried, of how many."""
-    tried = list(dict.fromkeys(part.clocks for part in parts))
-    if not tried[0]:
-        return ""
-    off = [clocks for clocks in tried if clocks != RIGHT]
-    right = "clocks right" if RIGHT in tried else ""
-    members = max((len(clocks.split()) - 1 for clocks in off), default=0)
-    # All early is the same as all late, or as all right: only differences of readings matter.
-    ways = f"in {len(off)} of {2**members - 2} ways early or late by all they may be"
-    return " or ".join(filter(None, (right, ways if off else "")))
-
-
-def _played(part: Suite) -> str:
-    deliveries = counted(part.deliveries, "delivery", "deliveries")
-    return f"  network  {part.setting}: {counted(part.runs, 'run')}, {deliveries}"
-
-
 def _everything(args: argparse.Namespace) -> int:
     """Judge all built-in protocols; returns 0 when each is as expected."""
     given = [name for name in _ALONE if getattr(args, name) != _ALONE[name]]
@@ -254,14 +198,6 @@ def _keep(verdict: Verdict, args: argparse.Namespace) -> None:
     if args.page:
         write_page_of(from_run(run_of(shown[-1])), shown[-1].sentence(), Path(args.page))
         print(f"The counterexample as a page: {args.page}", file=sys.stderr)
-
-
-def _counterexample(failure: Failure) -> Iterable[str]:
-    if not failure.actions:
-        return
-    yield f"  smallest counterexample found ({failure.setting}), as a scenario:"
-    yield ""
-    yield from (f"    {line}" for line in failure.script().splitlines())
 
 
 def _mutants(args: argparse.Namespace, options: Sequence[tuple[str, str]]) -> int:

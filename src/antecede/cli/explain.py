@@ -14,11 +14,11 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from antecede.check.script.actions import Send, Tick
 from antecede.check.script.channels import channel_line
-from antecede.check.script.execution import CommandResult, Occurrence, ScriptRun
+from antecede.check.script.execution import JUDGES, ScriptRun
 from antecede.check.script.parse import Script, Setup, load_script
 from antecede.check.script.run import check_output, run_script, under
+from antecede.check.script.words import Words, listed
 from antecede.cli.files.output import check_writable, draft_of, save_text
 from antecede.cli.unused import refuse_unused
 from antecede.clocks.nanoseconds import seconds_text, signed_text
@@ -29,16 +29,9 @@ from antecede.diagram.text import draw_text
 from antecede.diagram.themes import LIGHT, THEMES
 from antecede.errors import FormatError, InputError, MissingExtraError, ScriptError
 from antecede.formatting import counted
-from antecede.protocols.base import Relation
 
 MIN_WIDTH, MAX_WIDTH = 40, 100
 SVG, PNG, PDF = "svg", "png", "pdf"
-JUDGES = {
-    "causal": Relation.BY_DELIVERY,
-    "fifo": Relation.FIFO,
-    "reply": Relation.BY_REPLY,
-    "receipt": Relation.BY_RECEIPT,
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,9 +99,11 @@ def _explain_script(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
     titles = [_title(one, names) for one in done] if names else [""]
     diagrams = stacked(done, titles)
     _show(args, outs, diagrams)
+    # What a script expects, it expects of its own judge.
+    own = [run_script(one) for one in scripts] if relation else done
     differs = [
         line
-        for one in done
+        for one in own
         if any(m.command.expected for m in one.results)
         for line in check_output(one)
     ]
@@ -221,7 +216,7 @@ def explain(done: ScriptRun) -> Iterator[str]:
     yield f"protocol {setup.protocol}{options}{source}"
     yield from _promises(setup)
     yield ""
-    words = _Words()
+    words = Words()
     for result in done.results:
         if result.number:
             yield f"{result.number:4}  {words.of(result)}"
@@ -246,99 +241,7 @@ def _promises(setup: Setup) -> Iterator[str]:
         )
         yield f"promised: {delays}; {accuracy}"
     if off := [f"{at}'s is {signed_text(offset)} s off" for at, offset in setup.clocks if offset]:
-        yield f"clocks: {_list(tuple(off))}"
+        yield f"clocks: {listed(tuple(off))}"
     if setup.subscriptions:
-        read = (f"{at} reads {_list(topics)}" for at, topics in setup.subscriptions)
+        read = (f"{at} reads {listed(topics)}" for at, topics in setup.subscriptions)
         yield f"topics: {'; '.join(read)}"
-
-
-class _Words:
-    """Says what happened; remembers who sent a message and when it came to be held."""
-
-    def __init__(self) -> None:
-        self.sender: dict[str, str] = {}
-        self.held_since: dict[tuple[str, str], int] = {}
-        self.topics: tuple[str, ...] = ()
-
-    def of(self, result: CommandResult) -> str:
-        action = result.command.action
-        self.topics = action.topics if isinstance(action, Send) else ()
-        sentences = [self.sentence(one, result.number) for one in result.occurrences]
-        if not result.occurrences:
-            sentences = [_capital(line) for line in result.output] or ["Nothing happens"]
-        if isinstance(result.command.action, Tick):
-            passed = f"{result.command.action.seconds:g} s pass"
-            sentences = [passed, *sentences] if result.occurrences else [passed]
-        return ". ".join(sentences) + "."
-
-    def sentence(self, one: Occurrence, number: int) -> str:
-        key = (one.at, one.label)
-        match one.kind:
-            case "send":
-                self.sender[one.label] = one.at
-                answer = f" in answer to {_list(one.answers)}" if one.answers else ""
-                about = f" about {_list(self.topics)}" if self.topics else ""
-                return f"{one.at} sends {one.label}{about}{answer} to {_list(one.others)}"
-            case "forward":
-                if self.sender.get(one.label) == one.at:
-                    return f"{one.at} sends {one.label} again, to {_list(one.others)}"
-                return f"{one.at} forwards {one.label} to {_list(one.others)}"
-            case "acknowledge":
-                return f"{one.label} is on its way from {one.at} to {_list(one.others)}"
-            case "arrive":
-                return f"{one.label} arrives at {one.at}"
-            case "hold":
-                self.held_since[key] = number
-                return f"{one.at} holds it: {self.waits(one)}"
-            case "discard":
-                return f"{one.at} discards {one.label}: {_list(one.others)}"
-            case "lose":
-                return f"{one.label} to {one.at} is lost on the way"
-            case "join":
-                return f"{one.at} joins and begins from what {one.others[0]} has delivered"
-            case "leave":
-                return f"{one.at} leaves"
-        return self._delivery(one, key)
-
-    def _delivery(self, one: Occurrence, key: tuple[str, str]) -> str:
-        since = self.held_since.pop(key, None)
-        held = f", held since step {since}" if since is not None else ""
-        if one.astray:
-            return f"{one.at} delivers {one.label}{held}, WHICH IS FOR OTHERS"
-        if one.early_for:
-            return (
-                f"{one.at} delivers {one.label}{held} BEFORE {self._causes(one.early_for)}: "
-                "the causal order is violated"
-            )
-        if one.unlike:
-            other, first = one.unlike
-            return (
-                f"{one.at} delivers {one.label}{held} AFTER {first}, {other} BEFORE IT: "
-                "the total order is violated"
-            )
-        if one.others:
-            return f"{one.at} releases {one.label}{held} without {_list(one.others)}"
-        return f"{one.at} delivers {one.label}{held}"
-
-    def waits(self, held: Occurrence) -> str:
-        """Say what a message waits for, and from whom."""
-        causes = self._causes(held.others) if held.others else "causes that it can not name"
-        return f"it waits for {causes}"
-
-    def _causes(self, labels: tuple[str, ...]) -> str:
-        return _list(
-            tuple(
-                f"{label} from {self.sender[label]}" if label in self.sender else label
-                for label in labels
-            )
-        )
-
-
-def _list(names: tuple[str, ...]) -> str:
-    if not names:
-        return "nobody"
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _capital(line: str) -> str:
-    return line[:1].upper() + line[1:]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from antecede.check.script.execution import ACKNOWLEDGED, CommandResult, Occurrence, ScriptRun
 from antecede.check.world import (
@@ -26,12 +26,22 @@ def from_run(run: ScriptRun, title: str = "") -> Diagram:
 
 def stacked(runs: Sequence[ScriptRun], titles: Sequence[str]) -> list[Diagram]:
     """Return the diagrams of one script under several protocols: an action stands at one time."""
+    width = widths(runs)
+    return [_Steps(run, width, title).diagram() for run, title in zip(runs, titles, strict=True)]
+
+
+def widths(runs: Iterable[ScriptRun]) -> dict[int, int]:
+    """Return how many places the action of each number takes on an axis for all these runs.
+
+    The first action begins at 1.0, each other where the one before ends.
+    """
     width: dict[int, int] = {}
     for run in runs:
         for result in run.results:
-            seen = sum(one.kind in MEANING for one in result.occurrences)
-            width[result.number] = max(width.get(result.number, 1), seen)
-    return [_Steps(run, width, title).diagram() for run, title in zip(runs, titles, strict=True)]
+            if result.number:
+                seen = sum(one.kind in MEANING for one in result.occurrences)
+                width[result.number] = max(width.get(result.number, 1), seen)
+    return width
 
 
 class _Steps:

@@ -8,10 +8,11 @@ what finds no place is left to the tooltip.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from xml.sax import saxutils
 from xml.sax.saxutils import quoteattr
 
@@ -22,7 +23,7 @@ from antecede.diagram.placing import Box, Placing
 from antecede.diagram.states import CHARACTER as STATE_CHARACTER
 from antecede.diagram.states import LINE as STATE_LINE
 from antecede.diagram.states import Written, written
-from antecede.diagram.themes import PAGE, PLAIN_FONT, style_sheet, written_out
+from antecede.diagram.themes import IN_PAGE, PAGE, PLAIN_FONT, style_sheet, written_out
 
 WIDTH = 1040.0
 LANE_GAP = 76.0
@@ -33,6 +34,12 @@ SMALL_CHARACTER = 6.4
 """The same for plain 11 px text."""
 STATE_STEP = 110.0
 """px a step takes at least where states are written."""
+LEGEND_LEFT, LEGEND_CHARACTER = 20.0, 6.2
+"""Where the legend begins, and the width of an average character of its text, in px."""
+TITLE_CHARACTER = 8.4
+"""Width of an average character of the bold 15 px title, in px."""
+SMALLEST = 0.8
+"""As a part of its size, what a diagram shrinks to in a page that can scroll it."""
 FLOWN = 0.72
 """Part of the way to the other lane at which a copy is drawn that has not arrived."""
 _NOT_XML = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ud800-\\udfff\\ufffe\\uffff]")
@@ -53,16 +60,17 @@ def draw_stacked(diagrams: Sequence[Diagram], theme: str = PAGE) -> str:
     Diagrams of one script have one axis (`diagram.steps.stacked`).
     """
     pictures = [_Picture(diagram, diagrams) for diagram in diagrams]
+    width = max(picture.width for picture in pictures)
     parts: list[str] = []
     y = 0.0
     for picture in pictures:
         picture.paint()
         last = picture is pictures[-1]
-        height = picture.legend() if last else picture.bottom + 14.0
+        height = picture.legend(width) if last else picture.bottom + 14.0
         shift = f' transform="translate(0 {y:.1f})"' if y else ""
         parts += [f"<g{shift}>", *picture.parts, "</g>"]
         y += height
-    return _document(diagrams, parts, max(picture.width for picture in pictures), y, theme)
+    return _document(diagrams, parts, width, y, theme)
 
 
 def _document(
@@ -73,8 +81,9 @@ def _document(
     # Several diagrams may stand in one page: their ids must differ.
     key = f"ac{zlib.crc32((title + words).encode()):08x}"
     paper = f'<rect class="paper" width="{width:.0f}" height="{height:.0f}" rx="8"/>'
-    shapes, look, style = [paper, *parts], 'class="ac"', [f"<style>{style_sheet()}</style>"]
-    if theme != PAGE:
+    shapes, look, style = [paper, *parts], 'class="ac"', [f"<style>{style_sheet(theme)}</style>"]
+    least = f";min-width:{SMALLEST * width:.0f}px" if theme == IN_PAGE else ""
+    if theme not in (PAGE, IN_PAGE):
         shapes = written_out(shapes, theme)
         look, style = f'font-family="{PLAIN_FONT}" font-size="12"', []
     return "\n".join(
@@ -82,7 +91,7 @@ def _document(
             f'<svg xmlns="http://www.w3.org/2000/svg" {look} role="img" '
             f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
             f'height="{height:.0f}" aria-labelledby="{key}t {key}d" '
-            f'style="max-width:100%;height:auto">',
+            f'style="max-width:100%;height:auto{least}">',
             f'<title id="{key}t">{escape(title or "Space-time diagram")}</title>',
             f'<desc id="{key}d">{escape(words)}</desc>',
             *style,
@@ -158,7 +167,8 @@ class _Picture:
 
     @property
     def width(self) -> float:
-        return self.left + self.room + 40.0
+        title = 40.0 + len(self.diagram.title) * TITLE_CHARACTER
+        return max(self.left + self.room + 40.0, title)
 
     # -- the scene --------------------------------------------------------------------------
 
@@ -323,31 +333,34 @@ class _Picture:
         if box is not None:
             self._text((box.left + box.right) / 2, box.bottom - 3.0, text, css, anchor="middle")
 
-    def legend(self) -> float:
-        """Draw the legend of all diagrams below the axis; returns the height of the picture."""
-        x, y = 20.0, self.bottom + 26.0
+    def legend(self, right: float) -> float:
+        """Draw the legend of all diagrams below the axis, in rows that end before `right`; returns
+        the height of the picture.
+        """
+        x, y = LEGEND_LEFT, self.bottom + 26.0
+        for room, draw, text in self._legend_entries():
+            after = x + room + len(text) * LEGEND_CHARACTER
+            if after > right and x > LEGEND_LEFT:
+                x, y = LEGEND_LEFT, y + 20.0
+                after = x + room + len(text) * LEGEND_CHARACTER
+            self.parts.append(draw(x, y))
+            self._text(x + room, y + 4.0, text, "small")
+            x = after + 22.0
+        return y + 20.0
+
+    def _legend_entries(self) -> Iterator[tuple[float, Callable[[float, float], str], str]]:
+        """Yield what the legend explains: px from a sign to its words, the sign, the words."""
         marks = [mark for one in self.together for mark in one.marks]
         used = {mark.kind for mark in marks if not mark.wrong}
         for kind in (k for k in MEANING if k in used and k not in (model.JOIN, model.LEAVE)):
-            self.parts.append(_shape(kind, x + 6.0, y))
-            x = self._legend_text(x + 18.0, y, _WAITS if kind == model.HOLD else MEANING[kind])
+            sign = functools.partial(_small_shape, kind)
+            yield 18.0, sign, _WAITS if kind == model.HOLD else MEANING[kind]
         if any(one.holds for one in self.together):
-            self.parts.append(
-                f'<rect class="bar" x="{x:.1f}" y="{y - 7:.1f}" width="26" height="14" rx="3"/>'
-            )
-            x = self._legend_text(x + 32.0, y, "held back")
+            yield 32.0, _small_bar, "held back"
         if any(arrow.flying for one in self.together for arrow in one.arrows):
-            line = f'<path class="arrow flying" d="M{x:.1f} {y:.1f}L{x + 26:.1f} {y:.1f}"/>'
-            self.parts.append(line)
-            x = self._legend_text(x + 32.0, y, "still on its way")
+            yield 32.0, _small_arrow, "still on its way"
         if any(mark.wrong for mark in marks):
-            self.parts.append(_shape(_WRONG, x + 6.0, y))
-            self._legend_text(x + 18.0, y, self.diagram.wrong_means)
-        return y + 20.0
-
-    def _legend_text(self, x: float, y: float, text: str) -> float:
-        self._text(x, y + 4.0, text, "small")
-        return x + len(text) * 6.2 + 22.0
+            yield 18.0, functools.partial(_small_shape, _WRONG), self.diagram.wrong_means
 
     # -- drawing ----------------------------------------------------------------------------
 
@@ -362,6 +375,18 @@ class _Picture:
             f'<text class={quoteattr(css)} x="{x:.1f}" y="{y:.1f}" '
             f'text-anchor="{anchor}">{escape(text)}</text>'
         )
+
+
+def _small_shape(kind: str, x: float, y: float) -> str:
+    return _shape(kind, x + 6.0, y)
+
+
+def _small_bar(x: float, y: float) -> str:
+    return f'<rect class="bar" x="{x:.1f}" y="{y - 7:.1f}" width="26" height="14" rx="3"/>'
+
+
+def _small_arrow(x: float, y: float) -> str:
+    return f'<path class="arrow flying" d="M{x:.1f} {y:.1f}L{x + 26:.1f} {y:.1f}"/>'
 
 
 _WRONG = "wrong"

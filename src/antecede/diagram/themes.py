@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 PAGE, LIGHT, DARK, PRINT = "page", "light", "dark", "print"
+IN_PAGE: Final = "in page"
+"""As PAGE, and where the page has a switch of its own, by that."""
 FONT: Final = "system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif"
 PLAIN_FONT: Final = "DejaVu Sans,Arial,Helvetica,sans-serif"
 
@@ -47,22 +49,37 @@ SCHEMES: Final = {
     ),
 }
 THEMES: Final = (LIGHT, DARK, PRINT)
+SWITCHES: Final = {
+    LIGHT: ('[data-jp-theme-light="true"]', '[data-md-color-scheme="default"]', ".vscode-light"),
+    DARK: ('[data-jp-theme-light="false"]', '[data-md-color-scheme="slate"]', ".vscode-dark"),
+}
+"""How pages that show notebooks say which scheme they are in: JupyterLab, Material for MkDocs and
+Visual Studio Code."""
 
 
-def style_sheet() -> str:
+def page_switches(css: str, light: str, dark: str) -> str:
+    """Return rules that give elements of a class the declarations of the page's own scheme."""
+    return "".join(
+        f"{','.join(f'{switch} .{css}' for switch in SWITCHES[scheme])}{{{declared}}}\n"
+        for scheme, declared in ((LIGHT, light), (DARK, dark))
+    )
+
+
+def style_sheet(theme: str = PAGE) -> str:
     """Return the style sheet of pages: colours of the reader's scheme, which a page can override
-    through the custom properties.
+    through the custom properties. IN_PAGE: of the page's scheme, where it says which it is in.
     """
     light, dark = (
         ";".join(f"--ac-{name.replace('_', '-')}:{value}" for name, value in of._asdict().items())
         for of in (SCHEMES[LIGHT], SCHEMES[DARK])
     )
+    switches = page_switches("ac", light, dark) if theme == IN_PAGE else ""
     names = [name.replace("_", "-") for name in Colours._fields]
     rules = _rules(Colours(*(f"var(--ac-{name})" for name in names)))
     body = "".join(f".ac .{css}{{{_as_css(of)}}}" for css, of in rules.items())
     return (
         f"\n.ac{{{light};color:var(--ac-ink);font:12px {FONT}}}\n"
-        f"@media (prefers-color-scheme:dark){{.ac{{{dark}}}}}\n"
+        f"@media (prefers-color-scheme:dark){{.ac{{{dark}}}}}\n{switches}"
         ".ac text{fill:currentColor;paint-order:stroke;stroke:var(--ac-paper);stroke-width:3px;"
         f"stroke-linejoin:round}}\n{body}\n.ac text.why{{stroke:var(--ac-held)}}"
         ".ac text.beside{stroke:var(--ac-paper)}\n"

@@ -14,6 +14,8 @@ SQLite trusts the disk; the checksums do not, so a flipped byte is found and not
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import sqlite3
 import zlib
@@ -40,7 +42,10 @@ CREATE TABLE IF NOT EXISTS owners (
     lane TEXT PRIMARY KEY, statement BLOB NOT NULL, crc INTEGER NOT NULL
 ) WITHOUT ROWID;
 """
+_FAILURES = (sqlite3.Error, UnicodeDecodeError)
+"""What SQLite raises; the second where its words quote a name out of a damaged file."""
 _HINT = {
+    "codec can't decode": "the file is damaged",
     "locked": "another process has it open: one peer, one store",
     "full": "there is no room left on the disk",
     "readonly": "it may not be written",
@@ -64,11 +69,11 @@ class Store:
                 path, isolation_level=None, check_same_thread=False, timeout=0.2
             )
             self._db.text_factory = _text
-        except sqlite3.Error as error:
+        except _FAILURES as error:
             raise self._error("opened", error) from error
         try:
             self._set_up(owner, group)
-        except sqlite3.Error as error:
+        except _FAILURES as error:
             self._db.close()
             raise self._error("opened", error) from error
         except StoreError:
@@ -85,6 +90,13 @@ class Store:
         # Of the index too, or rows could be passed over: a second and a half for a gigabyte.
         if db.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
             raise StoreError(f"{self.path}: the file is damaged; nothing was changed in it")
+        # What defines the tables may be damaged and still be SQL: where `seq` is no key any more,
+        # rows have no numbers, and all would be passed over.
+        if not _as_defined() <= _definitions(db):
+            raise StoreError(f"{self.path}: the file is damaged, in what its tables are")
+        # All, for one whose key is damaged would be looked up in vain, as if it had never been put.
+        for key, value, crc in db.execute("SELECT key, value, crc FROM meta"):
+            self._check(_crc(key, 0, value), crc, key)
         version, mine = self.get("version"), owner.encode() + b"\0" + group
         if version is None:
             self._put("version", str(VERSION).encode())
@@ -98,7 +110,7 @@ class Store:
             )
         self._last = db.execute("SELECT coalesce(max(seq), 0) FROM batches").fetchone()[0]
 
-    def _error(self, what: str, error: sqlite3.Error) -> StoreError:
+    def _error(self, what: str, error: sqlite3.Error | UnicodeDecodeError) -> StoreError:
         words = str(error).lower()
         hint = next((text for key, text in _HINT.items() if key in words), "")
         return StoreError(f"{self.path} cannot be {what}: {error}{f' ({hint})' if hint else ''}")
@@ -114,7 +126,7 @@ class Store:
         try:
             query = "SELECT value, crc FROM meta WHERE key = ?"
             row = self._db.execute(query, (key,)).fetchone()
-        except sqlite3.Error as error:
+        except _FAILURES as error:
             raise self._error("read", error) from error
         if row is None:
             return None
@@ -131,7 +143,7 @@ class Store:
         """Keep one value."""
         try:
             self._put(key, value)
-        except sqlite3.Error as error:
+        except _FAILURES as error:
             raise self._error("written", error) from error
 
     def _put(self, key: str, value: bytes) -> None:
@@ -172,7 +184,7 @@ class Store:
                 gone = [(lane, number) for lane, number in (oldest or {}).items()]
                 db.executemany("DELETE FROM batches WHERE lane = ? AND number < ?", gone)
             db.execute("COMMIT")
-        except sqlite3.Error as error:
+        except _FAILURES as error:
             if db.in_transaction:
                 db.execute("ROLLBACK")
             raise self._error("written", error) from error
@@ -189,7 +201,7 @@ class Store:
     def _owners(self) -> dict[str, bytes]:
         try:
             found = self._db.execute("SELECT lane, statement, crc FROM owners").fetchall()
-        except sqlite3.Error as error:
+        except _FAILURES as error:
             raise self._error("read", error) from error
         for lane, owner, crc in found:
             self._check(_crc(lane, 0, owner), crc, f"what shows whose {lane} is")
@@ -201,7 +213,7 @@ class Store:
             for lane, number, seal, wire, crc in self._db.execute(query, (since,)):
                 self._check(_crc(lane, number, seal, wire), crc, f"batch {number} of {lane}")
                 yield Row(lane, number, Sealed(seal, wire))
-        except sqlite3.Error as error:
+        except _FAILURES as error:
             raise self._error("read", error) from error
 
     def _batch(self, lane: str, number: int) -> Sealed:
@@ -218,7 +230,7 @@ class Store:
         )
         try:
             found = self._db.execute(query, (lane, number, at_most)).fetchall()
-        except sqlite3.Error as error:
+        except _FAILURES as error:
             raise self._error("read", error) from error
         for n, seal, wire, crc in found:
             self._check(_crc(lane, n, seal, wire), crc, f"batch {n} of {lane}")
@@ -230,6 +242,19 @@ def _is_of(wanted: int, number: int, batch: Sealed) -> bool:
     if number == wanted:
         return True
     return is_run(batch.wire) and read_run(batch.wire).first <= wanted <= number
+
+
+def _definitions(db: sqlite3.Connection) -> frozenset[tuple[str | None, ...]]:
+    """Return what tables and indices there are, and the text that each was made by."""
+    return frozenset(db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
+
+
+@functools.cache
+def _as_defined() -> frozenset[tuple[str | None, ...]]:
+    """Return the definitions of a new store."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(_SCHEMA)
+        return _definitions(db)
 
 
 def _text(raw: bytes) -> str:

@@ -176,8 +176,13 @@ def _labelled(svg: str, prefix: str) -> str:
     return svg.replace("<svg ", named, 1)
 
 
-PLOT_RULES = f""".plot text {{ font-family: {_FONTS}; }}
-.plot * {{ stroke-linejoin: round; stroke-linecap: butt; }}"""
+def rules_of(css: str) -> str:
+    """Return the rules for inlined pictures within elements of a class."""
+    return f""".{css} text {{ font-family: {_FONTS}; }}
+.{css} * {{ stroke-linejoin: round; stroke-linecap: butt; }}"""
+
+
+PLOT_RULES = rules_of("plot")
 
 
 def clean(text: str) -> str:

@@ -48,6 +48,8 @@ class Followed:
         found = hashlib.sha256()
         for path in chain.from_iterable(map(_matches, self._paths)):
             for file in [path] if path.is_file() else sorted(path.rglob("*")):
+                if file != path and file.name.startswith("."):
+                    continue  # a draft, which nobody reads
                 try:
                     about = file.stat()
                 except OSError:  # renamed meanwhile

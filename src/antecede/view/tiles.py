@@ -5,7 +5,8 @@
     DIR/level-K.parquet         bin, member (number of its row above), rows; bins of one width a
                                 level, each cut into two in the next
     DIR/events/*.parquet        the rows in the schema, with `at`, their place along the axis, and
-                                `marks` (`antecede.view.copies`), where the cutter looked for them
+                                `marks` (`antecede.view.copies`), where the cutter looked for them,
+                                and `own:NAME`, further columns of the user's table as texts
 
 A place is the time of what a row tells, ns, or its place in the files where no row tells a time;
 rows without a time, in a trace that has times, are left out and counted. Levels and events may be
@@ -18,8 +19,9 @@ import json
 import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
+from operator import or_
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,6 +43,7 @@ from antecede.trace.schema import DELIVER, RECEIVE, SEND
 from antecede.view.columns import event_time, times
 from antecede.view.copies import AGAIN, copies
 from antecede.view.findings import audited
+from antecede.view.further import as_text
 from antecede.view.packing import Array, dictionary, packed
 from antecede.view.picture import Picture, picture
 
@@ -49,6 +52,8 @@ pc: Any = pyarrow.compute
 ds: Any = pyarrow.dataset
 pq: Any = pyarrow.parquet
 TILES: Final = "tiles"
+OWN: Final = "own:"
+"""Before the name of a further column of the user's table, in `events`."""
 ABOUT: Final = "antecede-tiles.json"
 VERSION: Final = 1
 COARSEST: Final = 512
@@ -106,7 +111,7 @@ def write_tiles(
     trace without an event.
     """
     check_new(folder, force)
-    events = conform(trace.events)
+    events, own = _with_own(conform(trace.events), trace.own)
     if not len(events):
         raise InputError("the trace has no event")
     column, timed, notes = _places(events)
@@ -122,7 +127,12 @@ def write_tiles(
         for found in said_of(audited(trace))
     ]
     said = about(
-        title, len(events), low, high, timed, findings=told, notes=notes, format=trace.format, by=by
+        *(title, len(events), low, high, timed),
+        findings=told,
+        notes=notes,
+        format=trace.format,
+        by=by,
+        own=own,
     )
     _clear(folder)
     (folder / "events").mkdir(parents=True, exist_ok=True)
@@ -139,6 +149,15 @@ def write_tiles(
         cells = cells.set_column(0, "bin", pc.shift_right(cells["bin"], 1))
     pq.write_table(events, folder / "events" / "part-0.parquet", row_group_size=32_768)
     (folder / ABOUT).write_text(json.dumps(said, indent=1), encoding="utf-8")
+
+
+def _with_own(events: Any, own: pyarrow.Table | None) -> tuple[Any, list[str]]:
+    """Return events with the further columns of the user's table as texts, and their names."""
+    names = [] if own is None else own.column_names
+    for name in names:
+        assert own is not None
+        events = events.append_column(OWN + name, as_text(own[name]))
+    return events, names
 
 
 def _places(events: pyarrow.Table) -> tuple[Any, bool, list[str]]:
@@ -220,6 +239,11 @@ class Tiles:
         self._around = around
         self._start = None if around is None else self._found(around)
 
+    @property
+    def _own(self) -> list[str]:
+        """Names of the further columns that the pieces have."""
+        return [str(name) for name in self._about.get("own", [])]
+
     def version(self) -> str:
         """Return always the same: pieces do not change."""
         return "1"
@@ -259,17 +283,26 @@ class Tiles:
         raise InputError(f"{event} is not in the pieces", path=str(self._folder))
 
     def _match(self, text: str, after: int) -> tuple[int, int]:
-        """Return the first event behind a place whose id or text holds a text."""
-        named, told = (
-            pc.match_substring(ds.field(name), text, ignore_case=True) for name in ("id", "text")
-        )
+        """Return the first event behind a place whose id, text or further columns hold a text;
+        FIELD:TEXT: that one alone.
+        """
+        columns = {"id": "id", "text": "text"} | {name: OWN + name for name in self._own}
+        field, colon, word = text.partition(":")
+        wanted = [*columns.values()]
+        if colon and word and field in columns:
+            wanted, text = [columns[field]], word
+        masks = [pc.match_substring(ds.field(name), text, ignore_case=True) for name in wanted]
+        mask = reduce(or_, masks)  # a null is no reason against another column
         behind = min(max(self._about["low"] + after, SMALLEST), self._about["high"])
-        mask = (named | told) & (ds.field("at") > behind)
+        mask &= ds.field("at") > behind
         for batch in self._events.scanner(columns=["at", "file_order"], filter=mask).to_batches():
             if len(batch):
                 first = batch.slice(0, 1).to_pylist()[0]
                 return int(first["at"]), int(first["file_order"])
-        raise InputError(f"no event behind this place has {text!r:.60} in its id or text")
+        raise InputError(
+            f"no event behind this place has {text!r:.60} in "
+            + " or ".join(["its id", "text", *self._own][:6])
+        )
 
     @cached_property
     def _asked(self) -> tuple[Causality, Array]:
@@ -355,7 +388,9 @@ class Tiles:
         if len(rows) > 4 * PIECE:  # as many in one moment
             return self._grid(first, last)
         events = conform(rows.select(SCHEMA.names))
-        trace = Trace(events, QUARANTINE_SCHEMA.empty_table(), self._about["format"], {})
+        own: Any = rows.select([OWN + name for name in self._own]).rename_columns(self._own)
+        nothing = QUARANTINE_SCHEMA.empty_table()
+        trace = Trace(events, nothing, self._about["format"], {}, own)
         asked = Causality(trace, by=self._way, part=True)
         base = self._about["low"]
         shown = picture(trace, title=self.title, base=base, told=False, asked=asked)
@@ -506,6 +541,7 @@ def _empty(title: str, nothing: Trace) -> dict[str, Any]:
         "missing": {"ids": 0, "references": 0, "named": []},
         "messages": 0,
         "edges": 0,
+        "own": [],
         "format": nothing.format,
     }
 

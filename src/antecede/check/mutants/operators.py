@@ -41,7 +41,9 @@ UNTOUCHED = frozenset(
         "_missing",
     }
 )
-DEFECTIVE = frozenset({"as_published", "as_printed", "printed", "insert_printed", "PUBLISHED"})
+DEFECTIVE = frozenset(
+    {"as_published", "as_printed", "exclusive_end", "printed", "insert_printed", "PUBLISHED"}
+)
 """Names by which protocols choose what they do only as printed."""
 _SWAPS: Mapping[type, type] = {
     ast.Add: ast.Sub,

@@ -23,7 +23,7 @@ from antecede.check.group_under_test import GroupUnderTest
 from antecede.check.judged_run import JudgedRun
 from antecede.check.mutants.modules import ModuleCopies
 from antecede.check.mutants.mutation import Mutant, find_mutants, short
-from antecede.check.plans import Target, one_against_all
+from antecede.check.plans import Target, one_against_all, with_notes
 from antecede.check.results import RAISED, Failure
 from antecede.check.world import Step
 from antecede.errors import LocalError
@@ -252,6 +252,8 @@ def _variants(target: Target) -> list[Target]:
         kept = (name for name in entry.variants if name not in entry.defective)
         found += [one] if entry.name != target.name else []
         found += [one._replace(options=entry.variants[name]) for name in kept]
+    for one in filter(None, map(with_notes, [target, *found])):
+        found += [one] if one not in found else []
     return found
 
 

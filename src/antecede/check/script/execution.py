@@ -8,7 +8,7 @@ another member delivers in another order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from antecede.check.script.actions import Send
 from antecede.check.script.parse import Command, Script
@@ -20,6 +20,13 @@ from antecede.trace.schema import Event
 
 ACKNOWLEDGED = "acknowledge"
 """A message that a protocol sends of its own accord."""
+JUDGES: Final = {
+    "causal": Relation.BY_DELIVERY,
+    "fifo": Relation.FIFO,
+    "reply": Relation.BY_REPLY,
+    "receipt": Relation.BY_RECEIPT,
+}
+"""Words for the relations that a run can be judged by, whatever its protocol promises."""
 
 
 class Occurrence(NamedTuple):

@@ -11,7 +11,7 @@ happened alone and not from the protocol's own state.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from antecede.check.calls import Hung, in_words, is_own, watching
@@ -52,7 +52,8 @@ def run_script(
     this relation instead of the one that the protocol promises.
     """
     with watching():
-        run = _Runner(script, states).run()
+        playing = Playing(script, states)
+        run = playing.run_of(list(playing.results()))
     return judged(run if relation is None else run._replace(relation=relation))
 
 
@@ -102,7 +103,12 @@ def _begun(script: Script) -> Session:
         raise ScriptError(what, path=script.path, line=script.protocol_line) from error
 
 
-class _Runner:
+class Playing:
+    """A script that is being carried out, action by action, for who looks at it in between.
+
+    Raises ScriptError where there is no such group. `states` as in `run_script`.
+    """
+
     def __init__(self, script: Script, states: bool = False) -> None:
         self.script, self.states = script, states
         self.line: int | None = None
@@ -110,20 +116,25 @@ class _Runner:
         self.world, self.names = self.session.world, self.session.names
         self.before: set[int] = set()
 
-    def run(self) -> ScriptRun:
-        """Carry out every command; deliveries are not judged yet."""
-        results = []
+    def results(self) -> Iterator[CommandResult]:
+        """Carry out one command after the other; raises ScriptError at one that cannot be.
+
+        Deliveries are not judged yet.
+        """
         number = 0
         for command in self.script.commands:
             self.line = command.line
             action = command.action
             if isinstance(action, State | Blocked):
-                results.append(CommandResult(0, command, (), self._printed(action)))
+                yield CommandResult(0, command, (), self._printed(action))
                 continue
             number += 1
             occurrences, refused = self._moved(action)
             states = self._states(occurrences) if self.states else {}
-            results.append(CommandResult(number, command, occurrences, refused, states))
+            yield CommandResult(number, command, occurrences, refused, states)
+
+    def run_of(self, results: Sequence[CommandResult]) -> ScriptRun:
+        """Return what was done so far as a run; deliveries are not judged."""
         addressed = {
             label: tuple(self.names[at] for at in to)
             for label, to in self.session.addressed.items()
@@ -132,10 +143,10 @@ class _Runner:
             self.script,
             tuple(results),
             self.session.relation,
-            self._held(),
+            self.held(),
             addressed,
             dict(self.script.setup.subscriptions),
-            self._flying(),
+            self.flying(),
         )
 
     def _states(self, occurrences: Sequence[Occurrence]) -> dict[str, dict[str, str]]:
@@ -146,7 +157,8 @@ class _Runner:
             if name in touched and at in self.world.members
         }
 
-    def _flying(self) -> tuple[tuple[str, str, str], ...]:
+    def flying(self) -> tuple[tuple[str, str, str], ...]:
+        """Return (from, label, to) of every copy that is on its way, the oldest first."""
         return tuple(
             (self.names[copy.source], str(copy.message.payload), self.names[copy.target])
             for copy in self.world.in_flight
@@ -154,6 +166,7 @@ class _Runner:
         )
 
     def error(self, message: str) -> ScriptError:
+        """Return an error at the action that is being carried out."""
         return ScriptError(message, path=self.script.path, line=self.line)
 
     def _moved(self, action: Action) -> tuple[tuple[Occurrence, ...], tuple[str, ...]]:
@@ -220,14 +233,15 @@ class _Runner:
         except ImpossibleError as error:
             raise self.error(str(error)) from error
         if isinstance(action, Blocked):
-            waiting = [one for one in self._held() if one.at == action.at]
+            waiting = [one for one in self.held() if one.at == action.at]
             return tuple(waits(one) for one in waiting) or ("nothing",)
         fields = describe(at, self.world, self.names)
         if unknown := [field for field in action.fields if field not in fields]:
             raise self.error(f"{action.at} has no field {unknown[0]}; it has {', '.join(fields)}")
         return tuple(f"{field} = {fields[field]}" for field in action.fields or fields)
 
-    def _held(self) -> tuple[Occurrence, ...]:
+    def held(self) -> tuple[Occurrence, ...]:
+        """Return what is held back now, with what it waits for."""
         return tuple(
             Occurrence(
                 self.names[at],

@@ -36,15 +36,15 @@ PRUNING = (SAFE, NONE, PUBLISHED)
 
 
 class Translation:
-    """TT and I of super peer `me`, whose group has `peers`; the rest of the external group
-    that numbers by bit vectors is `super_peers`.
+    """TT and I of super peer `me`, whose group has `peers`; it and `super_peers` are numbered by
+    bit vectors, the rest of the external group by integers.
     """
 
     def __init__(
         self, me: int, peers: Iterable[int], super_peers: Iterable[int], pruning: str
     ) -> None:
         self.me = me
-        self.super_peers = frozenset(super_peers)
+        self.super_peers = frozenset({me, *super_peers})
         self.pruning = pruning
         self.floors = dict.fromkeys(peers, 0)
         self.origins: OrderedDict[int, tuple[int, int]] = OrderedDict()  # out -> (process, in)
@@ -114,7 +114,7 @@ class Translation:
         vectors: dict[int, Window] = {}
         for out in positions(*dv):
             process, number = self.origins.get(out, (self.me, out))
-            if process in self.super_peers or process == self.me:
+            if process in self.super_peers:
                 vectors[process] = with_position(*vectors.get(process, EMPTY), number)
             else:
                 counts[process] = max(number, counts.get(process, 0))

@@ -6,7 +6,9 @@ const CLICK = 5; // pixels within which a press is no drag
  *
  * pan(dx, dy) · zoom(factor, x) · zoomLanes(factor, y) · click(x, y, more) · hover(x, y) · away()
  * · grab(x, y): truthy where a press takes something up instead of panning · drag(x, y) ·
- * drop(x, y) · done()
+ * drop(x, y) · cancelled(): the browser took the drag for its own · done()
+ *
+ * Those that are not given mean nothing; without `wheel` the wheel is left to the page.
  */
 export function listen(element, verbs) {
   const down = new Map();
@@ -37,13 +39,14 @@ export function listen(element, verbs) {
     if (down.size === 2) pinch(event.pointerId, x, y);
     else if (!moved && Math.hypot(x - start.x, y - start.y) < CLICK) return undefined;
     else if (taken) verbs.drag(x, y);
-    else verbs.pan(moved ? x - last.x : x - start.x, moved ? y - last.y : y - start.y);
+    else verbs.pan?.(moved ? x - last.x : x - start.x, moved ? y - last.y : y - start.y);
     moved = true;
     down.set(event.pointerId, { x, y });
     return undefined;
   });
 
   function pinch(id, x, y) {
+    if (!verbs.zoom) return;
     const [other] = [...down].filter(([key]) => key !== id).map(([, point]) => point);
     const last = down.get(id);
     const before = Math.max(12, Math.abs(last.x - other.x));
@@ -57,12 +60,19 @@ export function listen(element, verbs) {
     verbs.pan((x - last.x) / 2, (y - last.y) / 2);
   }
 
+  function wheel(event) {
+    event.preventDefault();
+    const unit = event.deltaMode === 1 ? 24 : event.deltaMode === 2 ? 400 : 1;
+    verbs.wheel(at(event), event.deltaX * unit, event.deltaY * unit, event);
+  }
+
   const up = (event) => {
     if (!down.delete(event.pointerId)) return;
     const [x, y] = at(event);
     if (!down.size) {
-      if (taken && moved) verbs.drop(x, y);
-      else if (!moved && event.type === "pointerup") verbs.click(x, y, event.shiftKey);
+      if (taken && moved && event.type === "pointercancel" && verbs.cancelled) verbs.cancelled();
+      else if (taken && moved) verbs.drop(x, y);
+      else if (!moved && event.type === "pointerup") verbs.click?.(x, y, event.shiftKey);
       taken = false;
       verbs.done?.();
     }
@@ -71,14 +81,6 @@ export function listen(element, verbs) {
   element.addEventListener("pointercancel", up);
   element.addEventListener("pointerleave", () => verbs.away?.());
 
-  element.addEventListener(
-    "wheel",
-    (event) => {
-      event.preventDefault();
-      const unit = event.deltaMode === 1 ? 24 : event.deltaMode === 2 ? 400 : 1;
-      verbs.wheel(at(event), event.deltaX * unit, event.deltaY * unit, event);
-    },
-    { passive: false },
-  );
+  if (verbs.wheel) element.addEventListener("wheel", wheel, { passive: false });
   element.addEventListener("dblclick", (event) => verbs.double?.(...at(event)));
 }

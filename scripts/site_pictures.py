@@ -1,0 +1,43 @@
+"""A hook of MkDocs for notebooks: pictures that follow the page's colours, and links to pages.
+
+Notebooks are shown with each SVG as an image of its own, which knows the reader's scheme and not
+the one that the page was switched to. Those of `antecede.diagram.inline` have nothing but shapes
+and a style sheet that says to which class it applies: they become a part of the page. Links to
+other pages stand in notebooks as in the repository (`../errata.md`); here they lead to the page, or
+fail the build.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import posixpath
+import re
+from typing import Any
+
+IMAGE = re.compile(r'<img\b[^>]*src="data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)"[^>]*>')
+OURS = re.compile(r'<svg\b[^>]*\bclass="ac(-plot)?"')
+LINK = re.compile(r'href="([^":#]+\.(?:md|ipynb))(#[^"]*)?"')
+LOG = logging.getLogger("mkdocs.hooks.site_pictures")
+
+
+def on_page_content(html: str, page: Any, files: Any, **_: Any) -> str:
+    """Return the HTML of a notebook with these changes; MkDocs calls this for every page."""
+    if not page.file.src_uri.endswith(".ipynb"):
+        return html
+    folder = posixpath.dirname(page.file.src_uri)
+
+    def target(link: re.Match[str]) -> str:
+        place = posixpath.normpath(posixpath.join(folder, link[1]))
+        file = files.get_file_from_path(place)
+        if file is None:
+            LOG.warning("%s links to %s, which is no page", page.file.src_uri, place)
+            return link[0]
+        return f'href="{file.url_relative_to(page.file)}{link[2] or ""}"'
+
+    return LINK.sub(target, IMAGE.sub(_inside, html))
+
+
+def _inside(image: re.Match[str]) -> str:
+    svg = base64.b64decode(image[1]).decode()
+    return svg if OURS.match(svg) else image[0]

@@ -1,0 +1,1 @@
+"""Pages for the browser of this machine: one file of plain modules, and a local server."""
