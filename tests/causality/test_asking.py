@@ -368,3 +368,31 @@ def test_cells_hold_no_control_characters(
     assert "\x07" not in said
     assert len(said.splitlines()) == 2
     assert max(map(len, said.splitlines())) < 100
+
+
+def test_bytes_that_are_no_text_are_in_no_trace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("id,parents\na,\nb,a\n")
+    calls = ["past", "b\udcff"], ["before", "a", "b@\udcff"], ["past", "b", "--in-run", "\udcff"]
+    for words in calls:
+        assert main(["ask", str(file), *words]) == 2
+        assert "is no text: no event is called that" in capsys.readouterr().err
+    page = str(tmp_path / "t.html")
+    assert main(["view", str(file), "--around", "b\udcff@x", "-o", page]) == 2
+    assert "is no text" in capsys.readouterr().err
+
+
+def test_what_a_log_calls_its_events_moves_no_cursor(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "t.jsonl"
+    file.write_text(json.dumps({"id": "a\x1b[2J\u202e\nforged: line", "member": "P\x07"}) + "\n")
+    assert main(["ask", str(file), "past", "a\x1b"]) == 2
+    told = capsys.readouterr().err
+    assert "a\\x1b[2J\\u202e" in told
+    assert main(["cut", str(file), "Z=1"]) == 2
+    told += capsys.readouterr().err
+    assert "P\\x07" in told
+    assert not {"\x1b", "\u202e", "\x07"} & set(told)

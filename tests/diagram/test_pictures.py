@@ -278,3 +278,15 @@ def test_a_long_log_is_no_picture(tmp_path: Path, capsys: pytest.CaptureFixture[
     code, said = explain(capsys, str(path))
     assert code == 2
     assert "301 events are no picture; up to 300 are. `antecede view`" in said
+
+
+def test_what_a_log_says_is_one_line_that_moves_no_cursor(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, svg = tmp_path / "s.log", tmp_path / "s.svg"
+    log.write_text('P\u202e {"P\u202e":1}\nred \x1b[31m\u202e\x85now\n')
+    assert main(["explain", str(log), "--svg", str(svg)]) == 0
+    drawn = capsys.readouterr().out
+    assert "red \\x1b[31m\\u202e now" in drawn
+    assert not {"\x1b", "\u202e", "\x85"} & set(drawn)
+    ET.parse(svg)  # an escape could be in no XML

@@ -67,6 +67,11 @@ class Event(NamedTuple):
 Named = str | Event
 
 
+def _is_text(part: object) -> bool:
+    """Tell whether something is Unicode: bytes of a terminal's that are none can be in no trace."""
+    return isinstance(part, str) and not any("\ud800" <= one <= "\udfff" for one in part)
+
+
 def _check_table(table: Any) -> None:
     """Raise InputError for what is no table of events, or does not tell what came before what."""
     if not isinstance(table, pa.Table):
@@ -196,6 +201,8 @@ class Causality:
 
     def has(self, id: str) -> bool:
         """Tell whether an event has this id."""
+        if not _is_text(id):
+            return False
         found: bool = pc.any(pc.equal(self.events["id"], id)).as_py() or False
         return found
 
@@ -214,6 +221,9 @@ class Causality:
         that could be meant.
         """
         asked = Event(event) if isinstance(event, str) else event
+        for part in asked:
+            if part is not None and not _is_text(part):
+                raise InputError(f"{part!r:.80} is no text: no event is called that")
         if not self.has(asked.id):
             raise InputError(self._nowhere(asked.id))
         mask = pc.fill_null(pc.equal(self.events["id"], asked.id), False)
@@ -296,10 +306,11 @@ class Causality:
         placed = [row] if self._steps.alive[row] else []
         return self._mask(placed, backwards=True), self._mask(placed, backwards=False)
 
-    def placed_rows(self, rows: pyarrow.Table) -> pyarrow.Table:
-        """Return rows of an answer in an order in which causes come first."""
+    def placed_rows(self, rows: pyarrow.Table, *, nearest: bool = False) -> pyarrow.Table:
+        """Return rows of an answer in an order in which causes come first; `nearest`: last."""
         places = self._place[pc.index_in(rows["file_order"], self.events["file_order"]).to_numpy()]
-        return rows.take(pa.array(np.argsort(places, kind="stable")))
+        order = np.argsort(places, kind="stable")
+        return rows.take(pa.array(order[::-1] if nearest else order))
 
     def concurrent(self, event: Named) -> pyarrow.Table:
         """Return the rows of the same run that happened neither before nor after the event."""

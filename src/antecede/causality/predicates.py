@@ -93,7 +93,7 @@ def _next_level(states: States, level: set[State], looked: int, most: int) -> se
     found: set[State] = set()
     for state in level:
         for k, rows in enumerate(states.lines):
-            if state[k] < len(rows) and _may(states, state, k, rows[state[k]]):
+            if state[k] < len(rows) and _may(states, state, rows[state[k]]):
                 found.add((*state[:k], state[k] + 1, *state[k + 1 :]))
         if looked + len(found) > most:
             raise LimitError(
@@ -102,12 +102,11 @@ def _next_level(states: States, level: set[State], looked: int, most: int) -> se
     return found
 
 
-def _may(states: States, state: State, member: int, row: int) -> bool:
-    """Tell whether a member's next event has all that it needs."""
-    need = states.need_of(row)
-    return all(
-        n <= have for k, (n, have) in enumerate(zip(need, state, strict=True)) if k != member
-    )
+def _may(states: States, state: State, row: int) -> bool:
+    """Tell whether a member's next event has all that it waits for; a consistent state has all
+    that is before that.
+    """
+    return all(count <= state[member] for member, count in states.waits_for(row))
 
 
 def _named(states: States, state: State) -> dict[str, int]:

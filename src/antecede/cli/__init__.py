@@ -19,6 +19,7 @@ from typing import NamedTuple, NoReturn
 from antecede import __version__
 from antecede.cli.unused import given_of
 from antecede.errors import AntecedeError, MissingExtraError
+from antecede.formatting import harmless
 from antecede.interrupt import Terminated
 
 
@@ -125,7 +126,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()  # so that a full disk or a closed pipe is met here
         return code
     except AntecedeError as error:
-        print(f"antecede: {error}", file=sys.stderr)
+        print(f"antecede: {harmless(str(error))}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         # The reader (head, less) has gone: not an error, but Python would complain at exit.

@@ -69,12 +69,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Judge; 1 where the answer to one of the questions is no."""
     paths, positions = split_words([*args.paths, *args.cut])
-    asks_else = args.marked is not None or args.checkpoints or args.possibly or args.definitely
-    if not positions and not asks_else:
+    asked_for = (args.marked, args.checkpoints, args.possibly, args.definitely)
+    if not positions and asked_for == (None, None, None, None):
         raise InputError("no cut: say MEMBER=POSITION for those that have something inside")
     if positions and args.marked is not None:
         raise InputError("--marked says where the cut is: leave out the positions, or it")
-    if not (args.possibly or args.definitely):
+    if args.possibly is None and args.definitely is None:
         refuse_unused(args, "no predicate is asked for", unused=["most_states"])
     if args.most < 1 or args.most_states < 1:
         raise InputError("--most and --most-states are 1 or more")
@@ -90,10 +90,10 @@ def run(args: argparse.Namespace) -> int:
             states.notes.append(f"never marked, so nothing of them is inside: {who}")
     if positions:
         answers["cut"] = states.cut(positions)
-    if args.checkpoints:
+    if args.checkpoints is not None:
         answers["recovery"] = states.recovery(_checkpoints(Path(args.checkpoints)))
     for name, ask in (("possibly", possibly), ("definitely", definitely)):
-        if text := getattr(args, name):
+        if (text := getattr(args, name)) is not None:
             answers[name] = ask(states, text, most=args.most_states)
     if args.json:
         print(json.dumps(_plain(states, asked, answers), indent=2, ensure_ascii=False))
@@ -126,7 +126,7 @@ def _checkpoints(path: Path) -> dict[str, list[int]]:
     """Read lines MEMBER,POSITION. Raises InputError with the line of what is none."""
     found: dict[str, list[int]] = {}
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:
             for number, row in enumerate(csv.reader(file), 1):
                 if not row or (number == 1 and row[-1].strip().lower() == "position"):
                     continue
@@ -182,7 +182,7 @@ def _of_cut(verdict: Verdict, most: int, asked: Causality) -> Iterator[str]:
     )
     if verdict.nowhere:
         lost = counted(verdict.nowhere, "message")
-        yield f"  sent inside, and no arrival is told anywhere: {lost}"
+        yield f"  sent inside, and no arrival at another member is told: {lost}"
 
 
 def _of_recovery(found: Recovery, most: int) -> Iterator[str]:

@@ -16,6 +16,7 @@ single files or folders of parts, as Spark writes them (`antecede.spark.viewing`
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, reduce
@@ -39,7 +40,7 @@ from antecede.formatting import counted
 from antecede.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, Trace
 from antecede.trace.rows import conform
 from antecede.trace.schema import DELIVER, RECEIVE, SEND
-from antecede.view.columns import event_time
+from antecede.view.columns import event_time, times
 from antecede.view.copies import AGAIN, copies
 from antecede.view.findings import audited
 from antecede.view.further import as_text
@@ -60,6 +61,7 @@ COARSEST: Final = 512
 LEVELS: Final = 14
 PIECE: Final = 40_000
 """Events that an answer holds one by one."""
+SMALLEST: Final = -(2**63)
 CELLS: Final = 1_000_000
 """Bins of members that an answer holds."""
 
@@ -105,14 +107,15 @@ def check_new(folder: Path, force: bool) -> None:
 def write_tiles(
     trace: Trace, folder: Path, title: str, *, by: str | None = None, force: bool = False
 ) -> None:
-    """Cut a trace that was read into pieces. Raises InputError where the folder is taken."""
+    """Cut a trace that was read into pieces. Raises InputError where the folder is taken, and for a
+    trace without an event.
+    """
     check_new(folder, force)
     events, own = _with_own(conform(trace.events), trace.own)
-    column, timed = _places(events)
+    if not len(events):
+        raise InputError("the trace has no event")
+    column, timed, notes = _places(events)
     known = column.is_valid()
-    notes = []
-    if lost := len(column) - int(pc.sum(known).as_py() or 0):
-        notes.append(f"{counted(lost, 'row')} without a time: not in the picture")
     if tells_of_arrivals(events):
         found = copies(events).marks.astype(np.uint8)
         events = events.append_column("marks", pa.array(found))
@@ -131,6 +134,7 @@ def write_tiles(
         by=by,
         own=own,
     )
+    _clear(folder)
     (folder / "events").mkdir(parents=True, exist_ok=True)
     names = events["member"].combine_chunks().dictionary_encode()
     # Sorted by place, so a dictionary lists members by their first rows.
@@ -156,11 +160,31 @@ def _with_own(events: Any, own: pyarrow.Table | None) -> tuple[Any, list[str]]:
     return events, names
 
 
-def _places(events: pyarrow.Table) -> tuple[Any, bool]:
+def _places(events: pyarrow.Table) -> tuple[Any, bool, list[str]]:
+    """Return places, whether they are times, and what is left out."""
     column = event_time(events)
-    if column.null_count < len(column):
-        return column, True
-    return events["file_order"], False
+    found = times("", column)
+    if found is None:
+        return events["file_order"], False, []
+    notes = []
+    if found.far:
+        notes.append(
+            f"{counted(found.far, 'time')} more than 146 years from the earliest: taken as unknown"
+        )
+        column = pc.if_else(pa.array(found.known), column, pa.scalar(None, pa.int64()))
+    if lost := int(np.count_nonzero(~found.known)):
+        notes.append(f"{counted(lost, 'row')} without a time: not in the picture")
+    return column, True, notes
+
+
+def _clear(folder: Path) -> None:
+    """Take pieces away that are there: others may be as many files, or files where folders were."""
+    made = ("events", "members.parquet", *(f"level-{k}.parquet" for k in range(LEVELS)))
+    for path in (folder / ABOUT, *(folder / name for name in made)):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _write_members(folder: Path, at: Any, member: Any, names: Any) -> None:
@@ -209,7 +233,7 @@ class Tiles:
             self._members: Any = pq.read_table(folder / "members.parquet")
             self._events: Any = ds.dataset(folder / "events", format="parquet")
             self._finest = self._about["levels"][-1]
-        except (OSError, ValueError, KeyError, IndexError) as error:
+        except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
             what = f"holds no pieces that can be read: {error}"
             raise InputError(what, path=str(folder)) from error
         self._around = around
@@ -237,8 +261,10 @@ class Tiles:
             if self._start is not None:
                 return self._near(self._start)
             return self._stretch(low, high, -1)
-        first, last = (low + _number(asked.get(name), 0) for name in ("x0", "x1"))
-        return self._stretch(max(low, first), min(high, last), -1)
+        first, last = (
+            min(max(low + _number(asked.get(name), 0), low), high) for name in ("x0", "x1")
+        )
+        return self._stretch(min(first, last), last, -1)
 
     # -- finding ---------------------------------------------------------------------------------
 
@@ -267,7 +293,8 @@ class Tiles:
             wanted, text = [columns[field]], word
         masks = [pc.match_substring(ds.field(name), text, ignore_case=True) for name in wanted]
         mask = reduce(or_, masks)  # a null is no reason against another column
-        mask &= ds.field("at") > self._about["low"] + after
+        behind = min(max(self._about["low"] + after, SMALLEST), self._about["high"])
+        mask &= ds.field("at") > behind
         for batch in self._events.scanner(columns=["at", "file_order"], filter=mask).to_batches():
             if len(batch):
                 first = batch.slice(0, 1).to_pylist()[0]
@@ -352,7 +379,9 @@ class Tiles:
             first, last = wider
             if inside:
                 break
-        mask = (ds.field("at") >= first) & (ds.field("at") <= last)
+        mask = (ds.field("at") >= max(first, SMALLEST)) & (
+            ds.field("at") <= min(last, -SMALLEST - 1)
+        )
         rows = self._events.to_table(filter=mask).sort_by([("file_order", "ascending")])
         if not len(rows):
             return self._grid(first, last)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute
 
 from antecede.causality.asking import CAUSES, CLOCKS, EVENTS, WAYS, Causality, Event
 from antecede.cli.ask.clocks import skew_among, skew_notes
@@ -17,11 +18,12 @@ from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine, say
 from antecede.cli.files.output import check_writable, draft_of
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
-from antecede.formatting import aligned, counted
+from antecede.formatting import aligned, counted, harmless
 from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.arrow import read
 from antecede.trace.tables.writing import format_of, write_table
 
+pc: Any = pyarrow.compute
 MOST: Final = 20
 WIDEST: Final = 60
 """Characters of a cell that a terminal shows."""
@@ -203,10 +205,9 @@ def _print(
     if args.table:
         print("\n".join(_lines(answer.rows, len(answer.rows))))
         return
-    print(f"{answer.says}, by {WORDS[asked.by]}{':' if len(answer.rows) else ''}")
-    rows = answer.rows if _is_chain(answer) else asked.placed_rows(answer.rows)
-    if question == "past":  # what is nearest comes first
-        rows = rows.take(pa.array(range(len(rows) - 1, -1, -1), pa.int64()))
+    print(harmless(f"{answer.says}, by {WORDS[asked.by]}{':' if len(answer.rows) else ''}"))
+    nearest = question == "past"  # what is nearest comes first
+    rows = answer.rows if _is_chain(answer) else asked.placed_rows(answer.rows, nearest=nearest)
     for line in _lines(rows, args.most, _is_chain(answer)):
         print(f"  {line}")
     if answer.path is not None and not _is_chain(answer) and len(answer.path):
@@ -214,7 +215,7 @@ def _print(
         for line in _lines(answer.path, args.most, chain=True):
             print(f"  {line}")
     for note in [*asked.notes, *skew_notes(skew_among(asked, _told(asked, events, answer)))]:
-        print(f"Note: {note}")
+        print(harmless(f"Note: {note}"))
 
 
 def _told(asked: Causality, events: Sequence[Event], answer: Answer) -> pa.Table:
@@ -269,7 +270,7 @@ def _tells(rows: pa.Table, name: str) -> bool:
     if name == "kind":
         return len(column.unique()) > 1
     if name == "topics":
-        return any(column.to_pylist())
+        return bool(pc.max(pc.list_value_length(column)).as_py())
     return bool(column.null_count < len(column))
 
 
