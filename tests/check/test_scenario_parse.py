@@ -19,7 +19,6 @@ from antecede.check.script.actions import (
     State,
     Tick,
 )
-from antecede.check.script.run import rewrite
 from antecede.check.script.parse import (
     Setup,
     load_script,
@@ -27,6 +26,7 @@ from antecede.check.script.parse import (
     replace_output,
     script_text,
 )
+from antecede.check.script.run import rewrite
 from antecede.clocks.bounds import Bounds
 from antecede.errors import ScriptError
 
@@ -163,7 +163,7 @@ def test_output_is_replaced_and_all_else_is_kept() -> None:
      "clock A 1e-999999999", "clock A 1e30", "tick 1e30", "tick 1e-10"],
 )  # fmt: skip
 def test_numbers_that_no_memory_holds_are_refused_at_once(line: str) -> None:
-    with pytest.raises(ScriptError, match="146 years|a nanosecond is the least") as caught:
+    with pytest.raises(ScriptError, match=r"146 years|a nanosecond is the least") as caught:
         parse_script(f"protocol physical\nmembers A B\n{line}\n")
     assert caught.value.line == 3
 

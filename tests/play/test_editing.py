@@ -171,7 +171,9 @@ def test_what_is_added_is_taken_back_by_removing(made: Making, data: Any) -> Non
 
 
 def test_lines_of_the_head_stay_however_they_are_indented() -> None:
-    text = "protocol physical\n  members A B\n\tbounds accuracy=1\n    clock A 0.5\nsend A m\ntick 1\n"
+    text = (
+        "protocol physical\n  members A B\n\tbounds accuracy=1\n    clock A 0.5\nsend A m\ntick 1\n"
+    )
     head = "protocol physical\nmembers A B\nbounds accuracy=1\nclock A 0.5\n"
     assert edited(text, {"kind": "remove", "command": 0}).text == f"{head}\ntick 1\n"
     more = edited(text, {"kind": "member", "add": "C"}).text

@@ -42,7 +42,9 @@ def test_it_prints_its_address_answers_and_ends_by_ctrl_c() -> None:
             told = json.load(answer)
         assert told["text"] == SCENARIO.read_text("utf-8")
         assert told["protocols"] == ["unordered", "ses"]
-        search = json.dumps({"protocol": "matrix", "members": 4, "messages": 8, "thorough": True}).encode()
+        search = json.dumps(
+            {"protocol": "matrix", "members": 4, "messages": 8, "thorough": True}
+        ).encode()
         headers = {"Content-Type": "application/json"}
         asked = urllib.request.Request(f"{address}find", search, headers)
         with urllib.request.urlopen(asked, timeout=60) as answer:

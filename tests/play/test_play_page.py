@@ -279,11 +279,15 @@ def test_a_class_that_ends_its_process_is_said_beside_the_others_and_mended(
     benches: Benches, tmp_path: Path
 ) -> None:
     file = tmp_path / "own.py"
-    leaving = OWN.replace("    pass", "    def receive(self, message, *, now=None):\n        LEAVE(3)")
+    leaving = OWN.replace(
+        "    pass", "    def receive(self, message, *, now=None):\n        LEAVE(3)"
+    )
     file.write_text("from os import _exit as LEAVE\n" + leaving, encoding="utf-8")
     shown = benches(protocols=("fifo", f"{file}:Mine"))
     settled(shown, "document.body.textContent.includes('exit code 3')")
-    assert [one != [] for one in shown.evaluate("bench.views.map((one) => one.run.marks ?? [])")] == [
+    assert [
+        one != [] for one in shown.evaluate("bench.views.map((one) => one.run.marks ?? [])")
+    ] == [
         True,
         False,
     ]

@@ -54,8 +54,8 @@ def bench(
 
     `protocols`: as behind `protocol` in a script, with options; none: the text's own. `judge`: one
     of `JUDGES` in place of what each protocol promises. `path` is what the text is called; files
-    of protocols are looked for beside it. `failed`: protocols that are not played, and why. Raises ScriptError for a text that is no script, and
-    InputError for too much of it.
+    of protocols are looked for beside it. `failed`: protocols that are not played, and why. Raises
+    ScriptError for a text that is no script, and InputError for too much of it.
     """
     script = parsed(text, path)
     names = chosen(script, protocols)
