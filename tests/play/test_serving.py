@@ -125,6 +125,7 @@ def test_what_is_too_long_or_no_json_is_refused(asked: Asked) -> None:
     assert asked.said("run", b"x" * (MOST_BYTES + 1))[0] == 413
     assert asked.said("run", b"", Content_Length="-1")[0] == 411
     assert asked.said("run", b"", Content_Length="9" * 400)[0] == 413
+    assert asked.said("run", b"{}", Transfer_Encoding="chunked", Content_Length="2")[0] == 411
     assert asked.said("run", b"", Content_Length="0" * 12 + "2000000")[0] == 413
     assert asked.said("run", b"", Content_Length="0" * 5_000)[0] == 413
     assert asked.ask("GET", "ftp://[/x")[0] == 404
@@ -253,6 +254,30 @@ def test_a_search_is_begun_watched_and_stopped(asked: Asked) -> None:
     status, body, _ = asked.ask("GET", asked.word + "found?job=other")
     assert status == 422
     assert json.loads(body)["error"] == "there is no such search"
+
+
+def test_a_search_is_stopped_while_something_is_played(files: Path) -> None:
+    own = files / "own.py"
+    code = own.read_text("utf-8").replace(
+        "return [Deliver(message)]",
+        "import time; time.sleep(6)\n        return [Deliver(message)]",
+        1,
+    )
+    own.write_text(code, encoding="utf-8")
+    slow = Asked(Opened(protocols=[f"{own}:Careless"]))
+    try:
+        (name,) = slow.get("start")["own"]
+        job = slow.say("find", protocol="matrix", members=4, messages=8, thorough=True)["job"]
+        text = "protocol fifo\nmembers A B\n\nsend A m\narrive B m\n"
+        plays = threading.Thread(target=slow.say, args=("run",),
+                                 kwargs={"text": text, "protocols": [name]})  # fmt: skip
+        plays.start()
+        time.sleep(1)
+        assert slow.say("stop", job=job)["stopped"]
+        assert plays.is_alive()
+        plays.join(60)
+    finally:
+        slow.end()
 
 
 def test_exercises_are_opened_and_answered(asked: Asked) -> None:
