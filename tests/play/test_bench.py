@@ -265,6 +265,18 @@ def test_too_much_is_refused_in_words() -> None:
         bench(head + "dance\n")
 
 
+def test_what_is_delivered_late_is_delivered_and_bytes_are_of_their_own_message() -> None:
+    text = TWO.replace("arrive C n", "arrive C n\narrive C m\narrive A n")
+    steps = bench(text)["runs"][0]["steps"]
+    assert steps[-3]["delivered"] == {"A": [], "B": ["m"], "C": []}
+    assert steps[-1]["delivered"] == {"A": ["n"], "B": ["m"], "C": ["m", "n"]}
+    text = "protocol idr\nmembers A B\n\nsend B x\narrive A x\nsend A a\nsend A b\n"
+    steps = bench(text)["runs"][0]["steps"]
+    of_a, of_b = steps[2]["overheads"]["a"], steps[3]["overheads"]["b"]
+    assert of_b < of_a  # a tells of x, b of nothing more
+    assert [sorted(step["overheads"]) for step in steps] == [["x"], [], ["a"], ["b"]]
+
+
 def test_a_run_with_too_much_under_way_is_told_up_to_there() -> None:
     names = [f"P{k}" for k in range(40)]
     sends = [f"send {names[k % 40]} m{k}\n" for k in range(MOST["commands"])]

@@ -87,6 +87,18 @@ def test_a_right_protocol_passes(finder: Finder) -> None:
     assert told["states"] > 0
 
 
+@pytest.mark.parametrize(
+    ("members", "messages", "thorough"), [(2, 2, False), (3, 2, False), (3, 2, True)]
+)
+def test_a_search_is_as_large_as_was_asked(
+    finder: Finder, members: int, messages: int, thorough: bool
+) -> None:
+    search = Search("fifo", members=members, messages=messages, thorough=thorough)
+    told = ended(finder, finder.begin(search))
+    alone = run_check("fifo", members=members, messages=messages, thorough=thorough)
+    assert (told["states"], told["runs"]) == (alone.states, alone.runs)
+
+
 def test_an_own_class_is_broken_and_named_from_the_folder(finder: Finder, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN, encoding="utf-8")
     search = Search(f"{tmp_path}/own.py:Careless", members=3, messages=2, folder=str(tmp_path))
