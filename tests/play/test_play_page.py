@@ -376,6 +376,17 @@ def test_a_click_on_a_mark_says_what_each_protocol_did(benches: Benches) -> None
     settled(shown, "bench.bench.commands[3].text === 'lose P3 b'")
 
 
+def test_every_panel_is_made_of_words(benches: Benches) -> None:
+    shown = benches()
+    shown.mouse.click(*mark(shown, 2, "b", "P3"))
+    for key in ("l", "d", "x", "f", "e", "?", "Escape", "d"):
+        shown.keyboard.press(key)
+        assert "[object" not in shown.inner_text("#panel"), key
+        assert "undefined" not in shown.inner_text("#panel"), key
+    shown.keyboard.press("?")
+    assert "for a projector" in shown.inner_text("#panel dl.keys")
+
+
 # -- finding, cuts, exercises --------------------------------------------------------------------
 
 

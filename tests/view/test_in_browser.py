@@ -499,3 +499,12 @@ def test_a_hundred_thousand_members(opened: Opened) -> None:
     shown.keyboard.press("Enter")
     assert "host 77777" in shown.inner_text("#panel")
     assert re.search(r"1 match\b", shown.inner_text("#status"))
+
+
+def test_every_panel_is_made_of_words(opened: Opened) -> None:
+    shown = opened(held())
+    shown.keyboard.press("w")
+    for key in "1234":
+        shown.keyboard.press(key)
+        assert "[object" not in shown.inner_text("#panel")
+    assert "light or dark" in shown.inner_text("#panel dl.keys")

@@ -3,9 +3,11 @@
 import { drawInto, markWords } from "./drawing.js";
 import { el } from "./elements.js";
 import { takeInHand } from "./hands.js";
-import { Picture } from "./picture.js";
+import { Picture, widthOf } from "./picture.js";
 import { memberTable, stateAfter } from "./tables.js";
 import { plain, shortened } from "./words.js";
+
+const LETTERS = 16; // of a member's name on its lane
 
 /** px between lanes so that all pictures fit the height there is. */
 function gapFor(app, high) {
@@ -21,8 +23,10 @@ export function buildRows(app, holder) {
   const high = holder.parentElement.clientHeight;
   const gap = gapFor(app, high);
   const shared = sharedError(app.bench.runs);
+  const wide = namesWidth(app);
   const views = app.bench.runs.map((run, index) => viewOf(app, run, index, shared));
   holder.replaceChildren(...(shared ? [errorParagraph(app, shared)] : []), ...views.map((view) => view.row));
+  for (const view of views) view.names.style.width = `${wide}px`;
   for (const view of views) {
     if (!view.run.lanes?.length) continue;
     view.picture = new Picture(view.run, app.bench, { width: view.scroller.clientWidth, gap, unit: app.unit });
@@ -31,6 +35,14 @@ export function buildRows(app, holder) {
   }
   inStep(views);
   return views;
+}
+
+/** px for the names of members: as the longest needs, within reason; longer ones are broken. */
+function namesWidth(app) {
+  const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+  const longest = Math.max(0, ...app.bench.members.map((one) => widthOf(shortened(one.name, LETTERS), rem, 700)));
+  const most = window.innerWidth < 760 ? 4.6 : 8.5;
+  return Math.min(most * rem, Math.max(3 * rem, longest + 2 * rem));
 }
 
 function viewOf(app, run, index, shared) {
@@ -95,7 +107,7 @@ function fillNames(app, view) {
   const { picture, run, names } = view;
   names.style.height = `${picture.height}px`;
   names.replaceChildren(...run.lanes.map((lane, k) => {
-    const button = el("button", { type: "button", class: "name", title: `${plain(lane.name, 60)}: drag up or down; click for more`, onclick: () => button.dataset.moved || app.memberForm(lane.name) }, shortened(lane.name, 14),
+    const button = el("button", { type: "button", class: "name", title: `${plain(lane.name, 60)}: drag up or down; click for more`, onclick: () => button.dataset.moved || app.memberForm(lane.name) }, shortened(lane.name, LETTERS),
       lane.forwards ? el("small", {}, " super") : null);
     button.style.top = `${picture.laneY[k]}px`;
     dragName(app, view, button, k);
