@@ -15,17 +15,16 @@ from time import monotonic
 from typing import Any, Final
 
 from antecede.check.loader import is_file_target
-from antecede.check.script.actions import Action, Join, Send, Tick, line_of
-from antecede.check.script.channels import channel_line
+from antecede.check.script.actions import Action, Join, Tick, line_of
 from antecede.check.script.execution import JUDGES, CommandResult, Occurrence, ScriptRun, waits
 from antecede.check.script.parse import Script, parse_script
 from antecede.check.script.words import Words
 from antecede.check.world import ARRIVED, DELIVERED, RELEASED, SENT
-from antecede.diagram.model import HOLD, Diagram
+from antecede.diagram.model import Diagram
 from antecede.diagram.steps import stacked, widths
 from antecede.errors import InputError
-from antecede.formatting import counted
 from antecede.play.running import LIMIT_S, Noted, Played, own_name, play, prints
+from antecede.play.summing import summary
 from antecede.protocols.base import Addressing, Relation
 from antecede.protocols.options import option_text
 from antecede.protocols.registry import ENTRIES
@@ -315,20 +314,3 @@ def _events(run: ScriptRun, columns: Sequence[Mapping[str, Any]]) -> Iterator[di
                 kind = "send" if one.kind == SENT else "receive"
                 yield {"member": one.at, "kind": kind, "label": one.label,
                        "at": column["begin"], "command": column["command"]}  # fmt: skip
-
-
-def summary(run: ScriptRun) -> str:
-    """Say in a sentence what a run shows; each figure is counted."""
-    done = list(run.occurrences())
-    sent = sum(isinstance(result.command.action, Send) and bool(result.occurrences)
-               for result in run.results)  # fmt: skip
-    held = sum(one.kind == HOLD for one in done)
-    astray = sum(one.astray for one in done)
-    early = sum(bool(one.early_for) for one in done)
-    unlike = sum(bool(one.unlike) for one in done)
-    parts = [counted(sent, "message"), f"{held} held", f"{early} early"]
-    parts += [f"{astray} for others"] if astray else []
-    parts += [f"{unlike} in another order than elsewhere"] if unlike else []
-    parts += [f"{len(run.held)} still held at the end"] if run.held else []
-    parts += [f"{counted(len(run.flying), 'copy', 'copies')} on the way"] if run.flying else []
-    return " ".join(filter(None, (", ".join(parts) + ".", channel_line(run))))
