@@ -461,6 +461,32 @@ def test_every_exercise_opens_and_hides_its_answers(benches: Benches) -> None:
         assert shown.evaluate("bench.bench.runs.filter((run) => run.error).length") == 0, one.name
 
 
+def test_an_exercise_begins_before_its_answers_can_be_seen(benches: Benches) -> None:
+    shown = benches()
+    shown.evaluate("bench.tasks.begin('bss-overtaking')")
+    settled(shown, "bench.tasks.open?.name === 'bss-overtaking'")
+    assert shown.inner_text("#where") == "step 0 of 6"
+    seen = ":is(.mark.hold, .mark.wrong, .mark.deliver, .bar, .why, .label.bad)"
+    told = shown.locator(f".picture {seen}")
+    assert told.count() > 0
+    assert not any(one.is_visible() for one in told.all())
+    coming = shown.locator(".run >> nth=0 >> .foretold").all()
+    assert [one.text_content() for one in coming if one.is_visible()] == ["a", "b", "b", "a"]
+    for _ in range(4):
+        shown.keyboard.press("ArrowRight")
+    assert shown.locator(".run >> nth=0 >> .mark.wrong").is_visible()
+    assert shown.locator(".run >> nth=1 >> .mark.hold").is_visible()
+    assert not shown.locator(".run >> nth=1 >> .mark.deliver >> nth=2").is_visible()
+    shown.keyboard.press("h")
+    said(shown, "shown faintly")
+    assert shown.locator(".run >> nth=1 >> .mark.deliver >> nth=2").is_visible()
+    shown.keyboard.press("End")
+    assert shown.locator(".foretold.later").count() == 0
+    shown.evaluate("bench.tasks.begin('states-consistent')")  # asks nothing of protocols
+    settled(shown, "bench.tasks.open?.name === 'states-consistent'")
+    assert shown.inner_text("#where") == "step 9 of 9"
+
+
 def test_an_answer_is_computed_when_it_is_asked_for(benches: Benches) -> None:
     if not listed():
         pytest.skip("there are no exercises in this tree")

@@ -164,6 +164,7 @@ export function drawRow(app, view) {
   if (!view.show || view.chosen !== app.chosen || view.cut !== cut) redrawPicture(app, view, cut);
   view.show(app.step);
   view.svg.classList.toggle("stepping", app.step < picture.columns.length);
+  view.svg.classList.toggle("hush", app.hush);
   view.side.replaceChildren(memberTable(app, view));
 }
 
