@@ -567,6 +567,43 @@ def test_save_and_open_bring_back_the_same(benches: Benches, tmp_path: Path) -> 
     assert texts(shown) == OVERTAKING.splitlines()[4:]
 
 
+def test_a_file_opens_under_its_own_protocol_where_that_is_not_shown(
+    benches: Benches, tmp_path: Path
+) -> None:
+    shown = benches(judge="causal")
+    file = tmp_path / "topics.scenario"
+    topics = next(one for one in listed() if one.name == "topics-cycle")
+    for text, protocols in (
+        (topics.text, ["tv"]),
+        ("protocol fifo\nmembers A B\n\nsend A m\n", ["fifo"]),
+        ("protocol fifo\nmembers A B\n\nsend A n\n", ["fifo", "bss"]),
+    ):
+        file.write_text(text, encoding="utf-8")
+        with shown.expect_file_chooser() as chooser:
+            shown.click("#open")
+        chooser.value.set_files(file)
+        label = text.rpartition("send ")[2].split()[1] if protocols != ["tv"] else "bc"
+        settled(shown, f"bench.bench.commands.some((one) => one.label === {label!r})")
+        assert shown.evaluate("bench.bench.runs.map((run) => run.protocol)") == protocols
+        assert shown.evaluate("bench.bench.runs.some((run) => run.error)") is False
+        if protocols == ["fifo"]:
+            shown.select_option("#add-protocol", "bss")
+            settled(shown, "bench.bench.runs.length === 2")
+
+
+def test_what_did_not_play_is_not_called_in_order(benches: Benches) -> None:
+    topics = next(one for one in listed() if one.name == "topics-cycle")
+    shown = benches(topics.text, ("bss", "tv"), hash="")
+    assert shown.locator(".verdict").all_inner_texts() == ["not played", "✓ order by topic"]
+    shown = benches(
+        "protocol bss\nmembers A B\n\nsend A m\nsend A n to B\n", ("bss", "ses"), hash=""
+    )
+    first, second = shown.locator(".verdict").all_inner_texts()
+    assert (first, second) == ("nothing out of order as far as it came (step 1)", "✓ causal order")
+    shown.keyboard.press("ArrowLeft")
+    assert shown.locator(".verdict").first.inner_text() == "✓ causal order"
+
+
 def test_a_reload_keeps_what_is_on_the_bench(benches: Benches) -> None:
     shown = benches()
     drag(shown, mark(shown, 0, "b", "P3"), place(shown, 0, 6.6, "P3"))
