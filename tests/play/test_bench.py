@@ -156,6 +156,21 @@ def test_each_run_says_what_it_ordered_too_little_and_too_much_by_causality() ->
     assert "1 before a cause, 0 before what it answers" in answered["summary"]
 
 
+def test_total_order_says_what_it_keeps() -> None:
+    text = f"{TWO}arrive C m\n"
+    given, agreed = shown(text, "total", "total-agreed")
+    assert given["steps"][-1]["states"]["C"] == {
+        "sequencer": "A", "place": "1", "C": "(1, 0, 0)", "known": "Ø",
+    }  # fmt: skip
+    assert agreed["steps"][-1]["states"]["C"] == {
+        "LT": "2", "heard": "A: 1, B: 2", "queue": "n (2, B)",
+    }  # fmt: skip
+    gap = "protocol total-agreed\nmembers A B\n\nsend A m\nsend A n\narrive B n\n"
+    assert shown(gap)[0]["steps"][-1]["states"]["B"]["ahead"] == "n"
+    known = "protocol total\nmembers A B C\n\nsend B m\narrive A m\narrive C note-A\n"
+    assert shown(known)[0]["steps"][-1]["states"]["C"]["known"] == "1: B 1"
+
+
 def test_what_waits_for_time_alone_is_needless_though_nothing_else_happens_to_its_member() -> None:
     scene = next(one for one in listed() if one.name == "topics-unrelated")
     (run,) = shown(scene.text, "tv-vt")
