@@ -95,7 +95,7 @@ def same_as_checker(text: str, names: list[str]) -> None:
             assert run["error"]["line"] == caught.value.line
             continue
         found = next(done)
-        words = Words()
+        words = Words(found.relation)
         assert [step["sentences"] for step in run["steps"]] == [
             words.sentences(result) for result in found.results
         ]
@@ -154,6 +154,22 @@ def test_each_run_says_what_it_ordered_too_little_and_too_much_by_causality() ->
     assert "1 held (1 without a causal need), 0 before a cause" in total["summary"]
     answered = shown("protocol sb\nmembers A B\n\nsend A m\nsend A n\narrive B n\n")[0]
     assert "1 before a cause, 0 before what it answers" in answered["summary"]
+
+
+def test_what_is_violated_is_called_by_the_order_that_is_judged_by() -> None:
+    for text, judge, order in (
+        (f"{TWO}arrive C m\n", "causal", "causal order"),
+        ("protocol fifo\nmembers A B\n\nsend A m\nsend A n\narrive B n\n", "fifo", "FIFO order"),
+        (f"{TWO}".replace("send B n", "send B n after m"), "reply", "order of answers"),
+    ):
+        (run,) = shown(text, "unordered", judge=judge)
+        (wrong,) = run["violations"]
+        assert wrong["sentence"].endswith(f" BEFORE m: the {order} is violated.")
+        said = " ".join(one for step in run["steps"] for one in step["sentences"])
+        assert f"the {order} is violated." in said
+    topics = next(one for one in listed() if one.name == "topics-rule-3")
+    (run,) = shown(topics.text, "tv-pt as_published=true")
+    assert "the order by topic is violated" in run["violations"][0]["sentence"]
 
 
 def test_total_order_says_what_it_keeps() -> None:

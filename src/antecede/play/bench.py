@@ -255,13 +255,18 @@ def _drawn(drawn: Diagram, columns: Sequence[Mapping[str, Any]]) -> dict[str, An
 
 def _told(one: Played, run: ScriptRun, columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the run in words, step by step."""
-    words, steps, violations = Words(), [], []
+    words, steps, violations = Words(run.relation), [], []
     delivered: dict[str, list[str]] = {name: [] for name in everybody(one.script)}
     for result, note, column in zip(run.results, one.notes[1:], columns, strict=False):
         index = column["command"]
         steps.append(_step(index, words.sentences(result), note, delivered, result))
         violations += [
-            {"command": index, "member": wrong.at, "label": wrong.label, "sentence": _wrong(wrong)}
+            {
+                "command": index,
+                "member": wrong.at,
+                "label": wrong.label,
+                "sentence": _wrong(wrong, run.relation),
+            }
             for wrong in result.occurrences
             if wrong.wrong
         ]
@@ -302,8 +307,8 @@ def _state(note: Noted) -> dict[str, Any]:
     return {"states": note.states, "held": held, "flying": [list(copy) for copy in note.flying]}
 
 
-def _wrong(one: Occurrence) -> str:
-    return f"{Words().sentence(one, 0)}."
+def _wrong(one: Occurrence, relation: Relation) -> str:
+    return f"{Words(relation).sentence(one, 0)}."
 
 
 def _events(run: ScriptRun, columns: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
