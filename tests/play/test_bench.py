@@ -151,7 +151,9 @@ def test_each_run_says_what_it_ordered_too_little_and_too_much_by_causality() ->
     assert "0 held, 1 before a cause, 0 out of FIFO order" in fifo["summary"]
     assert "1 held (0 without a causal need), 0 before a cause, 1 copy" in bss["summary"]
     # when m has come, C holds n all the same: A, who gives the numbers, has not given n one
-    assert "1 held (1 without a causal need), 0 before a cause" in total["summary"]
+    # at the end; and B its own n
+    assert "2 held (2 without a causal need), 0 before a cause" in total["summary"]
+    assert "2 still held at the end" in total["summary"]
     answered = shown("protocol sb\nmembers A B\n\nsend A m\nsend A n\narrive B n\n")[0]
     assert "1 before a cause, 0 before what it answers" in answered["summary"]
 
@@ -218,6 +220,12 @@ def test_a_protocol_that_cannot_play_it_says_so_and_the_others_are_shown() -> No
     assert all(run["error"]["line"] is None for run in (wrong, unknown, odd))
     assert right["error"] is None
     assert len(right["steps"]) == 4
+
+
+def test_who_can_play_super_peers_is_said() -> None:
+    inside = "protocol hierarchical\ninternal S: A\nexternal X Y\n\nsend X x1\n"
+    (flat,) = shown(inside, "bss")
+    assert flat["error"]["message"].endswith("this scene has super peers: hierarchical can play it")
 
 
 def test_a_run_goes_as_far_as_it_can() -> None:

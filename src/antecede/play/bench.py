@@ -154,8 +154,11 @@ def _taking(addressing: Addressing) -> tuple[str, ...]:
     return tuple(one.name for one in flat if one.load().addressing is addressing)
 
 
-def _others(message: str) -> str:
-    """Return who can play what a protocol refuses for its receivers or topics, to add to that."""
+def _others(message: str, script: Script) -> str:
+    """Return who can play what a protocol refuses: receivers, topics, super peers; else nothing."""
+    if script.setup.internal and "are alike" in message:
+        able = ", ".join(one.name for one in ENTRIES.values() if not one.flat)
+        return f"; this scene has super peers: {able} can play it"
     for word, addressing in (("to", Addressing.MEMBERS), ("topics", Addressing.TOPICS)):
         if message.endswith(f"cannot be given {word}"):
             return f"; {', '.join(_taking(addressing))} can"
@@ -219,7 +222,7 @@ def _error(script: Script, one: Played, index_of: Mapping[int, int]) -> dict[str
     if one.error is None:
         return None
     message, line = one.error.message, one.error.line
-    message += _others(message)
+    message += _others(message, script)
     index = index_of.get(line) if line is not None else None
     if one.run is None:
         if one.name != own_name(script.setup):

@@ -39,6 +39,8 @@ class Ordering(NamedTuple):
 
     early: tuple[tuple[str, str], ...]
     """Delivered before a message of its causal past."""
+    held: tuple[tuple[str, str], ...]
+    """Held back; in total order a member's own messages, too, until their turn."""
     needless: tuple[tuple[str, str], ...]
     """Held at a time when all of its causal past, as far as it is for the member, was delivered."""
 
@@ -54,14 +56,27 @@ def ordering(run: ScriptRun) -> Ordering:
     relation = (Relation.BY_RECEIPT if receipt else Relation.BY_DELIVERY).value
     history = History(rows_of(run), run.addressed)
     early = tuple((one.member, one.message) for one in history.early(relation))
-    return Ordering(early, tuple(_needless(run, history, relation)))
+    return Ordering(early, *_waits(run, history, relation))
 
 
-def _needless(run: ScriptRun, history: History, relation: str) -> dict[tuple[str, str], None]:
-    """Return what was still held after an action when nothing of its past was missing.
+def _own(run: ScriptRun) -> set[tuple[str, str]]:
+    """Return what members sent and were not free to deliver at once: own messages in total order.
+
+    Any other protocol delivers nothing to its sender.
+    """
+    sent = {(one.at, one.label) for one in run.occurrences() if one.kind == SENT}
+    turn = {(one.at, one.label) for one in run.occurrences() if one.kind == DELIVERED}
+    return sent & (turn | {(one.at, one.label) for one in run.held})
+
+
+def _waits(
+    run: ScriptRun, history: History, relation: str
+) -> tuple[tuple[tuple[str, str], ...], ...]:
+    """Return what was held, and of it what was still held after an action with nothing missing.
 
     What a super peer held and now passes on is told as sent of its own accord.
     """
+    own, ever = _own(run), dict[tuple[str, str], None]()
     pasts = history.pasts(relation)
     there: defaultdict[str, set[str]] = defaultdict(set)  # delivered, or sent or passed on
     held: dict[tuple[str, str], None] = {}
@@ -69,18 +84,19 @@ def _needless(run: ScriptRun, history: History, relation: str) -> dict[tuple[str
     supers = {name for name, _ in run.script.setup.internal}
     for result in run.results:
         for one in result.occurrences:
-            if one.kind == HELD:
+            if one.kind == HELD or (one.kind == SENT and (one.at, one.label) in own):
                 held[one.at, one.label] = None
             elif one.kind == JOINED:
                 there[one.at] |= there[one.others[0]]
             elif one.kind in _GONE or (one.kind == ACKNOWLEDGED and one.at in supers):
                 held.pop((one.at, one.label), None)
                 there[one.at].add(one.label)
+        ever |= held
         for member, label in held:
             needed = history.needed(label, pasts.get(label, ()), member, relation)
             if label in pasts and needed <= there[member]:
                 found[member, label] = None
-    return found
+    return tuple(ever), tuple(found)
 
 
 def summary(run: ScriptRun) -> str:
@@ -92,8 +108,8 @@ def summary(run: ScriptRun) -> str:
     done = list(run.occurrences())
     sent = sum(isinstance(result.command.action, Send) and bool(result.occurrences)
                for result in run.results)  # fmt: skip
-    held = sum(one.kind == HELD for one in done)
     found = ordering(run)
+    held = len(found.held)
     needless = f" ({len(found.needless)} without a causal need)" if held else ""
     astray = sum(one.astray for one in done)
     early = sum(bool(one.early_for) for one in done)
